@@ -14,7 +14,7 @@ FAILURE_PREFIX = "traindyno-outcome"
 
 
 def environment_line(time: float, rank: int, world_size: int, host: str, facts: Dict[str, Any]) -> Dict[str, Any]:
-    """First line. ``facts`` holds versions, device, driver, topology, strategy: what a reader needs to trust the rest."""
+    """First line. ``facts`` holds versions, device, driver, topology, strategy: what makes the rest trustworthy."""
     return {
         "kind": "environment",
         "schema_version": SCHEMA_VERSION,
@@ -32,6 +32,7 @@ def phase_line(name: str, begin: float, end: float, facts: Optional[Dict[str, An
 
 
 def step_line(
+    *,
     step: int,
     begin: float,
     end: float,

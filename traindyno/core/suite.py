@@ -152,7 +152,7 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What is trained. For ``task: script``, ``source`` is a folder (or its S3 tarball) and ``entry_point`` a file in it."""
+    """What is trained. With ``task: script``, ``source`` is a folder or S3 tarball, ``entry_point`` a file in it."""
 
     task: Task
     examples: int

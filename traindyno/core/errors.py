@@ -1,0 +1,43 @@
+"""Domain errors. A class name here is also the ``ErrorEquals`` name in the state machine."""
+
+from collections.abc import Sequence
+
+
+class TraindynoError(Exception):
+    """Root of every error that this project raises on purpose."""
+
+
+class SuiteInvalid(TraindynoError):
+    """The suite document is wrong; a person must edit it. Carries every problem, not only the first."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class SuiteRefused(TraindynoError):
+    """The suite is well formed but can't be run as asked: over its cap, over a quota, or impossible."""
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        self.reasons = tuple(reasons)
+        super().__init__("\n".join(self.reasons))
+
+
+class NextAttempt(TraindynoError):
+    """This attempt is over through no fault of the run; the state machine waits and submits the next one."""
+
+
+class CapacityUnavailable(NextAttempt):
+    """AWS had no such instances this time."""
+
+
+class ServiceFault(NextAttempt):
+    """SageMaker failed the job by an error of its own."""
+
+
+class SlotUnavailable(NextAttempt):
+    """The account's limit is full at the moment; a slot frees when another job ends."""
+
+
+class Throttled(NextAttempt):
+    """AWS asked for fewer requests per second."""
