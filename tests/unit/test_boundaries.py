@@ -1,0 +1,98 @@
+"""Who may import whom. These rules keep Lambda assets small, the core free of AWS and torch, and users' scripts light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPO_ROOT = Path(__file__).resolve().parents[2]
+
+MAY_IMPORT = {
+    "traindyno/core": {"traindyno.core", "cattrs"},
+    "traindyno/callbacks": {
+        "traindyno.core.step_log_line",
+        "traindyno.callbacks",
+        "torch",
+        "transformers",
+        "lightning",
+        "pytorch_lightning",
+    },
+    "traindyno/aws": {"traindyno.core", "traindyno.aws", "boto3", "botocore", "mypy_boto3_*"},
+    "traindyno/report": {"traindyno.core", "traindyno.report"},
+    "traindyno/cli": {
+        "traindyno",
+        "localcloud",
+        "training.packing",
+        "boto3",
+        "botocore",
+        "typer",
+        "rich",
+        "yaml",
+    },
+    "lambdas": {"traindyno.core", "traindyno.aws", "traindyno.report", "lambdas"},
+    "training": {
+        "traindyno.core",
+        "traindyno.callbacks",
+        "training",
+        "cattrs",
+        "torch",
+        "transformers",
+        "tokenizers",
+        "datasets",
+        "safetensors",
+        "numpy",
+        "pyarrow",
+        "s3torchconnector",
+        "torch_xla",
+        "torch_neuronx",
+        "smdistributed",
+    },
+    "infra": {"traindyno.core", "infra", "aws_cdk", "constructs", "cdk_nag", "deploy_time_build", "cattrs", "attr", "attrs"},
+    "localcloud": {"traindyno.core", "localcloud", "boto3", "botocore", "mypy_boto3_*"},
+}
+
+
+def imported_modules(source: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{source} uses a relative import"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in found if name.split(".")[0] not in sys.stdlib_module_names}
+
+
+def is_allowed(module: str, allowed: set[str]) -> bool:
+    return any(
+        module == name or module.startswith(f"{name}.") or (name.endswith("*") and module.startswith(name[:-1]))
+        for name in allowed
+    )
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_package_imports_only_what_it_may(package: str) -> None:
+    sources = list((REPO_ROOT / package).rglob("*.py"))
+    assert sources
+    offences = [
+        f"{source.relative_to(REPO_ROOT)} imports {module}"
+        for source in sources
+        for module in sorted(imported_modules(source))
+        if not is_allowed(module, MAY_IMPORT[package])
+    ]
+    assert offences == []
+
+
+def test_no_module_is_named_for_what_it_is_not() -> None:
+    vague = {"utils", "helpers", "common", "misc"}
+    named = [path for package in MAY_IMPORT for path in (REPO_ROOT / package).rglob("*.py")]
+    assert [path for path in named if path.stem in vague or vague & set(path.relative_to(REPO_ROOT).parts)] == []
+
+
+def test_importing_the_core_brings_in_no_aws_torch_or_yaml() -> None:
+    modules = [f"traindyno.core.{path.stem}" for path in (REPO_ROOT / "traindyno/core").glob("[a-z]*.py")]
+    code = f"import sys, {', '.join(modules)}; print([m for m in ('boto3', 'torch', 'yaml', 'numpy') if m in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
