@@ -1,4 +1,4 @@
-"""Deploy the CDK app into a local cloud with the real CDK command line, when the sources changed since the last time."""
+"""Deploy the CDK app into a local cloud with the real CDK command line, when its sources have changed."""
 
 import hashlib
 import os
@@ -58,7 +58,7 @@ def _cdk(home: Home, ports: Ports, *arguments: str) -> None:
             check=False,
         )
     if ended.returncode != 0:
-        raise LocalCloudFailed(f"cdk {arguments[0]} failed (exit status {ended.returncode}). End of {log}:\n{tail(log)}")
+        raise LocalCloudFailed(f"cdk {arguments[0]} failed with {ended.returncode}; the end of {log}:\n{tail(log)}")
 
 
 def _node() -> Path:

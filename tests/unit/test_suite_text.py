@@ -1,0 +1,65 @@
+from pathlib import Path
+
+import pytest
+
+from traindyno.cli.suite_text import SuiteUnreadable, read_suite_text
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "suite.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_every_path_knows_its_line(tmp_path: Path) -> None:
+    suite = read_suite_text(
+        write(tmp_path, "name: x\nmatrix:\n  instance_count: [1,\n    four]\ninclude:\n  - {a: 1}\n")
+    )
+    assert suite.place("matrix.instance_count[1]").endswith("suite.yaml:4")
+    assert suite.place("include[0].a").endswith(":6")
+
+
+def test_a_path_that_is_missing_points_to_what_is_around_it(tmp_path: Path) -> None:
+    suite = read_suite_text(write(tmp_path, "name: x\nlimits:\n  max_usd: 1\n"))
+    assert suite.place("limits.max_hours").endswith(":2")
+    assert suite.place("goal").endswith(":1")
+
+
+def test_numbers_are_numbers_and_words_are_words(tmp_path: Path) -> None:
+    text = "rate: 5e-5\nsmall: 1.0e-3\ncount: 4\nflag: true\nword: on\ncountry: no\nday: 2026-11-21\nversion: 1.8.1\n"
+    document = read_suite_text(write(tmp_path, text)).document
+    assert document == {
+        "rate": 5e-5,
+        "small": 1e-3,
+        "count": 4,
+        "flag": True,
+        "word": "on",
+        "country": "no",
+        "day": "2026-11-21",
+        "version": "1.8.1",
+    }
+    assert isinstance(document["count"], int)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("name: [1, 2", r"suite\.yaml:1: not valid YAML"),
+        ("name: a\nname: b\n", r"suite\.yaml:2: not valid YAML: the key 'name' stands twice"),
+        ("just words", r"suite\.yaml:1: expected a mapping .* found a str"),
+        ("", r"found nothing"),
+        ("a: !!python/object/apply:os.system [true]", "not valid YAML"),
+    ],
+)
+def test_text_that_is_no_suite_is_refused_with_its_line(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(SuiteUnreadable, match=says):
+        read_suite_text(write(tmp_path, text))
+
+
+def test_a_file_that_is_missing_or_binary_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SuiteUnreadable, match="can't be read"):
+        read_suite_text(tmp_path / "none.yaml")
+    binary = tmp_path / "binary.yaml"
+    binary.write_bytes(b"\xff\xfe\x00\x01")
+    with pytest.raises(SuiteUnreadable, match="can't be read"):
+        read_suite_text(binary)

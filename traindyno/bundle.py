@@ -1,0 +1,67 @@
+"""The source tarball that travels to a container: the built-in training code, or a user's own folder with callbacks."""
+
+import gzip
+import io
+import tarfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from traindyno.core.errors import TraindynoError
+
+REPO_ROOT = Path(__file__).resolve().parent.parent
+ENTRY_POINT = "traindyno_train.py"
+SIZE_LIMIT_BYTES = 256 * 2**20
+LEFT_OUT_FOLDERS = {"__pycache__", ".git", ".venv", "node_modules", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
+FOR_CALLBACKS = ("traindyno/__init__.py", "traindyno/core/__init__.py", "traindyno/core/step_log_line.py")
+
+
+class SourceRefused(TraindynoError):
+    """A source folder can't be sent as it is."""
+
+
+def training_files(root: Path = REPO_ROOT) -> dict[str, Path]:
+    """Archive name → file of the built-in tasks: core, callbacks, training, and the entry point at the top."""
+    files = {"traindyno/__init__.py": root / "traindyno/__init__.py"}
+    for package in ("traindyno/core", "traindyno/callbacks", "training"):
+        files |= {f"{package}/{name}": path for name, path in _files_in(root / package)}
+    entry = "training/entry/"
+    return {name.removeprefix(entry): path for name, path in sorted(files.items())}
+
+
+def script_files(folder: Path, root: Path = REPO_ROOT) -> dict[str, Path]:
+    """Archive name → file of a user's folder, with the step log's callbacks beside it."""
+    files = dict(_files_in(folder))
+    ours = {name: root / name for name in FOR_CALLBACKS}
+    ours |= {f"traindyno/callbacks/{name}": path for name, path in _files_in(root / "traindyno/callbacks")}
+    clash = sorted(name for name in files if name.split("/")[0] in {"traindyno", "traindyno.py"})
+    if clash:
+        raise SourceRefused(
+            f"{folder} holds {clash[0]}; the name traindyno is taken by the callbacks that travel with it: rename yours"
+        )
+    size = sum(path.stat().st_size for path in files.values())
+    if size > SIZE_LIMIT_BYTES:
+        raise SourceRefused(
+            f"{folder} holds {size / 2**20:.0f} MiB in {len(files)} files; at most {SIZE_LIMIT_BYTES // 2**20} MiB"
+            " travel as source: name data as the dataset instead"
+        )
+    return dict(sorted((files | ours).items()))
+
+
+def pack(files: Mapping[str, Path]) -> bytes:
+    """A .tar.gz of the files that is the same for the same contents, whenever and wherever it is made."""
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w") as archive:
+        for name, path in sorted(files.items()):
+            content = path.read_bytes()
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            member.mode = 0o644
+            archive.addfile(member, io.BytesIO(content))
+    return gzip.compress(raw.getvalue(), mtime=0)
+
+
+def _files_in(folder: Path) -> Iterator[tuple[str, Path]]:
+    for path in sorted(folder.rglob("*")):
+        inner = path.relative_to(folder)
+        if path.is_file() and not LEFT_OUT_FOLDERS & set(inner.parts) and path.suffix != ".pyc":
+            yield inner.as_posix(), path
