@@ -1,0 +1,81 @@
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import ANY, Stubber
+
+from traindyno.cli.staging import Stage, StagingRefused
+
+
+@pytest.fixture
+def s3() -> Iterator[tuple[Any, Stubber]]:
+    client = boto3.client("s3", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x")
+    with Stubber(client) as stubber:
+        yield client, stubber
+        stubber.assert_no_pending_responses()
+
+
+def stage(client: Any, beside: Path, told: list[str] | None = None) -> Stage:
+    return Stage(beside=beside, s3=client, bucket="results", tell=(told if told is not None else []).append)
+
+
+def suite_with(**workload: Any) -> dict[str, Any]:
+    return {"name": "x", "workload": workload}
+
+
+def test_a_local_file_becomes_an_object_named_by_its_content(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
+    client, stubber = s3
+    (tmp_path / "data.csv").write_text("a,b\n1,2\n")
+    stubber.add_response("list_objects_v2", {}, {"Bucket": "results", "Prefix": ANY})
+    stubber.add_response("put_object", {}, {"Bucket": "results", "Key": ANY, "Body": ANY, "ChecksumAlgorithm": ANY})
+    told: list[str] = []
+    staged = stage(client, tmp_path, told).stage_suite(suite_with(dataset={"path": "data.csv", "format": "csv"}))
+    path = staged["workload"]["dataset"]["path"]
+    assert path.startswith("s3://results/data/")
+    assert path.endswith("/")
+    assert "1 files" in told[0]
+
+
+def test_what_is_there_already_is_not_sent_again(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
+    client, stubber = s3
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "train.py").write_text("print(1)")
+    stubber.add_response("list_objects_v2", {}, {"Bucket": "results", "Prefix": ANY})
+    stubber.add_response("put_object", {}, {"Bucket": "results", "Key": ANY, "Body": ANY})
+    document = suite_with(task="script", source="own", entry_point="train.py")
+    first = stage(client, tmp_path).stage_suite(document)["workload"]["source"]
+    key = first.removeprefix("s3://results/")
+    stubber.add_response("list_objects_v2", {"Contents": [{"Key": key}]}, {"Bucket": "results", "Prefix": key})
+    assert stage(client, tmp_path).stage_suite(document)["workload"]["source"] == first
+    assert document["workload"]["source"] == "own"
+
+
+@pytest.mark.parametrize(
+    ("workload", "says"),
+    [
+        ({"dataset": {"path": "none.csv"}}, r"workload\.dataset\.path: 'none\.csv' names nothing on this machine"),
+        ({"dataset": {"path": "sample:moon"}}, r"is no sample; there is sample:python-standard-library"),
+        ({"source": "nowhere"}, r"workload\.source: expected a folder"),
+        ({"source": ".", "entry_point": "tran.py"}, r"holds no 'tran\.py'; it holds train\.py"),
+    ],
+)
+def test_what_is_missing_is_named_before_anything_is_sent(
+    tmp_path: Path, s3: tuple[Any, Stubber], workload: dict[str, Any], says: str
+) -> None:
+    (tmp_path / "train.py").write_text("")
+    with pytest.raises(Exception, match=says) as caught:
+        stage(s3[0], tmp_path).stage_suite(suite_with(**workload))
+    assert type(caught.value).__name__ in {"StagingRefused", "SampleUnknown"}
+
+
+def test_hub_ids_and_s3_uris_stay_as_they_are(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
+    document = suite_with(dataset={"path": "nyu-mll/glue"}, model={"path": "s3://bucket/model/"})
+    assert stage(s3[0], tmp_path).stage_suite(document) == document
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StagingRefused, match="holds no files"):
+        stage(s3[0], tmp_path).stage_suite(suite_with(dataset={"path": "empty"}))

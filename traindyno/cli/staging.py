@@ -1,0 +1,118 @@
+"""Bring what a suite names on this machine (data, a model, a script's folder) to S3, once for each content."""
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from traindyno import bundle
+from traindyno.cli import sample_data
+from traindyno.core.errors import TraindynoError
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+DATA_SUFFIXES = {".csv", ".json", ".jsonl", ".txt", ".parquet"}
+
+
+class StagingRefused(TraindynoError):
+    """Something that the suite names on this machine is missing or can't be sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Where staged things go; relative paths are taken from ``beside``, the suite file's folder."""
+
+    beside: Path
+    s3: "S3Client"
+    bucket: str
+    tell: Callable[[str], None]
+
+    def stage_suite(self, document: dict[str, Any]) -> dict[str, Any]:
+        """The suite document with every local path replaced by the S3 URI of its copy.
+
+        Objects are named by their content, so what is there already is not sent again.
+        """
+        staged = deepcopy(document)
+        workload = staged.get("workload", {})
+        for section in ("dataset", "tokenizer", "model"):
+            part = workload.get(section)
+            if isinstance(part, dict) and isinstance(part.get("path"), str):
+                part["path"] = self._staged_path(part["path"], section)
+        if isinstance(workload.get("source"), str) and not _is_remote(workload["source"]):
+            workload["source"] = self._staged_source(workload["source"], workload.get("entry_point"))
+        return staged
+
+    def _staged_path(self, path: str, section: str) -> str:
+        if sample_data.is_sample(path):
+            with tempfile.TemporaryDirectory() as folder:
+                return self._staged_files(sample_data.write_sample(path, Path(folder)))
+        local = self.beside / Path(path).expanduser()
+        if not _is_remote(path) and local.exists():
+            return self._staged_files(local)
+        if _looks_local(path):
+            raise StagingRefused(
+                f"workload.{section}.path: {path!r} names nothing on this machine (looked for {local}); "
+                "give a local file or folder, an s3:// URI, or a Hub id such as nyu-mll/glue"
+            )
+        return path
+
+    def _staged_files(self, local: Path) -> str:
+        files = dict(_files(local))
+        if not files:
+            raise StagingRefused(f"{local} holds no files; give a file or a folder with data in it")
+        digest = hashlib.sha256()
+        for name, path in files.items():
+            digest.update(name.encode() + b"\0" + _sha256(path))
+        prefix = f"data/{digest.hexdigest()}"
+        present = self._keys(prefix)
+        missing = {name: path for name, path in files.items() if f"{prefix}/{name}" not in present}
+        if missing:
+            size = sum(path.stat().st_size for path in missing.values())
+            self.tell(f"staging {len(missing)} files ({size / 2**20:.1f} MiB) to s3://{self.bucket}/{prefix}/")
+        for name, path in missing.items():
+            self.s3.upload_file(str(path), self.bucket, f"{prefix}/{name}")
+        return f"s3://{self.bucket}/{prefix}/"
+
+    def _staged_source(self, source: str, entry_point: object) -> str:
+        folder = self.beside / Path(source).expanduser()
+        if not folder.is_dir():
+            raise StagingRefused(f"workload.source: expected a folder or a tarball's s3:// URI; {folder} is no folder")
+        if isinstance(entry_point, str) and not (folder / entry_point).is_file():
+            there = ", ".join(sorted(path.name for path in folder.glob("*.py"))) or "no .py file"
+            raise StagingRefused(f"workload.entry_point: {folder} holds no {entry_point!r}; it holds {there}")
+        archive = bundle.pack(bundle.script_files(folder))
+        key = f"code/{hashlib.sha256(archive).hexdigest()}/sourcedir.tar.gz"
+        if key not in self._keys(key):
+            self.tell(f"staging the source folder {folder} ({len(archive) / 2**10:.0f} KiB)")
+            self.s3.put_object(Bucket=self.bucket, Key=key, Body=archive)
+        return f"s3://{self.bucket}/{key}"
+
+    def _keys(self, prefix: str) -> set[str]:
+        pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
+        return {entry["Key"] for page in pages for entry in page.get("Contents", [])}
+
+
+def _is_remote(path: str) -> bool:
+    return path.startswith("s3://")
+
+
+def _looks_local(path: str) -> bool:
+    return not _is_remote(path) and (path.startswith((".", "/", "~")) or Path(path).suffix in DATA_SUFFIXES)
+
+
+def _files(local: Path) -> Iterator[tuple[str, Path]]:
+    if local.is_file():
+        yield local.name, local
+        return
+    for path in sorted(local.rglob("*")):
+        if path.is_file() and not path.name.startswith("."):
+            yield path.relative_to(local).as_posix(), path
+
+
+def _sha256(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
