@@ -1,18 +1,30 @@
 """Domain errors. A class name here is also the ``ErrorEquals`` name in the state machine."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 
 class TraindynoError(Exception):
     """Root of every error that this project raises on purpose."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What is wrong at one place of a suite document; ``path`` is such as ``matrix.instance_count[1]``."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
 class SuiteInvalid(TraindynoError):
     """The suite document is wrong; a person must edit it. Carries every problem, not only the first."""
 
-    def __init__(self, problems: Sequence[str]) -> None:
+    def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(self.problems))
+        super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
 class SuiteRefused(TraindynoError):

@@ -1,0 +1,67 @@
+"""Where everything lies in the results bucket."""
+
+
+def suite_key(execution_id: str) -> str:
+    return f"suites/{execution_id}/suite.json"
+
+
+def plan_key(execution_id: str) -> str:
+    return f"suites/{execution_id}/plan.json"
+
+
+def lane_key(execution_id: str, round_number: int, lane_id: str) -> str:
+    """The runs of one lane in one round: the items of its Distributed Map."""
+    return f"suites/{execution_id}/rounds/{round_number}/{lane_id}.json"
+
+
+def results_prefix(execution_id: str) -> str:
+    return f"suites/{execution_id}/results/"
+
+
+def result_key(execution_id: str, run_id: str) -> str:
+    return f"{results_prefix(execution_id)}{run_id}.json"
+
+
+def report_prefix(execution_id: str) -> str:
+    return f"suites/{execution_id}/report/"
+
+
+def verdict_key(execution_id: str) -> str:
+    return f"{report_prefix(execution_id)}verdict.json"
+
+
+def report_data_key(execution_id: str) -> str:
+    return f"{report_prefix(execution_id)}report.json"
+
+
+def report_html_key(execution_id: str) -> str:
+    return f"{report_prefix(execution_id)}report.html"
+
+
+def run_prefix(execution_id: str, run_id: str) -> str:
+    return f"suites/{execution_id}/runs/{run_id}/"
+
+
+def checkpoints_prefix(execution_id: str, run_id: str) -> str:
+    """Shared by all attempts of a run, so that the next one resumes where an interrupted one stopped."""
+    return f"{run_prefix(execution_id, run_id)}checkpoints/"
+
+
+def step_log_prefix(execution_id: str, run_id: str, job_name: str) -> str:
+    return f"{checkpoints_prefix(execution_id, run_id)}step_log/{job_name}/"
+
+
+def output_prefix(execution_id: str, run_id: str) -> str:
+    return f"{run_prefix(execution_id, run_id)}output/"
+
+
+def code_key(sha256: str) -> str:
+    return f"code/{sha256}/sourcedir.tar.gz"
+
+
+def data_prefix(sha256: str) -> str:
+    return f"data/{sha256}/"
+
+
+def s3_uri(bucket: str, key: str) -> str:
+    return f"s3://{bucket}/{key}"
