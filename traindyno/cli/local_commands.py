@@ -1,0 +1,61 @@
+"""`traindyno local`: the cloud on this machine, up, down and looked at."""
+
+import shlex
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from localcloud import cloud, deployment
+from localcloud.environment import aws_environment
+from localcloud.home import Home
+from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
+
+app = typer.Typer(help="The cloud on this machine: MiniStack and the local SageMaker service.", no_args_is_help=True)
+FormatOption = Annotated[Format, typer.Option("--format", help="A table to read, or one JSON document.")]
+
+
+@app.command()
+def up() -> None:
+    """Start the local cloud and deploy the CDK app into it; what runs already is used again."""
+    home = Home.from_environment()
+    ports = cloud.start(home, tell=tell)
+    is_new = deployment.deploy(home, ports, tell=tell)
+    tell(f"the local cloud is up{'' if is_new else ' (nothing to deploy)'}; stop it with: traindyno local down")
+
+
+@app.command()
+def status(output: FormatOption = Format.TABLE) -> None:
+    """Say what is running; exit status 3 if the local cloud is not up."""
+    found = cloud.status(Home.from_environment())
+    if output is Format.JSON:
+        print_json({**asdict(found), "home": str(found.home)})
+    else:
+        for name, is_running in (("MiniStack", found.ministack), ("SageMaker service", found.sagemaker)):
+            STANDARD_OUTPUT.print(f"{name:18} {'running' if is_running else 'not running'}")
+        STANDARD_OUTPUT.print(f"{'state':18} {found.home}")
+    raise typer.Exit(0 if found.ports else 3)
+
+
+@app.command()
+def down(
+    erase: Annotated[bool, typer.Option("--erase", help="Also remove all state, results included.")] = False,
+) -> None:
+    """Stop the local cloud and the training jobs that run in it."""
+    home = Home.from_environment()
+    was_running = cloud.stop(home)
+    tell("the local cloud is stopped" if was_running else "no local cloud was running")
+    if erase:
+        cloud.erase(home)
+        tell(f"removed {home.folder}")
+
+
+@app.command()
+def env(output: FormatOption = Format.TABLE) -> None:
+    """Print the settings that turn boto3 and the AWS command line towards it: eval "$(traindyno local env)"."""
+    variables = aws_environment(cloud.require_ports(Home.from_environment()))
+    if output is Format.JSON:
+        print_json(variables)
+        return
+    for name, value in variables.items():
+        STANDARD_OUTPUT.print(f"export {name}={shlex.quote(value)}", markup=False)

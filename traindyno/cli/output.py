@@ -1,0 +1,48 @@
+"""What is printed: tables or one JSON document on standard output, everything else on standard error."""
+
+import json
+import sys
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+from rich.console import Console
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+
+
+STANDARD_OUTPUT = Console(highlight=False, soft_wrap=True)
+STANDARD_ERROR = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def tell(message: str) -> None:
+    STANDARD_ERROR.print(message, markup=False)
+
+
+def print_json(document: Any) -> None:
+    sys.stdout.write(json.dumps(document, indent=2, default=_json_value) + "\n")
+
+
+def money(value: Decimal | str | None) -> str:
+    return "unknown" if value is None else f"${Decimal(value):,.4f}"
+
+
+def duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "unknown"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
+
+
+def _json_value(value: object) -> Any:
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} has no JSON form")
