@@ -1,0 +1,67 @@
+"""What an uncaught exception means for the run, and the file that tells SageMaker."""
+
+import errno
+import os
+import sys
+from pathlib import Path
+from typing import Mapping, Tuple
+
+from traindyno.core.step_log_line import failure_text
+
+OUT_OF_MEMORY = "out_of_memory"
+LOSS_DIVERGED = "loss_diverged"
+USER_CODE_ERROR = "user_code_error"
+STOPPED_BY_USER = "stopped_by_user"
+
+OUT_OF_MEMORY_SIGNS = ("out of memory", "can't allocate memory", "not enough memory", "resource_exhausted")
+LONGEST_MESSAGE = 900  # SageMaker keeps 1024 characters of the failure file
+
+
+def classify(error: BaseException, otherwise: str = USER_CODE_ERROR) -> str:
+    """The outcome, as a value of traindyno.core.outcome.Outcome; an exception may name its own as ``outcome``."""
+    named = getattr(error, "outcome", None)
+    if isinstance(named, str):
+        return str(named)
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return OUT_OF_MEMORY
+    if isinstance(error, RuntimeError) and any(sign in str(error).lower() for sign in OUT_OF_MEMORY_SIGNS):
+        return OUT_OF_MEMORY
+    if isinstance(error, KeyboardInterrupt):
+        return STOPPED_BY_USER
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return USER_CODE_ERROR
+    return otherwise
+
+
+def describe(error: BaseException, rank: int) -> str:
+    text = " ".join(str(error).split()) or "no message"
+    return "rank {}: {}: {}".format(rank, type(error).__name__, text)[:LONGEST_MESSAGE]
+
+
+def failure_path(environment: Mapping[str, str] = os.environ) -> Path:
+    return Path(environment.get("SM_OUTPUT_DIR", "/opt/ml/output")) / "failure"
+
+
+def report_failure(outcome: str, message: str, environment: Mapping[str, str] = os.environ) -> None:
+    """Leave the text for SageMaker; the first process to fail names the cause, the others fail because of it."""
+    text = failure_text(outcome, message)
+    # The training toolkit may overwrite the file with the end of stderr, so it has to be there too.
+    print(text, file=sys.stderr, flush=True)  # noqa: T201
+    path = failure_path(environment)
+    try:
+        with path.open("x", encoding="utf-8") as failure:
+            failure.write(text)
+    except FileExistsError:
+        return
+    except OSError as error:
+        print("{} could not be written: {}".format(path, error), file=sys.stderr, flush=True)  # noqa: T201
+
+
+def reported_failure(environment: Mapping[str, str] = os.environ) -> Tuple[str, str]:
+    """Outcome and message that another process of this host left, or two empty strings."""
+    try:
+        text = failure_path(environment).read_text(encoding="utf-8")
+        _prefix, outcome, message = text.split(": ", 2)
+    except (OSError, ValueError):
+        return "", ""
+    return outcome, message

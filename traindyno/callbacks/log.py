@@ -1,0 +1,216 @@
+"""The step log of a plain training loop: ``with step_log.step(samples=...)`` around each optimizer step."""
+
+import atexit
+import math
+import os
+import sys
+from types import TracebackType
+from typing import Any, Callable, Dict, List, Optional, Type
+
+from traindyno.callbacks import failure
+from traindyno.callbacks.clock import HostClock, clock_for_this_process, now
+from traindyno.callbacks.environment import environment_facts, peak_memory_bytes
+from traindyno.callbacks.process import Process, this_process
+from traindyno.callbacks.recorder import RecordedStep, StepMarks, StepRecorder
+from traindyno.callbacks.writer import StepLogWriter, log_path
+from traindyno.core.step_log_line import (
+    DIRECTORY_VARIABLE,
+    end_line,
+    environment_line,
+    error_line,
+    evaluation_line,
+    model_line,
+    phase_line,
+)
+
+
+class Step:
+    """One optimizer step. ``loss`` may be set to a number or a tensor; a tensor on a device is read later."""
+
+    def __init__(self, log: "StepLog", samples: int, tokens: Optional[int], learning_rate: Optional[float]) -> None:
+        self._log = log
+        self.samples = samples
+        self.tokens = tokens
+        self.learning_rate = learning_rate
+        self.loss: Any = None
+
+    def __enter__(self) -> "Step":
+        self._log.begin_step()
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        if error is None:
+            self._log.end_step(self.samples, self.tokens, self.loss, self.learning_rate)
+
+
+class Phase:
+    """A stretch of time that is not a step: load, compile, evaluate, save, or a name of your own."""
+
+    def __init__(self, log: "StepLog", name: str, facts: Optional[Dict[str, Any]]) -> None:
+        self._log = log
+        self._name = name
+        self.facts = dict(facts or {})
+        self._begin = 0.0
+
+    def __enter__(self) -> "Phase":
+        self._begin = now()
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        if error is None:
+            self._log.phase_ended(self._name, self._begin, self.facts)
+
+
+class StepLog:
+    """Writes nothing, and costs next to nothing, where Traindyno did not start the process."""
+
+    def __init__(
+        self,
+        directory: Optional[str],
+        *,
+        facts: Callable[[], Dict[str, Any]] = environment_facts,
+        observe: Optional[Callable[[List[RecordedStep]], None]] = None,
+        otherwise: str = failure.USER_CODE_ERROR,
+        make_clock: Callable[[], HostClock] = clock_for_this_process,
+        peak_memory: Callable[[], Optional[int]] = peak_memory_bytes,
+    ) -> None:
+        self.is_enabled = bool(directory)
+        self.steps = 0
+        self._directory = directory or ""
+        self._facts = facts
+        self._observe = observe
+        self._otherwise = otherwise
+        self._make_clock = make_clock
+        self._peak_memory = peak_memory
+        self._started = now()
+        self._process: Optional[Process] = None
+        self._recorder: Optional[StepRecorder] = None
+        self._has_ended = False
+        self._has_diverged = False
+        self._previous_end: Any = None
+        self._previous_end_seconds = 0.0
+        self._wait_seconds = 0.0
+
+    def step(self, samples: int, tokens: Optional[int] = None, learning_rate: Optional[float] = None) -> Step:
+        """``samples`` and ``tokens``: this process's own share of the step's work."""
+        return Step(self, samples, tokens, learning_rate)
+
+    def phase(self, name: str, facts: Optional[Dict[str, Any]] = None) -> Phase:
+        return Phase(self, name, facts)
+
+    def model(self, parameters: int, flops_per_token: Optional[float] = None, formula: Optional[str] = None) -> None:
+        self._write(model_line, parameters, flops_per_token, formula)
+
+    def evaluation(self, metrics: Dict[str, float]) -> None:
+        self._write(evaluation_line, self.steps, metrics)
+
+    def error(self, outcome: str, message: str) -> None:
+        self._write(error_line, outcome, message)
+        self.flush()
+
+    def begin_step(self) -> None:
+        if not self.is_enabled:
+            return
+        if self._recorder is None:
+            self._start_recording()
+        self._wait_seconds = now() - self._previous_end_seconds
+
+    def end_step(self, samples: int, tokens: Optional[int], loss: Any, learning_rate: Optional[float]) -> None:
+        if self._recorder is None:
+            return
+        begin = self._previous_end
+        self._mark_end()
+        self.steps += 1
+        loss = loss.detach() if hasattr(loss, "detach") else loss
+        self._recorder.add(
+            StepMarks(self.steps, begin, self._previous_end, self._wait_seconds, samples, tokens, loss, learning_rate)
+        )
+
+    def phase_ended(self, name: str, begin: float, facts: Dict[str, Any]) -> None:
+        if not self.is_enabled:
+            return
+        self.open()
+        self.close_window()
+        self._writer.write(phase_line(name, begin, now(), facts))
+        if self._recorder is not None:
+            self._mark_end()
+
+    def close_window(self) -> None:
+        """Wait for the device and write the steps so far."""
+        if self._recorder is not None:
+            self._recorder.close_window()
+
+    def flush(self) -> None:
+        if self._process is not None:
+            self._writer.flush()
+
+    def close(self) -> None:
+        """Write the last line; a log without it was cut off."""
+        if self._process is None or self._has_ended:
+            return
+        self._has_ended = True
+        self.close_window()
+        self._writer.write(end_line(now(), self.steps))
+        self._writer.flush()
+
+    def failed(self, error: BaseException) -> None:
+        """Name the outcome in the log and in SageMaker's failure file."""
+        if not self.is_enabled or self._has_ended:
+            return
+        rank = self.open().rank
+        outcome, message = failure.classify(error, self._otherwise), failure.describe(error, rank)
+        self._has_ended = True
+        failure.report_failure(outcome, message)
+        self.error(outcome, message)
+
+    def open(self) -> Process:
+        """Write the environment line, once, and arrange for the last one."""
+        if self._process is None:
+            process = self._process = this_process()
+            self._writer = StepLogWriter(log_path(self._directory, process.job_name, process.rank, self._started))
+            self._writer.write(environment_line(now(), process.rank, process.world_size, process.host, self._facts()))
+            self._writer.flush()
+            atexit.register(self.close)
+            self._name_the_cause_of_a_crash()
+        return self._process
+
+    def _start_recording(self) -> None:
+        """At the first step: by then the script has chosen its device."""
+        self.open()
+        self._clock = self._make_clock()
+        self._recorder = StepRecorder(self._writer, self._clock, self._peak_memory, self._observe_steps)
+        self._mark_end()
+
+    def _mark_end(self) -> None:
+        self._previous_end, self._previous_end_seconds = self._clock.mark(), now()
+
+    def _name_the_cause_of_a_crash(self) -> None:
+        previous_hook = sys.excepthook
+
+        def hook(kind: Type[BaseException], error: BaseException, trace: Optional[TracebackType]) -> None:
+            previous_hook(kind, error, trace)
+            self.failed(error)
+
+        sys.excepthook = hook
+
+    def _observe_steps(self, steps: List[RecordedStep]) -> None:
+        if self._observe is not None:
+            self._observe(steps)
+            return
+        diverged = next((step for step in steps if step.loss is not None and not math.isfinite(step.loss)), None)
+        if diverged is not None and not self._has_diverged:
+            self._has_diverged = True
+            self.error(failure.LOSS_DIVERGED, "the loss of step {} is {}".format(diverged.step, diverged.loss))
+
+    def _write(self, line: Callable[..., Dict[str, Any]], *values: Any) -> None:
+        if self.is_enabled:
+            self.open()
+            self._writer.write(line(now(), *values))
+
+
+def step_log_of_this_process() -> StepLog:
+    return StepLog(os.environ.get(DIRECTORY_VARIABLE))

@@ -1,0 +1,80 @@
+"""Turns marks and tensors into step lines: at once on a CPU, once per window where reading waits for a device."""
+
+from typing import Any, Callable, List, NamedTuple, Optional
+
+from traindyno.callbacks.clock import HostClock, now
+from traindyno.callbacks.writer import StepLogWriter
+from traindyno.core.step_log_line import step_line
+
+WINDOW_SECONDS = 1.0
+
+
+class StepMarks(NamedTuple):
+    """One step as it was noted while running; ``loss`` may still be a tensor on the device."""
+
+    step: int
+    begin: Any
+    end: Any
+    wait_seconds: float
+    samples: int
+    tokens: Optional[int]
+    loss: Any
+    learning_rate: Optional[float]
+
+
+class RecordedStep(NamedTuple):
+    step: int
+    begin: float
+    end: float
+    loss: Optional[float]
+
+
+class StepRecorder:
+    def __init__(
+        self,
+        writer: StepLogWriter,
+        clock: HostClock,
+        peak_memory_bytes: Callable[[], Optional[int]],
+        observe: Optional[Callable[[List[RecordedStep]], None]] = None,
+    ) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._peak_memory_bytes = peak_memory_bytes
+        self._observe = observe
+        self._pending: List[StepMarks] = []
+        self._window_began = now()
+
+    def add(self, marks: StepMarks) -> None:
+        self._pending.append(marks)
+        if self._clock.is_immediate or now() - self._window_began >= WINDOW_SECONDS:
+            self.close_window()
+
+    def close_window(self) -> None:
+        """Read the device's times and losses of all pending steps: the only place that waits for the device."""
+        pending, self._pending = self._pending, []
+        if pending:
+            times = self._clock.resolve([mark for marks in pending for mark in (marks.begin, marks.end)])
+            losses = [None if marks.loss is None else float(marks.loss) for marks in pending]
+            peak = self._peak_memory_bytes()
+            recorded = [
+                RecordedStep(marks.step, times[2 * i], times[2 * i + 1], losses[i]) for i, marks in enumerate(pending)
+            ]
+            for i, marks in enumerate(pending):
+                self._writer.write(_line(marks, recorded[i], peak))
+            if self._observe is not None:
+                self._observe(recorded)
+        self._window_began = now()
+
+
+def _line(marks: StepMarks, step: RecordedStep, peak_memory_bytes: Optional[int]) -> Any:
+    return step_line(
+        step=marks.step,
+        begin=step.begin,
+        end=step.end,
+        wait_seconds=marks.wait_seconds,
+        samples=marks.samples,
+        tokens=marks.tokens,
+        loss=step.loss,
+        learning_rate=marks.learning_rate,
+        peak_memory_bytes=peak_memory_bytes,
+    )
