@@ -64,7 +64,7 @@ def instance_types() -> Mapping[str, InstanceType]:
 
 def _read_row(name: str, row: Mapping[str, Any], accelerators: Mapping[str, Any]) -> InstanceType:
     accelerator = row.get("accelerator")
-    device = accelerators[accelerator] if accelerator else {"kind": AcceleratorKind.NONE}
+    device: Mapping[str, Any] = accelerators[accelerator] if accelerator else {"kind": "none"}
     return InstanceType(
         name=name,
         accelerator_kind=AcceleratorKind(device["kind"]),

@@ -234,6 +234,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
+    """``training_plans``: instance type → ARN of the training plan whose reserved capacity its jobs use."""
+
     name: str
     goal: Goal
     workload: Workload
@@ -247,6 +249,7 @@ class Suite:
     search: Search = Search.GRID
     purchase: Purchase = Purchase.ON_DEMAND
     warm_pool_seconds: int = 0
+    training_plans: Mapping[str, str] = field(default_factory=dict)
     notes: str | None = None
 
 

@@ -1,0 +1,119 @@
+"""From cattrs' nested errors to one flat list of problems, each with its path and what would be accepted."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from difflib import get_close_matches
+from enum import StrEnum
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
+
+from cattrs.errors import (
+    BaseValidationError,
+    ClassValidationError,
+    ForbiddenExtraKeysError,
+    IterableValidationError,
+    IterableValidationNote,
+)
+
+from traindyno.core.errors import Problem
+
+SHOWN_CHARACTERS = 60
+EXPECTED_OF_TYPE = {int: "an integer", float: "a number", Decimal: "a number", str: "text", bool: "true or false"}
+
+
+class Unexpected(ValueError):
+    """A value is not what belongs at its place."""
+
+    def __init__(self, expected: str, found: object) -> None:
+        super().__init__(f"expected {expected}, got {shown(found)}")
+
+
+class FieldProblems(ValueError):
+    """Problems of a mapping that is not one of our dataclasses; their paths are relative to it."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(str(problem) for problem in problems))
+
+
+def shown(value: object) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case Mapping():
+            return f"a mapping with {', '.join(map(str, value)) or 'nothing in it'}"[:SHOWN_CHARACTERS]
+        case list() | tuple():
+            return "a list"
+        case _:
+            return json.dumps(value, default=str, ensure_ascii=False)[:SHOWN_CHARACTERS]
+
+
+def one_of(choices: Iterable[str], found: object = None) -> str:
+    """The choices, with the likely one first named where ``found`` looks like a misspelling."""
+    names = list(choices)
+    close = get_close_matches(found, names, n=1, cutoff=0.5) if isinstance(found, str) else []
+    hint = f' (did you mean "{close[0]}"?)' if close else ""
+    return f"one of {', '.join(names)}{hint}"
+
+
+def join_path(path: str, part: str | int) -> str:
+    if isinstance(part, int):
+        return f"{path}[{part}]"
+    return f"{path}.{part}" if path else part
+
+
+def unknown_field(path: str, name: object, accepted: Iterable[str]) -> Problem:
+    where = join_path(path, str(name))
+    return Problem(path=where, message=f"expected {one_of(accepted, name)}, got an unknown field {shown(name)}")
+
+
+def document_field_names(cls: type, renamed: Mapping[str, str]) -> list[str]:
+    return [renamed.get(field.name, field.name) for field in fields(cls)]
+
+
+def problems_of(error: Exception, path: str, renamed: Mapping[str, str]) -> Iterator[Problem]:
+    """``renamed``: attribute → its name in the document, where they differ."""
+    match error:
+        case ForbiddenExtraKeysError():
+            accepted = document_field_names(error.cl, renamed)
+            for name in sorted(map(str, error.extra_fields)):
+                yield unknown_field(path, name, accepted)
+        case FieldProblems():
+            for problem in error.problems:
+                inner = problem.path if problem.path.startswith("[") else f".{problem.path}" if problem.path else ""
+                yield Problem(path=f"{path}{inner}".lstrip("."), message=problem.message)
+        case BaseValidationError():
+            yield from _nested_problems(error, path, renamed)
+        case _:
+            yield Problem(path=path, message=str(error))
+
+
+def _nested_problems(error: BaseValidationError, path: str, renamed: Mapping[str, str]) -> Iterator[Problem]:
+    assert isinstance(error, ClassValidationError | IterableValidationError)
+    placed, unplaced = error.group_exceptions()
+    for inner, note in placed:
+        where = join_path(
+            path, note.index if isinstance(note, IterableValidationNote) else renamed.get(note.name, note.name)
+        )
+        if isinstance(inner, KeyError):
+            yield Problem(path=where, message=f"expected {expected_of(note.type)}, got nothing")
+        else:
+            yield from problems_of(inner, where, renamed)
+    for inner in unplaced:
+        yield from problems_of(inner, path, renamed)
+
+
+def expected_of(kind: Any) -> str:
+    """What a field of this type takes, in words."""
+    if get_origin(kind) in (Union, UnionType):
+        return " or ".join(expected_of(part) for part in get_args(kind) if part is not NoneType)
+    origin = get_origin(kind) or kind
+    if not isinstance(origin, type):
+        return "a value"
+    if issubclass(origin, StrEnum):
+        return one_of(member.value for member in origin)
+    if is_dataclass(origin) or issubclass(origin, Mapping):
+        return "a mapping"
+    return EXPECTED_OF_TYPE.get(origin, "a list")

@@ -1,0 +1,30 @@
+"""Runs: trials of cells, in the order in which they are submitted, and their documents."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from traindyno.core.cells import world_size
+from traindyno.core.suite import Cell, Run
+from traindyno.core.suite_converter import suite_converter
+
+
+def run_id_of(cell_id: str, trial: int) -> str:
+    return f"{cell_id}-t{trial}"
+
+
+def trial_runs(execution_id: str, cells: Sequence[Cell], trials: Iterable[int]) -> tuple[Run, ...]:
+    """Trials interleaved (A B A B), so that a slow hour hits every cell; within a trial, larger runs first."""
+    by_size = sorted(cells, key=lambda cell: -(world_size(cell.settings) or cell.settings.instance_count))
+    return tuple(
+        Run(run_id=run_id_of(cell.cell_id, trial), execution_id=execution_id, trial=trial, cell=cell)
+        for trial in trials
+        for cell in by_size
+    )
+
+
+def run_document(run: Run) -> dict[str, Any]:
+    return suite_converter().unstructure(run)  # type: ignore[no-any-return]
+
+
+def parse_run(document: Mapping[str, Any]) -> Run:
+    return suite_converter().structure(document, Run)

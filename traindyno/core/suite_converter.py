@@ -1,0 +1,174 @@
+"""How each part of a suite reads from and writes to a plain document, short forms included."""
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from functools import cache
+from typing import Any, get_type_hints
+
+from cattrs import Converter
+from cattrs.errors import BaseValidationError
+from cattrs.gen import override
+
+from traindyno.core import suite
+from traindyno.core.document_converter import dataclass_structure, strict_converter
+from traindyno.core.document_problems import FieldProblems, Unexpected, join_path, one_of, problems_of, unknown_field
+from traindyno.core.errors import Problem
+from traindyno.core.suite import Goal, GoalKind, JsonScalar, LearningRate, Measurement, Model, Settings, Suite
+
+HYPERPARAMETER_PREFIX = "hyperparameters."
+RENAMED = {"warmup_steps": "warmup"}
+GOAL_LIMITS = {GoalKind.CHEAPEST_WITHIN: "hours", GoalKind.FASTEST_WITHIN: "usd"}
+CHOICES = [kind for kind in vars(suite).values() if isinstance(kind, type) and issubclass(kind, StrEnum)]
+WRONG_VALUE = (Unexpected, BaseValidationError, FieldProblems)
+
+
+@cache
+def suite_converter() -> Converter:
+    converter = strict_converter(CHOICES)
+    learning_rate = dataclass_structure(converter, LearningRate)
+    model = dataclass_structure(converter, Model)
+    converter.register_structure_hook(
+        LearningRate, lambda value, kind: learning_rate({"base": value} if _is_number(value) else value, kind)
+    )
+    converter.register_structure_hook(
+        Model, lambda value, kind: model({"path": value} if isinstance(value, str) else value, kind)
+    )
+    converter.register_structure_hook(Goal, lambda value, _: _structure_goal(converter, value))
+    converter.register_unstructure_hook(Goal, _unstructure_goal)
+    _register_measurement(converter)
+    _register_suite(converter)
+    return converter
+
+
+def settings_types() -> dict[str, Any]:
+    return get_type_hints(Settings)
+
+
+def structure_settings_field(converter: Converter, name: str, value: Any) -> Any:
+    if name.startswith(HYPERPARAMETER_PREFIX):
+        return converter.structure(value, JsonScalar)  # type: ignore[arg-type]
+    return converter.structure(value, settings_types()[name])
+
+
+def _structure_point(converter: Converter, document: Any) -> dict[str, Any]:
+    """Some of a cell's settings: field → value."""
+    return {name: value for name, (value,) in _structure_fields(converter, document, _one_value).items()}
+
+
+def _structure_matrix(converter: Converter, document: Any) -> dict[str, tuple[Any, ...]]:
+    return _structure_fields(converter, document, _list_of_values)
+
+
+def _structure_fields(converter: Converter, document: Any, values_of: Any) -> dict[str, tuple[Any, ...]]:
+    if not isinstance(document, Mapping):
+        raise Unexpected("a mapping of settings", document)
+    found: dict[str, tuple[Any, ...]] = {}
+    problems: list[Problem] = []
+    for name, raw in document.items():
+        if not _is_settings_field(name):
+            problems.append(unknown_field("", name, [*settings_types(), f"{HYPERPARAMETER_PREFIX}<name>"]))
+            continue
+        values: list[Any] = []
+        for path, value in values_of(name, raw):
+            try:
+                values.append(structure_settings_field(converter, name, value))
+            except WRONG_VALUE as error:
+                problems += problems_of(error, path, RENAMED)
+        if not isinstance(raw, list) and values_of is _list_of_values:
+            problems.append(Problem(path=name, message=str(Unexpected("a list of values", raw))))
+        found[name] = tuple(values)
+    if problems:
+        raise FieldProblems(problems)
+    return found
+
+
+def _one_value(name: str, raw: Any) -> Iterator[tuple[str, Any]]:
+    yield name, raw
+
+
+def _list_of_values(name: str, raw: Any) -> Iterator[tuple[str, Any]]:
+    for index, value in enumerate(raw if isinstance(raw, list) else ()):
+        yield join_path(name, index), value
+
+
+def _is_settings_field(name: Any) -> bool:
+    return isinstance(name, str) and (
+        name in settings_types() or (name.startswith(HYPERPARAMETER_PREFIX) and name != HYPERPARAMETER_PREFIX)
+    )
+
+
+def _structure_points(converter: Converter, document: Any) -> tuple[dict[str, Any], ...]:
+    if not isinstance(document, list | tuple):
+        raise Unexpected("a list of mappings of settings", document)
+    points: list[dict[str, Any]] = []
+    problems: list[Problem] = []
+    for index, point in enumerate(document):
+        try:
+            points.append(_structure_point(converter, point))
+        except WRONG_VALUE as error:
+            problems += problems_of(error, f"[{index}]", RENAMED)
+    if problems:
+        raise FieldProblems(problems)
+    return tuple(points)
+
+
+def _register_suite(converter: Converter) -> None:
+    point = override(struct_hook=lambda value, _: _structure_point(converter, value))
+    points = override(struct_hook=lambda value, _: _structure_points(converter, value))
+    matrix = override(struct_hook=lambda value, _: _structure_matrix(converter, value))
+    structure = dataclass_structure(
+        converter, Suite, training=point, baseline=point, matrix=matrix, include=points, exclude=points
+    )
+    converter.register_structure_hook(Suite, structure)
+
+
+def _register_measurement(converter: Converter) -> None:
+    def warmup(value: Any, _: Any) -> int | None:
+        if value == "auto":
+            return None
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise Unexpected("auto or an integer", value)
+        return value
+
+    renamed = override(rename=RENAMED["warmup_steps"], struct_hook=warmup)
+    converter.register_structure_hook(Measurement, dataclass_structure(converter, Measurement, warmup_steps=renamed))
+    plain = converter.get_unstructure_hook(Measurement)
+
+    def unstructure(value: Measurement) -> dict[str, Any]:
+        document = plain(value)
+        return {"warmup": document.pop("warmup_steps", "auto"), **document}
+
+    converter.register_unstructure_hook(Measurement, unstructure)
+
+
+def _structure_goal(converter: Converter, value: Any) -> Goal:
+    if value in (GoalKind.CHEAPEST, GoalKind.FASTEST):
+        return Goal(kind=GoalKind(value))
+    if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in GOAL_LIMITS:
+        accepted = ["cheapest", "fastest", "cheapest-within: {hours: <number>}", "fastest-within: {usd: <number>}"]
+        raise Unexpected(one_of(accepted, value), value)
+    ((name, limit),) = value.items()
+    kind = GoalKind(name)
+    wanted = GOAL_LIMITS[kind]
+    if not isinstance(limit, Mapping) or set(limit) != {wanted}:
+        raise FieldProblems([Problem(path=name, message=f"expected {{{wanted}: <number>}}, got {dict_text(limit)}")])
+    try:
+        number = converter.structure(limit[wanted], get_type_hints(Goal)[wanted])
+    except WRONG_VALUE as error:
+        raise FieldProblems(list(problems_of(error, f"{name}.{wanted}", RENAMED))) from error
+    return Goal(kind=kind, **{wanted: number})
+
+
+def _unstructure_goal(goal: Goal) -> Any:
+    if goal.kind not in GOAL_LIMITS:
+        return goal.kind.value
+    wanted = GOAL_LIMITS[goal.kind]
+    return {goal.kind.value: {wanted: format(getattr(goal, wanted), "f")}}
+
+
+def dict_text(value: Any) -> str:
+    return f"{{{', '.join(map(str, value))}}}" if isinstance(value, Mapping) else repr(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
