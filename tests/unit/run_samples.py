@@ -1,0 +1,91 @@
+"""Suites, runs and results for tests of what judges and reports them."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from tests.unit.step_log_samples import START, file_name, log_lines
+from traindyno.core.attempt import Attempt
+from traindyno.core.outcome import Outcome
+from traindyno.core.run_result import PaidPrice, RunResult, build_run_result
+from traindyno.core.step_log import StepLog, read_step_log
+from traindyno.core.suite import Cell, Goal, GoalKind, Limits, Measurement, Run, Settings, Suite, Task, Workload
+
+PRICE = PaidPrice(usd_per_instance_hour=Decimal("36"), region="us-west-2", date="2026-11-20", source="Price List API")
+
+
+def make_suite(*, goal: Goal | None = None, examples: int = 100_000, **changes: Any) -> Suite:
+    given: dict[str, Any] = {
+        "name": "sample",
+        "goal": goal or Goal(kind=GoalKind.CHEAPEST),
+        "workload": Workload(task=Task.CAUSAL_LM, examples=examples),
+        "training": {},
+        "baseline": {},
+        "matrix": {"strategy": ("ddp",)},
+        "measurement": Measurement(),
+        "limits": Limits(max_usd=Decimal(100), max_hours=Decimal(1), max_job_seconds=600),
+        **changes,
+    }
+    return Suite(**given)
+
+
+def make_cell(cell_id: str = "0000000a", label: str = "ddp", **settings: Any) -> Cell:
+    return Cell(cell_id=cell_id, label=label, settings=Settings(**{"instance": "ml.p4d.24xlarge", **settings}))
+
+
+def make_run(cell: Cell, trial: int = 1) -> Run:
+    return Run(run_id=f"{cell.cell_id}-t{trial}", execution_id="execution-1", trial=trial, cell=cell)
+
+
+def make_attempt(**changes: Any) -> Attempt:
+    given: dict[str, Any] = {
+        "number": 1,
+        "job_name": "traindyno-sample-a1",
+        "outcome": Outcome.COMPLETED,
+        "submitted_at": START - 130,
+        "started_at": START - 100,
+        "ended_at": START + 100,
+        "billable_seconds": 200.0,
+        "phase_seconds": {"starting": 60.0, "downloading": 20.0, "training": 100.0, "uploading": 20.0},
+        **changes,
+    }
+    return Attempt(**given)
+
+
+def step_log_of(step_seconds: Sequence[float], **changes: Any) -> StepLog:
+    return read_step_log({file_name(): log_lines(step_seconds=step_seconds, **changes)})
+
+
+def completed_result(
+    cell: Cell,
+    trial: int,
+    *,
+    step_seconds: float = 1.0,
+    suite: Suite | None = None,
+    price: PaidPrice = PRICE,
+    samples: int = 8,
+    **changes: Any,
+) -> RunResult:
+    """A run of 60 even steps after a first step of 10 s, billed 100 s more than its steps took."""
+    seconds = [10.0] + [step_seconds] * 60
+    return build_run_result(
+        make_run(cell, trial),
+        suite=suite or make_suite(),
+        outcome=Outcome.COMPLETED,
+        attempts=[make_attempt(billable_seconds=100 + sum(seconds))],
+        step_log=step_log_of(seconds, samples=samples, tokens=samples * 10, **changes),
+        price=price,
+    )
+
+
+def failed_result(cell: Cell, trial: int, outcome: Outcome, message: str = "ended badly") -> RunResult:
+    return build_run_result(
+        make_run(cell, trial),
+        suite=make_suite(),
+        outcome=outcome,
+        attempts=[make_attempt(outcome=outcome, billable_seconds=50.0)],
+        step_log=None,
+        price=PRICE,
+        message=message,
+        log_tail=("line one", "<b>line two</b>"),
+    )

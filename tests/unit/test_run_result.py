@@ -1,0 +1,175 @@
+import json
+from decimal import Decimal
+
+import pytest
+
+from tests.unit.run_samples import (
+    PRICE,
+    completed_result,
+    failed_result,
+    make_attempt,
+    make_cell,
+    make_run,
+    make_suite,
+    step_log_of,
+)
+from tests.unit.step_log_samples import START, file_name, log_lines
+from traindyno.core import step_log_line as line
+from traindyno.core.outcome import Outcome
+from traindyno.core.run_result import (
+    PaidPrice,
+    build_run_result,
+    parse_run_result,
+    run_result_document,
+    summary_row,
+)
+from traindyno.core.step_log import read_step_log
+from traindyno.core.suite import LearningRate, Precision
+
+
+def test_cost_is_billable_seconds_times_instances_times_price() -> None:
+    result = build_run_result(
+        make_run(make_cell(instance_count=2)),
+        suite=make_suite(),
+        outcome=Outcome.COMPLETED,
+        attempts=[make_attempt(billable_seconds=100), make_attempt(number=2, billable_seconds=200)],
+        step_log=None,
+        price=PRICE,
+    )
+    # 300 s x 2 instances x 36 $/h / 3600 s/h
+    assert result.cost_usd == Decimal("6")
+
+
+def test_an_unknown_price_or_billing_leaves_cost_unknown() -> None:
+    common = {"suite": make_suite(), "outcome": Outcome.COMPLETED, "step_log": None}
+    run = make_run(make_cell())
+    unpriced = build_run_result(
+        run,
+        attempts=[make_attempt()],
+        price=PaidPrice(usd_per_instance_hour=None),
+        **common,  # type: ignore[arg-type]
+    )
+    unbilled = build_run_result(
+        run,
+        attempts=[make_attempt(), make_attempt(billable_seconds=None)],
+        price=PRICE,
+        **common,  # type: ignore[arg-type]
+    )
+    assert unpriced.cost_usd is None
+    assert unbilled.cost_usd is None
+
+
+def test_projection_is_overhead_and_the_rest_of_the_work_at_the_steady_rate() -> None:
+    result = completed_result(make_cell(), 1, suite=make_suite(examples=80_008))
+    # billed 100 + 10 + 60 = 170 s, steady 60 s: overhead 110 s. The first step did 8 samples;
+    # 80,000 are left at 8 /s: 10,000 s. 10,110 s x 36 $/h / 3600 = 101.10 $
+    assert result.projection is not None
+    assert result.projection.overhead_seconds == pytest.approx(110)
+    assert result.projection.seconds == pytest.approx(10_110)
+    assert result.projection.usd == Decimal("101.1")
+    assert result.projection.instance_hours == pytest.approx(10_110 / 3600)
+
+
+def test_phases_do_not_count_a_second_twice() -> None:
+    lines = log_lines(
+        step_seconds=[10.0] + [1.0] * 60,
+        before=[line.phase_line("load", START - 5, START), line.phase_line("compile", START, START + 7)],
+    )
+    result = build_run_result(
+        make_run(make_cell()),
+        suite=make_suite(),
+        outcome=Outcome.COMPLETED,
+        attempts=[make_attempt()],
+        step_log=read_step_log({file_name(): lines}),
+        price=PRICE,
+    )
+    # the compile phase of 7 s lies in the first step of 10 s; of 100 s of training, 5 + 7 + 3 + 60 are explained
+    assert result.phases_seconds == pytest.approx(
+        {
+            "starting": 60,
+            "downloading": 20,
+            "load": 5,
+            "compile": 7,
+            "first_step": 3,
+            "steady": 60,
+            "other": 25,
+            "uploading": 20,
+        }
+    )
+    assert list(result.phases_seconds)[:3] == ["starting", "downloading", "load"]
+
+
+def test_a_document_reads_back_equal_and_is_plain_json() -> None:
+    cell = make_cell(learning_rate=LearningRate(base=1e-4, reference_batch_size=32))
+    result = completed_result(cell, 1)
+    document = json.loads(json.dumps(run_result_document(result), allow_nan=False))
+    assert parse_run_result(document) == result
+
+
+def test_a_loss_that_is_no_number_is_kept_as_the_step_where_it_broke() -> None:
+    nan = float("nan")
+    result = build_run_result(
+        make_run(make_cell()),
+        suite=make_suite(),
+        outcome=Outcome.LOSS_DIVERGED,
+        attempts=[make_attempt()],
+        step_log=step_log_of([1.0] * 10, loss=lambda step: nan if step >= 6 else 3.0),
+        price=PRICE,
+    )
+    assert result.measured is not None
+    assert result.measured.loss.diverged_at_step == 6
+    assert result.measured.loss.last == 3.0
+    json.dumps(run_result_document(result), allow_nan=False)
+
+
+def test_a_missing_rank_leaves_the_rate_unknown() -> None:
+    files = {file_name(0): log_lines(rank=0, world_size=2, step_seconds=[1.0] * 30)}
+    result = build_run_result(
+        make_run(make_cell()),
+        suite=make_suite(),
+        outcome=Outcome.COMPLETED,
+        attempts=[make_attempt()],
+        step_log=read_step_log(files),
+        price=PRICE,
+    )
+    assert result.measured is not None
+    assert result.samples_per_second is None
+    assert result.projection is None
+    assert any("no log of rank 1" in problem for problem in result.step_log_problems)
+
+
+def test_a_failed_run_keeps_its_message_and_last_lines() -> None:
+    result = failed_result(make_cell(), 1, Outcome.OUT_OF_MEMORY, "CUDA out of memory")
+    assert result.measured is None
+    assert result.step_log_problems == ("no step log was found",)
+    row = summary_row(result)
+    assert row["outcome"] == "out_of_memory"
+    assert row["samples_per_second"] is None
+    assert parse_run_result(run_result_document(result)) == result
+
+
+def test_the_summary_row_is_flat() -> None:
+    row = summary_row(completed_result(make_cell(), 2))
+    assert row["trial"] == 2
+    assert row["samples_per_second"] == pytest.approx(8.0)
+    assert row["steady_steps"] == 60
+    assert all(value is None or isinstance(value, str | int | float | Decimal) for value in row.values())
+
+
+def test_the_peak_is_known_for_sixteen_bit_formats_only() -> None:
+    def utilization(precision: Precision) -> float | None:
+        result = build_run_result(
+            make_run(make_cell(precision=precision)),
+            suite=make_suite(),
+            outcome=Outcome.COMPLETED,
+            attempts=[make_attempt()],
+            step_log=step_log_of([1.0] * 30, tokens=312, before=[line.model_line(START, 1, 0.25e12, "given")]),
+            price=PRICE,
+        )
+        assert result.measured is not None
+        assert result.measured.throughput is not None
+        return result.measured.throughput.model_flops_utilization
+
+    # 312 tokens/s x 0.25 TFLOP = 78 of the A100's 312 TFLOPS
+    assert utilization(Precision.BF16) == pytest.approx(0.25)
+    assert utilization(Precision.FP32) is None

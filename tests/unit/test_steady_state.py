@@ -1,0 +1,66 @@
+import random
+from statistics import median
+
+import pytest
+
+from traindyno.core.steady_state import find_steady_state
+
+
+def noisy(levels: list[float], *, seed: int = 1, spread: float = 0.03) -> list[float]:
+    source = random.Random(seed)
+    return [level * source.lognormvariate(0, spread) for level in levels]
+
+
+def test_warm_up_ends_where_step_times_settle() -> None:
+    steady = find_steady_state(noisy([40.0] + [2.0] * 9 + [1.0] * 90))
+    assert steady.is_reached
+    assert steady.warmup_steps == 10
+
+
+def test_without_noise_the_change_is_found_exactly() -> None:
+    assert find_steady_state([9.0] + [2.0] * 3 + [1.0] * 30).warmup_steps == 4
+
+
+def test_the_first_step_never_counts_as_steady() -> None:
+    steady = find_steady_state([1.0] * 30)
+    assert (steady.warmup_steps, steady.is_reached) == (1, True)
+
+
+def test_lone_stalls_are_part_of_the_steady_state() -> None:
+    levels = [5.0] + [1.0] * 99
+    for stalled in (13, 29, 55, 71):
+        levels[stalled] = 4.0
+    cuts = [find_steady_state(noisy(levels, seed=seed)).warmup_steps for seed in range(20)]
+    assert median(cuts) <= 3
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        [2.0] * 60 + [1.0] * 40,
+        [1.0] * 70 + [1.3] * 30,
+        [2.0 - step / 100 for step in range(100)],
+    ],
+)
+def test_a_change_beyond_the_middle_or_a_drift_is_no_steady_state(levels: list[float]) -> None:
+    steady = find_steady_state(noisy(levels))
+    assert not steady.is_reached
+    assert steady.reason is not None
+    assert "drift" in steady.reason
+
+
+def test_too_few_steps_say_so() -> None:
+    steady = find_steady_state([3.0, 1.0, 1.0])
+    assert not steady.is_reached
+    assert steady.reason == "3 steps ran; at least 6 are needed to see warm-up end"
+
+
+def test_a_given_warm_up_is_taken_as_it_is() -> None:
+    steady = find_steady_state([1.0] * 10, warmup_steps=4)
+    assert (steady.warmup_steps, steady.is_reached, steady.was_given) == (4, True, True)
+
+
+def test_a_given_warm_up_that_takes_all_steps_leaves_none() -> None:
+    steady = find_steady_state([1.0] * 3, warmup_steps=5)
+    assert (steady.warmup_steps, steady.is_reached) == (3, False)
+    assert steady.reason == "3 steps ran and the suite's warm-up takes 5"

@@ -1,0 +1,138 @@
+import json
+
+import pytest
+
+from tests.unit.step_log_samples import START, file_name, log_lines
+from traindyno.core import step_log_line as line
+from traindyno.core.step_log import StepLogInvalid, read_step_log
+
+
+def test_reads_what_the_writer_wrote() -> None:
+    lines = log_lines(
+        step_seconds=[2.0, 1.0],
+        tokens=40,
+        before=[
+            line.phase_line("load", START - 3, START, {"source": "train"}),
+            line.model_line(START, 1000, 6000.0, "6 N"),
+        ],
+        after=[
+            line.evaluation_line(START + 3, 2, {"loss": 3.5}),
+            line.error_line(START + 4, "loss_diverged", "loss is nan"),
+        ],
+    )
+    log = read_step_log({file_name(): lines})
+    (session,) = log.sessions
+    (process,) = session.processes
+    assert session.job_name == "job-a1"
+    assert [step.step for step in process.steps] == [0, 1]
+    assert process.steps[1].end == START + 3
+    assert process.steps[0].tokens == 40
+    assert process.phases[0].seconds == 3
+    assert log.model is not None
+    assert log.model.flops_per_token == 6000.0
+    assert log.evaluations[0].metrics == {"loss": 3.5}
+    assert log.errors[0].outcome == "loss_diverged"
+    assert log.environments[0].facts == {"torch": "2.13.0"}
+    assert log.problems == ()
+
+
+def test_a_cut_off_last_line_is_left_out_and_reported() -> None:
+    lines = log_lines(step_seconds=[1.0] * 3, is_ended=False)
+    lines[-1] = lines[-1][:20]
+    log = read_step_log({file_name(): lines})
+    assert log.measured is not None
+    assert log.measured.common_steps == (0, 1)
+    assert len(log.problems) == 2
+    assert "last line is cut off after 20 characters" in log.problems[0]
+    assert "cut off after 2 steps" in log.problems[1]
+
+
+def test_a_last_line_of_nul_bytes_is_no_line() -> None:
+    log = read_step_log({file_name(): [*log_lines(step_seconds=[1.0]), "\0\0\0\0"]})
+    assert log.problems == ()
+
+
+def test_a_broken_line_in_the_middle_is_refused_with_its_place() -> None:
+    lines = log_lines(step_seconds=[1.0] * 3)
+    lines[2] = "Traceback (most recent call last):\n"
+    with pytest.raises(StepLogInvalid, match=r"jsonl:3: expected a JSON object with a kind, found 'Tr"):
+        read_step_log({file_name(): lines})
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ("hello\n", "expected a JSON object"),
+        ("[1, 2]\n", "expected a JSON object"),
+        (json.dumps({"kind": "stepp"}), "kind 'stepp' is unknown; known: environment"),
+        (json.dumps({"kind": "step", "step": 1}), "field 'begin' is missing"),
+        (json.dumps(line.step_line(step=1, begin=2.0, end=1.0, wait_seconds=0, samples=1)), "expected begin <= end"),
+        (json.dumps(line.step_line(step=1, begin=1.0, end=2.0, wait_seconds=0, samples=-1)), "nothing negative"),
+        (json.dumps({**line.environment_line(1.0, 0, 1, "h", {}), "schema_version": 9}), "schema_version 9"),
+        (json.dumps(line.environment_line(1.0, 2, 2, "h", {})), "rank 2 is not within a world of 2"),
+        (json.dumps(line.environment_line(1.0, 1, 2, "h", {})), "the name says rank 0"),
+    ],
+)
+def test_garbage_is_refused_with_file_line_and_what_was_expected(bad: str, message: str) -> None:
+    with pytest.raises(StepLogInvalid, match=message):
+        read_step_log({file_name(): [bad]})
+
+
+def test_a_file_of_another_name_is_refused() -> None:
+    with pytest.raises(StepLogInvalid, match=r"stdout\.txt: expected a name like"):
+        read_step_log({"stdout.txt": []})
+
+
+def test_steps_that_go_backwards_are_refused() -> None:
+    lines = log_lines(step_seconds=[1.0]) + log_lines(step_seconds=[1.0])
+    with pytest.raises(StepLogInvalid, match="step 0 follows step 0"):
+        read_step_log({file_name(): lines})
+
+
+def test_a_missing_rank_is_named() -> None:
+    files = {file_name(rank): log_lines(rank=rank, world_size=4, step_seconds=[1.0] * 2) for rank in (0, 1, 3)}
+    log = read_step_log(files)
+    assert log.sessions[0].missing_ranks == (2,)
+    assert any("no log of rank 2 (world size 4)" in problem for problem in log.problems)
+
+
+def test_ranks_that_stopped_at_different_steps_share_the_common_ones() -> None:
+    files = {
+        file_name(0): log_lines(rank=0, world_size=2, step_seconds=[1.0] * 5),
+        file_name(1): log_lines(rank=1, world_size=2, step_seconds=[1.0] * 3, is_ended=False),
+    }
+    measured = read_step_log(files).measured
+    assert measured is not None
+    assert measured.common_steps == (0, 1, 2)
+
+
+def test_a_restart_is_another_session_and_its_gap_is_shown() -> None:
+    later = START + 60
+    files = {}
+    for rank in (1, 0):
+        files[file_name(rank)] = log_lines(rank=rank, world_size=2, step_seconds=[1.0] * 10, is_ended=False)
+        files[file_name(rank, start=later)] = log_lines(
+            rank=rank, world_size=2, step_seconds=[1.0] * 20, first_step=7, start=later
+        )
+    log = read_step_log(files)
+    assert len(log.sessions) == 2
+    # The first session ends at START + 10; steps 7, 8 and 9 are done again.
+    assert log.gaps[0].seconds == pytest.approx(50)
+    assert log.gaps[0].repeated_steps == 3
+    assert log.measured is log.sessions[1]
+
+
+def test_another_attempt_of_the_run_is_another_session() -> None:
+    files = {
+        file_name(job="job-a1"): log_lines(step_seconds=[1.0] * 10, is_ended=False),
+        file_name(job="job-a2", start=START + 5): log_lines(step_seconds=[1.0] * 10, start=START + 5),
+    }
+    log = read_step_log(files)
+    assert [session.job_name for session in log.sessions] == ["job-a1", "job-a2"]
+    assert log.measured is log.sessions[1]
+
+
+def test_a_log_without_steps_has_nothing_measured() -> None:
+    log = read_step_log({file_name(): log_lines(step_seconds=[])})
+    assert log.measured is None
+    assert read_step_log({}).sessions == ()

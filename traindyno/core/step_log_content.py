@@ -1,0 +1,168 @@
+"""A run's step log: what its processes wrote, grouped into sessions (a restart begins another one)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+
+class Step(NamedTuple):
+    """One optimizer step of one process. A tuple, because a run has tens of thousands of them to parse."""
+
+    step: int
+    begin: float
+    end: float
+    wait_seconds: float
+    samples: int
+    tokens: int | None
+    loss: float | None
+    learning_rate: float | None
+    peak_memory_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    time: float
+    rank: int
+    world_size: int
+    host: str
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    name: str
+    begin: float
+    end: float
+    facts: Mapping[str, Any]
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.begin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSize:
+    parameters: int
+    flops_per_token: float | None
+    formula: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    time: float
+    step: int
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedError:
+    time: float
+    outcome: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessLog:
+    """One file: one life of one process. ``is_ended`` is false where the log was cut off."""
+
+    file: str
+    job_name: str
+    rank: int
+    start: float
+    environment: Environment | None
+    steps: tuple[Step, ...]
+    phases: tuple[Phase, ...]
+    model: ModelSize | None
+    evaluations: tuple[Evaluation, ...]
+    errors: tuple[LoggedError, ...]
+    is_ended: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """The processes that ran together, by rank: from a start to an end or an interruption."""
+
+    job_name: str
+    world_size: int
+    processes: tuple[ProcessLog, ...]
+
+    @property
+    def missing_ranks(self) -> tuple[int, ...]:
+        present = {process.rank for process in self.processes}
+        return tuple(rank for rank in range(self.world_size) if rank not in present)
+
+    @property
+    def begin(self) -> float:
+        return min(process.start for process in self.processes)
+
+    @property
+    def end(self) -> float | None:
+        """When the last step or phase of any rank ended; None if nothing was logged."""
+        ends = [process.steps[-1].end for process in self.processes if process.steps]
+        ends += [phase.end for process in self.processes for phase in process.phases]
+        return max(ends, default=None)
+
+    @property
+    def common_steps(self) -> tuple[int, ...]:
+        """Step numbers that every process of the session finished, in order."""
+        numbers = [{step.step for step in process.steps} for process in self.processes]
+        return tuple(sorted(set.intersection(*numbers))) if numbers else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Time between two sessions, and the steps that the later one did again."""
+
+    seconds: float | None
+    repeated_steps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepLog:
+    """Everything a run logged. ``problems`` says what is missing or cut off; nothing is repaired silently."""
+
+    sessions: tuple[Session, ...]
+    problems: tuple[str, ...]
+
+    @cached_property
+    def measured(self) -> Session | None:
+        """The session with the most steps common to all its ranks; the latest of equals."""
+        with_steps = [session for session in self.sessions if session.common_steps]
+        return max(reversed(with_steps), key=lambda session: len(session.common_steps), default=None)
+
+    @cached_property
+    def gaps(self) -> tuple[Gap, ...]:
+        return tuple(_gap(before, after) for before, after in zip(self.sessions, self.sessions[1:], strict=False))
+
+    @property
+    def errors(self) -> tuple[LoggedError, ...]:
+        found = [error for session in self.sessions for process in session.processes for error in process.errors]
+        return tuple(sorted(found, key=lambda error: error.time))
+
+    @property
+    def evaluations(self) -> tuple[Evaluation, ...]:
+        """The evaluations of the lowest rank that made any, over all sessions."""
+        by_session = [
+            next((process.evaluations for process in session.processes if process.evaluations), ())
+            for session in self.sessions
+        ]
+        return tuple(evaluation for evaluations in by_session for evaluation in evaluations)
+
+    @property
+    def model(self) -> ModelSize | None:
+        processes = [process for session in self.sessions for process in session.processes]
+        return next((process.model for process in processes if process.model), None)
+
+    @property
+    def environments(self) -> tuple[Environment, ...]:
+        """Of the last session, by rank."""
+        processes = self.sessions[-1].processes if self.sessions else ()
+        return tuple(process.environment for process in processes if process.environment)
+
+
+def _gap(before: Session, after: Session) -> Gap:
+    reached = max((process.steps[-1].step for process in before.processes if process.steps), default=None)
+    resumed = min((process.steps[0].step for process in after.processes if process.steps), default=None)
+    repeated = 0 if reached is None or resumed is None else max(0, reached - resumed + 1)
+    return Gap(seconds=None if before.end is None else after.begin - before.end, repeated_steps=repeated)

@@ -1,0 +1,79 @@
+"""Student's t distribution, and the incomplete beta function it rests on, with the standard library alone."""
+
+from math import exp, inf, lgamma, log, log1p, sqrt
+
+_MOST_TERMS = 500
+_ENOUGH = 1e-15
+
+
+def incomplete_beta(a: float, b: float, x: float) -> float:
+    """The regularised incomplete beta function I_x(a, b), by its continued fraction (Abramowitz and Stegun 26.5.8)."""
+    if x <= 0:
+        return 0.0
+    if x >= 1:
+        return 1.0
+    front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x))
+    if x < (a + 1) / (a + b + 2):
+        return front * _beta_fraction(a, b, x) / a
+    return 1 - front * _beta_fraction(b, a, 1 - x) / b
+
+
+def _beta_fraction(a: float, b: float, x: float) -> float:
+    """Lentz's evaluation; the even and odd coefficients come in pairs."""
+    numerator, denominator = 1.0, 1 / (1 - (a + b) * x / (a + 1))
+    fraction = denominator
+    for m in range(1, _MOST_TERMS):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for coefficient in (even, odd):
+            denominator = 1 / (1 + coefficient * denominator)
+            numerator = 1 + coefficient / numerator
+            change = numerator * denominator
+            fraction *= change
+        if abs(change - 1) < _ENOUGH:
+            return fraction
+    raise ArithmeticError(f"the incomplete beta function did not converge at a={a}, b={b}, x={x}")
+
+
+def two_sided_p(t: float, degrees_of_freedom: float) -> float:
+    """The probability of a value at least as far from nought as ``t``."""
+    return incomplete_beta(degrees_of_freedom / 2, 0.5, degrees_of_freedom / (degrees_of_freedom + t * t))
+
+
+def t_cumulative(t: float, degrees_of_freedom: float) -> float:
+    tail = two_sided_p(t, degrees_of_freedom) / 2
+    return 1 - tail if t > 0 else tail
+
+
+def t_quantile(probability: float, degrees_of_freedom: float) -> float:
+    """The value that t stays below with ``probability``, by bisection to full double precision."""
+    if not 0 < probability < 1 or degrees_of_freedom <= 0:
+        raise ValueError(
+            f"probability {probability} must lie in (0, 1), degrees of freedom {degrees_of_freedom} above 0"
+        )
+    if probability < 0.5:
+        return -t_quantile(1 - probability, degrees_of_freedom)
+    low, high = 0.0, 1.0
+    while t_cumulative(high, degrees_of_freedom) < probability and high < 1e150:
+        high *= 2
+    while high - low > 1e-14 * max(1.0, high):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if t_cumulative(middle, degrees_of_freedom) < probability else (low, middle)
+    return (low + high) / 2
+
+
+def f_upper_p(f: float, numerator_df: float, denominator_df: float) -> float:
+    """The probability that a ratio of variances exceeds ``f``."""
+    if f == inf:
+        return 0.0
+    return incomplete_beta(denominator_df / 2, numerator_df / 2, denominator_df / (denominator_df + numerator_df * f))
+
+
+def t_half_width(standard_error: float, degrees_of_freedom: float, confidence: float) -> float:
+    return t_quantile(0.5 + confidence / 2, degrees_of_freedom) * standard_error
+
+
+def standard_error(variance: float, count: int) -> float:
+    return sqrt(variance / count)
