@@ -49,7 +49,18 @@ MAY_IMPORT = {
         "torch_neuronx",
         "smdistributed",
     },
-    "infra": {"traindyno.core", "infra", "aws_cdk", "constructs", "cdk_nag", "deploy_time_build", "cattrs", "attr", "attrs"},
+    "infra": {
+        "traindyno.core",
+        "traindyno.bundle",
+        "infra",
+        "aws_cdk",
+        "constructs",
+        "cdk_nag",
+        "deploy_time_build",
+        "cattrs",
+        "attr",
+        "attrs",
+    },
     "localcloud": {"traindyno.core", "localcloud", "boto3", "botocore", "mypy_boto3_*"},
 }
 
@@ -93,6 +104,8 @@ def test_no_module_is_named_for_what_it_is_not() -> None:
 
 def test_importing_the_core_brings_in_no_aws_torch_or_yaml() -> None:
     modules = [f"traindyno.core.{path.stem}" for path in (REPO_ROOT / "traindyno/core").glob("[a-z]*.py")]
-    code = f"import sys, {', '.join(modules)}; print([m for m in ('boto3', 'torch', 'yaml', 'numpy') if m in sys.modules])"
+    code = (
+        f"import sys, {', '.join(modules)}; print([m for m in ('boto3', 'torch', 'yaml', 'numpy') if m in sys.modules])"
+    )
     answer = subprocess.run([sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"

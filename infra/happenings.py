@@ -1,0 +1,55 @@
+"""What sets functions going beside the state machine: ended jobs, ended executions, and the clock."""
+
+import aws_cdk as cdk
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from infra.functions import Functions
+from infra.lab_function import LabFunction
+
+ENDED_JOB = ["Completed", "Failed", "Stopped"]
+ENDED_EARLY = ["ABORTED", "FAILED", "TIMED_OUT"]
+
+
+class Happenings(Construct):
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        lab: str,
+        functions: Functions,
+        state_machine: sfn.IStateMachine,
+        sweep_interval: cdk.Duration,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._rule(
+            "JobEnded",
+            functions.finish_run,
+            events.EventPattern(
+                source=["aws.sagemaker"],
+                detail_type=["SageMaker Training Job State Change"],
+                detail={"TrainingJobName": [{"prefix": f"{lab}-"}], "TrainingJobStatus": ENDED_JOB},
+            ),
+        )
+        self._rule(
+            "SuiteEndedEarly",
+            functions.stop_runs,
+            events.EventPattern(
+                source=["aws.states"],
+                detail_type=["Step Functions Execution Status Change"],
+                detail={"stateMachineArn": [state_machine.state_machine_arn], "status": ENDED_EARLY},
+            ),
+        )
+        self._rule("Sweep", functions.reconcile_runs, events.Schedule.rate(sweep_interval))
+
+    def _rule(self, construct_id: str, function: LabFunction, when: events.EventPattern | events.Schedule) -> None:
+        rule = events.Rule(
+            self,
+            construct_id,
+            event_pattern=when if isinstance(when, events.EventPattern) else None,
+            schedule=when if isinstance(when, events.Schedule) else None,
+        )
+        rule.add_target(targets.LambdaFunction(function.function))

@@ -1,0 +1,37 @@
+"""One lab as a CDK app: its stacks, tagged with its name and checked against AwsSolutions."""
+
+from pathlib import Path
+
+import aws_cdk as cdk
+from cdk_nag import AwsSolutionsChecks
+
+from infra.images_stack import ImagesStack
+from infra.lab_settings import Target, read_lab_settings
+from infra.lab_stack import LabStack
+from infra.lambda_source import stage_lambda_source
+from traindyno.bundle import pack, training_files
+from traindyno.core.lab import LAB_TAG, images_stack_name, lab_stack_name
+
+
+def add_lab(app: cdk.App, *, staging: Path) -> None:
+    """``staging`` is an empty folder that outlives this call only; assets are copied out of it at once."""
+    settings = read_lab_settings(app.node)
+    images = None
+    if settings.target is Target.AWS:
+        images = ImagesStack(app, "Images", stack_name=images_stack_name(settings.lab))
+    LabStack(
+        app,
+        "Lab",
+        stack_name=lab_stack_name(settings.lab),
+        settings=settings,
+        lambda_source=stage_lambda_source(staging / "lambda"),
+        training_source=_write_training_source(staging / "sourcedir.tar.gz"),
+        image_uris=images.image_uris if images else {},
+    )
+    cdk.Tags.of(app).add(LAB_TAG, settings.lab)
+    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+
+
+def _write_training_source(path: Path) -> Path:
+    path.write_bytes(pack(training_files()))
+    return path

@@ -1,0 +1,91 @@
+"""One lab: everything but its images, in one stack."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import aws_cdk as cdk
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3_assets as s3_assets
+from constructs import Construct
+
+from infra.functions import Functions, Launch
+from infra.happenings import Happenings
+from infra.identity import Identity
+from infra.lab_settings import LabSettings, Target
+from infra.monitoring import Monitoring
+from infra.notifications import Notifications
+from infra.orchestration import Orchestration
+from infra.storage import Storage
+from traindyno.core.lab import LabOutput
+
+
+class LabStack(cdk.Stack):
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        stack_name: str,
+        settings: LabSettings,
+        lambda_source: Path,
+        training_source: Path,
+        image_uris: Mapping[str, str],
+    ) -> None:
+        super().__init__(scope, construct_id, stack_name=stack_name, description="A Traindyno lab")
+        is_local = settings.target is Target.LOCAL
+        storage = Storage(self, "Storage", empties_bucket=not is_local)
+        notifications = Notifications(self, "Notifications", email=settings.notify_email)
+        source = s3_assets.Asset(self, "TrainingSource", path=str(training_source))
+        identity = Identity(
+            self, "Identity", results=storage.results, source=source, data_buckets=settings.data_buckets
+        )
+        functions = Functions(
+            self,
+            "Functions",
+            lab=settings.lab,
+            code=lambda_.Code.from_asset(str(lambda_source)),
+            storage=storage,
+            notifications=notifications,
+            launch=Launch(
+                training_role=identity.training_role, source_s3_uri=source.s3_object_url, image_uris=image_uris
+            ),
+        )
+        orchestration = Orchestration(
+            self,
+            "Orchestration",
+            lab=settings.lab,
+            functions=functions,
+            results=storage.results,
+            lane_concurrency=settings.lane_concurrency,
+        )
+        Happenings(
+            self,
+            "Happenings",
+            lab=settings.lab,
+            functions=functions,
+            state_machine=orchestration.state_machine,
+            sweep_interval=cdk.Duration.minutes(1 if is_local else 5),
+        )
+        Monitoring(
+            self,
+            "Monitoring",
+            lab=settings.lab,
+            state_machine=orchestration.state_machine,
+            functions=functions,
+            topic=notifications.topic,
+            has_metric_math=not is_local,
+        )
+        self._outputs(
+            {
+                LabOutput.STATE_MACHINE_ARN: orchestration.state_machine.state_machine_arn,
+                LabOutput.BUCKET: storage.results.bucket_name,
+                LabOutput.TABLE: storage.table.table_name,
+                LabOutput.TRAINING_ROLE_ARN: identity.training_role.role_arn,
+                LabOutput.TOPIC_ARN: notifications.topic.topic_arn,
+                LabOutput.SOURCE_S3_URI: source.s3_object_url,
+            }
+        )
+
+    def _outputs(self, values: Mapping[LabOutput, str]) -> None:
+        for output, value in values.items():
+            cdk.CfnOutput(self, output.value, value=value)

@@ -1,0 +1,57 @@
+"""When the state machine tries again, by class of error: how soon, how often, and never in step with other runs."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import aws_cdk as cdk
+from aws_cdk import aws_stepfunctions as sfn
+
+from traindyno.core.errors import CapacityUnavailable, ServiceFault, SlotUnavailable, Throttled
+
+LAMBDA_FAULTS = (
+    "Lambda.ServiceException",
+    "Lambda.AWSLambdaException",
+    "Lambda.SdkClientException",
+    "Lambda.ClientExecutionTimeoutException",
+    "Lambda.TooManyRequestsException",
+)
+# The suite's own max_attempts and max_hours end these earlier; SubmitRun and FinishRun see to it.
+CAPACITY_TRIES = 100
+SLOT_TRIES = 1000
+
+
+class Retryable(Protocol):
+    def add_retry(
+        self,
+        *,
+        errors: Sequence[str],
+        interval: cdk.Duration,
+        backoff_rate: float,
+        max_attempts: int,
+        max_delay: cdk.Duration,
+        jitter_strategy: sfn.JitterType,
+    ) -> object: ...
+
+
+def retry_next_attempts(state: Retryable) -> None:
+    capacity = [CapacityUnavailable.__name__, ServiceFault.__name__]
+    _retry(state, capacity, interval_seconds=60, max_delay_seconds=1800, tries=CAPACITY_TRIES)
+    _retry(state, [SlotUnavailable.__name__], interval_seconds=20, max_delay_seconds=300, tries=SLOT_TRIES)
+    _retry(state, [Throttled.__name__], interval_seconds=2, max_delay_seconds=120, tries=SLOT_TRIES)
+
+
+def retry_lambda_faults(state: Retryable) -> None:
+    _retry(state, LAMBDA_FAULTS, interval_seconds=2, max_delay_seconds=60, tries=8)
+
+
+def _retry(
+    state: Retryable, errors: Sequence[str], *, interval_seconds: int, max_delay_seconds: int, tries: int
+) -> None:
+    state.add_retry(
+        errors=[*errors],
+        interval=cdk.Duration.seconds(interval_seconds),
+        backoff_rate=2,
+        max_attempts=tries,
+        max_delay=cdk.Duration.seconds(max_delay_seconds),
+        jitter_strategy=sfn.JitterType.FULL,
+    )

@@ -1,0 +1,74 @@
+"""The part of the state machine that measures: lanes side by side, in each the runs of one round, read from S3."""
+
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_stepfunctions as sfn
+from aws_cdk import aws_stepfunctions_tasks as tasks
+from constructs import Construct
+
+from infra.functions import Functions
+from infra.retries import retry_lambda_faults, retry_next_attempts
+
+
+class RunLanes(Construct):
+    """``lane_concurrency`` replaces the concurrency that each lane brings; None leaves it to the lane."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        functions: Functions,
+        results: s3.IBucket,
+        lane_concurrency: int | None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._functions = functions
+        runs = sfn.DistributedMap(
+            self,
+            "RunLane",
+            state_name="RunLane",
+            label="RunLane",
+            item_reader=sfn.S3JsonItemReader(bucket=results, key=sfn.JsonPath.string_at("$.items_key")),
+            max_concurrency=lane_concurrency,
+            max_concurrency_path=None if lane_concurrency else "$.concurrency",
+            tolerated_failure_percentage=100,
+            map_execution_type=sfn.StateMachineType.STANDARD,
+            result_path=sfn.JsonPath.DISCARD,
+        )
+        runs.item_processor(self._run(), mode=sfn.ProcessorMode.DISTRIBUTED, execution_type=sfn.ProcessorType.STANDARD)
+        self.state = sfn.Map(
+            self, "RunLanes", state_name="RunLanes", items_path="$.lanes", result_path=sfn.JsonPath.DISCARD
+        )
+        self.state.item_processor(runs)
+
+    def _run(self) -> sfn.IChainable:
+        submit = tasks.LambdaInvoke(
+            self,
+            "SubmitRun",
+            state_name="SubmitRun",
+            lambda_function=self._functions.submit_run.function,
+            integration_pattern=sfn.IntegrationPattern.WAIT_FOR_TASK_TOKEN,
+            payload=sfn.TaskInput.from_object(
+                {
+                    "token": sfn.JsonPath.task_token,
+                    "retries": sfn.JsonPath.number_at("$$.State.RetryCount"),
+                    "run": sfn.JsonPath.object_at("$.run"),
+                }
+            ),
+            retry_on_service_exceptions=False,
+            result_path="$.end",
+            task_timeout=sfn.Timeout.at("$.timeout_seconds"),
+        )
+        retry_next_attempts(submit)
+        retry_lambda_faults(submit)
+        record = tasks.LambdaInvoke(
+            self,
+            "RecordRun",
+            state_name="RecordRun",
+            lambda_function=self._functions.record_run.function,
+            payload_response_only=True,
+            retry_on_service_exceptions=False,
+        )
+        retry_lambda_faults(record)
+        submit.add_catch(record, errors=["States.ALL"], result_path="$.failure")
+        return submit.next(record)

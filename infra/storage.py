@@ -1,0 +1,80 @@
+"""Where a lab keeps what it measured: the results bucket, its access logs, and the table of executions and attempts."""
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.acknowledgements import acknowledge
+from traindyno.core.lab import OPEN_ATTEMPTS_INDEX
+
+LARGE_OBJECT_BYTES = 16 * 2**20
+
+
+class Storage(Construct):
+    """``empties_bucket``: destroying the stack deletes the objects too, by a function that the CDK provides."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, empties_bucket: bool) -> None:
+        super().__init__(scope, construct_id)
+        self._empties_bucket = empties_bucket
+        self.access_logs = self._bucket("AccessLogs", None, [s3.LifecycleRule(expiration=cdk.Duration.days(90))])
+        self.results = self._bucket("Results", self.access_logs, _results_lifecycle())
+        self.table = self._table()
+        acknowledge(
+            self.access_logs,
+            "AwsSolutions-S1",
+            "This bucket holds the access logs of the results bucket; logging its own accesses would never end.",
+        )
+
+    def _bucket(self, construct_id: str, logs: s3.IBucket | None, lifecycle: list[s3.LifecycleRule]) -> s3.Bucket:
+        return s3.Bucket(
+            self,
+            construct_id,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            minimum_tls_version=1.2,
+            server_access_logs_bucket=logs,
+            lifecycle_rules=lifecycle,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+            auto_delete_objects=self._empties_bucket,
+        )
+
+    def _table(self) -> dynamodb.TableV2:
+        return dynamodb.TableV2(
+            self,
+            "Table",
+            partition_key=_text("pk"),
+            sort_key=_text("sk"),
+            billing=dynamodb.Billing.on_demand(),
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True
+            ),
+            # Only rows of open attempts carry the attribute, so the index is as small as what is in flight.
+            global_secondary_indexes=[
+                dynamodb.GlobalSecondaryIndexPropsV2(
+                    index_name=OPEN_ATTEMPTS_INDEX, partition_key=_text("open"), sort_key=_text("execution_id")
+                )
+            ],
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+
+
+def _text(name: str) -> dynamodb.Attribute:
+    return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)
+
+
+def _results_lifecycle() -> list[s3.LifecycleRule]:
+    # Results are written once under their own name, so the bucket keeps no versions that would bill.
+    return [
+        s3.LifecycleRule(abort_incomplete_multipart_upload_after=cdk.Duration.days(7)),
+        s3.LifecycleRule(  # models and checkpoints; results, step logs and reports are smaller and stay
+            prefix="suites/", object_size_greater_than=LARGE_OBJECT_BYTES, expiration=cdk.Duration.days(30)
+        ),
+        s3.LifecycleRule(
+            transitions=[
+                s3.Transition(storage_class=s3.StorageClass.INTELLIGENT_TIERING, transition_after=cdk.Duration.days(30))
+            ]
+        ),
+    ]

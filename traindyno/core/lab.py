@@ -1,0 +1,37 @@
+"""The names of one lab's stacks and outputs: what the CDK app creates and the command line looks up."""
+
+import re
+from enum import StrEnum
+
+DEFAULT_LAB = "traindyno"
+LAB_TAG = "traindyno:lab"
+EVENT_SOURCE = "traindyno"
+OPEN_ATTEMPTS_INDEX = "open-attempts"
+METRIC_NAMESPACE = "Traindyno"
+OPEN_RUNS_METRIC = "OpenRuns"
+OVERDUE_RUNS_METRIC = "OverdueRuns"
+# A job's name holds the lab's beside suite, execution, cell, trial and attempt, and SageMaker allows 63 characters.
+LAB_NAME = re.compile(r"[a-z](-?[a-z0-9]){0,17}")
+
+
+class LabOutput(StrEnum):
+    """Outputs of the lab's stack."""
+
+    STATE_MACHINE_ARN = "StateMachineArn"
+    BUCKET = "ResultsBucket"
+    TABLE = "Table"
+    TRAINING_ROLE_ARN = "TrainingRoleArn"
+    TOPIC_ARN = "TopicArn"
+    SOURCE_S3_URI = "SourceS3Uri"
+
+
+def lab_stack_name(lab: str) -> str:
+    return f"{lab}-lab"
+
+
+def images_stack_name(lab: str) -> str:
+    return f"{lab}-images"
+
+
+def state_machine_name(lab: str) -> str:
+    return f"{lab}-suites"
