@@ -1,0 +1,173 @@
+import random
+from math import exp, log, sqrt
+
+import pytest
+
+from traindyno.core.many_comparisons import adjust_by_holm, trials_to_detect
+from traindyno.core.series import mean_half_width
+from traindyno.core.statistics import compare, estimate, pool_spread
+from traindyno.core.student_t import f_upper_p, t_cumulative, t_quantile, two_sided_p
+
+
+@pytest.mark.parametrize(
+    ("degrees", "probability", "published"),
+    [  # any printed table of Student's t
+        (1, 0.975, 12.706),
+        (2, 0.975, 4.303),
+        (3, 0.95, 2.353),
+        (4, 0.975, 2.776),
+        (5, 0.995, 4.032),
+        (10, 0.975, 2.228),
+        (30, 0.9, 1.310),
+        (120, 0.975, 1.980),
+    ],
+)
+def test_quantiles_are_those_of_the_published_table(degrees: int, probability: float, published: float) -> None:
+    assert t_quantile(probability, degrees) == pytest.approx(published, abs=5e-4)
+
+
+@pytest.mark.parametrize("degrees", [1, 2.5, 7, 40])
+def test_quantile_and_distribution_are_inverse(degrees: float) -> None:
+    for probability in (0.001, 0.2, 0.5, 0.9, 0.9999):
+        assert t_cumulative(t_quantile(probability, degrees), degrees) == pytest.approx(probability, abs=1e-12)
+
+
+def test_one_and_two_degrees_agree_with_their_closed_forms() -> None:
+    # one degree of freedom is Cauchy: P(|t| > 1) = 1/2; two: P(t < x) = 1/2 + x / (2 sqrt(2 + x^2))
+    assert two_sided_p(1.0, 1) == pytest.approx(0.5, abs=1e-14)
+    assert t_cumulative(3.0, 2) == pytest.approx(0.5 + 3 / (2 * sqrt(11)), abs=1e-14)
+
+
+def test_variance_ratios_agree_with_the_published_table() -> None:
+    # F table, 5 %: F(2, 10) = 4.103, F(5, 20) = 2.711
+    assert f_upper_p(4.103, 2, 10) == pytest.approx(0.05, abs=1e-4)
+    assert f_upper_p(2.711, 5, 20) == pytest.approx(0.05, abs=1e-4)
+
+
+def test_an_estimate_by_hand() -> None:
+    # logs -0.1, 0, 0.1: mean 0, deviation 0.1, error 0.1 / sqrt(3) = 0.057735, t(0.975, 2) = 4.302653
+    found = estimate([exp(-0.1), 1.0, exp(0.1)])
+    assert found.mean == pytest.approx(1.0)
+    assert found.interval is not None
+    assert log(found.interval.high) == pytest.approx(0.057735 * 4.302653, abs=1e-5)
+    assert log(found.interval.low) == pytest.approx(-0.057735 * 4.302653, abs=1e-5)
+    assert found.variation == pytest.approx(0.1, abs=1e-3)
+
+
+def test_one_trial_has_no_interval_even_with_a_pooled_spread() -> None:
+    pooled = pool_spread([[1.0, 1.1], [2.0, 2.1]])
+    found = estimate([5.0], pooled=pooled)
+    assert found.mean == pytest.approx(5.0)
+    assert (found.interval, found.variation) == (None, None)
+    assert compare([5.0], [4.0, 4.1], pooled=pooled).p is None
+
+
+def test_a_comparison_by_hand() -> None:
+    # logs 0.0 and 0.2 (mean 0.1, variance 0.02) against -0.1 and 0.1 (mean 0, variance 0.02): difference 0.1,
+    # error sqrt(0.02/2 + 0.02/2) = 0.141421, 2 degrees; t = 0.707107: p = 1 - 0.707107/sqrt(2.5) = 0.552786
+    found = compare([1.0, exp(0.2)], [exp(-0.1), exp(0.1)])
+    assert found.ratio == pytest.approx(exp(0.1))
+    assert found.p == pytest.approx(0.552786, abs=1e-5)
+    assert found.interval is not None
+    assert log(found.interval.high) == pytest.approx(0.1 + 4.302653 * 0.141421, abs=1e-4)
+    assert found.spread == pytest.approx(sqrt(0.02))
+
+
+def test_a_ratio_turned_over_has_its_interval_turned_over() -> None:
+    first, second = [1.0, 1.1, 1.05], [0.8, 0.85, 0.79]
+    there, back = compare(first, second), compare(second, first)
+    assert there.interval is not None
+    assert back.interval is not None
+    assert back.ratio == pytest.approx(1 / there.ratio)
+    assert back.interval.low == pytest.approx(1 / there.interval.high)
+
+
+def test_equal_trials_of_a_replay_compare_exactly() -> None:
+    assert compare([2.0, 2.0], [1.0, 1.0]).p == 0
+    assert compare([2.0, 2.0], [2.0, 2.0]).p == 1
+
+
+def test_the_pooled_spread_narrows_small_cells() -> None:
+    groups = [[1.0, 1.02], [2.0, 2.05], [3.0, 3.04], [4.0, 4.1]]
+    pooled = pool_spread(groups)
+    alone, together = estimate(groups[0]).interval, estimate(groups[0], pooled=pooled).interval
+    assert alone is not None
+    assert together is not None
+    assert pooled is not None
+    assert pooled.degrees_of_freedom == 4
+    assert together.high - together.low < (alone.high - alone.low) / 2
+
+
+def test_a_cell_that_is_clearly_noisier_keeps_its_own_spread() -> None:
+    noisy = [1.0, 2.0, 4.0]
+    quiet = [[1.0, 1.01, 1.02] for _ in range(6)]
+    pooled = pool_spread([noisy, *quiet])
+    assert estimate(noisy, pooled=pooled) == estimate(noisy)
+
+
+@pytest.mark.parametrize(("count", "spreads"), [(3, (0.05, 0.05)), (5, (0.05, 0.15)), (2, (0.05, 0.05))])
+def test_ratio_intervals_cover_the_truth_as_often_as_they_say(count: int, spreads: tuple[float, float]) -> None:
+    source = random.Random(20261121)
+    hits = 0
+    for _ in range(2000):
+        first = [1.3 * source.lognormvariate(0, spreads[0]) for _ in range(count)]
+        second = [source.lognormvariate(0, spreads[1]) for _ in range(count)]
+        interval = compare(first, second).interval
+        assert interval is not None
+        hits += interval.low <= 1.3 <= interval.high
+    assert hits / 2000 >= 0.94
+
+
+def test_intervals_with_a_pooled_spread_cover_the_truth_too() -> None:
+    source = random.Random(7)
+    hits = 0
+    for _ in range(1500):
+        cells = [[source.lognormvariate(0, 0.04) for _ in range(2)] for _ in range(6)]
+        interval = compare(cells[0], cells[1], pooled=pool_spread(cells)).interval
+        assert interval is not None
+        hits += interval.low <= 1 <= interval.high
+    assert 0.93 <= hits / 1500 <= 0.97
+
+
+def test_holm_by_hand() -> None:
+    # sorted 0.01 x 3 = 0.03; 0.02 x 2 = 0.04; 0.03 x 1 = 0.03, raised to the 0.04 before it
+    assert adjust_by_holm([0.03, 0.01, 0.02]) == pytest.approx([0.04, 0.03, 0.04])
+    assert adjust_by_holm([0.9, 0.8]) == [1.0, 1.0]
+    assert adjust_by_holm([]) == []
+
+
+def test_trials_for_a_difference_of_one_deviation_are_seventeen() -> None:
+    # every power table: effect size 1, two-sided 5 %, power 80 %: 17 in each group
+    assert trials_to_detect(exp(0.1), 0.1) == 17
+
+
+def test_trials_follow_the_rule_of_thumb_of_published_noise() -> None:
+    # 2.8 x 5 % x sqrt(2 / 5) = 8.9 % is called detectable at n = 5; Student's quantiles ask for a trial or two more
+    found = trials_to_detect(1.089, 0.05)
+    assert found is not None
+    assert 5 <= found <= 8
+
+
+def test_no_difference_can_never_be_detected() -> None:
+    assert trials_to_detect(1.0, 0.05) is None
+    assert trials_to_detect(1.0001, 0.5) is None
+
+
+def test_a_runs_half_width_is_honest_about_resembling_neighbours() -> None:
+    source = random.Random(3)
+    level, values = 0.0, []
+    for _ in range(512):
+        level = 0.9 * level + source.gauss(0, 0.02)
+        values.append(1 + level)
+    independent = [1 + source.gauss(0, 0.046) for _ in range(512)]  # the same spread: 0.02 / sqrt(1 - 0.81)
+    resembling, plain = mean_half_width(values), mean_half_width(independent)
+    assert resembling is not None
+    assert plain is not None
+    assert resembling > 2 * plain
+    # 1.96 x 0.046 / sqrt(512)
+    assert plain == pytest.approx(0.004, abs=0.0015)
+
+
+def test_few_steps_have_no_half_width() -> None:
+    assert mean_half_width([1.0] * 19) is None
+    assert mean_half_width([1.0] * 20) == 0
