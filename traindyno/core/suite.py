@@ -204,6 +204,7 @@ class Settings:
     pipeline_schedule: PipelineSchedule = PipelineSchedule.GPIPE
     micro_batches: int = 1
     dropout: float | None = None
+    image: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

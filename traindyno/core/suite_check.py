@@ -17,7 +17,7 @@ from traindyno.core.workload_check import check_workload
 
 NAME = re.compile(r"[a-zA-Z0-9](?:-?[a-zA-Z0-9])*")
 NAME_CHARACTERS = 40
-SCRIPT_AXES = {"instance", "instance_count", "strategy", "compiler"}
+SCRIPT_AXES = {"instance", "instance_count", "strategy", "compiler", "image"}
 CELL_LIMIT = 10_000
 
 
