@@ -1,0 +1,80 @@
+"""Why a well-formed suite can't be run as asked, all reasons at once: no price, over a cap, over a quota."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from traindyno.core.lanes import Lane
+from traindyno.core.money import usd_text
+from traindyno.core.prices import PriceList, cost_usd
+from traindyno.core.quotas import (
+    QuotaIncrease,
+    QuotaReading,
+    QuotaReadings,
+    account_quota,
+    instance_quota,
+    is_host_shared,
+    job_size_quota,
+    run_time_quota,
+)
+from traindyno.core.suite import Suite
+
+SECONDS_PER_HOUR = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """``increase``: the request that would lift it, where a quota is the reason."""
+
+    reason: str
+    increase: QuotaIncrease | None = None
+
+
+def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Iterator[Refusal]:
+    for lane in lanes:
+        if lane.instance_type not in prices:
+            yield Refusal(reason=f"the price of {lane.instance_type} is unknown, so limits.max_usd can't be kept")
+            continue
+        largest = max(run.cell.settings.instance_count for run in lane.runs)
+        price = prices[lane.instance_type].usd_per_hour
+        one_job_usd = cost_usd(suite.limits.max_job_seconds, largest, price)
+        if one_job_usd > suite.limits.max_usd:
+            yield Refusal(
+                reason=f"one job on {largest} x {lane.instance_type} may cost {usd_text(one_job_usd)} USD"
+                f" ({suite.limits.max_job_seconds} s at {usd_text(price)} USD per instance hour), over limits.max_usd"
+                f" {usd_text(suite.limits.max_usd)}: raise it, or lower limits.max_job_seconds"
+            )
+
+
+def refuse_hours(suite: Suite) -> Iterator[Refusal]:
+    one_job_hours = Decimal(suite.limits.max_job_seconds) / SECONDS_PER_HOUR
+    if one_job_hours > suite.limits.max_hours:
+        yield Refusal(
+            reason=f"one job may take {suite.limits.max_job_seconds} s, over limits.max_hours {suite.limits.max_hours}:"
+            " raise it, or lower limits.max_job_seconds"
+        )
+
+
+def refuse_quotas(suite: Suite, lanes: Sequence[Lane], quotas: QuotaReadings) -> Iterator[Refusal]:
+    remote = [lane for lane in lanes if not is_host_shared(lane.instance_type)]
+    for lane in remote:
+        largest = max(run.cell.settings.instance_count for run in lane.runs)
+        for quota in (instance_quota(lane.instance_type, suite.purchase), job_size_quota(suite.purchase)):
+            yield from _refuse(quotas.get(quota.name), largest, f"a run on {largest} x {lane.instance_type}")
+    if remote:
+        largest = max(run.cell.settings.instance_count for lane in remote for run in lane.runs)
+        yield from _refuse(quotas.get(account_quota(suite.purchase).name), largest, f"a run on {largest} instances")
+        seconds = suite.limits.max_job_seconds
+        yield from _refuse(quotas.get(run_time_quota().name), seconds, f"limits.max_job_seconds {seconds}")
+
+
+def _refuse(reading: QuotaReading | None, needed: int, what: str) -> Iterator[Refusal]:
+    if reading is None or reading.limit is None or reading.limit >= needed:
+        return
+    quota = reading.quota
+    origin = "applied" if reading.applied is not None else "AWS's default"
+    increase = QuotaIncrease(name=quota.name, code=quota.code, current_value=reading.limit, desired_value=needed)
+    named = f'"{quota.name}" ({quota.code or "code unknown"})'
+    yield Refusal(
+        reason=f"{what} needs {needed} of quota {named}, which is {reading.limit} ({origin})", increase=increase
+    )
