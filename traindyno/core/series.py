@@ -1,6 +1,7 @@
-"""How well one run's mean step time is known, though neighbouring steps resemble each other."""
+"""How well the mean of one run's steps is known, though neighbouring steps resemble each other."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, variance
 
@@ -9,8 +10,14 @@ from traindyno.core.student_t import standard_error, t_half_width
 LEAST_BATCHES = 10
 
 
-def mean_half_width(values: Sequence[float], *, confidence: float = 0.95) -> float | None:
-    """Half width of the mean's interval ÷ mean, by batch means; None below 20 values.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesMean:
+    mean: float
+    half_width: float
+
+
+def mean_interval(values: Sequence[float], *, confidence: float = 0.95) -> SeriesMean | None:
+    """The mean's interval by batch means; None below 20 values.
 
     Batches grow until their means no longer show autocorrelation at lag 1, or only ten are left: independent batches
     make Student's t apply where single steps would claim too much.
@@ -24,7 +31,13 @@ def mean_half_width(values: Sequence[float], *, confidence: float = 0.95) -> flo
         used = len(values) // size * size
         means = [fmean(values[begin : begin + size]) for begin in range(0, used, size)]
     error = standard_error(variance(means), len(means))
-    return t_half_width(error, len(means) - 1, confidence) / fmean(values)
+    return SeriesMean(mean=fmean(values), half_width=t_half_width(error, len(means) - 1, confidence))
+
+
+def mean_half_width(step_seconds: Sequence[float], *, confidence: float = 0.95) -> float | None:
+    """Half width ÷ mean of positive values: what ``stop_when.relative_half_width`` is about. None below 20 values."""
+    found = mean_interval(step_seconds, confidence=confidence)
+    return None if found is None else found.half_width / found.mean
 
 
 def _autocorrelation(values: Sequence[float]) -> float:
