@@ -26,20 +26,6 @@ def print_json(document: Any) -> None:
     sys.stdout.write(json.dumps(document, indent=2, default=_json_value) + "\n")
 
 
-def money(value: Decimal | str | None) -> str:
-    return "unknown" if value is None else f"${Decimal(value):,.4f}"
-
-
-def duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "unknown"
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
-
-
 def _json_value(value: object) -> Any:
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)

@@ -1,0 +1,72 @@
+"""The command line: one command per file or group, and one place where errors become messages and exit statuses."""
+
+import sys
+from typing import Annotated
+
+import typer
+from botocore.exceptions import BotoCoreError, ClientError
+
+from traindyno import __version__
+from traindyno.cli import execution_commands, local_commands
+from traindyno.cli.output import STANDARD_ERROR, print_json
+from traindyno.cli.run_command import run
+from traindyno.cli.suite_loading import SuiteFileInvalid
+from traindyno.cli.suite_text import SuiteUnreadable
+from traindyno.core.errors import SuiteRefused, TraindynoError
+
+FAILED, REFUSED, INTERRUPTED = 1, 2, 130
+
+commands = typer.Typer(
+    help="The price-performance lab for model training: run a suite of measured training jobs, get a verdict.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+commands.command()(run)
+commands.command()(execution_commands.watch)
+commands.command()(execution_commands.stop)
+commands.command("list")(execution_commands.list_executions)
+commands.command()(execution_commands.report)
+commands.add_typer(local_commands.app, name="local")
+
+
+@commands.command()
+def schema() -> None:
+    """Print the suite file's JSON Schema, for editors."""
+    from traindyno.core.schema import suite_schema  # noqa: PLC0415  (only this command pays for it)
+
+    print_json(suite_schema())
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        sys.stdout.write(f"traindyno {__version__}\n")
+        raise typer.Exit
+
+
+@commands.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def app() -> None:
+    """Exit status: 0 well, 1 failed, 2 the input or the suite is refused, 130 interrupted."""
+    try:
+        commands()
+    except (SuiteFileInvalid, SuiteUnreadable, SuiteRefused) as error:
+        _leave(str(error), REFUSED)
+    except TraindynoError as error:
+        _leave(f"error: {error}", FAILED)
+    except (BotoCoreError, ClientError) as error:
+        _leave(f"error: AWS answered: {error}", FAILED)
+    except KeyboardInterrupt:
+        _leave("interrupted; what was started goes on: see traindyno list, traindyno stop", INTERRUPTED)
+
+
+def _leave(message: str, status: int) -> None:
+    STANDARD_ERROR.print(message, markup=False)
+    sys.exit(status)

@@ -1,0 +1,87 @@
+"""Follow an execution to its end: a live display on a terminal, plain lines elsewhere; both on standard error."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from traindyno.aws.executions import Execution
+from traindyno.cli.target import Target
+from traindyno.core.quantity_text import number_text
+
+LOCAL_POLL_SECONDS = 1.0
+AWS_POLL_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """``ended`` are run rows with an outcome; ``working`` are the labels of runs whose job is under way."""
+
+    execution: Execution
+    runs_total: int | None
+    ended: Mapping[str, Mapping[str, Any]]
+    working: tuple[str, ...]
+
+
+def follow(target: Target, execution_id: str, console: Console) -> Execution:
+    """Returns when the execution has ended. Interrupting it leaves the execution running."""
+    seconds = LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS
+    display = _follow_live if console.is_terminal else _follow_plainly
+    return display(lambda: read_state(target, execution_id), console, seconds)
+
+
+def read_state(target: Target, execution_id: str) -> State:
+    execution = target.executions.describe(execution_id)
+    suite = target.suites.read(execution_id) or {}
+    runs = {row["sk"].removeprefix("run#"): row for row in target.suites.list_runs(execution_id)}
+    total = suite.get("run_count")
+    return State(
+        execution=execution,
+        runs_total=int(total) if total is not None else None,
+        ended={run_id: row for run_id, row in runs.items() if "outcome" in row},
+        working=tuple(sorted(run_id for run_id, row in runs.items() if "outcome" not in row and row.get("jobs"))),
+    )
+
+
+def _follow_live(read: Callable[[], State], console: Console, seconds: float) -> Execution:
+    progress = Progress(
+        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    )
+    bar = progress.add_task("planning", total=None)
+    told: set[str] = set()
+    with Live(progress, console=console, refresh_per_second=4):
+        while True:
+            state = read()
+            for run_id in sorted(state.ended.keys() - told):
+                progress.console.print(_line(run_id, state.ended[run_id]), markup=False)
+                told.add(run_id)
+            doing = f"running {', '.join(state.working[:3])}" if state.working else "working"
+            progress.update(bar, description=doing, total=state.runs_total, completed=len(state.ended))
+            if not state.execution.is_running:
+                return state.execution
+            time.sleep(seconds)
+
+
+def _follow_plainly(read: Callable[[], State], console: Console, seconds: float) -> Execution:
+    told: set[str] = set()
+    while True:
+        state = read()
+        for run_id in sorted(state.ended.keys() - told):
+            told.add(run_id)
+            of = f"/{state.runs_total}" if state.runs_total else ""
+            console.print(f"{len(told)}{of} {_line(run_id, state.ended[run_id])}", markup=False)
+        if not state.execution.is_running:
+            return state.execution
+        time.sleep(seconds)
+
+
+def _line(run_id: str, row: Mapping[str, Any]) -> str:
+    rate = row.get("samples_per_second")
+    speed = f" {number_text(float(rate))} samples/s" if rate is not None else ""
+    label = f" {row['label']}" if row.get("label") else ""
+    why = f": {row['message']}" if row.get("message") and row["outcome"] != "completed" else ""
+    return f"{run_id}{label} {row['outcome']}{speed}{why}"

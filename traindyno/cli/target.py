@@ -1,0 +1,64 @@
+"""Which lab a command works on: the local cloud's, or one deployed in the person's AWS account."""
+
+import os
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from localcloud import cloud
+from localcloud.environment import aws_environment
+from localcloud.home import Home
+from traindyno.aws import clients
+from traindyno.aws.attempt_rows import AttemptRows
+from traindyno.aws.deployment import Deployment, find_deployment
+from traindyno.aws.executions import Executions
+from traindyno.aws.results_bucket import ResultsBucket
+from traindyno.aws.suite_rows import SuiteRows
+from traindyno.core.lab import DEFAULT_LAB
+
+LocalOption = Annotated[bool, typer.Option("--local", help="Use the local cloud of this machine.")]
+LabOption = Annotated[str, typer.Option(help="The lab's name, as it was deployed.", envvar="TRAINDYNO_LAB")]
+RegionOption = Annotated[str | None, typer.Option(help="The AWS region; by default that of your AWS settings.")]
+ProfileOption = Annotated[str | None, typer.Option(help="The AWS profile; by default that of your AWS settings.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    is_local: bool
+    deployment: Deployment
+    executions: Executions
+    results: ResultsBucket
+    suites: SuiteRows
+    attempts: AttemptRows
+
+    @property
+    def option(self) -> str:
+        """What a person adds to a further command to reach the same lab."""
+        if self.is_local:
+            return " --local"
+        return "" if self.deployment.lab == DEFAULT_LAB else f" --lab {self.deployment.lab}"
+
+
+def choose_account(*, is_local: bool, region: str | None = None, profile: str | None = None) -> None:
+    """Turn every AWS client that is made from here on towards the chosen account."""
+    if is_local:
+        os.environ.update(aws_environment(cloud.require_ports(Home.from_environment())))
+    if profile:
+        os.environ["AWS_PROFILE"] = profile
+    if region and not is_local:
+        os.environ["AWS_REGION"] = os.environ["AWS_DEFAULT_REGION"] = region
+
+
+def find_target(*, is_local: bool, lab: str, region: str | None, profile: str | None) -> Target:
+    choose_account(is_local=is_local, region=region, profile=profile)
+    deployment = find_deployment(clients.cloudformation(), DEFAULT_LAB if is_local else lab)
+    table = clients.table(deployment.table)
+    return Target(
+        is_local=is_local,
+        deployment=deployment,
+        executions=Executions(clients.stepfunctions(), deployment.state_machine_arn),
+        results=ResultsBucket(clients.s3(), deployment.bucket),
+        suites=SuiteRows(table),
+        attempts=AttemptRows(table),
+    )
