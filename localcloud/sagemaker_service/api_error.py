@@ -1,0 +1,15 @@
+"""An answer that refuses a request, in the words and with the codes that AWS uses."""
+
+
+class ApiError(Exception):
+    """Carries the error code that boto3 shows as ``error.response["Error"]["Code"]``."""
+
+    def __init__(self, code: str, message: str, *, http_status: int = 400) -> None:
+        self.code = code
+        self.message = message
+        self.http_status = http_status
+        super().__init__(f"{code}: {message}")
+
+
+def validation_error(message: str) -> ApiError:
+    return ApiError("ValidationException", message)

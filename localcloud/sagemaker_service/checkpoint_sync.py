@@ -1,0 +1,62 @@
+"""Keeps a job's checkpoint folders and their S3 prefix alike while the job runs."""
+
+import logging
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+from boto3.exceptions import Boto3Error
+from botocore.exceptions import BotoCoreError, ClientError
+
+from localcloud.sagemaker_service.s3_transfer import S3Transfer
+
+LOG = logging.getLogger(__name__)
+Stamp = tuple[int, int]
+
+
+class CheckpointSync:
+    """Uploads what changed since the last look; what S3 had at the start is not sent back."""
+
+    def __init__(self, transfer: S3Transfer, uri: str, folders: Iterable[Path], period_seconds: float) -> None:
+        self._transfer = transfer
+        self._uri = uri.rstrip("/")
+        self._folders = tuple(folders)
+        self._period_seconds = period_seconds
+        self._sent: dict[Path, Stamp] = {}
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._keep_alike, name="checkpoints", daemon=True)
+
+    def restore(self) -> None:
+        for folder in self._folders:
+            for path in self._transfer.download_prefix(self._uri + "/", folder, must_exist=False):
+                self._sent[path] = _stamp(path)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Ends the thread and uploads what is left; an error here is the caller's to tell."""
+        self._ending.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._upload_changes()
+
+    def _keep_alike(self) -> None:
+        while not self._ending.wait(self._period_seconds):
+            try:
+                self._upload_changes()
+            except (BotoCoreError, ClientError, Boto3Error, OSError) as error:
+                LOG.warning("checkpoints not uploaded to %s this time: %s", self._uri, error)
+
+    def _upload_changes(self) -> None:
+        for folder in self._folders:
+            for path in sorted(folder.rglob("*")):
+                stamp = _stamp(path) if path.is_file() else None
+                if stamp is not None and self._sent.get(path) != stamp:
+                    self._transfer.upload(path, f"{self._uri}/{path.relative_to(folder).as_posix()}")
+                    self._sent[path] = stamp
+
+
+def _stamp(path: Path) -> Stamp:
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size

@@ -1,0 +1,70 @@
+"""What CreateTrainingJob refuses beyond its request model, and what this local service can't do."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from localcloud.sagemaker_service.api_error import validation_error
+
+
+def check_combination(request: Mapping[str, Any]) -> None:
+    _check_algorithm(request)
+    _check_resources(request)
+    _check_stopping(request)
+    for channel in request.get("InputDataConfig", ()):
+        _check_channel(channel)
+
+
+def _check_algorithm(request: Mapping[str, Any]) -> None:
+    algorithm = request.get("AlgorithmSpecification")
+    if algorithm is None:
+        raise validation_error("AlgorithmSpecification is required")
+    given = [name for name in ("TrainingImage", "AlgorithmName") if algorithm.get(name)]
+    if len(given) != 1:
+        raise validation_error("You must provide exactly one of TrainingImage and AlgorithmName")
+
+
+def _check_resources(request: Mapping[str, Any]) -> None:
+    resources = request.get("ResourceConfig")
+    if resources is None:
+        raise validation_error("ResourceConfig is required")
+    if resources.get("InstanceGroups"):
+        raise validation_error("InstanceGroups: heterogeneous clusters are not offered by this local service")
+    given = [name for name in ("InstanceType", "InstancePreferences") if resources.get(name)]
+    if len(given) != 1:
+        raise validation_error(
+            "ResourceConfig must have exactly one of InstanceType, InstanceGroups, InstancePreferences"
+        )
+    if resources.get("InstanceType") and not resources.get("InstanceCount"):
+        raise validation_error("ResourceConfig must have InstanceCount together with InstanceType")
+    if resources.get("InstancePreferences") and request.get("EnableManagedSpotTraining"):
+        raise validation_error("InstancePreferences is not supported with EnableManagedSpotTraining")
+    if resources.get("KeepAlivePeriodInSeconds") and request.get("EnableManagedSpotTraining"):
+        raise validation_error("KeepAlivePeriodInSeconds is not supported with EnableManagedSpotTraining")
+
+
+def _check_stopping(request: Mapping[str, Any]) -> None:
+    stopping = request.get("StoppingCondition", {})
+    longest_wait = stopping.get("MaxWaitTimeInSeconds")
+    if request.get("EnableManagedSpotTraining"):
+        if longest_wait is None or longest_wait < stopping.get("MaxRuntimeInSeconds", 86400):
+            raise validation_error(
+                "Invalid MaxWaitTimeInSeconds. It must be present and be greater than or equal to MaxRuntimeInSeconds"
+            )
+    elif longest_wait is not None:
+        raise validation_error("MaxWaitTimeInSeconds above 0 is only allowed with EnableManagedSpotTraining")
+
+
+def _check_channel(channel: Mapping[str, Any]) -> None:
+    name = channel["ChannelName"]
+    source = channel["DataSource"].get("S3DataSource")
+    if source is None:
+        raise validation_error(f"Channel {name}: this local service reads S3DataSource only")
+    if source["S3DataType"] != "S3Prefix":
+        raise validation_error(
+            f"Channel {name}: this local service reads S3DataType S3Prefix, not {source['S3DataType']}"
+        )
+    for member in ("CompressionType", "RecordWrapperType"):
+        if channel.get(member, "None") != "None":
+            raise validation_error(f"Channel {name}: this local service offers {member} None, not {channel[member]}")
+    if channel.get("InputMode") == "Pipe":
+        raise validation_error(f"Channel {name}: this local service offers InputMode File and FastFile, not Pipe")

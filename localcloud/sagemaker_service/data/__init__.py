@@ -1,0 +1,1 @@
+"""Tables of the local service, each with its source."""

@@ -1,0 +1,90 @@
+"""The supervisors of one job's hosts: started, watched and stopped together."""
+
+import contextlib
+import json
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from localcloud.sagemaker_service import supervisor
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostOrder:
+    host: str
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    folder: Path
+    log: Path
+    cores: Sequence[int]
+
+
+class HostProcesses:
+    """One supervisor for each host. A host that fails takes the others with it, as on SageMaker."""
+
+    def __init__(self, orders: Sequence[HostOrder], *, order_folder: Path, grace_seconds: float) -> None:
+        self._lock = threading.Lock()
+        self._supervisors = {
+            order.host: _start(order, order_folder / f"{order.host}.json", grace_seconds) for order in orders
+        }
+
+    def stop(self) -> None:
+        """Asks every host to end; those that don't within the grace time are killed by their supervisor."""
+        with self._lock:
+            for process in self._supervisors.values():
+                if process.poll() is None and process.stdin is not None:
+                    try:
+                        process.stdin.write(b"stop\n")
+                        process.stdin.flush()
+                    except BrokenPipeError:
+                        LOG.info("supervisor %s ended while it was asked to stop", process.pid)
+
+    def wait(self, seconds: float) -> dict[str, int] | None:
+        """The hosts' exit codes once all have ended, None if some still run after ``seconds``."""
+        running = next((process for process in self._supervisors.values() if process.poll() is None), None)
+        if running is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                running.wait(seconds)
+        codes = {host: process.poll() for host, process in self._supervisors.items()}
+        if any(code not in {None, 0} for code in codes.values()):
+            self.stop()
+        ended = {host: code for host, code in codes.items() if code is not None}
+        return ended if len(ended) == len(codes) else None
+
+    def close(self) -> None:
+        """Leaves no supervisor: they end their hosts at once when their input ends."""
+        for process in self._supervisors.values():
+            if process.stdin is not None:
+                process.stdin.close()
+        for process in self._supervisors.values():
+            process.wait()
+
+
+def _start(order: HostOrder, order_path: Path, grace_seconds: float) -> "subprocess.Popen[bytes]":
+    document = {
+        "command": list(order.command),
+        "environment": dict(order.environment),
+        "folder": str(order.folder),
+        "log": str(order.log),
+        "cores": list(order.cores),
+        "grace_seconds": grace_seconds,
+    }
+    order_path.write_text(json.dumps(document), encoding="utf-8")
+    order_path.chmod(0o600)
+    command = [sys.executable, "-I", supervisor.__file__, str(order_path)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+
+
+def share_cores(cores: Sequence[int], host_count: int) -> list[list[int]]:
+    """Neighbouring cores for each host, as evenly as they divide; with fewer cores than hosts they take turns."""
+    if host_count >= len(cores):
+        return [[cores[number % len(cores)]] for number in range(host_count)]
+    bounds = [number * len(cores) // host_count for number in range(host_count + 1)]
+    return [list(cores[first:last]) for first, last in pairwise(bounds)]

@@ -1,0 +1,94 @@
+"""Starts a job's launchers, one for each host, and waits until they end or must."""
+
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from localcloud.sagemaker_service.container_tree import HostTree, write_configs
+from localcloud.sagemaker_service.host_processes import HostOrder, HostProcesses, share_cores
+from localcloud.sagemaker_service.instance_table import LocalInstanceType
+from localcloud.sagemaker_service.job import Job
+from localcloud.sagemaker_service.process_environment import process_environment
+from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.toolkit import (
+    HostResources,
+    container_hyperparameters,
+    launch_command,
+    read_program,
+)
+
+LOOK_AGAIN_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingEnd:
+    exit_codes: Mapping[str, int]
+    command: Sequence[str]
+
+    @property
+    def is_success(self) -> bool:
+        return not any(self.exit_codes.values())
+
+
+def train(
+    job: Job,
+    trees: Sequence[HostTree],
+    *,
+    settings: Settings,
+    instance_type: LocalInstanceType,
+    logs: Mapping[str, Path],
+    should_stop: Callable[[], bool],
+) -> TrainingEnd:
+    orders = _orders(job, trees, settings=settings, instance_type=instance_type, logs=logs)
+    order_folder = trees[0].root.parent.parent
+    hosts = HostProcesses(orders, order_folder=order_folder, grace_seconds=settings.stop_grace_seconds)
+    is_stopping = False
+    try:
+        while (exit_codes := hosts.wait(LOOK_AGAIN_SECONDS)) is None:
+            if not is_stopping and should_stop():
+                is_stopping = True
+                hosts.stop()
+    finally:
+        hosts.close()
+    return TrainingEnd(exit_codes=exit_codes, command=orders[0].command)
+
+
+def _orders(
+    job: Job,
+    trees: Sequence[HostTree],
+    *,
+    settings: Settings,
+    instance_type: LocalInstanceType,
+    logs: Mapping[str, Path],
+) -> list[HostOrder]:
+    master_port = _free_port()
+    orders = []
+    for rank, (tree, cores) in enumerate(zip(trees, share_cores(settings.cores, len(trees)), strict=True)):
+        resources = HostResources(
+            processes=instance_type.processes_per_host,
+            gpu_count=instance_type.gpu_count,
+            core_count=len(cores),
+            master_port=master_port,
+        )
+        hyperparameters = container_hyperparameters(job, tree)
+        write_configs(job, tree, hyperparameters)
+        program = read_program(replace(job, request={**job.request, "HyperParameters": hyperparameters}))
+        order = HostOrder(
+            host=tree.host,
+            command=launch_command(program, python=settings.python, job=job, host_rank=rank, resources=resources),
+            environment=process_environment(job, program, tree, resources, settings=settings, shell=os.environ),
+            folder=tree.code,
+            log=logs[tree.host],
+            cores=cores,
+        )
+        orders.append(order)
+    return orders
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+    return port

@@ -1,0 +1,146 @@
+"""AWS's JSON 1.1 protocol over HTTP on loopback, and the service's own administration paths."""
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+from uuid import uuid4
+
+from botocore.model import ServiceModel
+
+from localcloud.sagemaker_service.api_error import ApiError
+from localcloud.sagemaker_service.request_check import check_request
+
+LOOPBACK = "127.0.0.1"
+LOOPBACK_NAMES = frozenset({LOOPBACK, "localhost"})
+AWS_JSON = "application/x-amz-json-1.1"
+MOST_BODY_BYTES = 4 * 1024 * 1024
+LOG = logging.getLogger(__name__)
+Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+Administration = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
+
+
+class Api:
+    """One AWS service: its botocore model and the operations that answer it."""
+
+    def __init__(
+        self, model: ServiceModel, operations: Mapping[str, Operation], extra_values: Mapping[str, frozenset[str]]
+    ) -> None:
+        self.target_prefix: str = model.metadata["targetPrefix"]
+        self._model = model
+        self._operations = operations
+        self._extra_values = extra_values
+
+    def answer(self, name: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        operation = self._operations.get(name)
+        if operation is None:
+            known = ", ".join(sorted(self._operations))
+            raise ApiError(
+                "UnknownOperationException", f"{name} is not offered by this local service; it offers {known}"
+            )
+        check_request(self._model.operation_model(name), request, self._extra_values)
+        return operation(request)
+
+
+class LoopbackServer(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+    def __init__(
+        self,
+        port: int,
+        apis: list[Api],
+        administration: Administration,
+        before_each: Callable[[str], None],
+    ) -> None:
+        self.apis = {api.target_prefix: api for api in apis}
+        self.administration = administration
+        self.before_each = before_each
+        super().__init__((LOOPBACK, port), RequestHandler)
+
+    def answer(self, target: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        prefix, _, operation = target.partition(".")
+        if prefix not in self.apis:
+            raise ApiError("UnknownOperationException", f"{target!r}: the local service speaks {', '.join(self.apis)}")
+        self.before_each(operation)
+        return self.apis[prefix].answer(operation, request)
+
+
+class RequestHandler(BaseHTTPRequestHandler):
+    server: LoopbackServer
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize: ClassVar[int] = -1
+    timeout = 120
+
+    def do_POST(self) -> None:
+        body = self._read_body()
+        if body is None:
+            return
+        if self.path.startswith("/_local/"):
+            self._respond(lambda: self.server.administration("POST", self.path, _document(body)))
+        elif self.headers.get("Content-Type") != AWS_JSON:
+            # Also keeps web pages out: a browser may not send this type across origins without asking first.
+            self._send(415, {"message": f"the local service speaks {AWS_JSON}"})
+        else:
+            self._respond(lambda: self.server.answer(self.headers.get("X-Amz-Target", ""), _document(body)))
+
+    def do_GET(self) -> None:
+        if self._is_local_host():
+            self._respond(lambda: self.server.administration("GET", self.path, {}))
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        LOG.debug(format, *arguments)
+
+    def _read_body(self) -> bytes | None:
+        size = int(self.headers.get("Content-Length") or 0)
+        if not self._is_local_host():
+            return None
+        if size > MOST_BODY_BYTES:
+            self.close_connection = True
+            self._send(413, {"message": f"{size} bytes; at most {MOST_BODY_BYTES} are accepted"})
+            return None
+        return self.rfile.read(size)
+
+    def _is_local_host(self) -> bool:
+        """Whether the request was meant for loopback; another name here is a page that rebinds its own."""
+        host = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
+        if host in LOOPBACK_NAMES:
+            return True
+        self.close_connection = True
+        self._send(
+            403, {"message": f"host {host!r}: the local service answers {', '.join(sorted(LOOPBACK_NAMES))} only"}
+        )
+        return False
+
+    def _respond(self, operation: Callable[[], Mapping[str, Any]]) -> None:
+        try:
+            self._send(200, operation())
+        except ApiError as error:
+            self._send(error.http_status, {"__type": error.code, "message": error.message}, error.code)
+        except Exception:
+            LOG.exception("%s failed", self.headers.get("X-Amz-Target") or self.path)
+            self._send(500, {"__type": "InternalFailure", "message": "see the local service's log"}, "InternalFailure")
+            raise
+
+    def _send(self, http_status: int, document: Mapping[str, Any], error_code: str | None = None) -> None:
+        body = json.dumps(document).encode()
+        self.send_response(http_status)
+        self.send_header("Content-Type", AWS_JSON)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("x-amzn-RequestId", str(uuid4()))
+        if error_code:
+            self.send_header("x-amzn-ErrorType", error_code)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _document(body: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(body or b"{}")
+    except ValueError as error:
+        raise ApiError("SerializationException", f"the body is no JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise ApiError("SerializationException", "the body is no JSON object")
+    return document

@@ -1,0 +1,47 @@
+"""The local instance types, and what this machine has of each."""
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+from traindyno.core.instance_types import LOCAL_PREFIX
+
+LOCAL_CPU = "local.cpu"
+LOCAL_GPU = "local.gpu"
+LOCAL_TYPES = frozenset({LOCAL_CPU, LOCAL_GPU})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalInstanceType:
+    """``processes_per_host`` is what torchrun starts on each of a job's hosts; all hosts share this machine."""
+
+    name: str
+    processes_per_host: int
+    gpu_count: int
+    most_hosts: int
+
+
+def is_local(instance_type: str) -> bool:
+    return instance_type.startswith(LOCAL_PREFIX)
+
+
+def local_instance_type(name: str, *, gpu_count: int, most_hosts: int) -> LocalInstanceType:
+    if name == LOCAL_GPU:
+        return LocalInstanceType(name=name, processes_per_host=max(gpu_count, 1), gpu_count=gpu_count, most_hosts=1)
+    return LocalInstanceType(name=name, processes_per_host=1, gpu_count=0, most_hosts=most_hosts)
+
+
+def count_gpus() -> int:
+    """As the training toolkit counts them: the lines of nvidia-smi, none without it."""
+    command = shutil.which("nvidia-smi")
+    if command is None:
+        return 0
+    listed = subprocess.run([command, "--list-gpus"], capture_output=True, text=True, check=False, timeout=30)
+    return listed.stdout.count("GPU ") if listed.returncode == 0 else 0
+
+
+def usable_cores() -> tuple[int, ...]:
+    if hasattr(os, "sched_getaffinity"):
+        return tuple(sorted(os.sched_getaffinity(0)))
+    return tuple(range(os.cpu_count() or 1))

@@ -1,0 +1,163 @@
+"""A training job as the service keeps it, and the moves that its status may make."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+
+class Status(StrEnum):
+    IN_PROGRESS = "InProgress"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+    STOPPING = "Stopping"
+    STOPPED = "Stopped"
+
+
+class SecondaryStatus(StrEnum):
+    STARTING = "Starting"
+    PENDING = "Pending"
+    DOWNLOADING = "Downloading"
+    TRAINING = "Training"
+    INTERRUPTED = "Interrupted"
+    RESTARTING = "Restarting"
+    UPLOADING = "Uploading"
+    STOPPING = "Stopping"
+    STOPPED = "Stopped"
+    MAX_RUNTIME_EXCEEDED = "MaxRuntimeExceeded"
+    MAX_WAIT_TIME_EXCEEDED = "MaxWaitTimeExceeded"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+
+
+class Engine(StrEnum):
+    PROCESS = "process"
+    REPLAY = "replay"
+
+
+TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.STOPPED})
+FAILURE_REASON_LIMIT = 1024
+MESSAGES = {
+    SecondaryStatus.STARTING: "Preparing the instances for training",
+    SecondaryStatus.PENDING: "Waiting for capacity",
+    SecondaryStatus.DOWNLOADING: "Downloading input data",
+    SecondaryStatus.TRAINING: "Training image download completed. Training in progress.",
+    SecondaryStatus.INTERRUPTED: "The Spot capacity was interrupted",
+    SecondaryStatus.RESTARTING: "Restarting the training job",
+    SecondaryStatus.UPLOADING: "Uploading generated training model",
+    SecondaryStatus.STOPPING: "Stopping the training job",
+    SecondaryStatus.STOPPED: "Training job stopped",
+    SecondaryStatus.MAX_RUNTIME_EXCEEDED: "Training job runtime exceeded MaxRuntimeInSeconds provided",
+    SecondaryStatus.MAX_WAIT_TIME_EXCEEDED: "Training job wait time exceeded the maximum provided",
+    SecondaryStatus.COMPLETED: "Training job completed",
+    SecondaryStatus.FAILED: "Training job failed",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    status: SecondaryStatus
+    start_ms: int
+    end_ms: int | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """``request`` is the CreateTrainingJob request. ``claimed`` says that an engine has begun to work on the job."""
+
+    name: str
+    arn: str
+    engine: Engine
+    request: Mapping[str, Any]
+    created_ms: int
+    modified_ms: int
+    status: Status
+    transitions: tuple[Transition, ...]
+    tags: Mapping[str, str] = field(default_factory=dict)
+    claimed: bool = False
+    stop_requested: bool = False
+    restarts: int = 0
+    training_start_ms: int | None = None
+    training_end_ms: int | None = None
+    billable_seconds: int | None = None
+    failure_reason: str | None = None
+    selected_instance_type: str | None = None
+    warm_pool: Mapping[str, Any] | None = None
+
+    @property
+    def secondary_status(self) -> SecondaryStatus:
+        return self.transitions[-1].status
+
+    @property
+    def instance_type(self) -> str:
+        """The type that the job runs on, or the first that it would accept."""
+        resources = self.request["ResourceConfig"]
+        preferences = resources.get("InstancePreferences")
+        first_preference = preferences[0]["InstanceType"] if preferences else None
+        return str(self.selected_instance_type or resources.get("InstanceType") or first_preference)
+
+    @property
+    def instance_count(self) -> int:
+        resources = self.request["ResourceConfig"]
+        preferences = resources.get("InstancePreferences")
+        if preferences:
+            chosen = next(item for item in preferences if item["InstanceType"] == self.instance_type)
+            return int(chosen.get("InstanceCount", resources.get("InstanceCount", 1)))
+        return int(resources.get("InstanceCount", 1))
+
+    @property
+    def is_spot(self) -> bool:
+        return bool(self.request.get("EnableManagedSpotTraining", False))
+
+    @property
+    def max_runtime_seconds(self) -> int:
+        return int(self.request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", 86400))
+
+
+def new_job(
+    request: Mapping[str, Any], *, arn: str, engine: Engine, tags: Mapping[str, str], now_ms: int, message: str
+) -> Job:
+    first = Transition(status=SecondaryStatus.STARTING, start_ms=now_ms, end_ms=None, message=message)
+    return Job(
+        name=request["TrainingJobName"],
+        arn=arn,
+        engine=engine,
+        request=request,
+        created_ms=now_ms,
+        modified_ms=now_ms,
+        status=Status.IN_PROGRESS,
+        transitions=(first,),
+        tags=tags,
+    )
+
+
+def moved(job: Job, secondary_status: SecondaryStatus, *, now_ms: int, message: str | None = None) -> Job:
+    """The job in another secondary status; a repeat of the present one only changes its message."""
+    last = job.transitions[-1]
+    text = message or MESSAGES[secondary_status]
+    if last.status is secondary_status:
+        transitions = (*job.transitions[:-1], replace(last, message=text))
+    else:
+        begun = Transition(status=secondary_status, start_ms=now_ms, end_ms=None, message=text)
+        transitions = (*job.transitions[:-1], replace(last, end_ms=now_ms), begun)
+    return replace(job, transitions=transitions, modified_ms=now_ms)
+
+
+def ended(
+    job: Job, status: Status, secondary_status: SecondaryStatus, *, now_ms: int, failure_reason: str | None = None
+) -> Job:
+    """The job in a terminal status. Billed is the time from its training start, none if it never started."""
+    if job.status in TERMINAL:
+        return job
+    at_end = moved(job, secondary_status, now_ms=now_ms)
+    last = replace(at_end.transitions[-1], end_ms=now_ms)
+    seconds = None if job.training_start_ms is None else round((now_ms - job.training_start_ms) / 1000)
+    return replace(
+        at_end,
+        status=status,
+        transitions=(*at_end.transitions[:-1], last),
+        training_end_ms=None if job.training_start_ms is None else now_ms,
+        billable_seconds=seconds if job.billable_seconds is None else job.billable_seconds,
+        failure_reason=failure_reason[:FAILURE_REASON_LIMIT] if failure_reason else None,
+    )

@@ -1,0 +1,47 @@
+"""A failed job's reason, worded as SageMaker and its training toolkit do."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from localcloud.sagemaker_service.container_tree import HostTree
+from localcloud.sagemaker_service.job import FAILURE_REASON_LIMIT
+
+INTERNAL_ERROR = "InternalServerError: We encountered an internal error.  Please try again."
+LAST_LINES = 8
+KEPT_BYTES = 4096
+
+
+def algorithm_error(
+    trees: Sequence[HostTree], exit_codes: Mapping[str, int], logs: Mapping[str, Path], command: Sequence[str]
+) -> str:
+    """What the script wrote to output/failure, or else the end of its log; always with the exit code."""
+    failed = next(host for host, code in exit_codes.items() if code)
+    ending = f", exit code: {exit_codes[failed]}"
+    text = _written_failure(trees) or _user_script_error(exit_codes[failed], logs[failed], command)
+    lead = "AlgorithmError: "
+    return lead + text[: FAILURE_REASON_LIMIT - len(lead) - len(ending)] + ending
+
+
+def _written_failure(trees: Sequence[HostTree]) -> str | None:
+    for tree in trees:
+        if tree.failure.is_file():
+            text = tree.failure.read_text(encoding="utf-8", errors="replace").strip()
+            if text:
+                return text
+    return None
+
+
+def _user_script_error(exit_code: int, log: Path, command: Sequence[str]) -> str:
+    message = "\n".join(last_lines(log, LAST_LINES))
+    script = " ".join(command)
+    # The command is cut first: the message says more.
+    return f'ExecuteUserScriptError:\nExitCode {exit_code}\nErrorMessage "{message[-640:]}"\nCommand "{script[:160]}"'
+
+
+def last_lines(log: Path, count: int) -> list[str]:
+    if not log.is_file():
+        return []
+    with log.open("rb") as file:
+        file.seek(max(log.stat().st_size - KEPT_BYTES, 0))
+        text = file.read().decode(errors="replace")
+    return [line for line in text.splitlines() if line.strip()][-count:]

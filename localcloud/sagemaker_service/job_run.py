@@ -1,0 +1,185 @@
+"""One job on this machine, from its first download to its last upload."""
+
+import logging
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from boto3.exceptions import Boto3Error
+from botocore.exceptions import BotoCoreError, ClientError
+
+from localcloud.sagemaker_service.checkpoint_sync import CheckpointSync
+from localcloud.sagemaker_service.clock import Clock
+from localcloud.sagemaker_service.container_tree import (
+    OUTSIDE_CONTAINER_ROOT,
+    HostTree,
+    host_names,
+    is_container_path,
+    make_host_tree,
+)
+from localcloud.sagemaker_service.host_training import TrainingEnd, train
+from localcloud.sagemaker_service.instance_table import local_instance_type
+from localcloud.sagemaker_service.job import Job, SecondaryStatus, Status, ended, moved
+from localcloud.sagemaker_service.job_failure import INTERNAL_ERROR, algorithm_error
+from localcloud.sagemaker_service.job_inputs import download_channels, download_source, remove_inputs
+from localcloud.sagemaker_service.job_store import JobStore
+from localcloud.sagemaker_service.job_view import output_uri
+from localcloud.sagemaker_service.log_shipping import LogClient, LogShipping
+from localcloud.sagemaker_service.s3_transfer import DataUnavailable, S3Transfer, pack_folders
+from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.stray_processes import end_stray_processes
+from localcloud.sagemaker_service.toolkit import UnsupportedJob, read_program
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    status: Status
+    secondary_status: SecondaryStatus
+    failure_reason: str | None = None
+
+
+COMPLETED = Ending(status=Status.COMPLETED, secondary_status=SecondaryStatus.COMPLETED)
+STOPPED = Ending(status=Status.STOPPED, secondary_status=SecondaryStatus.STOPPED)
+RAN_TOO_LONG = Ending(status=Status.STOPPED, secondary_status=SecondaryStatus.MAX_RUNTIME_EXCEEDED)
+
+
+def failed(reason: str) -> Ending:
+    return Ending(status=Status.FAILED, secondary_status=SecondaryStatus.FAILED, failure_reason=reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What every job of one service shares."""
+
+    store: JobStore
+    transfer: S3Transfer
+    log_client: LogClient
+    settings: Settings
+    clock: Clock
+    gpu_count: int
+    is_service_ending: Callable[[], bool]
+
+
+class JobRun:
+    def __init__(self, job: Job, surroundings: Surroundings) -> None:
+        self._job = job
+        self._around = surroundings
+        self._folder = surroundings.settings.state_folder / "jobs" / job.name
+        self._logs = {host: self._folder / host / "log.txt" for host in host_names(job.instance_count)}
+
+    def run(self) -> None:
+        """Brings the job to its end, unless the service itself is ending: then the next start finds it."""
+        try:
+            ending = self._run()
+        except (UnsupportedJob, DataUnavailable) as error:
+            ending = failed(f"ClientError: {str(error).removeprefix('ClientError: ')}")
+        except (BotoCoreError, ClientError, Boto3Error, OSError):
+            LOG.exception("%s could not be run", self._job.name)
+            ending = failed(INTERNAL_ERROR)
+        end_stray_processes(self._job.arn)
+        if self._around.is_service_ending():
+            return
+        self._change(lambda job, now_ms: _ended(job, ending, now_ms))
+        if not self._around.settings.keep_job_folders:
+            remove_inputs(self._folder)
+
+    def _run(self) -> Ending:
+        program = read_program(self._job)
+        self._move(SecondaryStatus.DOWNLOADING)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        trees = [make_host_tree(self._folder, host) for host in self._logs]
+        download_source(self._around.transfer, program, trees, self._folder)
+        download_channels(self._around.transfer, self._job, trees, self._folder)
+        sync = self._checkpoint_sync(trees)
+        if sync is not None:
+            sync.restore()
+        if self._is_asked_to_stop():
+            return STOPPED
+        self._move(SecondaryStatus.TRAINING)
+        training_end = self._train(trees, sync)
+        if not self._around.is_service_ending():
+            self._move(SecondaryStatus.UPLOADING)
+            self._upload(trees)
+        return self._ending(trees, training_end)
+
+    def _train(self, trees: Sequence[HostTree], sync: CheckpointSync | None) -> TrainingEnd:
+        settings = self._around.settings
+        shipping = LogShipping(self._around.log_client, self._job.name, self._logs, settings.checkpoint_sync_seconds)
+        instance_type = local_instance_type(
+            self._job.instance_type, gpu_count=self._around.gpu_count, most_hosts=self._job.instance_count
+        )
+        shipping.start()
+        if sync is not None:
+            sync.start()
+        try:
+            return train(
+                self._job,
+                trees,
+                settings=settings,
+                instance_type=instance_type,
+                logs=self._logs,
+                should_stop=lambda: self._is_asked_to_stop() or self._ran_too_long(),
+            )
+        finally:
+            shipping.finish()
+            if sync is not None:
+                sync.finish()
+
+    def _ending(self, trees: Sequence[HostTree], training_end: TrainingEnd) -> Ending:
+        if self._is_asked_to_stop():
+            return STOPPED
+        if training_end.is_success:
+            return COMPLETED
+        if self._ran_too_long():
+            return RAN_TOO_LONG
+        return failed(algorithm_error(trees, training_end.exit_codes, self._logs, training_end.command))
+
+    def _checkpoint_sync(self, trees: Sequence[HostTree]) -> CheckpointSync | None:
+        configured = self._job.request.get("CheckpointConfig")
+        if configured is None:
+            return None
+        container_path = configured.get("LocalPath", "/opt/ml/checkpoints")
+        if not is_container_path(container_path):
+            raise UnsupportedJob(f"CheckpointConfig.LocalPath {container_path}: {OUTSIDE_CONTAINER_ROOT}")
+        folders = [tree.place(container_path) for tree in trees]
+        for folder in folders:
+            folder.mkdir(parents=True, exist_ok=True)
+        period_seconds = self._around.settings.checkpoint_sync_seconds
+        return CheckpointSync(self._around.transfer, configured["S3Uri"], folders, period_seconds)
+
+    def _upload(self, trees: Sequence[HostTree]) -> None:
+        artifacts = {"model": [tree.model for tree in trees], "output": [tree.output / "data" for tree in trees]}
+        for name, folders in artifacts.items():
+            archive = self._folder / f"{name}.tar.gz"
+            if pack_folders(folders, archive):
+                self._around.transfer.upload(archive, f"{output_uri(self._job)}/output/{name}.tar.gz")
+                archive.unlink()
+        for host, log in self._logs.items():
+            if log.is_file():
+                self._around.transfer.upload(log, f"{output_uri(self._job)}/logs/{host}.log")
+
+    def _move(self, secondary_status: SecondaryStatus) -> None:
+        def move(job: Job, now_ms: int) -> Job:
+            start_ms = job.training_start_ms if job.training_start_ms is not None else now_ms
+            return replace(moved(job, secondary_status, now_ms=now_ms), training_start_ms=start_ms)
+
+        self._change(move)
+
+    def _change(self, change: Callable[[Job, int], Job]) -> None:
+        now_ms = self._around.clock.now_ms()
+        self._job = self._around.store.change(self._job.name, lambda job: change(job, now_ms))
+
+    def _is_asked_to_stop(self) -> bool:
+        stored = self._around.store.get(self._job.name)
+        return self._around.is_service_ending() or (stored is not None and stored.stop_requested)
+
+    def _ran_too_long(self) -> bool:
+        start_ms = self._job.training_start_ms
+        elapsed_ms = 0 if start_ms is None else self._around.clock.now_ms() - start_ms
+        return elapsed_ms >= self._job.max_runtime_seconds * 1000
+
+
+def _ended(job: Job, ending: Ending, now_ms: int) -> Job:
+    return ended(job, ending.status, ending.secondary_status, now_ms=now_ms, failure_reason=ending.failure_reason)

@@ -1,0 +1,122 @@
+"""Runs the local jobs on this machine, one at a time, in the order in which they came."""
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+from localcloud.sagemaker_service.clock import Clock
+from localcloud.sagemaker_service.job import Engine, Job, SecondaryStatus, Status, ended, moved
+from localcloud.sagemaker_service.job_failure import INTERNAL_ERROR
+from localcloud.sagemaker_service.job_run import JobRun, Surroundings
+from localcloud.sagemaker_service.job_store import JobStore
+from localcloud.sagemaker_service.log_shipping import LogClient
+from localcloud.sagemaker_service.s3_transfer import S3Transfer
+from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.stray_processes import end_stray_processes
+
+LOG = logging.getLogger(__name__)
+WAITING = "Waiting for the machine: it runs one job at a time"
+
+
+class ProcessEngine:
+    def __init__(
+        self,
+        *,
+        store: JobStore,
+        transfer: S3Transfer,
+        log_client: LogClient,
+        settings: Settings,
+        clock: Clock,
+        gpu_count: int,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._wake = threading.Event()
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="process engine", daemon=True)
+        self._surroundings = Surroundings(
+            store=store,
+            transfer=transfer,
+            log_client=log_client,
+            settings=settings,
+            clock=clock,
+            gpu_count=gpu_count,
+            is_service_ending=self._ending.is_set,
+        )
+
+    def start(self) -> None:
+        for job in self._store.unfinished(Engine.PROCESS):
+            if job.claimed:
+                self._end_interrupted(job)
+        self._thread.start()
+
+    def wake(self) -> None:
+        self._tell_waiting_jobs()
+        self._wake.set()
+
+    def close(self) -> None:
+        """Ends the running job's processes; the job itself is settled at the next start."""
+        self._ending.set()
+        self._wake.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _work(self) -> None:
+        while not self._ending.is_set():
+            self._wake.clear()
+            job = self._store.next_waiting(Engine.PROCESS)
+            if job is None:
+                self._wake.wait()
+                continue
+            claimed = self._change(job.name, _claimed)
+            if claimed.claimed:
+                LOG.info("%s begins", job.name)
+                JobRun(claimed, self._surroundings).run()
+                LOG.info("%s is over", job.name)
+
+    def _tell_waiting_jobs(self) -> None:
+        jobs = self._store.unfinished(Engine.PROCESS)
+        if any(job.claimed for job in jobs):
+            for job in jobs:
+                self._change(job.name, _waiting)
+
+    def _end_interrupted(self, job: Job) -> None:
+        """A job that the service left behind when it went down: ended, and begun again if its retries allow."""
+        stray = end_stray_processes(job.arn)
+        LOG.warning("%s was running when the service ended; %d processes ended now", job.name, stray)
+        retries = job.request.get("RetryStrategy", {}).get("MaximumRetryAttempts", 0)
+        if job.stop_requested:
+            self._change(
+                job.name, lambda job, now_ms: ended(job, Status.STOPPED, SecondaryStatus.STOPPED, now_ms=now_ms)
+            )
+        elif job.restarts < retries:
+            self._change(job.name, _restarted)
+        else:
+            self._change(job.name, _internal_error)
+
+    def _change(self, name: str, change: Callable[[Job, int], Job]) -> Job:
+        now_ms = self._clock.now_ms()
+        return self._store.change(name, lambda job: change(job, now_ms))
+
+
+def _claimed(job: Job, now_ms: int) -> Job:
+    if job.stop_requested or job.status is not Status.IN_PROGRESS:
+        return job
+    message = "Preparing the instances for training"
+    return replace(moved(job, job.secondary_status, now_ms=now_ms, message=message), claimed=True)
+
+
+def _waiting(job: Job, now_ms: int) -> Job:
+    if job.claimed or job.transitions[-1].message == WAITING:
+        return job
+    return moved(job, job.secondary_status, now_ms=now_ms, message=WAITING)
+
+
+def _restarted(job: Job, now_ms: int) -> Job:
+    restarting = moved(job, SecondaryStatus.RESTARTING, now_ms=now_ms)
+    return replace(restarting, claimed=False, restarts=job.restarts + 1)
+
+
+def _internal_error(job: Job, now_ms: int) -> Job:
+    return ended(job, Status.FAILED, SecondaryStatus.FAILED, now_ms=now_ms, failure_reason=INTERNAL_ERROR)

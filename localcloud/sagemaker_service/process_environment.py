@@ -1,0 +1,75 @@
+"""The whole environment of a job's processes: nothing of the person's shell but what a process needs to run."""
+
+import os
+from collections.abc import Mapping
+
+from localcloud.sagemaker_service.container_tree import HostTree
+from localcloud.sagemaker_service.job import Job
+from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.stray_processes import MARK_VARIABLE
+from localcloud.sagemaker_service.toolkit import HostResources, Program, toolkit_environment
+
+INHERITED = frozenset(
+    {
+        "PATH",
+        "HOME",
+        "USER",
+        "LANG",
+        "LC_ALL",
+        "TZ",
+        "TMPDIR",
+        "LD_LIBRARY_PATH",
+        "SSL_CERT_FILE",
+        "REQUESTS_CA_BUNDLE",
+        "CURL_CA_BUNDLE",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "NO_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "no_proxy",
+        "HF_HOME",
+        "HF_HUB_OFFLINE",
+        "HF_DATASETS_OFFLINE",
+        "TRANSFORMERS_OFFLINE",
+        "CUDA_VISIBLE_DEVICES",
+    }
+)
+# What lets a process reach the local AWS services, and nothing else: no real credentials are found from here.
+LOCAL_CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+}
+
+
+def process_environment(
+    job: Job,
+    program: Program,
+    tree: HostTree,
+    resources: HostResources,
+    *,
+    settings: Settings,
+    shell: Mapping[str, str],
+) -> dict[str, str]:
+    """``shell`` is the service's own environment. What the job asks for comes last and wins."""
+    threads = max(resources.core_count // max(resources.processes, 1), 1)
+    environment = {name: value for name, value in shell.items() if name in INHERITED}
+    environment |= LOCAL_CREDENTIALS
+    environment |= {
+        "AWS_ENDPOINT_URL": settings.aws_endpoint,
+        "AWS_REGION": settings.region,
+        "AWS_DEFAULT_REGION": settings.region,
+        "TRAINING_JOB_NAME": job.name,
+        "TRAINING_JOB_ARN": job.arn,
+        "OMP_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONPATH": str(tree.code),
+        "GLOO_SOCKET_IFNAME": "lo",
+        MARK_VARIABLE: job.arn,
+    }
+    environment |= toolkit_environment(job, program, tree, resources)
+    return environment | {name: tree.here(value) for name, value in job.request.get("Environment", {}).items()}

@@ -1,0 +1,117 @@
+"""Checks a request against botocore's own model of the service and words the problems as AWS does."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from botocore.model import OperationModel, Shape
+
+from localcloud.sagemaker_service.api_error import ApiError, validation_error
+
+JSON_TYPES: dict[str, tuple[type, ...]] = {
+    "structure": (dict,),
+    "map": (dict,),
+    "list": (list,),
+    "string": (str,),
+    "blob": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "long": (int,),
+    "float": (int, float),
+    "double": (int, float),
+    "timestamp": (int, float, str),
+}
+UNICODE_CLASSES = {r"\p{L}": r"a-zA-Z\u00aa-\u1fff\u2c00-\uffff", r"\p{Z}": r" \u00a0\u2000-\u200a", r"\p{N}": "0-9"}
+
+
+def check_request(operation: OperationModel, request: object, extra_values: Mapping[str, frozenset[str]]) -> None:
+    """Raises the service's error for a bad request. ``extra_values`` widens enums, by their shape's name."""
+    if operation.input_shape is None:
+        return
+    problems = list(_problems(operation.input_shape, request, "", extra_values))
+    if problems:
+        count = f"{len(problems)} validation error{'s' if len(problems) > 1 else ''} detected: "
+        raise validation_error(count + "; ".join(problems))
+
+
+def _problems(shape: Shape, value: Any, path: str, extra_values: Mapping[str, frozenset[str]]) -> Iterator[str]:
+    _check_type(shape, value, path)
+    match shape.type_name:
+        case "structure":
+            yield from _structure_problems(shape, value, path, extra_values)
+        case "list":
+            yield from _size_problems(shape, len(value), value, path)
+            for position, item in enumerate(value, start=1):
+                yield from _problems(shape.member, item, f"{path}.{position}.member", extra_values)  # type: ignore[attr-defined]
+        case "map":
+            yield from _size_problems(shape, len(value), value, path)
+            for key, item in value.items():
+                yield from _problems(shape.key, key, f"{path}.key", extra_values)  # type: ignore[attr-defined]
+                yield from _problems(shape.value, item, f"{path}.{key}.member", extra_values)  # type: ignore[attr-defined]
+        case "string":
+            yield from _text_problems(shape, value, path, extra_values)
+        case "integer" | "long" | "float" | "double":
+            yield from _range_problems(shape, value, path)
+
+
+def _structure_problems(
+    shape: Shape, value: Mapping[str, Any], path: str, extra_values: Mapping[str, frozenset[str]]
+) -> Iterator[str]:
+    for name in shape.metadata.get("required", ()):
+        if value.get(name) is None:
+            yield _problem(None, _member_path(path, name), "Member must not be null")
+    for name, member in shape.members.items():  # type: ignore[attr-defined]
+        if value.get(name) is not None:
+            yield from _problems(member, value[name], _member_path(path, name), extra_values)
+
+
+def _text_problems(shape: Shape, value: str, path: str, extra_values: Mapping[str, frozenset[str]]) -> Iterator[str]:
+    yield from _size_problems(shape, len(value), value, path)
+    allowed = shape.metadata.get("enum")
+    if allowed and value not in allowed and value not in extra_values.get(shape.name, frozenset()):
+        yield _problem(value, path, f"Member must satisfy enum value set: [{', '.join(allowed)}]")
+    pattern = shape.metadata.get("pattern")
+    if pattern and not _compiled(pattern).fullmatch(value):
+        yield _problem(value, path, f"Member must satisfy regular expression pattern: {pattern}")
+
+
+def _size_problems(shape: Shape, size: int, value: object, path: str) -> Iterator[str]:
+    least, most = shape.metadata.get("min"), shape.metadata.get("max")
+    if least is not None and size < least:
+        yield _problem(value, path, f"Member must have length greater than or equal to {least}")
+    if most is not None and size > most:
+        yield _problem(value, path, f"Member must have length less than or equal to {most}")
+
+
+def _range_problems(shape: Shape, value: float, path: str) -> Iterator[str]:
+    least, most = shape.metadata.get("min"), shape.metadata.get("max")
+    if least is not None and value < least:
+        yield _problem(value, path, f"Member must have value greater than or equal to {least}")
+    if most is not None and value > most:
+        yield _problem(value, path, f"Member must have value less than or equal to {most}")
+
+
+def _check_type(shape: Shape, value: object, path: str) -> None:
+    expected = JSON_TYPES[shape.type_name]
+    if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
+        place = path or "the request"
+        found = f"{type(value).__name__} {value!r}"
+        raise ApiError("SerializationException", f"{place}: expected {shape.type_name}, found {found}")
+
+
+def _problem(value: object, path: str, constraint: str) -> str:
+    shown = "null" if value is None else f"'{value}'"
+    return f"Value {shown} at '{path}' failed to satisfy constraint: {constraint}"
+
+
+def _member_path(path: str, name: str) -> str:
+    lowered = name[0].lower() + name[1:]
+    return f"{path}.{lowered}" if path else lowered
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    for java, python in UNICODE_CLASSES.items():
+        pattern = pattern.replace(java, python)
+    return re.compile(pattern)

@@ -1,0 +1,99 @@
+"""Starts the service as a process of its own and ends it again."""
+
+import json
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+LOOK_AGAIN_SECONDS = 0.05
+
+
+class ServiceNotReady(Exception):
+    """The service ended, or did not answer in time; carries the end of what it wrote."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningService:
+    process: "subprocess.Popen[bytes]"
+    endpoint: str
+    state_folder: Path
+
+    def environment(self) -> dict[str, str]:
+        """What points boto3 at this service; everything else follows ``AWS_ENDPOINT_URL``."""
+        names = ("SAGEMAKER", "SERVICE_QUOTAS", "PRICING")
+        return {f"AWS_ENDPOINT_URL_{name}": self.endpoint for name in names}
+
+    def health(self) -> dict[str, Any]:
+        return read_health(self.endpoint)
+
+    def stop(self, seconds: float = 30.0) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def start_service(
+    state_folder: Path,
+    aws_endpoint: str,
+    *options: str,
+    port: int = 0,
+    python: str = sys.executable,
+    wait_seconds: float = 30.0,
+) -> RunningService:
+    """``options`` are further arguments of ``python -m localcloud.sagemaker_service``."""
+    state_folder.mkdir(parents=True, exist_ok=True)
+    port_file = state_folder / "port"
+    port_file.unlink(missing_ok=True)
+    command = [python, "-m", "localcloud.sagemaker_service", "--port", str(port), "--state", str(state_folder)]
+    command += ["--aws-endpoint", aws_endpoint, *options]
+    with (state_folder / "output.txt").open("ab") as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    endpoint = _wait_until_ready(process, port_file, wait_seconds, command)
+    return RunningService(process=process, endpoint=endpoint, state_folder=state_folder)
+
+
+def read_health(endpoint: str) -> dict[str, Any]:
+    with urllib.request.urlopen(f"{endpoint}/health", timeout=5) as response:
+        document: dict[str, Any] = json.load(response)
+    return document
+
+
+def _wait_until_ready(
+    process: "subprocess.Popen[bytes]", port_file: Path, wait_seconds: float, command: Sequence[str]
+) -> str:
+    deadline = time.monotonic() + wait_seconds
+    while time.monotonic() < deadline and process.poll() is None:
+        text = port_file.read_text(encoding="utf-8").strip() if port_file.exists() else ""
+        if text:
+            endpoint = f"http://127.0.0.1:{text}"
+            try:
+                read_health(endpoint)
+            except urllib.error.URLError:
+                time.sleep(LOOK_AGAIN_SECONDS)
+                continue
+            return endpoint
+        time.sleep(LOOK_AGAIN_SECONDS)
+    process.kill()
+    process.wait()
+    output = (port_file.parent / "output.txt").read_text(encoding="utf-8", errors="replace")[-2000:]
+    raise ServiceNotReady(f"{' '.join(command)} did not answer within {wait_seconds:g} s:\n{output}")

@@ -1,0 +1,33 @@
+"""What the service is told when it starts: where it listens, keeps its state and finds the other AWS services."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+
+
+class EngineChoice(StrEnum):
+    """``process`` runs local.* jobs and refuses others; ``replay`` simulates every job; ``both`` goes by the type."""
+
+    PROCESS = "process"
+    REPLAY = "replay"
+    BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    port: int
+    state_folder: Path
+    aws_endpoint: str
+    python: str
+    cores: tuple[int, ...]
+    region: str = "us-east-1"
+    account_id: str = "000000000000"
+    engine: EngineChoice = EngineChoice.BOTH
+    checkpoint_sync_seconds: float = 2.0
+    stop_grace_seconds: float = 120.0
+    keep_job_folders: bool = False
+    local_usd_per_hour: Decimal = Decimal("0.10")
+    applied_quotas: Mapping[str, float] = field(default_factory=dict)
+    quota_approval_seconds: float | None = None

@@ -1,0 +1,119 @@
+"""Runs one host's launcher and ends every process that came from it. A program of its own, standard library only.
+
+It reads its order from the file that its argument names and then commands from standard input: ``stop`` ends the
+launcher gently, and the end of the input (the service is gone, however it went) at once.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+LOOK_AGAIN_SECONDS = 0.1
+ORPHANED_GRACE_SECONDS = 2.0
+
+
+def main(order_path: str) -> int:
+    order: dict[str, Any] = json.loads(Path(order_path).read_text(encoding="utf-8"))
+    _call_prctl(PR_SET_CHILD_SUBREAPER, 1)
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, order["cores"])
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # A handler, not SIG_IGN: the launcher would inherit that and never hear a stop.
+        signal.signal(number, lambda *_: None)
+    with Path(order["log"]).open("ab") as log:
+        launcher = subprocess.Popen(
+            order["command"],
+            cwd=order["folder"],
+            env=order["environment"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=_die_with_supervisor,  # noqa: PLW1509 -- this program has one thread
+        )
+    code = _watch(launcher, order["grace_seconds"])
+    _end_descendants()
+    return code
+
+
+def _watch(launcher: "subprocess.Popen[bytes]", grace_seconds: float) -> int:
+    deadline = float("inf")
+    inputs = [sys.stdin.fileno()]
+    while launcher.poll() is None:
+        readable, _, _ = select.select(inputs, [], [], LOOK_AGAIN_SECONDS)
+        if readable:
+            command = os.read(readable[0], 64)
+            seconds = grace_seconds if command else min(grace_seconds, ORPHANED_GRACE_SECONDS)
+            deadline = min(deadline, time.monotonic() + seconds)
+            inputs = inputs if command else []
+            _signal_descendants(signal.SIGTERM)
+        if time.monotonic() >= deadline:
+            _signal_descendants(signal.SIGKILL)
+    return launcher.returncode if launcher.returncode >= 0 else 128 - launcher.returncode
+
+
+def _end_descendants() -> None:
+    """Repeats until none is left: the children of an ended process come back to the supervisor."""
+    while _signal_descendants(signal.SIGKILL):
+        time.sleep(LOOK_AGAIN_SECONDS)
+
+
+def _signal_descendants(number: signal.Signals) -> int:
+    found = _descendants()
+    for process_id in found:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process_id, number)
+    return len(found)
+
+
+def _descendants() -> list[int]:
+    """Living descendants; a zombie has nothing left to end."""
+    children: dict[int, list[tuple[int, str]]] = {}
+    for process_id, parent, state in _process_table():
+        children.setdefault(parent, []).append((process_id, state))
+    found, open_parents = [], [os.getpid()]
+    while open_parents:
+        for process_id, state in children.get(open_parents.pop(), []):
+            open_parents.append(process_id)
+            if not state.startswith("Z"):
+                found.append(process_id)
+    return found
+
+
+def _process_table() -> Iterator[tuple[int, int, str]]:
+    """Process, parent and state of everything that runs; ``ps`` only where there is no /proc."""
+    if not Path("/proc/self/stat").exists():
+        command = ["ps", "-A", "-o", "pid=,ppid=,stat="]
+        for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
+            process_id, parent, state = line.split(None, 2)
+            yield int(process_id), int(parent), state
+        return
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                state, parent = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
+                yield int(entry.name), int(parent), state
+
+
+def _call_prctl(option: int, argument: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, argument, 0, 0, 0)
+
+
+def _die_with_supervisor() -> None:
+    _call_prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
