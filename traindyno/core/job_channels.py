@@ -22,6 +22,7 @@ def build_channels(workload: Workload) -> list[dict[str, Any]]:
     if is_in_s3(tokenizer) and tokenizer != model:
         name = TOKENIZER_CHANNEL if is_in_s3(model) else MODEL_CHANNEL
         channels.append(_channel(name, str(tokenizer), InputMode.FILE))
+    channels += [_channel(name, uri, InputMode.FILE) for name, uri in workload.channels.items()]
     return channels
 
 

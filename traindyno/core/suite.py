@@ -152,7 +152,10 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What is trained. With ``task: script``, ``source`` is a folder or S3 tarball, ``entry_point`` a file in it."""
+    """What is trained. With ``task: script``, ``source`` is a folder or S3 tarball, ``entry_point`` a file in it.
+
+    ``channels`` are further inputs beside the dataset: channel name → S3 URI (or a local path, staged like the dataset).
+    """
 
     task: Task
     examples: int
@@ -166,6 +169,7 @@ class Workload:
     hyperparameters: Mapping[str, JsonScalar] = field(default_factory=dict)
     image: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    channels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,51 @@
+"""Suites that the tests share."""
+
+from typing import Any
+
+from traindyno.core.suite import Suite
+from traindyno.core.suite_file import parse_suite
+
+
+def small_document(**changes: Any) -> dict[str, Any]:
+    """A valid suite of two cells; ``changes`` replace whole sections."""
+    return {
+        "name": "quick-look",
+        "goal": "cheapest",
+        "workload": {
+            "task": "causal-lm",
+            "model": {"config": {"model_type": "gpt2", "n_layer": 2}},
+            "tokenizer": {"train_vocabulary_size": 2000},
+            "dataset": {"path": "s3://bucket/data/abc/"},
+            "sequence_length": 128,
+            "examples": 10000,
+        },
+        "training": {"instance": "ml.g5.xlarge", "precision": "bf16"},
+        "baseline": {"compiler": "none"},
+        "matrix": {"compiler": ["none", "inductor"]},
+        "measurement": {"trials": 2},
+        "limits": {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800},
+        **changes,
+    }
+
+
+def small_suite(**changes: Any) -> Suite:
+    return parse_suite(small_document(**changes))
+
+
+def script_document(**changes: Any) -> dict[str, Any]:
+    """A valid suite of one user's own script."""
+    return small_document(
+        **{
+            "workload": {
+                "task": "script",
+                "source": "s3://bucket/code/abc/sourcedir.tar.gz",
+                "entry_point": "train.py",
+                "hyperparameters": {"model": "gpt2", "epochs": 1, "lr": 5e-05, "bf16": True},
+                "examples": 1000,
+            },
+            "training": {},
+            "baseline": {},
+            "matrix": {"instance": ["ml.g5.xlarge"]},
+            **changes,
+        }
+    )

@@ -1,0 +1,93 @@
+"""Image addresses against the SageMaker SDK's own tables."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sagemaker
+
+from tests.unit.test_training_job import SETTINGS
+from traindyno.core.image_uris import (
+    ImageUnavailable,
+    framework_version,
+    has_framework_version,
+    select_image_uri,
+    stock_image_uri,
+)
+from traindyno.core.job_settings import JobSettings
+from traindyno.core.suite import Compiler, Settings, Strategy, Task, Workload
+
+TABLES = Path(sagemaker.__file__).parent / "image_uri_config"
+WORKLOAD = Workload(task=Task.CAUSAL_LM, examples=1)
+LAB = JobSettings(
+    region="us-east-1",
+    role_arn="arn",
+    results_bucket="b",
+    gpu_image_uri="1.dkr.ecr.us-east-1.amazonaws.com/lab:efa",
+    neuron_image_uri="1.dkr.ecr.us-east-1.amazonaws.com/lab:neuron",
+)
+
+
+def sdk_accounts(table: str) -> dict[str, str]:
+    document = json.loads((TABLES / f"{table}.json").read_text())
+    versions = document.get("training", document)["versions"].values()
+    return {region: account for version in versions if "registries" in version
+            for region, account in version["registries"].items()
+            if version["repository"] != "sagemaker-pytorch"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("table", "image"),
+    [
+        ("pytorch", "pytorch-training:2.8.0-gpu-py312"),
+        ("pytorch-smp", "smdistributed-modelparallel:2.5.1-gpu-py311-cu124"),
+    ],
+)
+def test_accounts_are_the_sdks_in_every_region(table: str, image: str) -> None:
+    for region, account in sdk_accounts(table).items():
+        assert stock_image_uri(image, region).split(".")[0] == account, region
+
+
+@pytest.mark.parametrize("region", ["us-east-1", "eu-south-2", "cn-north-1", "us-gov-west-1"])
+def test_the_address_is_the_one_that_the_sdk_retrieves(region: str) -> None:
+    from sagemaker import image_uris
+
+    theirs = image_uris.retrieve(
+        "pytorch", region, version="2.5.1", py_version="py311", instance_type="ml.p4d.24xlarge", image_scope="training"
+    )
+    assert stock_image_uri("pytorch-training:2.5.1-gpu-py311", region) == theirs
+
+
+def test_a_region_without_the_image_is_named_with_those_that_have_it() -> None:
+    with pytest.raises(ImageUnavailable, match="not published in mars-1; regions that have it: af-south-1"):
+        stock_image_uri("pytorch-training:2.8.0-gpu-py312", "mars-1")
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"instance": "ml.g5.xlarge"}, "lab:efa"),
+        ({"instance": "ml.trn1.32xlarge", "compiler": Compiler.XLA}, "lab:neuron"),
+        ({"instance": "ml.m5.xlarge"}, "pytorch:2.13-cpu-amzn2023-sagemaker"),
+        ({"instance": "ml.p4d.24xlarge", "strategy": Strategy.SMDDP}, "pytorch-training:2.5.1-gpu-py311"),
+        ({"instance": "ml.p4d.24xlarge", "compiler": Compiler.XLA}, "pytorch-trcomp-training:1.13.1-gpu-py39"),
+        ({"instance": "ml.g5.xlarge", "image": "mine:1"}, "mine:1"),
+        ({"instance": "local.cpu", "image": "mine:1"}, "local"),
+    ],
+)
+def test_each_kind_of_instance_has_its_image(settings: dict[str, Any], expected: str) -> None:
+    assert select_image_uri(Settings(**settings), WORKLOAD, LAB).rpartition("/")[2] == expected
+
+
+def test_without_images_of_its_own_the_lab_uses_awss() -> None:
+    uri = select_image_uri(Settings(instance="ml.g5.xlarge"), WORKLOAD, SETTINGS)
+    assert uri == "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch:2.13-cu133-amzn2023-sagemaker"
+
+
+def test_versions_are_read_from_awss_tags_only() -> None:
+    aws = "763104351884.dkr.ecr.us-east-1.amazonaws.com/"
+    assert framework_version(f"{aws}pytorch-training:1.12-gpu-py38") == (1, 12, 0)
+    assert framework_version(f"{aws}huggingface-pytorch-training:1.10.2-transformers4.17.0-gpu-py38") == (1, 10, 2)
+    assert framework_version("111122223333.dkr.ecr.us-east-1.amazonaws.com/lab:1.2") is None
+    assert not has_framework_version(f"{aws}pytorch:2.13-cu133-amzn2023-sagemaker")

@@ -1,0 +1,67 @@
+"""The table of instance types against botocore's enum, and the facts in it."""
+
+import botocore.session
+import pytest
+
+from traindyno.core.instance_types import (
+    AcceleratorKind,
+    close_instance_types,
+    find_instance_type,
+    instance_types,
+)
+
+ENUM = botocore.session.get_session().get_service_model("sagemaker").shape_for("TrainingInstanceType").enum
+
+
+def test_every_type_that_a_training_job_may_name_is_in_the_table() -> None:
+    assert {name for name in instance_types() if not name.startswith("local.")} == set(ENUM)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "devices", "has_efa"),
+    [
+        ("ml.g4dn.12xlarge", AcceleratorKind.GPU, 4, True),
+        ("ml.g5.xlarge", AcceleratorKind.GPU, 1, False),
+        ("ml.p4d.24xlarge", AcceleratorKind.GPU, 8, True),
+        ("ml.p5.4xlarge", AcceleratorKind.GPU, 1, True),
+        ("ml.trn1.32xlarge", AcceleratorKind.NEURON, 32, True),
+        ("ml.trn2.48xlarge", AcceleratorKind.NEURON, 64, True),
+        ("ml.m5.large", AcceleratorKind.NONE, 1, None),
+        ("local.cpu", AcceleratorKind.NONE, 1, None),
+    ],
+)
+def test_devices_by_hand(name: str, kind: AcceleratorKind, devices: int, has_efa: bool | None) -> None:
+    found = instance_types()[name]
+    assert (found.accelerator_kind, found.devices_per_instance, found.has_efa) == (kind, devices, has_efa)
+
+
+def test_peak_flops_of_a_whole_trn1_instance_is_awss_figure() -> None:
+    trn1 = instance_types()["ml.trn1.32xlarge"]
+    assert trn1.peak_dense_bf16_flops_per_device is not None
+    # 32 NeuronCores x 95e12 = 3.04e15, the instance's published bf16 figure
+    assert trn1.peak_dense_bf16_flops_per_device * 32 == pytest.approx(3.04e15)
+
+
+def test_what_is_not_known_is_none_and_never_zero() -> None:
+    assert instance_types()["ml.p3.16xlarge"].peak_dense_bf16_flops_per_device is None
+    assert instance_types()["ml.g7.24xlarge"].devices_per_instance is None
+    numbers = [
+        value
+        for found in instance_types().values()
+        for value in (found.devices_per_instance, found.peak_dense_bf16_flops_per_device, found.memory_gib, found.vcpus)
+    ]
+    assert 0 not in numbers
+
+
+def test_types_without_a_training_quota_are_marked() -> None:
+    withdrawn = {name for name, found in instance_types().items() if not found.has_training_quota}
+    assert withdrawn == {"ml.p3.2xlarge", "ml.p3.8xlarge", "ml.p3.16xlarge"}
+
+
+def test_only_this_machines_own_types_share_their_host() -> None:
+    assert {name for name, found in instance_types().items() if found.shares_host} == {"local.cpu", "local.gpu"}
+
+
+def test_a_misspelt_type_has_close_ones() -> None:
+    assert find_instance_type("ml.p4d.24xlarg") is None
+    assert close_instance_types("ml.p4d.24xlarg")[0] == "ml.p4d.24xlarge"

@@ -1,0 +1,319 @@
+"""Suite documents: what is accepted, and every problem of what is not, word for word."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.unit.suites import script_document, small_document
+from traindyno.core.errors import SuiteInvalid
+from traindyno.core.suite import (
+    DatasetFormat,
+    Goal,
+    GoalKind,
+    LearningRate,
+    LearningRateScaling,
+    Model,
+    Precision,
+    StopWhen,
+    Strategy,
+)
+from traindyno.core.suite_file import (
+    measurement_document,
+    parse_measurement,
+    parse_settings,
+    parse_suite,
+    parse_workload,
+    settings_document,
+    suite_document,
+    workload_document,
+)
+
+FULL = Path(__file__).parents[1] / "data/suites/albert-scaling.yaml"
+
+
+def full_document() -> dict[str, Any]:
+    document: dict[str, Any] = yaml.safe_load(FULL.read_text())
+    return document
+
+
+def problems(document: Any) -> list[str]:
+    with pytest.raises(SuiteInvalid) as invalid:
+        parse_suite(document)
+    return [str(problem) for problem in invalid.value.problems]
+
+
+def test_the_full_example_reads_as_written() -> None:
+    suite = parse_suite(full_document())
+    assert suite.goal == Goal(kind=GoalKind.CHEAPEST)
+    assert suite.workload.model == Model(path="albert/albert-base-v2")
+    assert suite.workload.dataset is not None
+    assert suite.workload.dataset.format is DatasetFormat.AUTO
+    assert suite.training["precision"] is Precision.BF16
+    assert suite.training["learning_rate"] == LearningRate(
+        base=5e-5, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH
+    )
+    assert suite.matrix["strategy"] == (Strategy.DDP, Strategy.SMDDP, Strategy.FSDP)
+    assert suite.exclude == ({"strategy": Strategy.SMDDP, "instance_count": 16, "loader_workers": 0},)
+    assert suite.measurement.warmup_steps is None
+    assert suite.measurement.stop_when == StopWhen(relative_half_width=0.01)
+    assert suite.limits.max_usd == Decimal(800)
+
+
+@pytest.mark.parametrize("document", [full_document(), small_document(), script_document()])
+def test_a_suite_survives_its_own_document_as_json(document: dict[str, Any]) -> None:
+    suite = parse_suite(document)
+    assert parse_suite(json.loads(json.dumps(suite_document(suite)))) == suite
+
+
+def test_every_field_that_is_not_a_default_survives_too() -> None:
+    document = small_document(
+        goal={"cheapest-within": {"hours": 8}},
+        include=[{"learning_rate": 1e-4, "gradient_clip_norm": 1.0}],
+        measurement={"trials": 5, "warmup": 12, "max_steps": 7, "evaluate": True, "save_model": True},
+        purchase="spot",
+        training_plans={"ml.g5.xlarge": "arn:aws:sagemaker:us-east-1:123456789012:training-plan/p"},
+        notes="why",
+    )
+    suite = parse_suite(document)
+    assert parse_suite(suite_document(suite)) == suite
+    assert suite_document(suite)["goal"] == {"cheapest-within": {"hours": "8"}}
+    assert suite_document(suite)["measurement"]["warmup"] == 12
+
+
+def test_the_parts_that_a_container_reads_survive_as_well() -> None:
+    suite = parse_suite(full_document())
+    assert parse_workload(json.loads(json.dumps(workload_document(suite.workload)))) == suite.workload
+    assert parse_measurement(measurement_document(suite.measurement)) == suite.measurement
+    settings = parse_settings({"instance": "local.cpu", "learning_rate": 1e-3, "strategy": "fsdp"})
+    assert settings.learning_rate == LearningRate(base=1e-3)
+    assert parse_settings(json.loads(json.dumps(settings_document(settings)))) == settings
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("cheapest", Goal(kind=GoalKind.CHEAPEST)),
+        ("fastest", Goal(kind=GoalKind.FASTEST)),
+        ({"cheapest-within": {"hours": 8.5}}, Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal("8.5"))),
+        ({"fastest-within": {"usd": "500.10"}}, Goal(kind=GoalKind.FASTEST_WITHIN, usd=Decimal("500.10"))),
+    ],
+)
+def test_goals_have_a_short_form(written: Any, meant: Goal) -> None:
+    assert parse_suite(small_document(goal=written)).goal == meant
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [(0.1, "0.1"), (800, "800"), ("12.345", "12.345"), (1e-2, "0.01"), (29.99, "29.99")]
+)
+def test_money_has_no_binary_noise(written: Any, meant: str) -> None:
+    limits = {**small_document()["limits"], "max_usd": written}
+    assert parse_suite(small_document(limits=limits)).limits.max_usd == Decimal(meant)
+
+
+FORM = {
+    "an unknown field": (
+        {"serch": "grid"},
+        ['serch: expected one of name, goal, workload, training, baseline, matrix, include, exclude, measurement, limits, '
+         'search, purchase, warm_pool_seconds, training_plans, notes (did you mean "search"?), got an unknown field "serch"'],
+    ),
+    "a wrong type in an axis": (
+        {"matrix": {"instance_count": [2, "four"]}},
+        ['matrix.instance_count[1]: expected an integer, got "four"'],
+    ),
+    "a yes for an integer": ({"warm_pool_seconds": True}, ["warm_pool_seconds: expected an integer, got true"]),
+    "a number for a yes": (
+        {"measurement": {"evaluate": 1}},
+        ["measurement.evaluate: expected true or false, got 1"],
+    ),
+    "text for a fraction": (
+        {"measurement": {"stop_when": {"relative_half_width": "1%"}}},
+        ['measurement.stop_when.relative_half_width: expected a number, got "1%"'],
+    ),
+    "a misspelt choice": (
+        {"matrix": {"compiler": ["none", "inductr"]}},
+        ['matrix.compiler[1]: expected one of none, inductor, xla, neuron (did you mean "inductor"?), got "inductr"'],
+    ),
+    "a value where a list belongs": (
+        {"matrix": {"compiler": "none"}},
+        ['matrix.compiler: expected a list of values, got "none"'],
+    ),
+    "a list where a mapping belongs": (
+        {"limits": [1]},
+        ["limits: expected a mapping with max_usd, max_hours, max_job_seconds, max_attempts, max_pending_seconds, "
+         "got a list"],
+    ),
+    "money that is none": (
+        {"limits": {"max_usd": "lots", "max_hours": None, "max_job_seconds": 60}},
+        ['limits.max_usd: expected a number, got "lots"', "limits.max_hours: expected a number, got nothing"],
+    ),
+    "a goal with the wrong limit": (
+        {"goal": {"cheapest-within": {"usd": 8}}},
+        ["goal.cheapest-within: expected {hours: <number>}, got {usd}"],
+    ),
+    "a goal that is none": (
+        {"goal": "best"},
+        ["goal: expected one of cheapest, fastest, cheapest-within: {hours: <number>}, fastest-within: {usd: <number>}"
+         " (did you mean \"fastest\"?), got \"best\""],
+    ),
+    "a warm-up that is none": ({"measurement": {"warmup": "long"}}, ['measurement.warmup: expected auto or an integer, got "long"']),
+    "several at once, in any section": (
+        {"purchase": "sport", "include": [{"strateg": "ddp"}, {"instance_count": 1.5}], "baseline": []},
+        ["baseline: expected a mapping of settings, got a list",
+         "include[1].instance_count: expected an integer, got 1.5",
+         'purchase: expected one of on-demand, spot (did you mean "spot"?), got "sport"'],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "expected"), FORM.values(), ids=FORM)
+def test_a_problem_of_form_says_where_what_and_what_would_do(changes: dict[str, Any], expected: list[str]) -> None:
+    assert set(expected) <= set(problems(small_document(**changes)))
+
+
+def test_missing_sections_are_all_named() -> None:
+    found = problems({"name": "x"})
+    assert found == [
+        "goal: expected a mapping, got nothing",
+        "workload: expected a mapping, got nothing",
+        "training: expected a mapping, got nothing",
+        "baseline: expected a mapping, got nothing",
+        "matrix: expected a mapping, got nothing",
+        "limits: expected a mapping, got nothing",
+    ]
+
+
+@pytest.mark.parametrize("document", [[], "text", None, 3])
+def test_what_is_no_mapping_at_all_is_one_problem(document: Any) -> None:
+    (problem,) = problems(document)
+    assert problem.startswith("expected a mapping with name, goal, workload")
+
+
+CONTENT = {
+    "an empty matrix": ({"matrix": {}, "baseline": {}}, "matrix: expected at least one axis"),
+    "an empty axis": ({"matrix": {"compiler": []}}, "matrix.compiler: expected at least one value, got an empty list"),
+    "a value twice": ({"matrix": {"compiler": ["none", "none"]}}, 'matrix.compiler[1]: expected each value once, got "none" again'),
+    "no instance type": ({"training": {}}, "matrix.instance: expected a list of instance types here or one in training"),
+    "an unknown instance type": (
+        {"training": {"instance": "ml.g5.13xlarge"}},
+        "training.instance: expected a training instance type, local.cpu or local.gpu (did you mean ml.g5.16xlarge",
+    ),
+    "one field in two places": (
+        {"training": {"instance": "ml.g5.xlarge", "compiler": "none"}},
+        "matrix.compiler: expected compiler in training or in matrix, got it in both",
+    ),
+    "a cap of nothing": (
+        {"limits": {"max_usd": 0, "max_hours": 1, "max_job_seconds": 60}},
+        "limits.max_usd: expected more than 0, got 0",
+    ),
+    "a negative batch": (
+        {"matrix": {"compiler": ["none"], "batch_size_per_device": [0]}},
+        "matrix.batch_size_per_device[0]: expected at least 1, got 0",
+    ),
+    "a learning rate of nothing": (
+        {"training": {"instance": "ml.g5.xlarge", "learning_rate": 0}},
+        "training.learning_rate.base: expected more than 0, got 0.0",
+    ),
+    "a pending time that SageMaker refuses": (
+        {"limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 60, "max_pending_seconds": 60}},
+        "limits.max_pending_seconds: expected at least 1800",
+    ),
+    "a name unfit for jobs": ({"name": "my suite!"}, "name: expected 1 to 40 letters, digits and single hyphens"),
+    "spot and warm": ({"purchase": "spot", "warm_pool_seconds": 60}, "warm_pool_seconds: expected 0 with purchase spot"),
+    "a baseline off the matrix": (
+        {"baseline": {"compiler": "xla"}},
+        "baseline: expected values that the matrix holds, got {compiler: xla}",
+    ),
+    "a baseline of no axis": (
+        {"baseline": {"strategy": "ddp"}},
+        'baseline.strategy: expected an axis of the matrix (compiler), got "strategy"',
+    ),
+    "an exclusion that matches nothing": (
+        {"exclude": [{"compiler": "xla"}]},
+        "exclude[0]: expected values that the matrix holds, got {compiler: xla}",
+    ),
+    "an exclusion of everything": ({"exclude": [{}]}, "exclude[0]: expected at least one axis, got an empty mapping"),
+    "an inclusion that is there": (
+        {"include": [{"compiler": "inductor"}]},
+        "include[0]: expected a cell that is not there yet, got {compiler: inductor}, which is one already",
+    ),
+    "an inclusion twice": (
+        {"include": [{"seed": 1}, {"seed": 1}]},
+        "include[1]: expected a cell that is not there yet, got {seed: 1}",
+    ),
+    "too many cells": (
+        {"matrix": {"compiler": ["none"], "seed": list(range(200)), "loader_workers": list(range(100))}},
+        "matrix: expected at most 10000 cells, got 20000",
+    ),
+    "hyperparameters of a built-in task": (
+        {"matrix": {"compiler": ["none"], "hyperparameters.lr": [1]}},
+        "matrix.hyperparameters.lr: expected a setting: only task script has hyperparameters of its own",
+    ),
+    "an impossible combination": (
+        {"training": {"instance": "ml.g5.xlarge", "precision": "fp16"}, "matrix": {"compiler": ["none", "neuron"]}},
+        "matrix.compiler: compiler neuron needs a Trainium instance, got ml.g5.xlarge (in cell compiler=neuron;",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "expected"), CONTENT.values(), ids=CONTENT)
+def test_a_problem_of_content_says_where_what_and_what_would_do(changes: dict[str, Any], expected: str) -> None:
+    assert any(problem.startswith(expected) for problem in problems(small_document(**changes)))
+
+
+WORKLOADS = {
+    "no model": ({"model": None}, "workload.model: expected a value with task causal-lm, got nothing"),
+    "two kinds of model": (
+        {"model": {"path": "gpt2", "config": {"model_type": "gpt2"}}},
+        "workload.model: expected one of path and config, got both",
+    ),
+    "a config of no type": ({"model": {"config": {}}}, "workload.model.config.model_type: expected a model type"),
+    "no tokenizer for a config": ({"tokenizer": None}, "workload.tokenizer: expected path or train_vocabulary_size"),
+    "an empty tokenizer": ({"tokenizer": {}}, "workload.tokenizer: expected one of path and train_vocabulary_size, got neither"),
+    "data from nowhere": ({"dataset": {}}, "workload.dataset.path: expected a path, or format synthetic, got nothing"),
+    "synthetic data from somewhere": (
+        {"dataset": {"path": "x", "format": "synthetic"}},
+        "workload.dataset.path: expected no path with format synthetic, got x",
+    ),
+    "classes of unknown number": (
+        {"task": "sequence-classification"},
+        "workload.label_count: expected an integer with task sequence-classification, got nothing",
+    ),
+    "a script's field": ({"entry_point": "train.py"}, "workload.entry_point: expected nothing with task causal-lm"),
+    "a config too large for a job": (
+        {"model": {"config": {"model_type": "gpt2", "filler": "x" * 2500}}},
+        "workload: expected at most 2500 characters as JSON (a job's limit), got",
+    ),
+    "a channel name that is taken": ({"channels": {"train": "s3://b/c"}}, "workload.channels.train: expected a name"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "expected"), WORKLOADS.values(), ids=WORKLOADS)
+def test_a_workload_lacks_nothing_that_its_task_needs(changes: dict[str, Any], expected: str) -> None:
+    document = small_document(workload={**small_document()["workload"], **changes})
+    assert any(problem.startswith(expected) for problem in problems(document))
+
+
+def test_a_script_needs_its_source_and_sees_only_its_own_axes() -> None:
+    document = script_document(
+        workload={"task": "script", "examples": 1, "entry_point": "train.sh"},
+        matrix={"instance": ["local.cpu"], "batch_size_per_device": [1, 2]},
+    )
+    assert problems(document) == [
+        "workload.source: expected text with task script, got nothing",
+        'workload.entry_point: expected a .py file of source, got "train.sh"',
+        "matrix.batch_size_per_device: expected one of compiler, image, instance, instance_count, strategy, "
+        "hyperparameters.<name>: a script does not see batch_size_per_device",
+    ]
+
+
+def test_problems_of_content_come_all_at_once() -> None:
+    document = small_document(
+        name="a b", matrix={"compiler": []}, limits={"max_usd": 0, "max_hours": -1, "max_job_seconds": 1}
+    )
+    assert [problem.split(":")[0] for problem in problems(document)] == [
+        "name", "limits.max_usd", "limits.max_hours", "limits.max_job_seconds", "matrix.compiler"
+    ]  # fmt: skip

@@ -1,0 +1,278 @@
+"""Our CreateTrainingJob requests against the SDK's own, captured in tests/data/golden, and botocore's service model."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore.validate import ParamValidator
+
+from tests.unit.suites import script_document, small_document, small_suite
+from traindyno.core.cells import expand_cells
+from traindyno.core.job_hyperparameters import SourceMissing
+from traindyno.core.runs import trial_runs
+from traindyno.core.suite import Suite
+from traindyno.core.suite_file import parse_suite
+from traindyno.core.training_job import JobSettings, build_training_job_request, training_job_name
+
+GOLDEN = Path(__file__).parents[1] / "data/golden"
+SETTINGS = JobSettings(
+    region="us-east-1",
+    role_arn="arn:aws:iam::123456789012:role/SageMakerExecutionRole",
+    results_bucket="results",
+    source_s3_uri="s3://results/code/abc/sourcedir.tar.gz",
+)
+LAUNCHER_PREFIXES = (
+    "sagemaker_mpi",
+    "sagemaker_distributed",
+    "sagemaker_torch",
+    "sagemaker_pytorch",
+    "sagemaker_training",
+)
+MODEL = botocore.session.get_session().get_service_model("sagemaker").operation_model("CreateTrainingJob").input_shape
+
+
+def first_request(suite: Suite, **settings: Any) -> dict[str, Any]:
+    return build_training_job_request(
+        trial_runs("execution-1", expand_cells(suite), [1])[0],
+        suite,
+        attempt=1,
+        settings=JobSettings(**{**{name: getattr(SETTINGS, name) for name in SETTINGS.__slots__}, **settings}),
+    )
+
+
+def limit_problems(value: Any, shape: Any, path: str = "") -> list[str]:
+    """What botocore knows about lengths, ranges and patterns, but does not check."""
+    limits = shape.metadata
+    problems = []
+    if shape.type_name == "structure":
+        return [
+            p for name, inner in value.items() for p in limit_problems(inner, shape.members[name], f"{path}.{name}")
+        ]
+    if shape.type_name == "list":
+        problems = [p for item in value for p in limit_problems(item, shape.member, f"{path}[]")]
+    if shape.type_name == "map":
+        problems = [p for key in value for p in limit_problems(key, shape.key, f"{path} key")]
+        problems += [p for key, item in value.items() for p in limit_problems(item, shape.value, f"{path}.{key}")]
+    size = value if shape.type_name in ("integer", "long") else len(value) if hasattr(value, "__len__") else 0
+    if not limits.get("min", size) <= size <= limits.get("max", size):
+        problems.append(f"{path}: {size} is not within {limits}")
+    if "pattern" in limits and not re.fullmatch(limits["pattern"].replace(r"\p{L}\p{Z}\p{N}", r"\w\s"), str(value)):
+        problems.append(f"{path}: {value!r} does not match {limits['pattern']}")
+    if limits.get("enum") and value not in limits["enum"]:
+        problems.append(f"{path}: {value!r} is not one of the model's")
+    return problems
+
+
+def model_problems(request: dict[str, Any]) -> list[str]:
+    report = ParamValidator().validate(request, MODEL)
+    return [report.generate_report()] if report.has_errors() else limit_problems(request, MODEL)
+
+
+def golden_suite(golden: dict[str, Any], **training: Any) -> Suite:
+    """The suite that asks for a golden request's job."""
+    own = {
+        name: text if name == "mp_parameters" else json.loads(text)
+        for name, text in golden["HyperParameters"].items()
+        if name == "sagemaker_mpi_custom_mpi_options" or not name.startswith("sagemaker_")
+    }
+    resources = golden["ResourceConfig"]
+    workload = {
+        "task": "script",
+        "source": json.loads(golden["HyperParameters"]["sagemaker_submit_directory"]),
+        "entry_point": json.loads(golden["HyperParameters"]["sagemaker_program"]),
+        "hyperparameters": own,
+        "image": golden["AlgorithmSpecification"]["TrainingImage"],
+        "examples": 1,
+    }
+    for channel in golden.get("InputDataConfig", []):
+        uri = channel["DataSource"]["S3DataSource"]["S3Uri"]
+        mode = {"input_mode": channel["InputMode"]} if "InputMode" in channel else {}
+        further = {} if channel["ChannelName"] == "train" else {"channels": {channel["ChannelName"]: uri}}
+        workload |= further or {"dataset": {"path": uri, **mode}}
+    return parse_suite(
+        script_document(
+            workload=workload,
+            training={"instance_count": resources["InstanceCount"], **training},
+            matrix={"instance": [resources["InstanceType"]]},
+            warm_pool_seconds=resources.get("KeepAlivePeriodInSeconds", 0),
+            limits={
+                "max_usd": 1,
+                "max_hours": 48,
+                "max_job_seconds": golden["StoppingCondition"]["MaxRuntimeInSeconds"],
+            },
+        )
+    )
+
+
+def in_our_place(golden: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
+    """The golden request with what the lab names, bounds and adds itself: the rest must be equal."""
+    request = {name: value for name, value in golden.items() if name not in ("MetricDefinitions", "DebugHookConfig")}
+    request["AlgorithmSpecification"] = {
+        name: value for name, value in request["AlgorithmSpecification"].items() if name != "MetricDefinitions"
+    }
+    name = ours["TrainingJobName"]
+    request["TrainingJobName"] = name
+    request["HyperParameters"] = {**request["HyperParameters"], "sagemaker_job_name": json.dumps(name)}
+    request["OutputDataConfig"] = {"S3OutputPath": "s3://results/suites/execution-1/runs/" + run_id(ours) + "/output/"}
+    request["CheckpointConfig"] = {"S3Uri": "s3://results/suites/execution-1/runs/" + run_id(ours) + "/checkpoints/"}
+    request["StoppingCondition"] = {**request["StoppingCondition"], "MaxPendingTimeInSeconds": 7200}
+    request["Environment"] = {
+        "TRAINDYNO_STEP_LOG_DIRECTORY": "/opt/ml/checkpoints/step_log",
+        "TRAINDYNO_RUN_ID": run_id(ours),
+    }
+    request["Tags"] = [
+        {"Key": "traindyno:lab", "Value": "traindyno"},
+        {"Key": "traindyno:suite", "Value": "quick-look"},
+        {"Key": "traindyno:execution", "Value": "execution-1"},
+        {"Key": "traindyno:run", "Value": run_id(ours)},
+    ]
+    return request
+
+
+def run_id(request: dict[str, Any]) -> str:
+    cell_id, trial, _ = request["TrainingJobName"].rsplit("-", 2)
+    return f"{cell_id[-8:]}-{trial}"
+
+
+@pytest.mark.parametrize(
+    ("name", "training"),
+    [
+        ("modern_torch_distributed_amzn2023_image", {"strategy": "ddp"}),
+        ("modern_torch_distributed_g5_12xl", {"strategy": "ddp"}),
+        ("modern_torch_distributed_p5_2n", {"strategy": "fsdp"}),
+        ("modern_trn1_neuronx_image", {"strategy": "ddp", "compiler": "xla"}),
+        ("modern_none_single_gpu", {"strategy": "single"}),
+        ("seed002_albert_smddp_2n", {"strategy": "smddp"}),
+        ("seed002_albert_smddp_pt2_2n", {"strategy": "smddp"}),
+        ("seed000_gpt2_trcomp_pytorchxla", {"strategy": "ddp", "compiler": "xla"}),
+        ("seed001_gptj_smp_v1_pipeline_parallel", {"strategy": "pipeline"}),
+        ("v2.219.0/seed000_gpt2_native_pytorchddp", {"strategy": "ddp"}),
+        ("v2.219.0/seed002_albert_ddp_2n", {"strategy": "ddp"}),
+        ("v2.219.0/seed002_albert_ddp_16n", {"strategy": "ddp"}),
+        ("v2.219.0/seed003_bert_p4d_pytorchddp", {"strategy": "ddp"}),
+    ],
+)
+def test_the_request_equals_the_sdks_own(name: str, training: dict[str, Any]) -> None:
+    golden = json.loads((GOLDEN / f"{name}.json").read_text())["request"]
+    ours = first_request(golden_suite(golden, **training), volume_size_gb=golden["ResourceConfig"]["VolumeSizeInGB"])
+    assert ours == in_our_place(golden, ours)
+    assert model_problems(ours) == []
+
+
+def test_the_sdks_custom_mpi_options_are_not_ours_to_send_for_smddp() -> None:
+    golden = json.loads((GOLDEN / "seed002_albert_smddp_custom_image_2n.json").read_text())["request"]
+    ours = first_request(golden_suite(golden, strategy="smddp"))
+    sent = ours["HyperParameters"].pop("sagemaker_distributed_dataparallel_custom_mpi_options")
+    golden["HyperParameters"].pop("sagemaker_distributed_dataparallel_custom_mpi_options")
+    assert sent == '""'
+    assert ours == in_our_place(golden, ours)
+
+
+def test_a_built_in_task_gets_the_suites_own_words_as_json() -> None:
+    request = first_request(small_suite())
+    told = {name: json.loads(text) for name, text in request["HyperParameters"].items()}
+    assert told["run_id"] == run_id(request)
+    assert told["workload"]["model"] == {"config": {"model_type": "gpt2", "n_layer": 2}}
+    assert told["settings"]["instance"] == "ml.g5.xlarge"
+    assert told["measurement"] == {
+        "warmup": "auto", "trials": 2, "max_steps": 200, "evaluate": False, "save_model": False
+    }  # fmt: skip
+    assert told["sagemaker_program"] == "traindyno_train.py"
+    assert told["sagemaker_submit_directory"] == "s3://results/code/abc/sourcedir.tar.gz"
+    assert model_problems(request) == []
+
+
+def test_a_script_gets_the_users_hyperparameters_and_the_cells_and_no_others() -> None:
+    suite = parse_suite(script_document(matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.lr": [0.001, 0.01]}))
+    told = first_request(suite)["HyperParameters"]
+    own = {name: text for name, text in told.items() if not name.startswith("sagemaker_")}
+    assert own == {"model": '"gpt2"', "epochs": "1", "lr": "0.001", "bf16": "true"}
+
+
+def test_spot_waits_for_the_run_and_the_capacity_together() -> None:
+    request = first_request(small_suite(purchase="spot"))
+    assert request["EnableManagedSpotTraining"] is True
+    # 1800 s of running and 7200 s (the default) of waiting
+    assert request["StoppingCondition"] == {"MaxRuntimeInSeconds": 1800, "MaxWaitTimeInSeconds": 9000}
+    assert model_problems(request) == []
+
+
+def test_only_aws_accelerators_get_a_pending_limit() -> None:
+    on_cpu = first_request(small_suite(training={"instance": "ml.m5.xlarge"}))
+    assert on_cpu["StoppingCondition"] == {"MaxRuntimeInSeconds": 1800}
+
+
+def test_a_training_plan_applies_to_its_instance_type_only() -> None:
+    arn = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/reserved"
+    plans = {"ml.p5.48xlarge": arn}
+    planned = first_request(small_suite(training={"instance": "ml.p5.48xlarge"}, training_plans=plans))
+    assert planned["ResourceConfig"]["TrainingPlanArn"] == arn
+    assert model_problems(planned) == []
+    assert "TrainingPlanArn" not in first_request(small_suite(training_plans=plans))["ResourceConfig"]
+
+
+def test_jobs_in_a_network_name_its_subnets_and_groups() -> None:
+    request = first_request(small_suite(), subnet_ids=("subnet-1", "subnet-2"), security_group_ids=("sg-1",))
+    assert request["VpcConfig"] == {"Subnets": ["subnet-1", "subnet-2"], "SecurityGroupIds": ["sg-1"]}
+    assert model_problems(request) == []
+
+
+def test_efa_is_set_up_where_the_toolkit_does_not_and_several_instances_talk() -> None:
+    two = first_request(small_suite(training={"instance": "ml.g6e.12xlarge", "instance_count": 2}))
+    assert (two["Environment"]["FI_PROVIDER"], two["Environment"]["FI_EFA_USE_DEVICE_RDMA"]) == ("efa", "1")
+    assert "FI_PROVIDER" not in first_request(small_suite(training={"instance": "ml.g6e.12xlarge"}))["Environment"]
+    p4d = first_request(small_suite(training={"instance": "ml.p4d.24xlarge", "instance_count": 2}))
+    assert "FI_PROVIDER" not in p4d["Environment"]
+
+
+def test_a_local_job_runs_the_local_image_with_torchrun() -> None:
+    request = first_request(small_suite(training={"instance": "local.cpu", "instance_count": 2}))
+    assert request["AlgorithmSpecification"] == {"TrainingInputMode": "File", "TrainingImage": "local"}
+    assert request["HyperParameters"]["sagemaker_torch_distributed_enabled"] == "true"
+    assert request["StoppingCondition"] == {"MaxRuntimeInSeconds": 1800}
+
+
+def test_model_and_tokenizer_in_s3_come_as_channels() -> None:
+    workload = {
+        **small_document()["workload"],
+        "model": "s3://bucket/model/",
+        "tokenizer": {"path": "s3://bucket/tok/"},
+    }
+    channels = first_request(small_suite(workload=workload))["InputDataConfig"]
+    places = {channel["ChannelName"]: channel["DataSource"]["S3DataSource"]["S3Uri"] for channel in channels}
+    assert places == {"train": "s3://bucket/data/abc/", "model": "s3://bucket/model/", "tokenizer": "s3://bucket/tok/"}
+
+
+def test_a_tokenizer_alone_comes_through_the_models_channel() -> None:
+    workload = {**small_document()["workload"], "tokenizer": {"path": "s3://bucket/tok/"}}
+    channels = first_request(small_suite(workload=workload))["InputDataConfig"]
+    assert [channel["ChannelName"] for channel in channels] == ["train", "model"]
+
+
+def test_data_that_the_loader_streams_has_no_channel() -> None:
+    dataset = {"path": "s3://bucket/data/abc/", "input_mode": "stream"}
+    suite = small_suite(workload={**small_document()["workload"], "dataset": dataset})
+    assert "InputDataConfig" not in first_request(suite)
+
+
+def test_code_that_was_not_staged_is_named() -> None:
+    workload = {**script_document()["workload"], "source": "./scripts"}
+    suite = parse_suite(script_document(workload=workload))
+    with pytest.raises(SourceMissing, match=r"expected its code as s3://.*, found \./scripts"):
+        first_request(suite)
+
+
+def test_a_job_name_is_the_same_for_a_repeated_call_and_new_for_the_next_attempt() -> None:
+    suite = small_suite(name="a-very-long-suite-name-that-must-be-cut")
+    run = trial_runs("execution-1", expand_cells(suite), [12])[0]
+    first = training_job_name(run, suite.name, attempt=1, lab="traindyno")
+    # sha1("execution-1") begins 6ea0ec8c... ; the suite's first 15 characters are "a-very-long-sui"
+    assert first == training_job_name(run, suite.name, attempt=1, lab="traindyno")
+    assert first.startswith("traindyno-a-very-long-sui-")
+    assert first.endswith(f"-{run.cell.cell_id}-t12-a1")
+    assert training_job_name(run, suite.name, attempt=2, lab="traindyno").endswith("-a2")
+    with pytest.raises(ValueError, match="at most 63"):
+        training_job_name(run, suite.name, attempt=1, lab="l" * 40)

@@ -1,0 +1,128 @@
+"""Our requests against the installed SageMaker SDK itself, its call captured where botocore would send it."""
+
+from typing import Any
+
+import boto3
+import pytest
+
+from tests.unit.suites import script_document
+from tests.unit.test_training_job import SETTINGS, first_request
+from traindyno.core.suite import Suite
+from traindyno.core.suite_file import parse_suite
+
+ESTIMATOR_IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.8.0-gpu-py312"
+
+
+class Sent(Exception):
+    """Ends the SDK's call with the request that it was about to send."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.request = request
+
+
+def capture(params: dict[str, Any], **_: Any) -> None:
+    raise Sent(params)
+
+
+@pytest.fixture(scope="module")
+def sdk_session() -> Any:
+    from sagemaker.session import Session
+
+    boto_session = boto3.Session("key", "secret", region_name="us-east-1")
+    client = boto_session.client("sagemaker")
+    client.meta.events.register("provide-client-params.sagemaker.CreateTrainingJob", capture)
+    return Session(boto_session=boto_session, sagemaker_client=client, default_bucket="results")
+
+
+def sdk_request(session: Any, suite: Suite, ours: dict[str, Any], **arguments: Any) -> dict[str, Any]:
+    """What the SDK sends for the job that ``ours`` describes, asked for in the SDK's own terms."""
+    from sagemaker.inputs import TrainingInput
+    from sagemaker.pytorch import PyTorch
+
+    estimator = PyTorch(
+        entry_point=suite.workload.entry_point,
+        source_dir=suite.workload.source,
+        hyperparameters=dict(suite.workload.hyperparameters),
+        role=SETTINGS.role_arn,
+        instance_type=ours["ResourceConfig"]["InstanceType"],
+        instance_count=ours["ResourceConfig"]["InstanceCount"],
+        max_run=ours["StoppingCondition"]["MaxRuntimeInSeconds"],
+        output_path=ours["OutputDataConfig"]["S3OutputPath"],
+        checkpoint_s3_uri=ours["CheckpointConfig"]["S3Uri"],
+        environment=ours["Environment"],
+        tags=ours["Tags"],
+        sagemaker_session=session,
+        disable_profiler=True,
+        debugger_hook_config=False,
+        **arguments,
+    )
+    inputs = {}
+    for channel in ours.get("InputDataConfig", []):
+        uri = channel["DataSource"]["S3DataSource"]["S3Uri"]
+        mode = channel.get("InputMode")
+        inputs[channel["ChannelName"]] = TrainingInput(uri, input_mode=mode) if mode else uri
+    with pytest.raises(Sent) as sent:
+        estimator.fit(inputs or None, job_name=ours["TrainingJobName"], wait=False)
+    return sent.value.request
+
+
+def without_pending_limit(request: dict[str, Any]) -> dict[str, Any]:
+    """The SDK 2.x has no argument for MaxPendingTimeInSeconds."""
+    condition = {name: value for name, value in request["StoppingCondition"].items() if "Pending" not in name}
+    return {**request, "StoppingCondition": condition}
+
+
+def test_a_job_with_channels_and_checkpoints_is_the_sdks_own(sdk_session: Any) -> None:
+    workload = {
+        **script_document()["workload"],
+        "dataset": {"path": "s3://bucket/data/abc/", "input_mode": "FastFile"},
+        "channels": {"validation": "s3://bucket/data/def/"},
+        "image": ESTIMATOR_IMAGE,
+    }
+    suite = parse_suite(
+        script_document(workload=workload, training={"instance_count": 2}, matrix={"instance": ["ml.g5.12xlarge"]})
+    )
+    ours = first_request(suite)
+    distribution = {"torch_distributed": {"enabled": True}}
+    theirs = sdk_request(
+        sdk_session, suite, ours, framework_version="2.8.0", py_version="py312", distribution=distribution
+    )
+    assert without_pending_limit(ours) == theirs
+
+
+def test_a_spot_job_on_an_image_of_ones_own_is_the_sdks_own(sdk_session: Any) -> None:
+    image = "111122223333.dkr.ecr.us-east-1.amazonaws.com/lab:efa"
+    workload = {**script_document()["workload"], "image": image}
+    suite = parse_suite(script_document(workload=workload, purchase="spot", training={"strategy": "single"}))
+    ours = first_request(suite)
+    theirs = sdk_request(
+        sdk_session, suite, ours, image_uri=image, use_spot_instances=True,
+        max_wait=ours["StoppingCondition"]["MaxWaitTimeInSeconds"],
+    )  # fmt: skip
+    assert ours == theirs
+
+
+def test_a_kept_alive_job_in_a_network_is_the_sdks_own(sdk_session: Any) -> None:
+    workload = {**script_document()["workload"], "image": ESTIMATOR_IMAGE}
+    suite = parse_suite(script_document(workload=workload, training={"strategy": "single"}, warm_pool_seconds=1800))
+    ours = first_request(suite, subnet_ids=("subnet-1",), security_group_ids=("sg-1",), volume_size_gb=100)
+    theirs = sdk_request(
+        sdk_session, suite, ours, framework_version="2.8.0", py_version="py312", volume_size=100,
+        keep_alive_period_in_seconds=1800, subnets=["subnet-1"], security_group_ids=["sg-1"],
+    )  # fmt: skip
+    assert without_pending_limit(ours) == theirs
+
+
+def test_an_smddp_job_is_the_sdks_own(sdk_session: Any) -> None:
+    suite = parse_suite(
+        script_document(training={"instance_count": 2}, matrix={"instance": ["ml.p4d.24xlarge"], "strategy": ["smddp"]})
+    )
+    ours = first_request(suite)
+    # The SDK's list of SMDDP frameworks ends at PyTorch 2.2; the image of 2.5.1 carries SMDDP 2.6 all the same.
+    assert ours["AlgorithmSpecification"]["TrainingImage"].endswith("pytorch-training:2.5.1-gpu-py311")
+    distribution = {"smdistributed": {"dataparallel": {"enabled": True}}}
+    theirs = sdk_request(
+        sdk_session, suite, ours, framework_version="2.2.0", py_version="py310", distribution=distribution
+    )
+    theirs["AlgorithmSpecification"]["TrainingImage"] = ours["AlgorithmSpecification"]["TrainingImage"]
+    assert without_pending_limit(ours) == theirs
