@@ -1,0 +1,116 @@
+"""What the strategies are compared on: tiny models of the four experiments and ten batches of each, by arithmetic."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+
+from traindyno.core.suite import (
+    Compiler,
+    LearningRate,
+    Model,
+    OptimizerName,
+    Settings,
+    Strategy,
+    Task,
+    Workload,
+)
+from training.data.batch import Batch
+from training.model import build_model
+from training.objective import IGNORED_LABEL
+
+STEP_COUNT = 10
+GLOBAL_BATCH_SIZE = 8
+SEQUENCE_LENGTH = 12
+VOCABULARY_SIZE = 64
+LABEL_COUNT = 3
+MASK_TOKEN = 4
+
+GPT = {"vocab_size": VOCABULARY_SIZE, "n_positions": 16, "n_embd": 32, "n_layer": 4, "n_head": 4, "pad_token_id": 0}
+ENCODER = {
+    "vocab_size": VOCABULARY_SIZE,
+    "max_position_embeddings": 16,
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+}
+WORKLOADS: Mapping[str, tuple[Task, Mapping[str, Any]]] = {
+    "gpt2": (Task.CAUSAL_LM, {"model_type": "gpt2", **GPT}),
+    "gptj": (Task.CAUSAL_LM, {"model_type": "gptj", "rotary_dim": 4, **GPT}),
+    "albert": (Task.MASKED_LM, {"model_type": "albert", "embedding_size": 16, **ENCODER}),
+    "bert": (Task.SEQUENCE_CLASSIFICATION, {"model_type": "bert", **ENCODER}),
+}
+MODELS = tuple(WORKLOADS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One model under one setting; ``options`` are the fields of Settings that differ from the reference."""
+
+    model: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    local_world_size: int | None = None
+
+    def settings(self, data_world_size: int) -> Settings:
+        accumulation = self.options.get("gradient_accumulation_steps", 1)
+        values: dict[str, Any] = {
+            "instance": "local.cpu",
+            "strategy": Strategy.SINGLE,
+            "compiler": Compiler.NONE,
+            "batch_size_per_device": GLOBAL_BATCH_SIZE // data_world_size // accumulation,
+            "optimizer": OptimizerName.SGD,
+            "learning_rate": LearningRate(base=0.1),
+            "dropout": 0.0,
+        }
+        return Settings(**{**values, **self.options})
+
+
+def workload(model: str) -> Workload:
+    task, config = WORKLOADS[model]
+    return Workload(task=task, examples=1, model=Model(config=config), sequence_length=SEQUENCE_LENGTH)
+
+
+def model_of(case: Case) -> PreTrainedModel:
+    return build_model(workload(case.model), case.settings(1), None, model_path=None, label_count=LABEL_COUNT)
+
+
+def global_batch(model: str, step: int) -> Batch:
+    """Rows of unequal length where the model takes padding, with as many labels that count as each row gives."""
+    generator = torch.Generator().manual_seed(1000 + step)
+    tokens = torch.randint(5, VOCABULARY_SIZE, (GLOBAL_BATCH_SIZE, SEQUENCE_LENGTH), generator=generator)
+    task, _ = WORKLOADS[model]
+    if task is Task.CAUSAL_LM:
+        lengths = torch.full((GLOBAL_BATCH_SIZE,), SEQUENCE_LENGTH)
+    else:
+        lengths = torch.randint(SEQUENCE_LENGTH // 2, SEQUENCE_LENGTH + 1, (GLOBAL_BATCH_SIZE,), generator=generator)
+    mask = torch.arange(SEQUENCE_LENGTH)[None] < lengths[:, None]
+    tokens = tokens * mask
+    batch = {"input_ids": tokens, "attention_mask": mask.long()}
+    match task:
+        case Task.CAUSAL_LM:
+            return {"input_ids": tokens, "labels": tokens}
+        case Task.MASKED_LM:
+            chosen = (torch.rand(tokens.shape, generator=generator) < 0.3) & mask
+            chosen[:, 0] = True
+            labels = tokens.masked_fill(~chosen, IGNORED_LABEL)
+            return {**batch, "input_ids": tokens.masked_fill(chosen, MASK_TOKEN), "labels": labels}
+        case _:
+            return {**batch, "labels": torch.randint(0, LABEL_COUNT, (GLOBAL_BATCH_SIZE,), generator=generator)}
+
+
+def step_batches(model: str, settings: Settings, step: int, data_rank: int, data_world_size: int) -> list[Batch]:
+    """This rank's batches of one step, each with the weight that its labels have among all."""
+    whole = global_batch(model, step)
+    parts = data_world_size * settings.gradient_accumulation_steps
+    counted = (whole["labels"] != IGNORED_LABEL).sum()
+    batches = []
+    for number in range(settings.gradient_accumulation_steps):
+        part = {name: tensor.chunk(parts)[number * data_world_size + data_rank] for name, tensor in whole.items()}
+        own = (part["labels"] != IGNORED_LABEL).sum()
+        if WORKLOADS[model][0] is Task.MASKED_LM:
+            part["weight"] = own * parts / counted
+        batches.append(part)
+    return batches

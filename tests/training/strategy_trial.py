@@ -1,0 +1,67 @@
+"""Trains one case for ten steps and says which losses and which model came out."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import distributed
+
+from tests.training.strategy_cases import STEP_COUNT, WORKLOADS, Case, model_of, step_batches
+from training.compilers import build_compiler
+from training.optimizer import build_optimizer
+from training.precision import number_format
+from training.strategies import Setup, Strategy, build_strategy
+from training.topology import Topology
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    losses: list[float]
+    state: dict[str, torch.Tensor]
+
+
+def train(case: Case, topology: Topology) -> Trained:
+    setup = make_setup(case, topology)
+    return _train(case, setup, build_strategy(setup))
+
+
+def make_setup(case: Case, topology: Topology) -> Setup:
+    settings = case.settings(1)
+    compiler = build_compiler(settings.compiler)
+    accelerator = compiler.accelerator(topology)
+    return Setup(
+        settings=settings,
+        task=WORKLOADS[case.model][0],
+        topology=replace(topology, local_world_size=case.local_world_size or topology.local_world_size),
+        accelerator=accelerator,
+        compiler=compiler,
+        number_format=number_format(settings.precision, accelerator.device),
+    )
+
+
+def _train(case: Case, setup: Setup, strategy: Strategy) -> Trained:
+    settings = case.settings(strategy.data_world_size)
+    strategy.place(model_of(case))
+    optimizer = strategy.build_optimizer(
+        lambda parameters: build_optimizer(parameters, settings, settings.learning_rate.base)
+    )
+    strategy.set_training(True)
+    losses = []
+    for step in range(STEP_COUNT):
+        batches = step_batches(case.model, settings, step, strategy.data_rank, strategy.data_world_size)
+        loss = strategy.forward_backward([setup.accelerator.to_device(batch) for batch in batches])
+        setup.number_format.step(
+            optimizer,
+            lambda: strategy.clip_gradients(settings.gradient_clip_norm) if settings.gradient_clip_norm else None,
+            strategy.agree_on_overflow,
+        )
+        optimizer.zero_grad()
+        setup.accelerator.end_step()
+        losses.append(_mean_over_holders(loss))
+    return Trained(losses=losses, state=strategy.gather_state_dict())
+
+
+def _mean_over_holders(loss: torch.Tensor | None) -> float:
+    total = torch.tensor([0.0, 0.0] if loss is None else [float(loss), 1.0])
+    if distributed.is_initialized():
+        distributed.all_reduce(total)
+    return float(total[0] / total[1])

@@ -1,0 +1,37 @@
+"""Under torchrun: trains the cases of a file one after the other and writes what rank 0 holds.
+
+usage: strategy_worker.py CASES RESULTS
+"""
+
+import sys
+import traceback
+from pathlib import Path
+
+import torch
+
+from tests.training.strategy_cases import Case
+from tests.training.strategy_trial import Trained, train
+from training.errors import RunError
+from training.process_group import end_process_group
+from training.topology import read_topology
+
+
+def main(cases_path: Path, results_path: Path) -> None:
+    torch.set_num_threads(1)
+    cases: dict[str, Case] = torch.load(cases_path, weights_only=False)
+    topology = read_topology()
+    results: dict[str, Trained | str] = {}
+    for name, case in cases.items():
+        try:
+            results[name] = train(case, topology)
+        except RunError as error:
+            results[name] = f"refused: {error}"
+        except Exception:  # noqa: BLE001  one broken case must not hide the others
+            results[name] = f"broken: {traceback.format_exc()}"
+        if topology.is_first:
+            torch.save(results, results_path)
+    end_process_group()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
