@@ -1,4 +1,4 @@
-"""The deployed lab: what its stack's outputs say."""
+"""What `cdk deploy` left behind: the outputs of a lab's stack."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,38 +14,44 @@ if TYPE_CHECKING:
 
 
 class LabNotDeployed(TraindynoError):
-    """The account and region hold no lab of this name, or one of an older version."""
+    """There is no such lab in the account and region that the credentials lead to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
     lab: str
-    region: str
     state_machine_arn: str
     bucket: str
     table: str
+    training_role_arn: str
+    topic_arn: str
+    source_s3_uri: str
 
 
 def find_deployment(cloudformation: "CloudFormationClient", lab: str) -> Deployment:
-    stack_name, region = lab_stack_name(lab), cloudformation.meta.region_name
+    stack_name = lab_stack_name(lab)
     try:
         (stack,) = cloudformation.describe_stacks(StackName=stack_name)["Stacks"]
     except ClientError as error:
         if error_code(error) != "ValidationError":
             raise
+        region = cloudformation.meta.region_name
         raise LabNotDeployed(
-            f"no lab {lab!r} is deployed in {region} (looked for the stack {stack_name}); "
-            "deploy one with: cdk deploy --all, or name another with --lab and --region"
+            f"lab {lab}: no stack {stack_name} in {region}; deploy it with: cdk deploy --all --context lab={lab}"
         ) from error
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
-    wanted = (LabOutput.STATE_MACHINE_ARN, LabOutput.BUCKET, LabOutput.TABLE)
-    missing = [output for output in wanted if output not in outputs]
+    missing = sorted(output for output in LabOutput if output not in outputs)
     if missing:
-        raise LabNotDeployed(f"the stack {stack_name} in {region} has no output {missing[0]}; deploy it again")
+        status = stack["StackStatus"]
+        raise LabNotDeployed(
+            f"lab {lab}: stack {stack_name} is {status} and lacks {', '.join(missing)}; deploy it again"
+        )
     return Deployment(
         lab=lab,
-        region=region,
         state_machine_arn=outputs[LabOutput.STATE_MACHINE_ARN],
         bucket=outputs[LabOutput.BUCKET],
         table=outputs[LabOutput.TABLE],
+        training_role_arn=outputs[LabOutput.TRAINING_ROLE_ARN],
+        topic_arn=outputs[LabOutput.TOPIC_ARN],
+        source_s3_uri=outputs[LabOutput.SOURCE_S3_URI],
     )

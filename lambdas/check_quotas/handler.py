@@ -1,0 +1,20 @@
+"""State CheckQuotas: give each lane the concurrency that the account allows, or refuse the suite."""
+
+import os
+import time
+from typing import Any
+
+from traindyno.aws import clients
+from traindyno.aws.quota_checking import check_quotas
+from traindyno.aws.quotas import Quotas
+from traindyno.aws.results_bucket import ResultsBucket
+
+
+def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
+    check_quotas(
+        event["execution_id"],
+        quotas=Quotas(clients.service_quotas(), clients.cloudwatch()),
+        bucket=ResultsBucket(clients.s3(), os.environ["BUCKET"]),
+        now=time.time(),
+    )
+    return event

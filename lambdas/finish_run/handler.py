@@ -1,0 +1,13 @@
+"""Event: a training job has ended. Say what that means for its run."""
+
+import os
+import time
+from typing import Any
+
+from traindyno.aws.finishing import finish_run
+from traindyno.aws.lab_services import connect
+
+
+def handle(event: dict[str, Any], _context: object) -> None:
+    services = connect(table=os.environ["TABLE"], bucket=os.environ["BUCKET"])
+    finish_run(event["detail"]["TrainingJobName"], services=services, now=time.time())

@@ -1,0 +1,28 @@
+"""State JudgeSuite: verdict and report from the results, and a word to whoever waits for them."""
+
+import os
+import time
+from typing import Any
+
+from traindyno.aws import clients
+from traindyno.aws.judging import judge_suite, verdict_event
+from traindyno.aws.notifications import notify, tell
+from traindyno.aws.results_bucket import ResultsBucket
+from traindyno.aws.suite_rows import SuiteRows
+from traindyno.core.verdict_text import describe_verdict
+
+
+def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
+    execution_id, bucket_name = event["execution_id"], os.environ["BUCKET"]
+    verdict = judge_suite(
+        execution_id,
+        bucket=ResultsBucket(clients.s3(), bucket_name),
+        suites=SuiteRows(clients.table(os.environ["TABLE"])),
+        facts={"lab": os.environ["LAB"], "region": os.environ["AWS_REGION"]},
+        now=time.time(),
+    )
+    detail = verdict_event(execution_id, verdict, bucket_name)
+    text = f"{describe_verdict(verdict).headline}\n\nReport: {detail['report']}\n"
+    notify(clients.sns(), os.environ["TOPIC_ARN"], subject=f"Traindyno: {verdict.suite_name}", text=text)
+    tell(clients.events(), detail)
+    return detail

@@ -1,0 +1,33 @@
+"""Every few minutes: find what no event told of, and say how much of it there was."""
+
+import os
+import sys
+import time
+from typing import Any, Protocol
+
+from traindyno.aws import clients
+from traindyno.aws.embedded_metrics import metrics_line
+from traindyno.aws.executions import Executions
+from traindyno.aws.lab_services import connect
+from traindyno.aws.sweep import sweep
+from traindyno.core.lab import OPEN_RUNS_METRIC, OVERDUE_RUNS_METRIC
+
+LAST_MILLISECONDS = 60_000
+
+
+class Context(Protocol):
+    def get_remaining_time_in_millis(self) -> int: ...
+
+
+def handle(_event: dict[str, Any], context: Context) -> None:
+    lab = os.environ["LAB"]
+    swept = sweep(
+        lab=lab,
+        services=connect(table=os.environ["TABLE"], bucket=os.environ["BUCKET"]),
+        executions=Executions(clients.stepfunctions(), os.environ["STATE_MACHINE_ARN"]),
+        now=time.time(),
+        may_go_on=lambda: context.get_remaining_time_in_millis() > LAST_MILLISECONDS,
+        sleep=time.sleep,
+    )
+    counts = {OPEN_RUNS_METRIC: swept.open, OVERDUE_RUNS_METRIC: swept.overdue}
+    sys.stdout.write(metrics_line(counts, lab=lab, now=time.time()) + "\n")

@@ -1,0 +1,23 @@
+"""Event: an execution was aborted, failed or timed out. Stop its training jobs."""
+
+import os
+import time
+from typing import Any, Protocol
+
+from traindyno.aws.lab_services import connect
+from traindyno.aws.stopping import stop_runs
+
+LAST_MILLISECONDS = 30_000
+
+
+class Context(Protocol):
+    def get_remaining_time_in_millis(self) -> int: ...
+
+
+def handle(event: dict[str, Any], context: Context) -> None:
+    stop_runs(
+        event["detail"]["name"],
+        services=connect(table=os.environ["TABLE"], bucket=os.environ["BUCKET"]),
+        may_go_on=lambda: context.get_remaining_time_in_millis() > LAST_MILLISECONDS,
+        sleep=time.sleep,
+    )

@@ -1,0 +1,26 @@
+"""What botocore's errors carry, read in one place."""
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+THROTTLING = frozenset(
+    {"ThrottlingException", "Throttling", "TooManyRequestsException", "RequestLimitExceeded", "RequestThrottled"}
+)
+
+
+def error_code(error: ClientError) -> str:
+    return str(error.response["Error"]["Code"])
+
+
+def error_message(error: ClientError) -> str:
+    return str(error.response["Error"].get("Message", ""))
+
+
+def is_throttling(error: ClientError) -> bool:
+    return error_code(error) in THROTTLING
+
+
+def is_service_fault(error: ClientError | BotoCoreError) -> bool:
+    """The service failed or couldn't be reached: the request may or may not have been carried out."""
+    if isinstance(error, ClientError):
+        return int(error.response["ResponseMetadata"].get("HTTPStatusCode", 0)) >= 500
+    return True

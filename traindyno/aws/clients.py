@@ -1,0 +1,81 @@
+"""One cached client per service and process; tests and the command line inject their own."""
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import boto3
+from botocore.config import Config
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_dynamodb.service_resource import Table
+    from mypy_boto3_events import EventBridgeClient
+    from mypy_boto3_pricing import PricingClient
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sagemaker import SageMakerClient
+    from mypy_boto3_service_quotas import ServiceQuotasClient
+    from mypy_boto3_sns import SNSClient
+    from mypy_boto3_stepfunctions import SFNClient
+
+    from traindyno.aws.log_tail import LogsClient
+
+CONFIG = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5, read_timeout=25)
+# The Price List API has endpoints in three regions only; what it says is the same in each.
+PRICING_REGION = "us-east-1"
+
+
+@cache
+def cloudformation() -> "CloudFormationClient":
+    return boto3.client("cloudformation", config=CONFIG)
+
+
+@cache
+def cloudwatch() -> "CloudWatchClient":
+    return boto3.client("cloudwatch", config=CONFIG)
+
+
+@cache
+def events() -> "EventBridgeClient":
+    return boto3.client("events", config=CONFIG)
+
+
+@cache
+def logs() -> "LogsClient":
+    client: LogsClient = boto3.client("logs", config=CONFIG)
+    return client
+
+
+@cache
+def pricing() -> "PricingClient":
+    return boto3.client("pricing", config=CONFIG, region_name=PRICING_REGION)
+
+
+@cache
+def s3() -> "S3Client":
+    return boto3.client("s3", config=CONFIG)
+
+
+@cache
+def sagemaker() -> "SageMakerClient":
+    return boto3.client("sagemaker", config=CONFIG)
+
+
+@cache
+def service_quotas() -> "ServiceQuotasClient":
+    return boto3.client("service-quotas", config=CONFIG)
+
+
+@cache
+def sns() -> "SNSClient":
+    return boto3.client("sns", config=CONFIG)
+
+
+@cache
+def stepfunctions() -> "SFNClient":
+    return boto3.client("stepfunctions", config=CONFIG)
+
+
+@cache
+def table(name: str) -> "Table":
+    return boto3.resource("dynamodb", config=CONFIG).Table(name)

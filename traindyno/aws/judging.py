@@ -1,0 +1,72 @@
+"""Judge a suite from the results in S3, and lay the verdict and the report beside them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from traindyno.aws.results_bucket import ResultsBucket
+from traindyno.aws.suite_rows import SuiteRows
+from traindyno.core.documents import from_document
+from traindyno.core.layout import (
+    plan_key,
+    report_data_key,
+    report_html_key,
+    results_prefix,
+    suite_key,
+    verdict_key,
+)
+from traindyno.core.plan import Plan
+from traindyno.core.report_data import build_report, report_document
+from traindyno.core.run_result import RunResult, parse_run_result
+from traindyno.core.suite_file import parse_suite
+from traindyno.core.verdict import Verdict, judge, verdict_document
+from traindyno.core.verdict_text import describe_verdict
+from traindyno.report.html import render
+
+
+def judge_suite(
+    execution_id: str, *, bucket: ResultsBucket, suites: SuiteRows, facts: Mapping[str, str], now: float
+) -> Verdict:
+    suite = parse_suite(bucket.read_json(suite_key(execution_id)))
+    plan = from_document(bucket.read_json(plan_key(execution_id)), Plan)
+    results = load_results(bucket, execution_id)
+    verdict = judge(suite, plan.cells, results)
+    report = build_report(
+        execution_id=execution_id,
+        created_at=now,
+        suite=suite,
+        cells=plan.cells,
+        verdict=verdict,
+        results=results,
+        facts=facts,
+    )
+    bucket.write_json(verdict_key(execution_id), verdict_document(verdict))
+    bucket.write_json(report_data_key(execution_id), report_document(report))
+    bucket.write(report_html_key(execution_id), render(report).encode(), "text/html; charset=utf-8")
+    suites.update(execution_id, _summary(verdict, now))
+    return verdict
+
+
+def load_results(bucket: ResultsBucket, execution_id: str) -> list[RunResult]:
+    return [parse_run_result(bucket.read_json(key)) for key in bucket.list_keys(results_prefix(execution_id))]
+
+
+def verdict_event(execution_id: str, verdict: Verdict, bucket_name: str) -> dict[str, Any]:
+    """The detail of the event on the bus."""
+    return {
+        "execution_id": execution_id,
+        "suite": verdict.suite_name,
+        "finding": verdict.finding.value,
+        "recommended": verdict.recommended,
+        "is_simulated": verdict.is_simulated,
+        "report": f"s3://{bucket_name}/{report_html_key(execution_id)}",
+    }
+
+
+def _summary(verdict: Verdict, now: float) -> dict[str, Any]:
+    return {
+        "judged_at": now,
+        "finding": verdict.finding.value,
+        "headline": describe_verdict(verdict).headline,
+        "recommended": verdict.recommended,
+        "is_simulated": verdict.is_simulated,
+    }

@@ -1,0 +1,28 @@
+"""Say that a suite has its verdict: to the people on the topic, and to whatever listens on the event bus."""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from traindyno.core.errors import ServiceFault
+from traindyno.core.lab import EVENT_SOURCE
+
+if TYPE_CHECKING:
+    from mypy_boto3_events import EventBridgeClient
+    from mypy_boto3_sns import SNSClient
+
+DETAIL_TYPE = "Traindyno Suite Judged"
+SUBJECT_LENGTH = 100
+
+
+def notify(sns: "SNSClient", topic_arn: str, *, subject: str, text: str) -> None:
+    sns.publish(TopicArn=topic_arn, Subject=subject[:SUBJECT_LENGTH], Message=text)
+
+
+def tell(events: "EventBridgeClient", detail: Mapping[str, Any]) -> None:
+    answer = events.put_events(
+        Entries=[{"Source": EVENT_SOURCE, "DetailType": DETAIL_TYPE, "Detail": json.dumps(detail)}]
+    )
+    refused = [entry for entry in answer["Entries"] if "ErrorCode" in entry]
+    if refused:
+        raise ServiceFault(f"the event bus refused {DETAIL_TYPE}: {refused[0]}")

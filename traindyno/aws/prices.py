@@ -1,0 +1,56 @@
+"""On-demand training prices from the Price List API."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from traindyno.core.prices import Price
+
+if TYPE_CHECKING:
+    from mypy_boto3_pricing import PricingClient
+
+SERVICE_CODE = "AmazonSageMaker"
+SOURCE = "AWS Price List"
+HOURLY = {"hrs", "hour", "hours"}
+
+
+def read_prices(
+    pricing: "PricingClient", instance_types: Iterable[str], *, region: str, now: float
+) -> dict[str, Price]:
+    """By instance type; a type that the Price List doesn't price for training in the region is left out."""
+    as_of = datetime.fromtimestamp(now, UTC).date().isoformat()
+    found = {name: _read_price(pricing, name, region) for name in dict.fromkeys(instance_types)}
+    return {
+        name: Price(instance_type=name, region=region, usd_per_hour=usd, as_of=as_of, source=SOURCE)
+        for name, usd in found.items()
+        if usd is not None
+    }
+
+
+def _read_price(pricing: "PricingClient", instance_type: str, region: str) -> Decimal | None:
+    wanted = {"regionCode": region, "platoinstancetype": "Training", "instanceName": instance_type}
+    pages = pricing.get_paginator("get_products").paginate(
+        ServiceCode=SERVICE_CODE,
+        Filters=[{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()],
+    )
+    products = (json.loads(text) for page in pages for text in page["PriceList"])
+    hourly = {usd for product in products if _is_plain_use(product, instance_type) for usd in _hourly_usd(product)}
+    if len(hourly) > 1:
+        listed = ", ".join(str(usd) for usd in sorted(hourly))
+        raise ValueError(f"{instance_type} in {region}: expected one training price, found {listed} USD per hour")
+    return next(iter(hourly), None)
+
+
+def _is_plain_use(product: Mapping[str, Any], instance_type: str) -> bool:
+    """Not a cluster's, a training plan's or a free tier's row, which share the instance's name."""
+    return str(product["product"]["attributes"].get("usagetype", "")).endswith(f"Train:{instance_type}")
+
+
+def _hourly_usd(product: Mapping[str, Any]) -> Iterator[Decimal]:
+    for term in product["terms"].get("OnDemand", {}).values():
+        for dimension in term["priceDimensions"].values():
+            usd = Decimal(dimension["pricePerUnit"].get("USD", "0"))
+            if dimension["unit"].lower() in HOURLY and usd > 0:
+                yield usd

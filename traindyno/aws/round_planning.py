@@ -1,0 +1,42 @@
+"""Write the runs of the next round, lane by lane, where the state machine reads them."""
+
+from typing import Any
+
+from traindyno.aws.results_bucket import ResultsBucket
+from traindyno.core.documents import from_document
+from traindyno.core.lanes import Lane, split_lanes
+from traindyno.core.layout import lane_key, plan_key, suite_key
+from traindyno.core.plan import Plan
+from traindyno.core.rounds import plan_round
+from traindyno.core.runs import run_document
+from traindyno.core.suite import Limits
+from traindyno.core.suite_file import parse_suite
+
+GRACE_SECONDS = 3600
+
+
+def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsBucket) -> dict[str, Any]:
+    """What the state machine carries on with; no lanes means that there is nothing left to measure."""
+    suite = parse_suite(bucket.read_json(suite_key(execution_id)))
+    plan = from_document(bucket.read_json(plan_key(execution_id)), Plan)
+    number = finished_rounds + 1
+    runs = plan_round(suite, plan.cells, execution_id=execution_id, round_number=number)
+    lanes = split_lanes(runs, suite.purchase)
+    concurrency = {lane.lane_id: lane.concurrency for lane in plan.lanes}
+    pointers = []
+    for lane in lanes:
+        key = lane_key(execution_id, number, lane.lane_id)
+        bucket.write_json(key, _items(lane, suite.limits))
+        pointers.append({"lane_id": lane.lane_id, "items_key": key, "concurrency": concurrency[lane.lane_id]})
+    return {
+        "execution_id": execution_id,
+        "round": number,
+        "lanes_at_once": plan.lanes_at_once,
+        "lanes": pointers,
+    }
+
+
+def _items(lane: Lane, limits: Limits) -> list[dict[str, Any]]:
+    # Only a safety net: SageMaker ends the job by itself, and ReconcileRuns finds an end that nobody heard of.
+    timeout_seconds = limits.max_pending_seconds + limits.max_job_seconds + GRACE_SECONDS
+    return [{"run": run_document(run), "timeout_seconds": timeout_seconds} for run in lane.runs]

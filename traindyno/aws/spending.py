@@ -1,0 +1,59 @@
+"""What an execution has spent and may yet spend, kept in its row so that no job can be admitted past the cap."""
+
+from decimal import ROUND_CEILING, Decimal
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from traindyno.aws.client_errors import error_code
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.service_resource import Table
+
+MICRO_USD = Decimal("0.000001")
+
+
+class Spending:
+    """``exposed_usd`` is what has been spent and what jobs in flight may cost at most; ``spent_usd`` what has been."""
+
+    def __init__(self, table: "Table") -> None:
+        self._table = table
+
+    def reserve(self, execution_id: str, usd: Decimal, *, cap_usd: Decimal) -> bool:
+        """False if this job's worst case would take the execution past its cap."""
+        amount = _rounded_up(usd)
+        try:
+            self._table.update_item(
+                Key=_key(execution_id),
+                UpdateExpression="ADD exposed_usd :usd",
+                ConditionExpression="attribute_not_exists(exposed_usd) OR exposed_usd <= :room",
+                ExpressionAttributeValues={":usd": amount, ":room": cap_usd - amount},
+            )
+        except ClientError as error:
+            if error_code(error) != "ConditionalCheckFailedException":
+                raise
+            return False
+        return True
+
+    def settle(self, execution_id: str, *, reserved_usd: Decimal, spent_usd: Decimal) -> None:
+        """The job has ended: what it really cost takes the place of what it might have cost."""
+        spent = _rounded_up(spent_usd)
+        self._table.update_item(
+            Key=_key(execution_id),
+            UpdateExpression="ADD exposed_usd :less, spent_usd :spent",
+            ExpressionAttributeValues={":less": spent - _rounded_up(reserved_usd), ":spent": spent},
+        )
+
+    def spent(self, execution_id: str) -> Decimal:
+        item = self._table.get_item(Key=_key(execution_id), ConsistentRead=True).get("Item", {})
+        spent = item.get("spent_usd", Decimal(0))
+        assert isinstance(spent, Decimal)
+        return spent
+
+
+def _key(execution_id: str) -> dict[str, str]:
+    return {"pk": f"execution#{execution_id}", "sk": "suite"}
+
+
+def _rounded_up(usd: Decimal) -> Decimal:
+    return usd.quantize(MICRO_USD, rounding=ROUND_CEILING)

@@ -1,0 +1,119 @@
+"""Start the training job of a run's next attempt, at most once, and answer the waiting task where none is started."""
+
+from decimal import Decimal
+
+from traindyno.aws.attempt_rows import AttemptRow
+from traindyno.aws.lab_services import LabServices
+from traindyno.aws.training_jobs import JobRefused
+from traindyno.core.errors import NextAttempt, ServiceFault, SlotUnavailable
+from traindyno.core.job_settings import JobSettings
+from traindyno.core.layout import suite_key
+from traindyno.core.money import usd_text
+from traindyno.core.outcome import Outcome
+from traindyno.core.prices import cost_usd
+from traindyno.core.suite import Run, Suite
+from traindyno.core.suite_file import parse_suite
+from traindyno.core.training_job import build_training_job_request, training_job_name
+
+SECONDS_PER_HOUR = 3600
+
+
+def submit_run(run: Run, token: str, *, services: LabServices, settings: JobSettings, now: float) -> None:
+    """Answers the task itself where no job is started: an error that is raised would lose its name on the way."""
+    try:
+        _submit(run, token, services=services, settings=settings, now=now)
+    except JobRefused as refused:
+        services.answers.succeed(token, {"outcome": refused.outcome.value, "message": str(refused)[:1000]})
+    except NextAttempt as error:
+        services.answers.fail(token, error_name=type(error).__name__, cause=str(error))
+
+
+def _submit(run: Run, token: str, *, services: LabServices, settings: JobSettings, now: float) -> None:
+    suite = parse_suite(services.bucket.read_json(suite_key(run.execution_id)))
+    latest = _latest_attempt(run, services)
+    if latest and latest.end is None:
+        # The task was started again by a fault between the two; its job may exist and must not be paid twice.
+        _take_over(latest, token, suite=suite, services=services, settings=settings)
+    elif latest and latest.end and latest.end.outcome:
+        services.answers.succeed(token, {"job_name": latest.job_name})
+    else:
+        _refuse_late(run, suite, services, now)
+        number = latest.number + 1 if latest else 1
+        row = AttemptRow(
+            job_name=training_job_name(run, suite.name, attempt=number, lab=settings.lab),
+            run=run,
+            number=number,
+            is_last=number >= suite.limits.max_attempts,
+            token=token,
+            submitted_at=now,
+            reserved_usd=_worst_case_usd(run, suite, services),
+        )
+        _start(row, suite=suite, services=services, settings=settings)
+
+
+def _latest_attempt(run: Run, services: LabServices) -> AttemptRow | None:
+    names = services.suites.read_run(run.execution_id, run.run_id).get("jobs", ())
+    rows = [row for name in names if (row := services.attempts.read(name))]
+    return max(rows, key=lambda row: row.number, default=None)
+
+
+def _refuse_late(run: Run, suite: Suite, services: LabServices, now: float) -> None:
+    row = services.suites.read(run.execution_id) or {}
+    if row.get("stopping"):
+        raise JobRefused(Outcome.STOPPED_BY_USER, f"run {run.run_id}: its execution was stopped before it was started")
+    began = row.get("started_at")
+    if began is not None and Decimal(now) > began + suite.limits.max_hours * SECONDS_PER_HOUR:
+        raise JobRefused(
+            Outcome.TIMED_OUT,
+            f"run {run.run_id}: the suite's limits.max_hours of {suite.limits.max_hours} had passed before it started",
+        )
+
+
+def _take_over(row: AttemptRow, token: str, *, suite: Suite, services: LabServices, settings: JobSettings) -> None:
+    if not services.attempts.hand_over(row.job_name, token):
+        raise ServiceFault(f"{row.job_name} ended while it was being taken over")
+    services.jobs.start(build_training_job_request(row.run, suite, attempt=row.number, settings=settings))
+
+
+def _start(row: AttemptRow, *, suite: Suite, services: LabServices, settings: JobSettings) -> None:
+    """The row comes first: the job's end may be told before CreateTrainingJob has answered."""
+    request = build_training_job_request(row.run, suite, attempt=row.number, settings=settings)
+    _hold_back(row, suite, services)
+    services.suites.note_job(row.run.execution_id, row.run.run_id, row.job_name)
+    is_ours = services.attempts.create(row)
+    if not is_ours:
+        _release(row, services)
+    try:
+        services.jobs.start(request)
+    except ServiceFault:
+        raise  # the job may exist: the row stays, and the next try takes it over
+    except (JobRefused, NextAttempt):
+        if is_ours:
+            services.attempts.discard(row.job_name)
+            services.suites.forget_job(row.run.execution_id, row.run.run_id, row.job_name)
+            _release(row, services)
+        raise
+
+
+def _hold_back(row: AttemptRow, suite: Suite, services: LabServices) -> None:
+    """Jobs in flight may turn out cheaper than they might; only what is spent already rules a run out for good."""
+    cap, worst, execution_id = suite.limits.max_usd, row.reserved_usd, row.run.execution_id
+    if services.spending.reserve(execution_id, worst, cap_usd=cap):
+        return
+    spent = services.spending.spent(execution_id)
+    what = f"run {row.run.run_id} may cost {usd_text(worst)} USD beside {usd_text(spent)} USD spent of {usd_text(cap)}"
+    if spent + worst > cap:
+        raise JobRefused(Outcome.COST_STOPPED, f"{what} (limits.max_usd): it was not started")
+    raise SlotUnavailable(f"{what}; it waits until jobs in flight have ended")
+
+
+def _release(row: AttemptRow, services: LabServices) -> None:
+    services.spending.settle(row.run.execution_id, reserved_usd=row.reserved_usd, spent_usd=Decimal(0))
+
+
+def _worst_case_usd(run: Run, suite: Suite, services: LabServices) -> Decimal:
+    settings = run.cell.settings
+    price = services.suites.read_price(run.execution_id, settings.instance)
+    if price is None:
+        raise JobRefused(Outcome.INTERNAL_ERROR, f"run {run.run_id}: its execution has no price of {settings.instance}")
+    return cost_usd(suite.limits.max_job_seconds, settings.instance_count, price.usd_per_hour)

@@ -1,0 +1,55 @@
+"""Take a suite in: check it, price it, and keep both before anything is started."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from traindyno.aws.prices import read_prices
+from traindyno.aws.results_bucket import ResultsBucket
+from traindyno.aws.suite_rows import SuiteRows
+from traindyno.core.cells import expand_cells
+from traindyno.core.documents import to_document
+from traindyno.core.errors import SuiteInvalid, SuiteRefused
+from traindyno.core.layout import plan_key, suite_key
+from traindyno.core.plan import plan_suite
+from traindyno.core.suite import Suite
+from traindyno.core.suite_file import parse_suite, suite_document
+
+if TYPE_CHECKING:
+    from mypy_boto3_pricing import PricingClient
+
+
+def take_in_suite(
+    document: Any,
+    *,
+    execution_id: str,
+    region: str,
+    pricing: "PricingClient",
+    bucket: ResultsBucket,
+    suites: SuiteRows,
+    now: float,
+) -> None:
+    """Raises SuiteInvalid or SuiteRefused with everything that is wrong."""
+    suite = _read_suite(document)
+    cells = expand_cells(suite)
+    prices = read_prices(pricing, (cell.settings.instance for cell in cells), region=region, now=now)
+    plan = plan_suite(suite, execution_id=execution_id, prices=prices, quotas={})
+    if plan.refusals:
+        raise SuiteRefused([refusal.reason for refusal in plan.refusals])
+    bucket.write_json(suite_key(execution_id), suite_document(suite))
+    bucket.write_json(plan_key(execution_id), to_document(plan))
+    facts = {
+        "execution_id": execution_id,
+        "name": suite.name,
+        "started_at": now,
+        "cell_count": len(cells),
+        "run_count": len(plan.runs),
+        "max_usd": suite.limits.max_usd,
+        "prices": to_document(prices),
+    }
+    suites.create(execution_id, facts)
+
+
+def _read_suite(document: Any) -> Suite:
+    if not isinstance(document, Mapping):
+        raise SuiteInvalid([f"expected a suite as a JSON object, found {type(document).__name__}"])
+    return parse_suite(document)

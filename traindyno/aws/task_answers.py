@@ -1,0 +1,42 @@
+"""Answers to Step Functions tasks that wait for their token."""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from traindyno.aws.client_errors import error_code
+
+if TYPE_CHECKING:
+    from mypy_boto3_stepfunctions import SFNClient
+
+GONE = frozenset({"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"})
+CAUSE_LENGTH = 2000
+
+
+class TaskAnswers:
+    """Both answers return False where nobody waits any more: answered before, timed out, or the execution ended."""
+
+    def __init__(self, stepfunctions: "SFNClient") -> None:
+        self._stepfunctions = stepfunctions
+
+    def succeed(self, token: str, output: Mapping[str, str]) -> bool:
+        try:
+            self._stepfunctions.send_task_success(taskToken=token, output=json.dumps(output))
+        except ClientError as error:
+            return _answer_to(error)
+        return True
+
+    def fail(self, token: str, *, error_name: str, cause: str) -> bool:
+        try:
+            self._stepfunctions.send_task_failure(taskToken=token, error=error_name, cause=cause[:CAUSE_LENGTH])
+        except ClientError as error:
+            return _answer_to(error)
+        return True
+
+
+def _answer_to(error: ClientError) -> bool:
+    if error_code(error) in GONE:
+        return False
+    raise error

@@ -1,0 +1,111 @@
+"""SageMaker training jobs, spoken to in this project's own errors."""
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
+
+from traindyno.aws.client_errors import error_code, error_message, is_service_fault, is_throttling
+from traindyno.core.errors import ServiceFault, SlotUnavailable, Throttled, TraindynoError
+from traindyno.core.outcome import Outcome
+
+if TYPE_CHECKING:
+    from mypy_boto3_sagemaker import SageMakerClient
+
+LIMIT_TEXT = re.compile(r"is (?P<limit>\d+) Instances?, .*request delta of (?P<asked>\d+) Instances?")
+WORKING: tuple[Literal["InProgress"], Literal["Stopping"]] = ("InProgress", "Stopping")
+
+
+class JobRefused(TraindynoError):
+    """SageMaker will not take this job however often it is asked; ``outcome`` is what the run gets."""
+
+    def __init__(self, outcome: Outcome, message: str) -> None:
+        self.outcome = outcome
+        super().__init__(message)
+
+
+class TrainingJobs:
+    def __init__(self, sagemaker: "SageMakerClient") -> None:
+        self._sagemaker = sagemaker
+
+    def start(self, request: Mapping[str, Any]) -> None:
+        """Safe to repeat. ServiceFault leaves open whether the job exists; every other error says that it doesn't."""
+        job_name = request["TrainingJobName"]
+        try:
+            self._sagemaker.create_training_job(**request)
+        except (ClientError, ConnectionError, HTTPClientError) as error:
+            if isinstance(error, ClientError) and error_code(error) == "ResourceInUse":
+                return  # a repeated delivery of this same attempt: the job is already ours
+            raise _refusal(job_name, error) from error
+
+    def describe(self, job_name: str) -> dict[str, Any] | None:
+        try:
+            return dict(self._sagemaker.describe_training_job(TrainingJobName=job_name))
+        except ClientError as error:
+            if _is_unknown_job(error):
+                return None
+            raise
+
+    def stop(self, job_name: str) -> bool:
+        """False if there is nothing to stop: the job has ended, or never was."""
+        try:
+            self._sagemaker.stop_training_job(TrainingJobName=job_name)
+        except ClientError as error:
+            if error_code(error) in {"ValidationException", "ResourceNotFound"}:
+                return False
+            if is_throttling(error):
+                raise Throttled(f"{job_name}: {error}") from error
+            raise
+        return True
+
+    def working(self, name_part: str) -> frozenset[str]:
+        """Names of jobs that hold ``name_part`` and have not ended."""
+        pages = self._sagemaker.get_paginator("list_training_jobs")
+        return frozenset(
+            job["TrainingJobName"]
+            for status in WORKING
+            for page in pages.paginate(NameContains=name_part, StatusEquals=status, PaginationConfig={"PageSize": 100})
+            for job in page["TrainingJobSummaries"]
+        )
+
+
+def _refusal(job_name: str, error: ClientError | ConnectionError | HTTPClientError) -> TraindynoError:
+    text = f"{job_name}: {error}"
+    if not isinstance(error, ClientError) or is_service_fault(error):
+        return ServiceFault(text)
+    if is_throttling(error):
+        return Throttled(text)
+    if error_code(error) == "ResourceLimitExceeded" and not _never_fits(error):
+        return SlotUnavailable(text)
+    return JobRefused(_refused_for(error), text)
+
+
+def _refused_for(error: ClientError) -> Outcome:
+    match error_code(error):
+        case "ResourceLimitExceeded":
+            return Outcome.QUOTA_EXCEEDED
+        case "AccessDeniedException" | "AccessDenied" | "UnauthorizedOperation":
+            return Outcome.PERMISSION_ERROR
+        case "ValidationException" if _names(error, "AccessDenied", "assume", "not authorized", "permission"):
+            return Outcome.PERMISSION_ERROR
+        case "ValidationException" if _names(error, "image", "ECR"):
+            return Outcome.IMAGE_ERROR
+    return Outcome.INTERNAL_ERROR
+
+
+def _never_fits(error: ClientError) -> bool:
+    """The limit is below what one job asks for, so that no slot that frees would be enough."""
+    found = LIMIT_TEXT.search(error_message(error))
+    return bool(found) and int(found["limit"]) < int(found["asked"])  # type: ignore[index]
+
+
+def _names(error: ClientError, *words: str) -> bool:
+    return any(word.lower() in error_message(error).lower() for word in words)
+
+
+def _is_unknown_job(error: ClientError) -> bool:
+    # SageMaker answers a describe of an unknown name with a validation error.
+    return error_code(error) == "ResourceNotFound" or (
+        error_code(error) == "ValidationException" and "not found" in error_message(error).lower()
+    )
