@@ -8,7 +8,7 @@ from pathlib import Path
 
 from localcloud import daemons
 from localcloud.daemons import LOOPBACK, LocalCloudFailed
-from localcloud.environment import ACCOUNT, REGION, aws_environment
+from localcloud.environment import ACCOUNT, REGION, local_environment
 from localcloud.home import REPO_ROOT, Home, Ports
 
 MINISTACK = "ministack"
@@ -83,7 +83,7 @@ def _start_ministack(home: Home, ports: Ports) -> None:
         port=ports.aws,
         health_url=f"http://{LOOPBACK}:{ports.aws}/_ministack/health",
         environment={
-            **aws_environment(ports),
+            **local_environment(ports),
             "BIND_HOST": LOOPBACK,
             "GATEWAY_PORT": str(ports.aws),
             "MINISTACK_REGION": REGION,
@@ -100,7 +100,7 @@ def _start_ministack(home: Home, ports: Ports) -> None:
 
 
 def _start_sagemaker(home: Home, ports: Ports) -> None:
-    aws = aws_environment(ports)
+    aws = local_environment(ports)
     daemons.start(
         home,
         SAGEMAKER,

@@ -1,6 +1,5 @@
 """Start, find and stop the two processes of a local cloud."""
 
-import os
 import socket
 import subprocess
 import time
@@ -55,7 +54,7 @@ def start(
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **environment},
+            env=dict(environment),
             cwd=folder,
             start_new_session=True,
         )

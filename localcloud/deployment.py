@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from localcloud.daemons import LocalCloudFailed, tail
-from localcloud.environment import ACCOUNT, REGION, aws_environment
+from localcloud.environment import ACCOUNT, REGION, local_environment
 from localcloud.home import REPO_ROOT, Home, Ports
 
 DEPLOYED = "deployed"
@@ -40,8 +40,7 @@ def _cdk(home: Home, ports: Ports, *arguments: str) -> None:
         *["--no-notices", "--no-version-reporting", "--no-color"],
     ]
     environment = {
-        **os.environ,
-        **aws_environment(ports),
+        **local_environment(ports),
         "PATH": os.pathsep.join([str(_node().parent), os.environ.get("PATH", "")]),
         "CDK_DISABLE_CLI_TELEMETRY": "true",
         "CI": "true",

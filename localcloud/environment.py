@@ -1,13 +1,18 @@
-"""The settings that turn boto3, the AWS command line and the CDK towards a local cloud."""
+"""The settings that turn boto3, the AWS command line and the CDK towards a local cloud, and only there."""
+
+import os
+from collections.abc import Mapping
 
 from localcloud.daemons import LOOPBACK
 from localcloud.home import Ports
 
 ACCOUNT = "000000000000"
 REGION = "us-east-1"
+# What a person has set for AWS must not reach the local cloud, nor the local cloud's requests AWS.
+FOREIGN = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN")
 
 
-def aws_environment(ports: Ports) -> dict[str, str]:
+def aws_settings(ports: Ports) -> dict[str, str]:
     sagemaker = f"http://{LOOPBACK}:{ports.sagemaker}"
     return {
         "AWS_ENDPOINT_URL": f"http://{LOOPBACK}:{ports.aws}",
@@ -16,10 +21,19 @@ def aws_environment(ports: Ports) -> dict[str, str]:
         "AWS_ENDPOINT_URL_PRICING": sagemaker,
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_SESSION_TOKEN": "",
-        "AWS_PROFILE": "",
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_EC2_METADATA_DISABLED": "true",
         "NO_PROXY": f"{LOOPBACK},localhost",
     }
+
+
+def local_environment(ports: Ports, base: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """A whole process environment: ``base`` without anyone's AWS settings, with the local cloud's."""
+    settings = aws_settings(ports)
+    kept = {name: value for name, value in base.items() if not is_foreign(name, settings)}
+    return {**kept, **settings}
+
+
+def is_foreign(name: str, settings: Mapping[str, str]) -> bool:
+    return name in FOREIGN or (name.startswith("AWS_ENDPOINT_URL") and name not in settings)

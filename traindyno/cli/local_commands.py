@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from localcloud import cloud, deployment
-from localcloud.environment import aws_environment
+from localcloud.environment import FOREIGN, aws_settings
 from localcloud.home import Home
 from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
 
@@ -53,9 +53,10 @@ def down(
 @app.command()
 def env(output: FormatOption = Format.TABLE) -> None:
     """Print the settings that turn boto3 and the AWS command line towards it: eval "$(traindyno local env)"."""
-    variables = aws_environment(cloud.require_ports(Home.from_environment()))
+    variables = aws_settings(cloud.require_ports(Home.from_environment()))
     if output is Format.JSON:
         print_json(variables)
         return
+    STANDARD_OUTPUT.print(f"unset {' '.join(FOREIGN)}", markup=False)
     for name, value in variables.items():
         STANDARD_OUTPUT.print(f"export {name}={shlex.quote(value)}", markup=False)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from localcloud import cloud
-from localcloud.environment import aws_environment
+from localcloud.environment import local_environment
 from localcloud.home import Home
 from traindyno.aws import clients
 from traindyno.aws.attempt_rows import AttemptRows
@@ -43,7 +43,9 @@ class Target:
 def choose_account(*, is_local: bool, region: str | None = None, profile: str | None = None) -> None:
     """Turn every AWS client that is made from here on towards the chosen account."""
     if is_local:
-        os.environ.update(aws_environment(cloud.require_ports(Home.from_environment())))
+        environment = local_environment(cloud.require_ports(Home.from_environment()))
+        os.environ.clear()
+        os.environ.update(environment)
     if profile:
         os.environ["AWS_PROFILE"] = profile
     if region and not is_local:
