@@ -8,6 +8,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from infra.identity import JOB_LOG_GROUP
 from infra.lab_function import LabFunction
 from infra.notifications import Notifications
 from infra.storage import Storage
@@ -81,7 +82,6 @@ class Functions(Construct):
     def _plan_round(self) -> LabFunction:
         function = self._function("PlanRound", LONG, memory_mib=512)
         self._allow_objects(function, reads=True, writes=True)
-        self._allow_rows(function, "Query")
         return function
 
     def _submit_run(self, launch: Launch) -> LabFunction:
@@ -95,7 +95,7 @@ class Functions(Construct):
             },
         )
         self._allow_objects(function, reads=True, writes=False)
-        self._allow_rows(function, "GetItem", "PutItem", "UpdateItem", "DeleteItem", "BatchGetItem")
+        self._allow_rows(function, "GetItem", "PutItem", "UpdateItem", "DeleteItem")
         self._allow_jobs(function, "CreateTrainingJob", "AddTags")
         self._allow_task_answers(function)
         self._allow_pass_role(function, launch.training_role)
@@ -109,7 +109,6 @@ class Functions(Construct):
     def _record_run(self) -> LabFunction:
         function = self._function("RecordRun", LONG, memory_mib=1024)
         self._allow_recording(function)
-        self._allow_jobs(function, "StopTrainingJob")
         return function
 
     def _reconcile_runs(self) -> LabFunction:
@@ -118,7 +117,6 @@ class Functions(Construct):
         )
         self._allow_finishing(function)
         self._allow_open_attempts(function)
-        self._allow_jobs(function, "StopTrainingJob")
         function.allow(["sagemaker:ListTrainingJobs"], ["*"], NO_RESOURCES)
         executions = cdk.Stack.of(self).format_arn(
             service="states",
@@ -140,7 +138,7 @@ class Functions(Construct):
         topic_arn = notifications.topic.topic_arn
         function = self._function("JudgeSuite", LONG, memory_mib=1024, environment={"TOPIC_ARN": topic_arn})
         self._allow_objects(function, reads=True, writes=True)
-        self._allow_rows(function, "GetItem", "Query", "UpdateItem")
+        self._allow_rows(function, "UpdateItem")
         function.allow(["sns:Publish"], [topic_arn])
         function.allow(["kms:Decrypt", "kms:GenerateDataKey"], [notifications.key.key_arn])
         bus = cdk.Stack.of(self).format_arn(service="events", resource="event-bus", resource_name="default")
@@ -175,8 +173,16 @@ class Functions(Construct):
         self._allow_task_answers(function)
 
     def _allow_recording(self, function: LabFunction) -> None:
+        streams = cdk.Stack.of(self).format_arn(
+            service="logs",
+            resource="log-group",
+            resource_name=f"{JOB_LOG_GROUP}:*",
+            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+        )
+        function.allow(["logs:DescribeLogStreams", "logs:GetLogEvents"], [streams], PER_JOB)
+        self._allow_jobs(function, "StopTrainingJob")
         self._allow_objects(function, reads=True, writes=True)
-        self._allow_rows(function, "GetItem", "PutItem", "UpdateItem", "BatchGetItem")
+        self._allow_rows(function, "GetItem", "UpdateItem")
 
     def _allow_objects(self, function: LabFunction, *, reads: bool, writes: bool) -> None:
         results = self._storage.results

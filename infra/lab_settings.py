@@ -14,15 +14,23 @@ class Target(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FixedConcurrency:
+    """Numbers that replace what a plan says: lanes at once, and runs at once in each lane."""
+
+    lanes: int
+    runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LabSettings:
-    """``lane_concurrency`` replaces each lane's own concurrency by one number; None leaves it to the lanes.
+    """``concurrency`` of None leaves it to each suite's plan, as it should be wherever that is possible.
 
     ``data_buckets`` are the person's own buckets that training jobs may read, beside the lab's.
     """
 
     lab: str
     target: Target
-    lane_concurrency: int | None
+    concurrency: FixedConcurrency | None
     notify_email: str | None
     data_buckets: tuple[str, ...]
 
@@ -38,7 +46,7 @@ def read_lab_settings(node: Node) -> LabSettings:
     return LabSettings(
         lab=lab,
         target=target,
-        lane_concurrency=_lane_concurrency(node.try_get_context("lane_concurrency"), target),
+        concurrency=_concurrency(node, target),
         notify_email=node.try_get_context("notify_email"),
         data_buckets=tuple(str(node.try_get_context("data_buckets") or "").split()),
     )
@@ -51,10 +59,18 @@ def _target(found: str) -> Target:
         raise ValueError(f"context target={found!r}: expected one of {', '.join(Target)}") from error
 
 
-def _lane_concurrency(found: object, target: Target) -> int | None:
+def _concurrency(node: Node, target: Target) -> FixedConcurrency | None:
+    lanes, runs = _count(node, "lanes_at_once"), _count(node, "lane_concurrency")
+    # The local cloud's Step Functions doesn't read a Map's concurrency from its input.
+    if lanes is None and runs is None and target is Target.AWS:
+        return None
+    return FixedConcurrency(lanes=lanes or 1, runs=runs or 1)
+
+
+def _count(node: Node, name: str) -> int | None:
+    found = node.try_get_context(name)
     if found is None:
-        # The local cloud's Step Functions doesn't read a Map's concurrency from its input.
-        return 1 if target is Target.LOCAL else None
+        return None
     if not str(found).isdecimal() or int(str(found)) < 1:
-        raise ValueError(f"context lane_concurrency={found!r}: expected a whole number of at least 1")
+        raise ValueError(f"context {name}={found!r}: expected a whole number of at least 1")
     return int(str(found))

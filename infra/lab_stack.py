@@ -56,7 +56,7 @@ class LabStack(cdk.Stack):
             lab=settings.lab,
             functions=functions,
             results=storage.results,
-            lane_concurrency=settings.lane_concurrency,
+            concurrency=settings.concurrency,
         )
         Happenings(
             self,

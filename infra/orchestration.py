@@ -9,6 +9,7 @@ from constructs import Construct
 
 from infra.functions import Functions
 from infra.lab_function import LabFunction
+from infra.lab_settings import FixedConcurrency
 from infra.retries import retry_lambda_faults
 from infra.run_lanes import RunLanes
 from infra.state_machine_role import state_machine_role
@@ -27,11 +28,11 @@ class Orchestration(Construct):
         lab: str,
         functions: Functions,
         results: s3.IBucket,
-        lane_concurrency: int | None,
+        concurrency: FixedConcurrency | None,
     ) -> None:
         super().__init__(scope, construct_id)
         self._functions = functions
-        self._lanes = RunLanes(self, "Lanes", functions=functions, results=results, lane_concurrency=lane_concurrency)
+        self._lanes = RunLanes(self, "Lanes", functions=functions, results=results, concurrency=concurrency)
         role = state_machine_role(self, "Role", functions=functions, results=results)
         self.state_machine = sfn.StateMachine(
             self,

@@ -6,11 +6,12 @@ from aws_cdk import aws_stepfunctions_tasks as tasks
 from constructs import Construct
 
 from infra.functions import Functions
+from infra.lab_settings import FixedConcurrency
 from infra.retries import retry_lambda_faults, retry_next_attempts
 
 
 class RunLanes(Construct):
-    """``lane_concurrency`` replaces the concurrency that each lane brings; None leaves it to the lane."""
+    """``concurrency`` replaces what the plan of the suite says; None leaves it to the plan."""
 
     def __init__(
         self,
@@ -19,7 +20,7 @@ class RunLanes(Construct):
         *,
         functions: Functions,
         results: s3.IBucket,
-        lane_concurrency: int | None,
+        concurrency: FixedConcurrency | None,
     ) -> None:
         super().__init__(scope, construct_id)
         self._functions = functions
@@ -29,15 +30,21 @@ class RunLanes(Construct):
             state_name="RunLane",
             label="RunLane",
             item_reader=sfn.S3JsonItemReader(bucket=results, key=sfn.JsonPath.string_at("$.items_key")),
-            max_concurrency=lane_concurrency,
-            max_concurrency_path=None if lane_concurrency else "$.concurrency",
+            max_concurrency=concurrency.runs if concurrency else None,
+            max_concurrency_path=None if concurrency else "$.concurrency",
             tolerated_failure_percentage=100,
             map_execution_type=sfn.StateMachineType.STANDARD,
             result_path=sfn.JsonPath.DISCARD,
         )
         runs.item_processor(self._run(), mode=sfn.ProcessorMode.DISTRIBUTED, execution_type=sfn.ProcessorType.STANDARD)
         self.state = sfn.Map(
-            self, "RunLanes", state_name="RunLanes", items_path="$.lanes", result_path=sfn.JsonPath.DISCARD
+            self,
+            "RunLanes",
+            state_name="RunLanes",
+            items_path="$.lanes",
+            max_concurrency=concurrency.lanes if concurrency else None,
+            max_concurrency_path=None if concurrency else "$.lanes_at_once",
+            result_path=sfn.JsonPath.DISCARD,
         )
         self.state.item_processor(runs)
 
