@@ -5,7 +5,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from traindyno.core.cells import world_size
-from traindyno.core.suite import Cell, LearningRate, LearningRateScaling, Settings
+from traindyno.core.combinations import find_impossible
+from traindyno.core.suite import Cell, LearningRate, LearningRateScaling, Settings, Workload
 from traindyno.core.suite_file import settings_document
 
 MOST_CONTROLS = 3
@@ -48,18 +49,22 @@ class Confound:
     controls: tuple[Control, ...]
 
 
-def find_confound(first: Cell, second: Cell, *, cells: Sequence[Cell], baseline: Cell) -> Confound | None:
+def find_confound(
+    first: Cell, second: Cell, *, cells: Sequence[Cell], baseline: Cell, workload: Workload
+) -> Confound | None:
     """None if the two cells differ in one thing only."""
     changed = changed_fields(first, second)
     differences = [_difference(name, first, second) for name in changed]
     differences += _derived_differences(first.settings, second.settings, changed)
     if len(differences) < 2:
         return None
+    controls = _controls(first, second, changed)
+    possible = [(isolates, control) for isolates, control in controls if not find_impossible(control, workload)]
     return Confound(
         first_cell_id=first.cell_id,
         second_cell_id=second.cell_id,
         differences=tuple(differences),
-        controls=tuple(_controls(first, second, changed, cells, baseline))[:MOST_CONTROLS],
+        controls=tuple(_control(control, isolates, cells, baseline) for isolates, control in possible[:MOST_CONTROLS]),
     )
 
 
@@ -116,13 +121,12 @@ def _derived_differences(first: Settings, second: Settings, changed: Sequence[st
     return found
 
 
-def _controls(
-    first: Cell, second: Cell, changed: Sequence[str], cells: Sequence[Cell], baseline: Cell
-) -> list[Control]:
+def _controls(first: Cell, second: Cell, changed: Sequence[str]) -> list[tuple[str, Cell]]:
+    """What each control would show alone, and the control."""
     if len(changed) == 1:
         same_batch = _with_global_batch_of(first.settings, second.settings)
-        return [_control(replace(second, settings=same_batch), changed[0], cells, baseline)] if same_batch else []
-    return [_control(_restored(first, second, name), name, cells, baseline) for name in changed]
+        return [(changed[0], replace(second, settings=same_batch))] if same_batch else []
+    return [(name, _restored(first, second, name)) for name in changed]
 
 
 def _restored(first: Cell, second: Cell, name: str) -> Cell:

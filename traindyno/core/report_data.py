@@ -7,7 +7,8 @@ from typing import Any
 from traindyno.core.documents import from_document, to_document
 from traindyno.core.run_result import RunResult, parse_run_result, run_result_document
 from traindyno.core.suite import Cell, Suite
-from traindyno.core.suite_file import parse_suite, suite_document
+from traindyno.core.suite_converter import suite_converter
+from traindyno.core.suite_file import suite_document
 from traindyno.core.verdict import Verdict, parse_verdict, verdict_document
 
 REPORT_VERSION = 1
@@ -67,11 +68,12 @@ def report_document(report: Report) -> dict[str, Any]:
 
 
 def parse_report(document: Mapping[str, Any]) -> Report:
+    """The suite is read as it was: today's rules of what can be run don't apply to what has been."""
     return Report(
         version=document["version"],
         execution_id=document["execution_id"],
         created_at=document["created_at"],
-        suite=parse_suite(document["suite"]),
+        suite=suite_converter().structure(document["suite"], Suite),
         cells=tuple(from_document(cell, Cell) for cell in document["cells"]),
         verdict=parse_verdict(document["verdict"]),
         results=tuple(parse_run_result(result) for result in document["results"]),

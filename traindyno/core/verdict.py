@@ -213,7 +213,7 @@ def _assemble(
         pairs=pairs,
         break_evens=_break_evens(best, by_id, others) if metric is Metric.USD else (),
         crossovers=_crossovers(best, by_id, others, metric),
-        confounds=_find_confounds(best, [pair.second_cell_id for pair in own_pairs[:1]], cells, baseline),
+        confounds=_find_confounds(best, [pair.second_cell_id for pair in own_pairs[:1]], cells, baseline, suite),
         parities=parities,
         spent_usd=None if not costs or None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
         is_simulated=any(row.is_simulated for row in rows),
@@ -251,12 +251,12 @@ def _crossovers(
 
 
 def _find_confounds(
-    best: Cell | None, second_ids: Sequence[str], cells: Sequence[Cell], baseline: Cell | None
+    best: Cell | None, second_ids: Sequence[str], cells: Sequence[Cell], baseline: Cell | None, suite: Suite
 ) -> tuple[Confound, ...]:
     """Of the recommended cell against the runner-up and against the baseline."""
     if best is None or baseline is None:
         return ()
     wanted = dict.fromkeys([*second_ids, baseline.cell_id])
     others = [cell for cell_id in wanted for cell in cells if cell.cell_id == cell_id and cell != best]
-    found = (find_confound(other, best, cells=cells, baseline=baseline) for other in others)
+    found = (find_confound(other, best, cells=cells, baseline=baseline, workload=suite.workload) for other in others)
     return tuple(confound for confound in found if confound)

@@ -90,7 +90,6 @@ def _headline(verdict: Verdict) -> str:
 def _support(verdict: Verdict) -> Iterator[str]:
     if verdict.recommended is None:
         return
-    row = verdict.row(verdict.recommended)
     needs = _needs(verdict)
     yield f"It would do the work of {count_text(verdict.examples)} examples {needs}."
     if verdict.margin and verdict.runner_up:

@@ -1,0 +1,15 @@
+"""An estimate with its interval, as two lines of a table cell."""
+
+from collections.abc import Callable
+
+from traindyno.core.quantity_text import UNKNOWN
+from traindyno.core.statistics import Estimate
+from traindyno.report.markup import Markup, element, join
+
+
+def estimate_cell(estimate: Estimate | None, value_text: Callable[[float], str]) -> Markup:
+    if estimate is None:
+        return element("span", "–", class_="absent", title="not measured")
+    interval = estimate.interval
+    spread = f"{value_text(interval.low)} to {value_text(interval.high)}" if interval else f"interval {UNKNOWN}"
+    return join(value_text(estimate.mean), element("small", spread))

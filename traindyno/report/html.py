@@ -1,0 +1,84 @@
+"""Report data to one self-contained HTML file: nothing is fetched, no script runs, everything foreign is escaped."""
+
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+
+from traindyno.core.report_data import Report
+from traindyno.report.cells_section import draw_cells
+from traindyno.report.confounds_section import draw_confounds
+from traindyno.report.definitions_section import draw_definitions
+from traindyno.report.loss_section import draw_loss
+from traindyno.report.markup import Markup, element, join
+from traindyno.report.provenance_section import draw_provenance
+from traindyno.report.raw_data_section import draw_raw_data
+from traindyno.report.receipt_section import draw_receipt
+from traindyno.report.runs_section import draw_runs
+from traindyno.report.time_section import draw_time
+from traindyno.report.verdict_section import draw_verdict
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+SECTION_NAMES = {
+    "cells": "Cells",
+    "time": "Time",
+    "loss": "Loss",
+    "definitions": "Definitions",
+    "confounds": "Confounds",
+    "runs": "Runs",
+    "receipt": "Receipt",
+    "provenance": "Provenance",
+    "data": "Data",
+}
+
+
+def render(report: Report) -> str:
+    sections = {
+        "cells": draw_cells(report.verdict),
+        "time": draw_time(report),
+        "loss": draw_loss(report),
+        "definitions": draw_definitions(report),
+        "confounds": draw_confounds(report),
+        "runs": draw_runs(report),
+        "receipt": draw_receipt(report),
+        "provenance": draw_provenance(report),
+        "data": draw_raw_data(report),
+    }
+    present = {name: section for name, section in sections.items() if section is not None}
+    body = element(
+        "body",
+        _header(report, list(present)),
+        element("main", draw_verdict(report.verdict), *present.values()),
+        element("footer", element("p", f"Traindyno report of {report.execution_id}")),
+        class_="simulated" if report.is_simulated else None,
+    )
+    return f"<!DOCTYPE html>\n{element('html', _head(report), body, lang='en')}\n"
+
+
+def _head(report: Report) -> Markup:
+    return element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", f"{report.suite.name}: Traindyno report"),
+        element("style", Markup(_style())),
+    )
+
+
+def _header(report: Report, names: list[str]) -> Markup:
+    written = datetime.fromtimestamp(report.created_at, UTC).strftime("%-d %B %Y, %H:%M UTC")
+    links = (element("a", SECTION_NAMES[name], href=f"#{name}") for name in names)
+    badge = element("span", "Simulated results", class_="badge large") if report.is_simulated else None
+    return element(
+        "header",
+        element("p", "Traindyno", class_="brand"),
+        element("h1", report.suite.name, badge),
+        element("p", join(f"{len(report.cells)} cells, {len(report.results)} runs, {written}"), class_="hint"),
+        element("nav", *links, aria_label="Sections"),
+    )
+
+
+@cache
+def _style() -> str:
+    return files("traindyno.report").joinpath("style.css").read_text(encoding="utf-8")

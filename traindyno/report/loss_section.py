@@ -1,0 +1,27 @@
+"""Loss curves, and whether cells that should learn alike do."""
+
+from traindyno.core.report_data import Report
+from traindyno.core.verdict_text import describe_parity
+from traindyno.report.loss_chart import draw_losses
+from traindyno.report.markup import Markup, element
+
+
+def draw_loss(report: Report) -> Markup | None:
+    cells = []
+    for cell in report.cells:
+        mine = [each for each in report.results if each.run.cell.cell_id == cell.cell_id and each.measured]
+        curves = [each.measured.loss for each in mine if each.measured and each.measured.loss.points]
+        if curves:
+            cells.append((cell.label, curves))
+    if not cells:
+        return None
+    title = "Training loss"
+    return element(
+        "section",
+        element("h2", "Loss"),
+        element("figure", element("figcaption", title), draw_losses(cells, title=title)),
+        element("ul", *(element("li", describe_parity(report.verdict, parity)) for parity in report.verdict.parities))
+        if report.verdict.parities
+        else None,
+        id="loss",
+    )

@@ -1,0 +1,80 @@
+"""Where the time went: one stacked bar per cell, over the phases of its runs."""
+
+from collections.abc import Mapping, Sequence
+
+from traindyno.core.quantity_text import seconds_text
+from traindyno.report.markup import Markup, element, join
+from traindyno.report.plot import Scale, at, legend, make_scale, svg, text, vertical_grid
+
+WIDTH, LABEL_WIDTH, VALUE_WIDTH = 1040, 330, 110
+ROW_HEIGHT, BAR_HEIGHT = 30, 16
+TOP, BOTTOM = 8, 26
+# Phases that belong together share a hue; training itself is the darkest.
+COLOR_OF_PHASE = {
+    "waiting": "phase-wait",
+    "starting": "phase-start",
+    "downloading": "phase-start-2",
+    "load": "phase-load",
+    "compile": "phase-compile",
+    "first_step": "phase-first",
+    "warmup": "phase-warmup",
+    "steady": "phase-steady",
+    "evaluate": "phase-evaluate",
+    "save": "phase-save",
+    "uploading": "phase-save-2",
+}
+OTHER_COLOR = "phase-other"
+
+
+def draw_phases(rows: Sequence[tuple[str, Mapping[str, float]]], *, title: str) -> Markup:
+    """Pairs of a cell's label and its mean seconds by phase."""
+    height = TOP + ROW_HEIGHT * len(rows) + BOTTOM
+    longest = max(sum(phases.values()) for _, phases in rows)
+    scale = make_scale(0.0, longest, begin=LABEL_WIDTH, end=WIDTH - VALUE_WIDTH)
+    bars = (_bar(label, phases, scale, TOP + ROW_HEIGHT * index) for index, (label, phases) in enumerate(rows))
+    described = "; ".join(f"{label}: {seconds_text(sum(phases.values()))}" for label, phases in rows)
+    picture = svg(
+        WIDTH,
+        height,
+        vertical_grid(scale, TOP, height - BOTTOM, seconds_text),
+        *bars,
+        title=title,
+        description=described,
+    )
+    names = dict.fromkeys(name for _, phases in rows for name, seconds in phases.items() if seconds > 0)
+    return join(legend([(color_of(name), phase_text(name)) for name in names]), picture)
+
+
+def color_of(phase: str) -> str:
+    return COLOR_OF_PHASE.get(phase, OTHER_COLOR)
+
+
+def phase_text(phase: str) -> str:
+    return {"first_step": "first step", "warmup": "warm-up"}.get(phase, phase)
+
+
+def _bar(label: str, phases: Mapping[str, float], scale: Scale, top: float) -> Markup:
+    begin = 0.0
+    parts = []
+    for name, seconds in phases.items():
+        if seconds > 0:
+            parts.append(
+                element(
+                    "rect",
+                    element("title", f"{label}: {phase_text(name)} {seconds_text(seconds)}"),
+                    class_=color_of(name),
+                    x=at(scale(begin)),
+                    y=at(top + (ROW_HEIGHT - BAR_HEIGHT) / 2),
+                    width=f"{scale(begin + seconds) - scale(begin):.2f}",
+                    height=BAR_HEIGHT,
+                )
+            )
+        begin += seconds
+    middle = top + ROW_HEIGHT / 2 + 4
+    shown = label if len(label) <= 52 else f"{label[:51]}…"
+    return element(
+        "g",
+        text(shown, LABEL_WIDTH - 14, middle, class_="label other", anchor="end"),
+        *parts,
+        text(seconds_text(begin), WIDTH - VALUE_WIDTH + 14, middle, class_="value other"),
+    )

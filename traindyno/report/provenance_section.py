@@ -1,0 +1,85 @@
+"""What the numbers were measured with: versions, hosts, images, prices and the suite itself."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from traindyno.core.quantity_text import UNKNOWN, count_text, usd_text
+from traindyno.core.report_data import Report
+from traindyno.core.run_result import RunResult
+from traindyno.core.suite_file import suite_document
+from traindyno.report.markup import Markup, element
+from traindyno.report.table import Column, draw_table
+
+
+def draw_provenance(report: Report) -> Markup:
+    rows = [row for cell in report.cells for row in _cell_rows(report, cell.cell_id, cell.label)]
+    columns = [Column(heading="Cell"), Column(heading="Fact"), Column(heading="Value")]
+    return element(
+        "section",
+        element("h2", "Environment and provenance"),
+        draw_table([Column(heading="Report"), Column(heading="")], list(_report_rows(report)), caption="This report"),
+        element(
+            "details",
+            element("summary", "Environment of every cell"),
+            draw_table(
+                columns, rows, caption="As the processes themselves reported it; where trials differ, all values."
+            ),
+        ),
+        element(
+            "details",
+            element("summary", "The suite"),
+            element("pre", json.dumps(suite_document(report.suite), indent=2, ensure_ascii=False), tabindex=0),
+        ),
+        id="provenance",
+    )
+
+
+def _report_rows(report: Report) -> Iterator[list[str | None]]:
+    yield ["Suite", report.suite.name]
+    yield ["Execution", report.execution_id]
+    yield ["Written", datetime.fromtimestamp(report.created_at, UTC).strftime("%Y-%m-%d %H:%M UTC")]
+    for name, value in report.facts.items():
+        yield [name, value]
+    for line in sorted({_price_line(each) for each in report.results}):
+        yield ["Price", line]
+    for model in {each.measured.model for each in report.results if each.measured and each.measured.model}:
+        per_token = UNKNOWN if model.flops_per_token is None else f"{model.flops_per_token:.4g}"
+        formula = f" ({model.formula})" if model.formula else ""
+        yield ["Model", f"{count_text(model.parameters)} parameters, {per_token} FLOPs per token{formula}"]
+
+
+def _price_line(result: RunResult) -> str:
+    price = result.price
+    parts = [price.purchase, price.region, price.date, price.source]
+    known = ", ".join(part for part in parts if part)
+    amount = f"{result.run.cell.settings.instance}: {usd_text(price.usd_per_instance_hour)} per hour"
+    return f"{amount} ({known})" if known else amount
+
+
+def _cell_rows(report: Report, cell_id: str, label: str) -> Iterator[list[str | None]]:
+    environments = [
+        each.environment for each in report.results if each.run.cell.cell_id == cell_id and each.environment
+    ]
+    images = {
+        attempt.image_uri
+        for each in report.results
+        if each.run.cell.cell_id == cell_id
+        for attempt in each.attempts
+        if attempt.image_uri
+    }
+    facts: dict[str, set[str]] = {}
+    for environment in environments:
+        facts.setdefault("processes", set()).add(str(environment.world_size))
+        facts.setdefault("hosts", set()).add(", ".join(environment.hosts))
+        for name, value in environment.facts.items():
+            facts.setdefault(name, set()).add(_fact_text(value))
+    if images:
+        facts["image"] = images
+    for name, values in facts.items():
+        yield [label, name, "; ".join(sorted(values))]
+
+
+def _fact_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,63 @@
+"""Where the time went, cell by cell, and every trial's step times."""
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from traindyno.core.report_data import Report
+from traindyno.core.run_result import RunResult
+from traindyno.report.markup import Markup, element
+from traindyno.report.phase_chart import COLOR_OF_PHASE, draw_phases
+from traindyno.report.plot import legend, series_class
+from traindyno.report.timeline_chart import draw_timeline
+
+
+def draw_time(report: Report) -> Markup | None:
+    by_cell = [
+        (cell.label, [each for each in report.results if each.run.cell.cell_id == cell.cell_id])
+        for cell in report.cells
+    ]
+    phases = [(label, _mean_phases(results)) for label, results in by_cell]
+    known = [(label, seconds) for label, seconds in phases if sum(seconds.values()) > 0]
+    timelines = [_timeline(label, results) for label, results in by_cell if any(each.measured for each in results)]
+    if not known and not timelines:
+        return None
+    title = "Mean time of a run by phase"
+    return element(
+        "section",
+        element("h2", "Where the time went"),
+        element("figure", element("figcaption", title), draw_phases(known, title=title)) if known else None,
+        element("h3", "Step times"),
+        element(
+            "p",
+            "Each line is a trial; shaded is the warm-up that the change point found, which no rate counts. A step's "
+            "time is that of its slowest rank, waiting for data included.",
+            class_="hint",
+        ),
+        legend([(series_class(index), f"trial {index + 1}") for index in range(_most_trials(report))]),
+        element("div", *timelines, class_="multiples"),
+        id="time",
+    )
+
+
+def _timeline(label: str, results: Sequence[RunResult]) -> Markup:
+    runs = [(f"trial {each.run.trial}", each.measured) for each in results if each.measured]
+    reasons = {run.steady_state.reason for _, run in runs if run.steady_state.reason}
+    return element(
+        "figure",
+        element("figcaption", label),
+        draw_timeline(runs, title=f"Step times of {label}"),
+        *(element("p", f"No steady state: {reason}.", class_="hint") for reason in sorted(reasons)),
+    )
+
+
+def _mean_phases(results: Sequence[RunResult]) -> dict[str, float]:
+    """Over the runs that have the phase's account at all; in the order in which time passes."""
+    accounts = [each.phases_seconds for each in results if each.phases_seconds]
+    names = dict.fromkeys([*COLOR_OF_PHASE, *(name for account in accounts for name in account)])
+    order = [name for name in names if name not in ("evaluate", "save", "other", "uploading")]
+    order += ["evaluate", "save", "other", "uploading"]
+    return {name: fmean(account.get(name, 0.0) for account in accounts) for name in order} if accounts else {}
+
+
+def _most_trials(report: Report) -> int:
+    return max((each.run.trial for each in report.results), default=0)

@@ -1,0 +1,82 @@
+"""Step times of one cell's trials, step by step, with the part that warm-up took."""
+
+from collections.abc import Sequence
+from statistics import median
+
+from traindyno.core.measured_run import MeasuredRun
+from traindyno.core.quantity_text import number_text, seconds_text
+from traindyno.report.markup import Markup, element
+from traindyno.report.plot import (
+    Scale,
+    at,
+    horizontal_grid,
+    make_scale,
+    polyline,
+    series_class,
+    svg,
+    text,
+    vertical_grid,
+)
+
+WIDTH, HEIGHT = 500, 190
+LEFT, RIGHT, TOP, BOTTOM = 62, 10, 12, 30
+CEILING_MEDIANS = 3.0
+
+
+def draw_timeline(runs: Sequence[tuple[str, MeasuredRun]], *, title: str) -> Markup:
+    """Pairs of a trial's name and its measurement. Higher steps than three medians are cut at the upper edge."""
+    ceiling = _ceiling([run for _, run in runs])
+    last = max(run.timeline.first_step + run.timeline.stride * len(run.timeline.seconds) for _, run in runs)
+    first = min(run.timeline.first_step for _, run in runs)
+    across = make_scale(first, last, begin=LEFT, end=WIDTH - RIGHT)
+    up = make_scale(0.0, ceiling, begin=HEIGHT - BOTTOM, end=TOP)
+    lines = [_line(run, across, up, ceiling, index) for index, (_, run) in enumerate(runs)]
+    described = "; ".join(_describe(name, run) for name, run in runs)
+    return svg(
+        WIDTH,
+        HEIGHT,
+        *_warmup(runs, across),
+        horizontal_grid(up, LEFT, WIDTH - RIGHT, seconds_text),
+        vertical_grid(across, HEIGHT - BOTTOM, HEIGHT - BOTTOM, lambda step: number_text(step, digits=4)),
+        *lines,
+        *_first_step_note(runs, ceiling),
+        title=title,
+        description=described,
+    )
+
+
+def _ceiling(runs: Sequence[MeasuredRun]) -> float:
+    steady = [seconds for run in runs for seconds in run.timeline.seconds[run.steady_state.warmup_steps :]]
+    everything = [seconds for run in runs for seconds in run.timeline.seconds]
+    center = median(steady or everything)
+    return min(max(everything), max(CEILING_MEDIANS * center, 0.0)) * 1.05 or 1.0
+
+
+def _line(run: MeasuredRun, across: Scale, up: Scale, ceiling: float, index: int) -> Markup:
+    timeline = run.timeline
+    points = [
+        (across(timeline.first_step + timeline.stride * (position + 0.5)), up(min(seconds, ceiling)))
+        for position, seconds in enumerate(timeline.seconds)
+    ]
+    return polyline(points, class_=f"line {series_class(index)}")
+
+
+def _warmup(runs: Sequence[tuple[str, MeasuredRun]], across: Scale) -> list[Markup]:
+    """The trials' longest warm-up, shaded."""
+    run = max((run for _, run in runs), key=lambda run: run.steady_state.warmup_steps)
+    begin, end = across(across.low), across(run.timeline.first_step + run.steady_state.warmup_steps)
+    if end <= begin:
+        return []
+    return [element("rect", class_="warmup", x=at(begin), y=TOP, width=at(end - begin), height=HEIGHT - TOP - BOTTOM)]
+
+
+def _first_step_note(runs: Sequence[tuple[str, MeasuredRun]], ceiling: float) -> list[Markup]:
+    first = max(run.timeline.seconds[0] for _, run in runs)
+    if first <= ceiling:
+        return []
+    return [text(f"first step up to {seconds_text(first)}", LEFT + 8, TOP + 11, class_="note")]
+
+
+def _describe(name: str, run: MeasuredRun) -> str:
+    center = median(run.timeline.seconds)
+    return f"{name}: median {seconds_text(center)} a step, warm-up {run.steady_state.warmup_steps} steps"

@@ -1,0 +1,61 @@
+"""The answer first: a headline in plain language, its figures, what would change it and what to beware of."""
+
+from collections.abc import Sequence
+
+from traindyno.core.goal_metric import Metric, estimate_of
+from traindyno.core.quantity_text import number_text, seconds_text, share_text, usd_text
+from traindyno.core.verdict import Finding, Verdict
+from traindyno.core.verdict_text import describe_goal, describe_verdict, metric_text
+from traindyno.report.markup import Markup, element, join
+
+CONFIDENT = (Finding.RECOMMENDED, Finding.ONLY_ONE)
+
+
+def draw_verdict(verdict: Verdict) -> Markup:
+    text = describe_verdict(verdict)
+    tone = "confident" if verdict.finding in CONFIDENT else "open"
+    return element(
+        "section",
+        element("p", f"Goal: {describe_goal(verdict.goal)}", class_="goal"),
+        element("h2", text.headline),
+        *(element("p", sentence, class_="support") for sentence in text.support),
+        element("dl", *_figures(verdict), class_="figures"),
+        _list("What would change the answer", text.changes),
+        _list("Beware", text.cautions),
+        id="verdict",
+        class_=f"verdict {tone}",
+    )
+
+
+def _figures(verdict: Verdict) -> list[Markup]:
+    if verdict.recommended is None:
+        return []
+    row = verdict.row(verdict.recommended)
+    found = estimate_of(row, verdict.metric)
+    figures: list[tuple[str, str, str | None]] = [
+        ("Whole workload, time", seconds_text(row.seconds.mean if row.seconds else None), None)
+    ]
+    if verdict.metric is Metric.INSTANCE_HOURS:
+        figures.append(("Whole workload", metric_text(verdict.metric, found.mean if found else None), None))
+    else:
+        figures.append(("Whole workload, cost", usd_text(row.usd.mean if row.usd else None), None))
+    rate = row.samples_per_second
+    figures.append(("Samples per second", number_text(rate.mean if rate else None), "all devices, waiting included"))
+    if verdict.margin:
+        interval = verdict.margin.comparison.interval
+        note = (
+            f"{(1 - interval.high) * 100:.1f} to {(1 - interval.low) * 100:.1f} %" if interval else "interval unknown"
+        )
+        figures.append(("Ahead of runner-up by", share_text(1 - verdict.margin.comparison.ratio), note))
+    figures.append(("Spent on measuring", usd_text(verdict.spent_usd), None))
+    return [_figure(*figure) for figure in figures]
+
+
+def _figure(name: str, value: str, note: str | None) -> Markup:
+    return element("div", element("dt", name), element("dd", value, element("small", note) if note else None))
+
+
+def _list(heading: str, items: Sequence[str]) -> Markup | None:
+    if not items:
+        return None
+    return join(element("h3", heading), element("ul", *(element("li", item) for item in items)))
