@@ -13,7 +13,6 @@ from infra.lab_settings import FixedConcurrency
 from infra.retries import retry_lambda_faults
 from infra.run_lanes import RunLanes
 from infra.state_machine_role import state_machine_role
-from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.core.lab import state_machine_name
 
 GIVE_UP_AFTER = cdk.Duration.days(28)
@@ -58,13 +57,20 @@ class Orchestration(Construct):
         check_quotas = self._step("CheckQuotas", self._functions.check_quotas)
         plan_round = self._step("PlanRound", self._functions.plan_round)
         judge_suite = self._step("JudgeSuite", self._functions.judge_suite)
-        refuse = self._refusal()
-        for step in (plan_suite, check_quotas):
-            step.add_catch(refuse, errors=[SuiteInvalid.__name__, SuiteRefused.__name__])
+        reject = self._rejection()
+        planned = self._choice("Planned", refused=reject, accepted=check_quotas)
+        allowed = self._choice("Allowed", refused=reject, accepted=plan_round)
         more = sfn.Choice(self, "RunsLeft", state_name="RunsLeft")
         more.when(sfn.Condition.is_present("$.lanes[0]"), self._lanes.state.next(plan_round))
         more.otherwise(judge_suite)
-        return plan_suite.next(check_quotas).next(plan_round).next(more)
+        plan_suite.next(planned)
+        check_quotas.next(allowed)
+        plan_round.next(more)
+        return plan_suite
+
+    def _choice(self, name: str, *, refused: sfn.IChainable, accepted: sfn.IChainable) -> sfn.Choice:
+        choice = sfn.Choice(self, name, state_name=name)
+        return choice.when(sfn.Condition.is_present("$.refused"), refused).otherwise(accepted)
 
     def _step(self, name: str, function: LabFunction, payload: dict[str, str] | None = None) -> tasks.LambdaInvoke:
         step = tasks.LambdaInvoke(
@@ -79,25 +85,15 @@ class Orchestration(Construct):
         retry_lambda_faults(step)
         return step
 
-    def _refusal(self) -> sfn.IChainable:
-        # A function's error arrives as text that holds JSON; its message is the list of everything that is wrong.
-        read = sfn.Pass(
-            self,
-            "ReadRefusal",
-            state_name="ReadRefusal",
-            parameters={
-                "error": sfn.JsonPath.string_at("$.Error"),
-                "raised": sfn.JsonPath.string_to_json(sfn.JsonPath.string_at("$.Cause")),
-            },
-        )
-        fail = sfn.Fail(
+    def _rejection(self) -> sfn.Fail:
+        # Handlers answer with a refusal instead of raising it: a raised error reaches here as JSON text with a traceback.
+        return sfn.Fail(
             self,
             "SuiteRejected",
             state_name="SuiteRejected",
-            error_path=sfn.JsonPath.string_at("$.error"),
-            cause_path=sfn.JsonPath.string_at("$.raised.errorMessage"),
+            error_path=sfn.JsonPath.string_at("$.refused.error"),
+            cause_path=sfn.JsonPath.string_at("$.refused.cause"),
         )
-        return read.next(fail)
 
     def _log_group(self, lab: str) -> logs.LogGroup:
         # Vended log groups don't use up the account's limit on resource policies.

@@ -7,14 +7,19 @@ from typing import Any
 from traindyno.aws import clients
 from traindyno.aws.quota_checking import check_quotas
 from traindyno.aws.quotas import Quotas
+from traindyno.aws.rejection import rejection
 from traindyno.aws.results_bucket import ResultsBucket
+from traindyno.core.errors import SuiteRefused
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
-    check_quotas(
-        event["execution_id"],
-        quotas=Quotas(clients.service_quotas(), clients.cloudwatch()),
-        bucket=ResultsBucket(clients.s3(), os.environ["BUCKET"]),
-        now=time.time(),
-    )
+    try:
+        check_quotas(
+            event["execution_id"],
+            quotas=Quotas(clients.service_quotas(), clients.cloudwatch()),
+            bucket=ResultsBucket(clients.s3(), os.environ["BUCKET"]),
+            now=time.time(),
+        )
+    except SuiteRefused as error:
+        return rejection(error)
     return event

@@ -5,20 +5,25 @@ import time
 from typing import Any
 
 from traindyno.aws import clients
+from traindyno.aws.rejection import rejection
 from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.aws.suite_planning import take_in_suite
 from traindyno.aws.suite_rows import SuiteRows
+from traindyno.core.errors import SuiteInvalid, SuiteRefused
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
     execution_id: str = event["execution_id"]
-    take_in_suite(
-        event["suite"],
-        execution_id=execution_id,
-        region=os.environ["AWS_REGION"],
-        pricing=clients.pricing(),
-        bucket=ResultsBucket(clients.s3(), os.environ["BUCKET"]),
-        suites=SuiteRows(clients.table(os.environ["TABLE"])),
-        now=time.time(),
-    )
+    try:
+        take_in_suite(
+            event["suite"],
+            execution_id=execution_id,
+            region=os.environ["AWS_REGION"],
+            pricing=clients.pricing(),
+            bucket=ResultsBucket(clients.s3(), os.environ["BUCKET"]),
+            suites=SuiteRows(clients.table(os.environ["TABLE"])),
+            now=time.time(),
+        )
+    except (SuiteInvalid, SuiteRefused) as error:
+        return rejection(error)
     return {"execution_id": execution_id, "round": 0}

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from traindyno.aws.lab_services import LabServices
 from traindyno.core.attempt import Attempt
-from traindyno.core.errors import CapacityUnavailable, ServiceFault, SlotUnavailable, Throttled
 from traindyno.core.job_attempt import LAST_OUTCOMES
 from traindyno.core.layout import result_key, suite_key
 from traindyno.core.outcome import Outcome
@@ -16,10 +15,7 @@ from traindyno.core.suite_file import parse_suite
 
 OUTCOME_OF_ERROR = {
     "States.Timeout": Outcome.TIMED_OUT,
-    **{
-        error.__name__: LAST_OUTCOMES[error]
-        for error in (CapacityUnavailable, ServiceFault, SlotUnavailable, Throttled)
-    },
+    **{error.__name__: outcome for error, outcome in LAST_OUTCOMES.items()},
 }
 NOTHING_LOGGED = "the job completed without logging a step; wrap each step with traindyno.callbacks"
 
@@ -111,4 +107,4 @@ def _paid_price(run: Run, suite: Suite, services: LabServices) -> PaidPrice:
 
 
 def _is_simulated(step_log: StepLog | None) -> bool:
-    return bool(step_log) and any(bool(each.facts.get("is_simulated")) for each in step_log.environments)
+    return step_log is not None and any(each.facts.get("is_simulated") for each in step_log.environments)

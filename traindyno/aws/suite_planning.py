@@ -8,10 +8,9 @@ from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.aws.suite_rows import SuiteRows
 from traindyno.core.cells import expand_cells
 from traindyno.core.documents import to_document
-from traindyno.core.errors import SuiteInvalid, SuiteRefused
+from traindyno.core.errors import SuiteRefused
 from traindyno.core.layout import plan_key, suite_key
 from traindyno.core.plan import plan_suite
-from traindyno.core.suite import Suite
 from traindyno.core.suite_file import parse_suite, suite_document
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def take_in_suite(
-    document: Any,
+    document: Mapping[str, Any],
     *,
     execution_id: str,
     region: str,
@@ -29,7 +28,7 @@ def take_in_suite(
     now: float,
 ) -> None:
     """Raises SuiteInvalid or SuiteRefused with everything that is wrong."""
-    suite = _read_suite(document)
+    suite = parse_suite(document)
     cells = expand_cells(suite)
     prices = read_prices(pricing, (cell.settings.instance for cell in cells), region=region, now=now)
     plan = plan_suite(suite, execution_id=execution_id, prices=prices, quotas={})
@@ -42,14 +41,8 @@ def take_in_suite(
         "name": suite.name,
         "started_at": now,
         "cell_count": len(cells),
-        "run_count": len(plan.runs),
+        "run_count": plan.run_count,
         "max_usd": suite.limits.max_usd,
         "prices": to_document(prices),
     }
     suites.create(execution_id, facts)
-
-
-def _read_suite(document: Any) -> Suite:
-    if not isinstance(document, Mapping):
-        raise SuiteInvalid([f"expected a suite as a JSON object, found {type(document).__name__}"])
-    return parse_suite(document)

@@ -39,7 +39,11 @@ class SuiteRows:
 
     def mark_stopping(self, execution_id: str) -> None:
         """From now on SubmitRun starts no job of this execution."""
-        self._set(_key(execution_id, SUITE), {"stopping": True})
+        try:
+            self._set(_key(execution_id, SUITE), {"stopping": True}, condition="attribute_exists(pk)")
+        except ClientError as error:
+            if error_code(error) != "ConditionalCheckFailedException":
+                raise  # an execution without a row was refused before it could start anything
 
     def is_stopping(self, execution_id: str) -> bool:
         return bool((self.read(execution_id) or {}).get("stopping"))
