@@ -10,7 +10,7 @@ from traindyno.core.instance_types import (
     instance_types,
 )
 
-ENUM = botocore.session.get_session().get_service_model("sagemaker").shape_for("TrainingInstanceType").enum
+ENUM = botocore.session.get_session().get_service_model("sagemaker").shape_for("TrainingInstanceType").metadata["enum"]
 
 
 def test_every_type_that_a_training_job_may_name_is_in_the_table() -> None:

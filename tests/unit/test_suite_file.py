@@ -117,8 +117,11 @@ def test_money_has_no_binary_noise(written: Any, meant: str) -> None:
 FORM = {
     "an unknown field": (
         {"serch": "grid"},
-        ['serch: expected one of name, goal, workload, training, baseline, matrix, include, exclude, measurement, limits, '
-         'search, purchase, warm_pool_seconds, training_plans, notes (did you mean "search"?), got an unknown field "serch"'],
+        [
+            "serch: expected one of name, goal, workload, training, baseline, matrix, include, exclude, measurement, "
+            'limits, search, purchase, warm_pool_seconds, training_plans, notes (did you mean "search"?), '
+            'got an unknown field "serch"'
+        ],
     ),
     "a wrong type in an axis": (
         {"matrix": {"instance_count": [2, "four"]}},
@@ -143,8 +146,10 @@ FORM = {
     ),
     "a list where a mapping belongs": (
         {"limits": [1]},
-        ["limits: expected a mapping with max_usd, max_hours, max_job_seconds, max_attempts, max_pending_seconds, "
-         "got a list"],
+        [
+            "limits: expected a mapping with max_usd, max_hours, max_job_seconds, max_attempts, max_pending_seconds, "
+            "got a list"
+        ],
     ),
     "money that is none": (
         {"limits": {"max_usd": "lots", "max_hours": None, "max_job_seconds": 60}},
@@ -156,17 +161,25 @@ FORM = {
     ),
     "a goal that is none": (
         {"goal": "best"},
-        ["goal: expected one of cheapest, fastest, cheapest-within: {hours: <number>}, fastest-within: {usd: <number>}"
-         " (did you mean \"fastest\"?), got \"best\""],
+        [
+            "goal: expected one of cheapest, fastest, cheapest-within: {hours: <number>}, "
+            "fastest-within: {usd: <number>}"
+            ' (did you mean "fastest"?), got "best"'
+        ],
     ),
-    "a warm-up that is none": ({"measurement": {"warmup": "long"}}, ['measurement.warmup: expected auto or an integer, got "long"']),
+    "a warm-up that is none": (
+        {"measurement": {"warmup": "long"}},
+        ['measurement.warmup: expected auto or an integer, got "long"'],
+    ),
     "several at once, in any section": (
         {"purchase": "sport", "include": [{"strateg": "ddp"}, {"instance_count": 1.5}], "baseline": []},
-        ["baseline: expected a mapping of settings, got a list",
-         "include[1].instance_count: expected an integer, got 1.5",
-         'purchase: expected one of on-demand, spot (did you mean "spot"?), got "sport"'],
+        [
+            "baseline: expected a mapping of settings, got a list",
+            "include[1].instance_count: expected an integer, got 1.5",
+            'purchase: expected one of on-demand, spot (did you mean "spot"?), got "sport"',
+        ],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("changes", "expected"), FORM.values(), ids=FORM)
@@ -195,8 +208,14 @@ def test_what_is_no_mapping_at_all_is_one_problem(document: Any) -> None:
 CONTENT = {
     "an empty matrix": ({"matrix": {}, "baseline": {}}, "matrix: expected at least one axis"),
     "an empty axis": ({"matrix": {"compiler": []}}, "matrix.compiler: expected at least one value, got an empty list"),
-    "a value twice": ({"matrix": {"compiler": ["none", "none"]}}, 'matrix.compiler[1]: expected each value once, got "none" again'),
-    "no instance type": ({"training": {}}, "matrix.instance: expected a list of instance types here or one in training"),
+    "a value twice": (
+        {"matrix": {"compiler": ["none", "none"]}},
+        'matrix.compiler[1]: expected each value once, got "none" again',
+    ),
+    "no instance type": (
+        {"training": {}},
+        "matrix.instance: expected a list of instance types here or one in training",
+    ),
     "an unknown instance type": (
         {"training": {"instance": "ml.g5.13xlarge"}},
         "training.instance: expected a training instance type, local.cpu or local.gpu (did you mean ml.g5.16xlarge",
@@ -222,7 +241,10 @@ CONTENT = {
         "limits.max_pending_seconds: expected at least 1800",
     ),
     "a name unfit for jobs": ({"name": "my suite!"}, "name: expected 1 to 40 letters, digits and single hyphens"),
-    "spot and warm": ({"purchase": "spot", "warm_pool_seconds": 60}, "warm_pool_seconds: expected 0 with purchase spot"),
+    "spot and warm": (
+        {"purchase": "spot", "warm_pool_seconds": 60},
+        "warm_pool_seconds: expected 0 with purchase spot",
+    ),
     "a baseline off the matrix": (
         {"baseline": {"compiler": "xla"}},
         "baseline: expected values that the matrix holds, got {compiler: xla}",
@@ -256,7 +278,7 @@ CONTENT = {
         {"training": {"instance": "ml.g5.xlarge", "precision": "fp16"}, "matrix": {"compiler": ["none", "neuron"]}},
         "matrix.compiler: compiler neuron needs a Trainium instance, got ml.g5.xlarge (in cell compiler=neuron;",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("changes", "expected"), CONTENT.values(), ids=CONTENT)
@@ -272,7 +294,10 @@ WORKLOADS = {
     ),
     "a config of no type": ({"model": {"config": {}}}, "workload.model.config.model_type: expected a model type"),
     "no tokenizer for a config": ({"tokenizer": None}, "workload.tokenizer: expected path or train_vocabulary_size"),
-    "an empty tokenizer": ({"tokenizer": {}}, "workload.tokenizer: expected one of path and train_vocabulary_size, got neither"),
+    "an empty tokenizer": (
+        {"tokenizer": {}},
+        "workload.tokenizer: expected one of path and train_vocabulary_size, got neither",
+    ),
     "data from nowhere": ({"dataset": {}}, "workload.dataset.path: expected a path, or format synthetic, got nothing"),
     "synthetic data from somewhere": (
         {"dataset": {"path": "x", "format": "synthetic"}},
@@ -288,7 +313,7 @@ WORKLOADS = {
         "workload: expected at most 2500 characters as JSON (a job's limit), got",
     ),
     "a channel name that is taken": ({"channels": {"train": "s3://b/c"}}, "workload.channels.train: expected a name"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("changes", "expected"), WORKLOADS.values(), ids=WORKLOADS)

@@ -31,7 +31,8 @@ LAUNCHER_PREFIXES = (
     "sagemaker_pytorch",
     "sagemaker_training",
 )
-MODEL = botocore.session.get_session().get_service_model("sagemaker").operation_model("CreateTrainingJob").input_shape
+SERVICE = botocore.session.get_session().get_service_model("sagemaker")
+MODEL = SERVICE.shape_for("CreateTrainingJobRequest")
 
 
 def first_request(suite: Suite, **settings: Any) -> dict[str, Any]:

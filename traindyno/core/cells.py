@@ -48,7 +48,12 @@ def included_point(suite: Suite, entry: Point) -> dict[str, Any]:
 
 
 def agrees(point: Point, wanted: Point) -> bool:
-    return all(name in point and point[name] == value for name, value in wanted.items())
+    return all(name in point and is_same(point[name], value) for name, value in wanted.items())
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Equal and of one type: to Python, 1 and true are equal."""
+    return type(one) is type(other) and bool(one == other)
 
 
 def world_size(settings: Settings) -> int | None:

@@ -1,4 +1,4 @@
-"""Settings that exist one by one but not together, each with its reason. A new rule is one function in RULES."""
+"""Settings that exist one by one but not together, each with its reason. A new rule is one function below."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ def find_impossible(cell: Cell, workload: Workload) -> list[Impossible]:
     instance_type = find_instance_type(cell.settings.instance)
     if instance_type is None:
         return []
-    rules = LAUNCH_RULES if workload.task is Task.SCRIPT else LAUNCH_RULES + TRAINING_RULES
+    rules = LAUNCH_RULES + (SCRIPT_RULES if workload.task is Task.SCRIPT else TRAINING_RULES)
     found = [impossible for rule in rules for impossible in rule(cell.settings, instance_type)]
     if workload.task is not Task.SCRIPT:
         found += _model_rules(cell.settings, workload)
@@ -71,21 +71,28 @@ def _compiler(settings: Settings, instance_type: InstanceType) -> Iterator[Impos
     if compiler is Compiler.NEURON and kind is not AcceleratorKind.NEURON:
         reason = f"compiler neuron needs a Trainium instance, got {instance_type.name}"
         yield Impossible(field="compiler", reason=reason)
-    if compiler is Compiler.XLA and not _has_xla(instance_type):
-        families = ", ".join(f"ml.{family}" for family in TRAINING_COMPILER_FAMILIES)
-        reason = f"compiler xla runs on Trainium, {families} and local.cpu, got {instance_type.name}"
-        yield Impossible(field="compiler", reason=reason)
     if compiler is Compiler.XLA and settings.strategy not in XLA_STRATEGIES:
         reason = f"compiler xla runs with strategy {', '.join(XLA_STRATEGIES)}, got {settings.strategy}"
         yield Impossible(field="strategy", reason=reason)
 
 
-def _has_xla(instance_type: InstanceType) -> bool:
-    return (
-        instance_type.accelerator_kind is AcceleratorKind.NEURON
-        or instance_type.family in TRAINING_COMPILER_FAMILIES
-        or instance_type.name == "local.cpu"
-    )
+def _xla_in_training(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
+    """The Training Compiler's images stopped at Python 3.9, which is too old for the built-in tasks."""
+    if settings.compiler is Compiler.XLA and not _runs_xla(instance_type):
+        reason = f"compiler xla runs the built-in tasks on Trainium and local.cpu, got {instance_type.name}"
+        yield Impossible(field="compiler", reason=reason)
+
+
+def _xla_in_scripts(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
+    offered = _runs_xla(instance_type) or instance_type.family in TRAINING_COMPILER_FAMILIES
+    if settings.compiler is Compiler.XLA and not offered:
+        families = ", ".join(f"ml.{family}" for family in TRAINING_COMPILER_FAMILIES)
+        reason = f"compiler xla runs on Trainium, {families} and local.cpu, got {instance_type.name}"
+        yield Impossible(field="compiler", reason=reason)
+
+
+def _runs_xla(instance_type: InstanceType) -> bool:
+    return instance_type.accelerator_kind is AcceleratorKind.NEURON or instance_type.name == "local.cpu"
 
 
 def _precision(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
@@ -169,7 +176,9 @@ def _model_family(workload: Workload) -> str | None:
 
 
 LAUNCH_RULES: tuple[Rule, ...] = (_instance, _smddp)
+SCRIPT_RULES: tuple[Rule, ...] = (_xla_in_scripts,)
 TRAINING_RULES: tuple[Rule, ...] = (
+    _xla_in_training,
     _compiler,
     _precision,
     _degrees,

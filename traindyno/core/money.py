@@ -3,10 +3,16 @@
 from decimal import ROUND_HALF_UP, Decimal
 
 CENT = Decimal("0.01")
+MILLIONTH = Decimal("0.000001")
 
 
 def to_cents(amount: Decimal) -> Decimal:
     return amount.quantize(CENT, rounding=ROUND_HALF_UP)
+
+
+def exact_usd_text(amount: Decimal) -> str:
+    """To a millionth, where two rounded amounts would look equal."""
+    return format(amount.quantize(MILLIONTH).normalize(), "f")
 
 
 def usd_text(amount: Decimal | None) -> str:

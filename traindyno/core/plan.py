@@ -18,7 +18,7 @@ from traindyno.core.quotas import (
 )
 from traindyno.core.refusals import Refusal, refuse_hours, refuse_prices, refuse_quotas
 from traindyno.core.runs import trial_runs
-from traindyno.core.suite import Cell, Purchase, Run, Suite
+from traindyno.core.suite import Cell, Purchase, Suite
 
 SECONDS_PER_HOUR = 3600
 
@@ -44,7 +44,7 @@ class LanePlan:
 class Plan:
     execution_id: str
     cells: tuple[Cell, ...]
-    runs: tuple[Run, ...]
+    run_count: int
     lanes: tuple[LanePlan, ...]
     lanes_at_once: int
     account_quota: QuotaReading | None
@@ -69,7 +69,7 @@ def plan_suite(suite: Suite, *, execution_id: str, prices: PriceList, quotas: Qu
     return Plan(
         execution_id=execution_id,
         cells=cells,
-        runs=runs,
+        run_count=len(runs),
         lanes=lane_plans,
         lanes_at_once=concurrency.lanes,
         account_quota=account,

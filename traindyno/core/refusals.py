@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from traindyno.core.lanes import Lane
-from traindyno.core.money import usd_text
+from traindyno.core.money import exact_usd_text
 from traindyno.core.prices import PriceList, cost_usd
 from traindyno.core.quotas import (
     QuotaIncrease,
@@ -40,9 +40,9 @@ def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Ite
         one_job_usd = cost_usd(suite.limits.max_job_seconds, largest, price)
         if one_job_usd > suite.limits.max_usd:
             yield Refusal(
-                reason=f"one job on {largest} x {lane.instance_type} may cost {usd_text(one_job_usd)} USD"
-                f" ({suite.limits.max_job_seconds} s at {usd_text(price)} USD per instance hour), over limits.max_usd"
-                f" {usd_text(suite.limits.max_usd)}: raise it, or lower limits.max_job_seconds"
+                reason=f"one job on {largest} x {lane.instance_type} may cost {exact_usd_text(one_job_usd)} USD"
+                f" ({suite.limits.max_job_seconds} s at {exact_usd_text(price)} USD per instance hour), over"
+                f" limits.max_usd {exact_usd_text(suite.limits.max_usd)}: raise it, or lower limits.max_job_seconds"
             )
 
 

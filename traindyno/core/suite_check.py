@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from traindyno.core.cells import agrees, expand_cells, grid_points, included_point, make_cell
+from traindyno.core.cells import agrees, expand_cells, grid_points, included_point, is_same, make_cell
 from traindyno.core.combinations import find_impossible
 from traindyno.core.document_problems import shown
 from traindyno.core.errors import Problem
@@ -80,7 +80,7 @@ def _check_axis(suite: Suite, name: str, values: tuple[Any, ...]) -> Iterator[Pr
     if suite.workload.task is not Task.SCRIPT and name.startswith(HYPERPARAMETER_PREFIX):
         yield Problem(path=path, message="expected a setting: only task script has hyperparameters of its own")
     for index, value in enumerate(values):
-        if value in values[:index]:
+        if any(is_same(value, earlier) for earlier in values[:index]):
             yield Problem(
                 path=f"{path}[{index}]", message=f"expected each value once, got {shown(_plain(value))} again"
             )

@@ -1,0 +1,123 @@
+"""Cells, their identities and labels, and the order of runs."""
+
+import json
+import subprocess
+import sys
+
+from tests.unit.suites import script_document, small_document, small_suite
+from traindyno.core.cells import baseline_cell, expand_cells, world_size
+from traindyno.core.runs import parse_run, run_document, trial_runs
+from traindyno.core.suite import Compiler, Settings, Strategy
+from traindyno.core.suite_file import parse_suite
+
+
+def labels(**changes: object) -> list[str]:
+    return [cell.label for cell in expand_cells(small_suite(**changes))]
+
+
+def test_the_matrix_is_every_combination_in_the_order_of_its_axes() -> None:
+    matrix = {"compiler": ["none", "inductor"], "batch_size_per_device": [8, 16]}
+    assert labels(matrix=matrix) == [
+        "compiler=none, batch_size_per_device=8",
+        "compiler=none, batch_size_per_device=16",
+        "compiler=inductor, batch_size_per_device=8",
+        "compiler=inductor, batch_size_per_device=16",
+    ]
+
+
+def test_a_label_names_only_what_varies() -> None:
+    matrix = {"strategy": ["ddp", "fsdp"], "precision": ["bf16"], "activation_checkpointing": [False, True]}
+    training = {"instance": "ml.g5.12xlarge"}
+    assert labels(matrix=matrix, training=training, baseline={}) == [
+        "ddp, activation_checkpointing=off",
+        "ddp, activation_checkpointing=on",
+        "fsdp, activation_checkpointing=off",
+        "fsdp, activation_checkpointing=on",
+    ]
+
+
+def test_a_single_cell_is_labelled_by_its_instance() -> None:
+    assert labels(matrix={"compiler": ["none"]}) == ["ml.g5.xlarge"]
+
+
+def test_an_exclusion_takes_all_cells_that_agree_but_never_the_baseline() -> None:
+    matrix = {"compiler": ["none", "inductor"], "batch_size_per_device": [8, 16]}
+    assert labels(matrix=matrix, exclude=[{"batch_size_per_device": 8}]) == [
+        "compiler=none, batch_size_per_device=8",
+        "compiler=none, batch_size_per_device=16",
+        "compiler=inductor, batch_size_per_device=16",
+    ]
+
+
+def test_an_inclusion_is_the_baseline_with_changes() -> None:
+    suite = small_suite(baseline={"compiler": "inductor"}, include=[{"batch_size_per_device": 4}])
+    added = expand_cells(suite)[-1]
+    assert (added.settings.compiler, added.settings.batch_size_per_device) == (Compiler.INDUCTOR, 4)
+
+
+def test_the_baseline_is_the_first_cell_that_agrees() -> None:
+    matrix = {"batch_size_per_device": [8, 16], "compiler": ["none", "inductor"]}
+    suite = small_suite(matrix=matrix, baseline={"compiler": "inductor"})
+    baseline = baseline_cell(suite)
+    assert baseline.label == "compiler=inductor, batch_size_per_device=8"
+    assert baseline in expand_cells(suite)
+
+
+def test_an_identity_is_that_of_the_content_in_any_order_and_any_process() -> None:
+    first = {"compiler": ["none", "inductor"], "seed": [1, 2]}
+    second = {"seed": [2, 1], "compiler": ["inductor", "none"]}
+    here = {cell.cell_id for cell in expand_cells(small_suite(matrix=first))}
+    assert here == {cell.cell_id for cell in expand_cells(small_suite(matrix=second))}
+    assert all(len(cell_id) == 8 and int(cell_id, 16) >= 0 for cell_id in here)
+    code = (
+        "import json, sys; from traindyno.core.suite_file import parse_suite; from traindyno.core.cells import *;"
+        "print(json.dumps([c.cell_id for c in expand_cells(parse_suite(json.load(sys.stdin)))]))"
+    )
+    document = json.dumps(small_document(matrix=first))
+    there = subprocess.run([sys.executable, "-c", code], input=document, capture_output=True, text=True, check=True)
+    assert set(json.loads(there.stdout)) == here
+
+
+def test_what_was_fixed_in_training_counts_for_the_identity() -> None:
+    one = expand_cells(small_suite())[0]
+    other = expand_cells(small_suite(training={"instance": "ml.g5.xlarge", "precision": "fp32"}))[0]
+    assert one.label == other.label
+    assert one.cell_id != other.cell_id
+
+
+def test_a_scripts_hyperparameters_are_an_axis_like_any_other() -> None:
+    document = script_document(matrix={"instance": ["local.cpu"], "hyperparameters.lr": [0.1, 0.2]})
+    cells = expand_cells(parse_suite(document))
+    assert [cell.label for cell in cells] == ["lr=0.1", "lr=0.2"]
+    assert [cell.hyperparameters for cell in cells] == [{"lr": 0.1}, {"lr": 0.2}]
+
+
+def test_world_size_counts_devices_of_all_instances() -> None:
+    # 8 GPUs x 4 instances
+    assert world_size(Settings(instance="ml.p4d.24xlarge", instance_count=4)) == 32
+    assert world_size(Settings(instance="ml.trn1.32xlarge")) == 32
+    assert world_size(Settings(instance="ml.g7.24xlarge")) is None
+
+
+def test_trials_are_interleaved_and_larger_runs_come_first() -> None:
+    suite = small_suite(
+        training={"instance": "ml.g5.xlarge"}, matrix={"instance_count": [1, 4, 2]}, baseline={"instance_count": 1}
+    )
+    runs = trial_runs("execution-1", expand_cells(suite), [1, 2])
+    assert [(run.trial, run.cell.settings.instance_count) for run in runs] == [
+        (1, 4), (1, 2), (1, 1), (2, 4), (2, 2), (2, 1)
+    ]  # fmt: skip
+    assert len({run.run_id for run in runs}) == 6
+
+
+def test_a_large_instance_counts_by_its_devices() -> None:
+    training = {"strategy": Strategy.DDP.value}
+    matrix = {"instance": ["ml.g5.xlarge", "ml.p4d.24xlarge"], "instance_count": [2]}
+    runs = trial_runs("e", expand_cells(small_suite(training=training, matrix=matrix, baseline={})), [1])
+    assert [run.cell.settings.instance for run in runs] == ["ml.p4d.24xlarge", "ml.g5.xlarge"]
+
+
+def test_a_run_survives_its_document() -> None:
+    document = script_document(matrix={"instance": ["local.cpu"], "hyperparameters.flag": [True, "x", 1, 0.5]})
+    for run in trial_runs("execution-1", expand_cells(parse_suite(document)), [1]):
+        assert parse_run(json.loads(json.dumps(run_document(run)))) == run

@@ -1,0 +1,127 @@
+"""Which settings do not go together, and why."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.suites import script_document, small_document
+from traindyno.core.combinations import find_impossible
+from traindyno.core.suite import Cell
+from traindyno.core.suite_file import parse_settings, parse_workload
+
+BUILT_IN = parse_workload(small_document()["workload"])
+SCRIPT = parse_workload(script_document()["workload"])
+
+
+def reasons(settings: dict[str, Any], workload: Any = BUILT_IN) -> list[str]:
+    cell = Cell(cell_id="0", label="cell", settings=parse_settings({"instance": "ml.p4d.24xlarge", **settings}))
+    return [f"{found.field}: {found.reason}" for found in find_impossible(cell, workload)]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"strategy": "ddp", "instance_count": 16},
+        {"strategy": "smddp"},
+        {"strategy": "smddp", "instance": "ml.p3dn.24xlarge"},
+        {"strategy": "fsdp", "shard_scope": "hybrid", "instance_count": 2, "compiler": "inductor"},
+        {"strategy": "tensor", "tensor_degree": 8},
+        {"strategy": "pipeline", "pipeline_degree": 4, "batch_size_per_device": 8, "micro_batches": 4},
+        {
+            "strategy": "pipeline",
+            "pipeline_degree": 2,
+            "pipeline_schedule": "interleaved",
+            "batch_size_per_device": 8,
+            "micro_batches": 4,
+        },
+        {"strategy": "zero1", "instance": "ml.trn1.32xlarge", "compiler": "xla"},
+        {"strategy": "ddp", "instance": "ml.trn2.48xlarge", "compiler": "neuron"},
+        {"strategy": "ddp", "instance": "local.cpu", "instance_count": 2},
+        {"strategy": "ddp", "instance": "local.cpu", "compiler": "xla"},
+        {"loader_workers": 2, "prefetch_factor": 4},
+        {"precision": "fp16"},
+        {"precision": "bf16", "instance": "ml.m5.xlarge"},
+    ],
+)
+def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
+    assert reasons(settings) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        (
+            {"strategy": "smddp", "instance": "ml.g5.48xlarge"},
+            "strategy: strategy smddp runs on ml.p4d, ml.p4de, ml.p3dn",
+        ),
+        (
+            {"strategy": "smddp", "instance": "ml.p5.48xlarge"},
+            "strategy: strategy smddp runs on ml.p4d, ml.p4de, ml.p3dn",
+        ),
+        ({"precision": "fp16", "instance": "ml.m5.xlarge"}, "precision: precision fp16 needs an accelerator"),
+        ({"strategy": "tensor"}, "tensor_degree: strategy tensor needs tensor_degree of 2 or more, got nothing"),
+        (
+            {"strategy": "tensor", "tensor_degree": 3},
+            "tensor_degree: tensor_degree 3 does not divide the 8 processes of the job",
+        ),
+        (
+            {"tensor_degree": 2},
+            "tensor_degree: tensor_degree has no effect with strategy ddp: expected strategy tensor",
+        ),
+        (
+            {"strategy": "tensor", "tensor_degree": 2, "instance": "ml.g7.24xlarge"},
+            "instance: the number of devices of ml.g7.24xlarge is not known",
+        ),
+        (
+            {"strategy": "pipeline", "pipeline_degree": 2, "batch_size_per_device": 8, "micro_batches": 3},
+            "micro_batches: micro_batches 3 does not divide batch_size_per_device 8",
+        ),
+        (
+            {
+                "strategy": "pipeline",
+                "pipeline_degree": 4,
+                "pipeline_schedule": "interleaved",
+                "batch_size_per_device": 8,
+                "micro_batches": 2,
+            },
+            "micro_batches: pipeline_schedule interleaved needs micro_batches in multiples of pipeline_degree 4, got 2",
+        ),
+        ({"micro_batches": 2}, "micro_batches: micro_batches has no effect with strategy ddp"),
+        ({"shard_scope": "hybrid"}, "shard_scope: shard_scope hybrid has no effect with strategy ddp"),
+        ({"prefetch_factor": 2}, "prefetch_factor: prefetch_factor needs loader_workers of 1 or more, got 0"),
+        ({"compiler": "neuron"}, "compiler: compiler neuron needs a Trainium instance, got ml.p4d.24xlarge"),
+        (
+            {"instance": "ml.trn1.32xlarge"},
+            "compiler: ml.trn1.32xlarge runs compiled graphs only: expected compiler xla or neuron, got none",
+        ),
+        (
+            {"instance": "ml.trn1.32xlarge", "compiler": "xla", "strategy": "fsdp"},
+            "strategy: compiler xla runs with strategy single, ddp, zero1, got fsdp",
+        ),
+        ({"instance": "ml.p3.16xlarge"}, "instance: AWS offers no training quota for ml.p3.16xlarge any more"),
+        ({"instance": "local.gpu", "instance_count": 2}, "instance_count: local.gpu is one machine's GPU"),
+        ({"strategy": "single", "instance_count": 2}, "instance_count: strategy single runs one process"),
+    ],
+)
+def test_what_does_not_go_together_has_its_reason(settings: dict[str, Any], reason: str) -> None:
+    assert any(found.startswith(reason) for found in reasons(settings))
+
+
+def test_the_training_compilers_images_run_scripts_only() -> None:
+    on_gpu = {"compiler": "xla", "strategy": "ddp"}
+    assert reasons(on_gpu, SCRIPT) == []
+    assert reasons({**on_gpu, "instance": "ml.g6.xlarge"}, SCRIPT)[0].startswith("compiler: compiler xla runs on")
+    assert reasons(on_gpu)[0].startswith("compiler: compiler xla runs the built-in tasks on Trainium and local.cpu")
+
+
+def test_a_script_answers_for_its_own_parallelism() -> None:
+    assert reasons({"strategy": "tensor"}, SCRIPT) == []
+    assert reasons({"strategy": "smddp", "instance": "ml.g5.xlarge"}, SCRIPT) != []
+
+
+def test_albert_does_not_run_in_an_interleaved_pipeline() -> None:
+    albert = parse_workload({**small_document()["workload"], "model": "albert/albert-base-v2"})
+    interleaved = {"strategy": "pipeline", "pipeline_degree": 2, "pipeline_schedule": "interleaved",
+                   "batch_size_per_device": 4, "micro_batches": 2}  # fmt: skip
+    assert reasons(interleaved) == []
+    assert reasons(interleaved, albert)[0].startswith("pipeline_schedule: ALBERT's layers share one block")

@@ -1,0 +1,210 @@
+"""How jobs end: real failure messages, statuses, time and money, by SageMaker's own descriptions."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import botocore.session
+import pytest
+
+from traindyno.core.errors import CapacityUnavailable, ServiceFault, SlotUnavailable
+from traindyno.core.failure_reasons import read_failure_reason
+from traindyno.core.job_end import UnknownJobStatus, has_ended, read_job_end
+from traindyno.core.job_phases import INSTANT_STATUSES, PHASE_OF_STATUS, JobPhaseName, phase_seconds, read_phases
+from traindyno.core.outcome import Outcome
+from traindyno.core.step_log_line import failure_text
+
+SERVICE = botocore.session.get_session().get_service_model("sagemaker")
+
+
+def enum_of(shape: str) -> list[str]:
+    values: list[str] = SERVICE.shape_for(shape).metadata["enum"]
+    return values
+
+
+def at(seconds: float) -> datetime:
+    return datetime.fromtimestamp(1_800_000_000 + seconds, UTC)
+
+
+def described(status: str, secondary: str | None = None, **changes: Any) -> dict[str, Any]:
+    return {
+        "TrainingJobName": "traindyno-job",
+        "TrainingJobStatus": status,
+        "SecondaryStatus": secondary or status,
+        "ResourceConfig": {"InstanceType": "ml.p4d.24xlarge", "InstanceCount": 2, "VolumeSizeInGB": 30},
+        "StoppingCondition": {"MaxRuntimeInSeconds": 3600, "MaxPendingTimeInSeconds": 7200},
+        "CreationTime": at(0),
+        "TrainingStartTime": at(300),
+        "TrainingEndTime": at(900),
+        "LastModifiedTime": at(901),
+        "BillableTimeInSeconds": 600,
+        "TrainingTimeInSeconds": 600,
+        **changes,
+    }
+
+
+MESSAGES = [
+    (
+        "CapacityError: Unable to provision requested ML compute capacity. Please retry using a different ML instance "
+        "type.",
+        CapacityUnavailable,
+    ),
+    ("InternalServerError: We encountered an internal error.  Please try again.", ServiceFault),
+    ("InternalServerError: We encountered an internal error. Please try again.", ServiceFault),
+    (
+        "ResourceLimitExceeded: The account-level service limit 'ml.p3dn.24xlarge for training job usage' is 0 "
+        "Instances, with current utilization of 0 Instances and a request delta of 1 Instances.",
+        SlotUnavailable,
+    ),
+    (
+        'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "torch.OutOfMemoryError: CUDA out of memory.'
+        ' Tried to allocate 2.00 GiB", exit code: 1',
+        Outcome.OUT_OF_MEMORY,
+    ),
+    ("AlgorithmError: , exit code: 137", Outcome.OUT_OF_MEMORY),
+    (
+        "ClientError: Please use an instance type with more memory, or reduce the size of job data.",
+        Outcome.OUT_OF_MEMORY,
+    ),
+    (
+        'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "KeyError: loss", exit code: 1',
+        Outcome.USER_CODE_ERROR,
+    ),
+    ("AlgorithmError: Framework Error: \nTraceback (most recent call last)", Outcome.USER_CODE_ERROR),
+    ("ClientError: Data download failed:No S3 objects found under S3 URL s3://bucket/data", Outcome.USER_CODE_ERROR),
+    ("ClientError: Data download failed: AccessDenied (403): Access Denied", Outcome.PERMISSION_ERROR),
+    (
+        "ClientError: Cannot pull image 1.dkr.ecr.us-east-1.amazonaws.com/lab:efa: CannotPullContainerError",
+        Outcome.IMAGE_ERROR,
+    ),
+    ("AlgorithmError: exec format error, exit code: 1", Outcome.IMAGE_ERROR),
+    ("Something that nobody has seen before", Outcome.INTERNAL_ERROR),
+    ("", Outcome.INTERNAL_ERROR),
+]
+
+
+@pytest.mark.parametrize(("text", "meaning"), MESSAGES)
+def test_a_failure_reason_means_an_outcome_or_the_next_attempt(text: str, meaning: object) -> None:
+    assert read_failure_reason(text)[0] is meaning
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_a_containers_own_word_counts_before_every_rule(outcome: Outcome) -> None:
+    text = f"AlgorithmError: {failure_text(outcome, 'CUDA out of memory at step 3')}, exit code: 1"
+    assert read_failure_reason(text) == (outcome, "CUDA out of memory at step 3, exit code: 1")
+
+
+def test_a_word_that_is_no_outcome_is_read_as_a_message() -> None:
+    assert read_failure_reason("AlgorithmError: traindyno-outcome: made_up: no")[0] is Outcome.USER_CODE_ERROR
+
+
+def test_every_status_that_sagemaker_has_is_an_end_or_not() -> None:
+    ended = {status for status in enum_of("TrainingJobStatus") if has_ended(described(status))}
+    assert ended == {"Completed", "Failed", "Stopped", "Deleting"}
+    with pytest.raises(UnknownJobStatus, match="unknown TrainingJobStatus Exploded"):
+        has_ended(described("Exploded"))
+
+
+def test_every_secondary_status_is_a_phase_or_an_instant() -> None:
+    assert set(enum_of("SecondaryStatus")) == set(PHASE_OF_STATUS) | set(INSTANT_STATUSES)
+
+
+def test_a_job_in_progress_has_no_end_to_read() -> None:
+    with pytest.raises(ValueError, match="is InProgress: it has not ended"):
+        read_job_end(described("InProgress", "Training"))
+
+
+def test_a_completed_job_tells_its_time_and_place() -> None:
+    end = read_job_end(described("Completed"))
+    assert (end.outcome, end.next_attempt, end.message) == (Outcome.COMPLETED, None, "")
+    assert (end.billable_seconds, end.training_seconds, end.instance_count) == (600, 600, 2)
+    assert (end.created_at, end.ended_at) == (1_800_000_000, 1_800_000_900)
+
+
+def test_the_type_that_sagemaker_selected_is_the_one_that_counts() -> None:
+    resources = {
+        "InstancePreferences": [{"InstanceType": "ml.p5.48xlarge"}, {"InstanceType": "ml.p4d.24xlarge"}],
+        "SelectedInstanceType": "ml.p4d.24xlarge",
+        "SelectedInstanceCount": 4,
+    }
+    end = read_job_end(described("Completed", ResourceConfig=resources))
+    assert (end.instance_type, end.instance_count) == ("ml.p4d.24xlarge", 4)
+
+
+@pytest.mark.parametrize(
+    ("secondary", "stopped_for", "outcome"),
+    [
+        ("MaxRuntimeExceeded", None, Outcome.TIMED_OUT),
+        ("MaxRuntimeExceeded", Outcome.COST_STOPPED, Outcome.TIMED_OUT),
+        ("Stopped", Outcome.COST_STOPPED, Outcome.COST_STOPPED),
+        ("Stopped", None, Outcome.STOPPED_BY_USER),
+    ],
+)
+def test_a_stopped_job_says_for_whom(secondary: str, stopped_for: Outcome | None, outcome: Outcome) -> None:
+    assert read_job_end(described("Stopped", secondary), stopped_for=stopped_for).outcome is outcome
+
+
+def test_a_job_that_completed_at_its_time_limit_did_not_complete() -> None:
+    end = read_job_end(described("Completed", "MaxRuntimeExceeded"))
+    assert (end.outcome, end.message) == (Outcome.TIMED_OUT, "still running after 3600 seconds")
+
+
+def test_spot_that_never_lasted_leads_to_the_next_attempt() -> None:
+    end = read_job_end(described("Stopped", "MaxWaitTimeExceeded"))
+    assert (end.outcome, end.next_attempt) == (None, CapacityUnavailable)
+
+
+def test_a_job_stopped_while_pending_at_its_limit_met_a_shortage() -> None:
+    never_started = {"TrainingStartTime": None, "TrainingEndTime": None, "BillableTimeInSeconds": None}
+    at_limit = described("Stopped", LastModifiedTime=at(7200), **never_started)
+    assert read_job_end(at_limit).next_attempt is CapacityUnavailable
+    assert read_job_end(at_limit).billable_seconds == 0
+    earlier = described("Stopped", LastModifiedTime=at(60), **never_started)
+    assert read_job_end(earlier).outcome is Outcome.STOPPED_BY_USER
+
+
+def test_a_capacity_error_is_the_next_attempt_and_bills_nothing() -> None:
+    job = described("Failed", FailureReason=MESSAGES[0][0], TrainingStartTime=None, BillableTimeInSeconds=None)
+    end = read_job_end(job)
+    assert (end.outcome, end.next_attempt, end.billable_seconds) == (None, CapacityUnavailable, 0)
+
+
+def test_billable_time_that_is_missing_after_a_start_is_unknown() -> None:
+    assert read_job_end(described("Failed", FailureReason="x", BillableTimeInSeconds=None)).billable_seconds is None
+
+
+def test_a_warm_pool_tells_what_it_kept_and_who_took_it() -> None:
+    pool = {"Status": "Reused", "ResourceRetainedBillableTimeInSeconds": 45, "ReusedByJob": "next-job"}
+    end = read_job_end(described("Completed", WarmPoolStatus=pool))
+    assert (end.warm_pool_status, end.warm_pool_retained_seconds, end.warm_pool_reused_by) == ("Reused", 45, "next-job")
+
+
+TRANSITIONS = [
+    {"Status": "Starting", "StartTime": at(0), "EndTime": at(100),
+     "StatusMessage": "Insufficient capacity error from EC2 while launching instances, retrying!"},
+    {"Status": "Starting", "StartTime": at(100), "EndTime": at(160), "StatusMessage": "Preparing the instances"},
+    {"Status": "Downloading", "StartTime": at(160), "EndTime": at(200), "StatusMessage": "Downloading the image"},
+    {"Status": "Training", "StartTime": at(200), "EndTime": at(500), "StatusMessage": ""},
+    {"Status": "Interrupted", "StartTime": at(500), "EndTime": at(520), "StatusMessage": ""},
+    {"Status": "Training", "StartTime": at(520), "EndTime": at(820), "StatusMessage": ""},
+    {"Status": "Uploading", "StartTime": at(820), "EndTime": at(830), "StatusMessage": ""},
+    {"Status": "Completed", "StartTime": at(830), "EndTime": at(830), "StatusMessage": ""},
+]  # fmt: skip
+
+
+def test_phases_add_up_to_the_time_from_creation_to_end() -> None:
+    phases = read_phases(TRANSITIONS)
+    # 100 waiting, 60 starting, 40 downloading, 300 + 300 training, 20 interrupted, 10 uploading = 830
+    assert phase_seconds(phases) == {
+        "waiting": 100, "starting": 60, "downloading": 40, "training": 600, "interrupted": 20, "uploading": 10,
+        "stopping": 0,
+    }  # fmt: skip
+    assert sum(phase_seconds(phases).values()) == 830
+    assert phases[0].name is JobPhaseName.WAITING
+
+
+def test_interruptions_are_counted() -> None:
+    assert read_job_end(described("Completed", SecondaryStatusTransitions=TRANSITIONS)).interruptions == 1
+
+
+def test_a_transition_without_an_end_is_left_out() -> None:
+    assert read_phases([{"Status": "Training", "StartTime": at(0)}]) == ()

@@ -1,0 +1,176 @@
+"""Plans: exposure, waves, refusals and the requests that lift them."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.unit.suites import small_suite
+from traindyno.core.cells import expand_cells
+from traindyno.core.plan import Plan, plan_suite
+from traindyno.core.prices import Price, cost_usd
+from traindyno.core.quotas import QuotaReading, account_quota, instance_quota, needed_quotas, warm_pool_quota
+from traindyno.core.suite import Purchase, Suite
+
+LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_attempts": 3}
+
+
+def price(instance_type: str, usd: str) -> Price:
+    return Price(
+        instance_type=instance_type, region="us-east-1", usd_per_hour=Decimal(usd), as_of="2026-11-21", source="test"
+    )
+
+
+def readings(suite: Suite, **applied: int) -> dict[str, QuotaReading]:
+    """AWS's defaults, but for the types and words given."""
+    found = {}
+    for quota in needed_quotas(suite, expand_cells(suite)):
+        value = next((value for word, value in applied.items() if word.replace("_", " ") in quota.name), None)
+        found[quota.name] = QuotaReading(quota=quota, applied=value, default=quota.default, in_use=0)
+    return found
+
+
+def plan(suite: Suite, *prices: Price, **applied: int) -> Plan:
+    listed = {one.instance_type: one for one in prices or [price("ml.g5.xlarge", "1.408")]}
+    return plan_suite(suite, execution_id="execution-1", prices=listed, quotas=readings(suite, **applied))
+
+
+def plan_with_quotas(suite: Suite, *prices: Price, usage: int = 100) -> Plan:
+    return plan(suite, *prices, usage=usage, across_all=100)
+
+
+def test_exposure_by_hand() -> None:
+    suite = small_suite(limits=LIMITS)
+    planned = plan_with_quotas(suite)
+    # 2 cells x 2 trials = 4 runs of half an hour at 1.408: 2.816 for one attempt each, three attempts 8.448
+    assert planned.run_count == 4
+    assert planned.one_attempt_usd == Decimal("2.816")
+    assert planned.worst_case_usd == Decimal("8.448")
+    # all four at once: half an hour; at worst 3 x (1800 + 7200) s = 7.5 h
+    assert (planned.lanes[0].concurrency, planned.lanes[0].waves) == (4, 1)
+    assert planned.one_attempt_hours == Decimal("0.5")
+    assert planned.worst_case_hours == Decimal("7.5")
+    assert planned.refusals == ()
+
+
+def test_cost_is_exact_to_the_last_digit() -> None:
+    # 1 s on 3 instances at 25.251286 USD/h
+    assert cost_usd(1, 3, Decimal("25.251286")) == Decimal("75.753858") / 3600
+
+
+def test_waves_follow_from_the_quota() -> None:
+    suite = small_suite(limits=LIMITS)
+    planned = plan_with_quotas(suite, usage=3)
+    assert (planned.lanes[0].concurrency, planned.lanes[0].waves, planned.one_attempt_hours) == (3, 2, Decimal(1))
+
+
+def test_what_others_use_is_not_ours_to_plan_with() -> None:
+    suite = small_suite(limits=LIMITS)
+    quota = instance_quota("ml.g5.xlarge", Purchase.ON_DEMAND)
+    quotas = {
+        **readings(suite, usage=100, across_all=100),
+        quota.name: QuotaReading(quota=quota, applied=5, default=0, in_use=3),
+    }
+    listed = {"ml.g5.xlarge": price("ml.g5.xlarge", "1.408")}
+    planned = plan_suite(suite, execution_id="e", prices=listed, quotas=quotas)
+    assert planned.lanes[0].concurrency == 2
+    full = {**quotas, quota.name: QuotaReading(quota=quota, applied=5, default=0, in_use=5)}
+    waiting = plan_suite(suite, execution_id="e", prices=listed, quotas=full)
+    assert waiting.refusals == ()
+    assert waiting.notes == ("5 of 5 ml.g5.xlarge are in use: runs wait for them",)
+
+
+def test_a_new_account_gets_every_refusal_with_its_request() -> None:
+    suite = small_suite(
+        training={"instance": "ml.p4d.24xlarge", "instance_count": 32},
+        limits={"max_usd": 100000, "max_hours": 200, "max_job_seconds": 500000},
+    )
+    planned = plan(suite, price("ml.p4d.24xlarge", "1"))
+    assert [refusal.reason for refusal in planned.refusals] == [
+        'a run on 32 x ml.p4d.24xlarge needs 32 of quota "ml.p4d.24xlarge for training job usage" (L-09B4A649), which '
+        "is 0 (AWS's default)",
+        'a run on 32 x ml.p4d.24xlarge needs 32 of quota "Maximum number of instances per training job" (L-622CFD70), '
+        "which is 20 (AWS's default)",
+        'a run on 32 instances needs 32 of quota "Number of instances across all training jobs" (L-00C91CB5), which is '
+        "4 (AWS's default)",
+        'limits.max_job_seconds 500000 needs 500000 of quota "Longest run time for a training job" (L-33A961FD), which '
+        "is 432000 (AWS's default)",
+    ]
+    increase = planned.refusals[0].increase
+    assert increase is not None
+    assert increase.request() == {"ServiceCode": "sagemaker", "QuotaCode": "L-09B4A649", "DesiredValue": 32.0}
+
+
+def test_a_price_that_is_unknown_is_refused_and_never_taken_for_nothing() -> None:
+    suite = small_suite(training={}, matrix={"instance": ["ml.g5.xlarge", "ml.g7.2xlarge"]}, baseline={})
+    planned = plan_with_quotas(suite)
+    assert [refusal.reason for refusal in planned.refusals] == [
+        "the price of ml.g7.2xlarge is unknown, so limits.max_usd can't be kept"
+    ]
+    assert (planned.one_attempt_usd, planned.worst_case_usd) == (None, None)
+
+
+def test_one_job_that_alone_may_pass_the_cap_is_refused_but_many_are_not() -> None:
+    suite = small_suite(limits={**LIMITS, "max_usd": "0.70"})
+    planned = plan_with_quotas(suite)
+    assert [refusal.reason for refusal in planned.refusals] == [
+        "one job on 1 x ml.g5.xlarge may cost 0.704 USD (1800 s at 1.408 USD per instance hour), over limits.max_usd "
+        "0.7: raise it, or lower limits.max_job_seconds"
+    ]
+    just = small_suite(limits={**LIMITS, "max_usd": "0.71"})
+    assert plan_with_quotas(just).refusals == ()
+
+
+def test_one_job_longer_than_the_suite_may_take_is_refused() -> None:
+    suite = small_suite(limits={**LIMITS, "max_hours": "0.25"})
+    assert [refusal.reason for refusal in plan_with_quotas(suite).refusals] == [
+        "one job may take 1800 s, over limits.max_hours 0.25: raise it, or lower limits.max_job_seconds"
+    ]
+
+
+def test_this_machine_needs_no_quota() -> None:
+    suite = small_suite(training={"instance": "local.cpu"})
+    assert needed_quotas(suite, expand_cells(suite)) == ()
+    planned = plan_suite(suite, execution_id="e", prices={"local.cpu": price("local.cpu", "0.05")}, quotas={})
+    assert (planned.refusals, planned.notes) == ((), ())
+    # 4 runs of half an hour, one after the other
+    assert (planned.lanes[0].concurrency, planned.one_attempt_hours) == (1, Decimal(2))
+
+
+def test_spot_has_quotas_of_its_own() -> None:
+    suite = small_suite(purchase="spot")
+    names = [quota.name for quota in needed_quotas(suite, expand_cells(suite))]
+    assert names == [
+        "ml.g5.xlarge for spot training job usage",
+        "Maximum number of instances per spot training job",
+        "Number of instances across all spot training jobs",
+        "Longest run time for a training job",
+    ]
+
+
+def test_a_warm_pool_without_a_quota_is_a_note_and_no_refusal() -> None:
+    suite = small_suite(warm_pool_seconds=600)
+    planned = plan(suite, for_training_job=10, across_all=10)
+    assert warm_pool_quota("ml.g5.xlarge").name == "ml.g5.xlarge for training warm pool usage"
+    assert planned.refusals == ()
+    assert planned.notes == ("no warm pool quota for ml.g5.xlarge: its jobs run, but instances are not kept warm",)
+
+
+def test_a_quota_that_nobody_knows_leaves_one_run_at_a_time() -> None:
+    suite = small_suite(training={"instance": "ml.m5.large"})
+    quota = instance_quota("ml.m5.large", Purchase.ON_DEMAND)
+    assert (quota.code, quota.default) == (None, None)
+    planned = plan(suite, price("ml.m5.large", "0.1"), across_all=50)
+    assert planned.lanes[0].concurrency == 1
+    assert planned.notes == ("the quota for ml.m5.large is unknown: its runs go one at a time",)
+
+
+@pytest.mark.parametrize(("account", "hours"), [(100, "0.5"), (2, "1"), (1, "2")])
+def test_lanes_side_by_side_take_the_time_of_the_longest(account: int, hours: str) -> None:
+    matrix: dict[str, Any] = {"instance": ["ml.g5.xlarge", "ml.g6.xlarge"]}
+    suite = small_suite(training={}, matrix=matrix, baseline={}, limits=LIMITS)
+    planned = plan(suite, price("ml.g5.xlarge", "1"), price("ml.g6.xlarge", "1"), usage=100, across_all=account)
+    # two lanes of two runs of half an hour: all at once; one of each lane; one at a time
+    assert planned.one_attempt_hours == Decimal(hours)
+    assert planned.account_quota is not None
+    assert planned.account_quota.quota == account_quota(Purchase.ON_DEMAND)
