@@ -72,20 +72,15 @@ class StepLog:
         self,
         directory: Optional[str],
         *,
-        facts: Callable[[], Dict[str, Any]] = environment_facts,
         observe: Optional[Callable[[List[RecordedStep]], None]] = None,
         otherwise: str = failure.USER_CODE_ERROR,
-        make_clock: Callable[[], HostClock] = clock_for_this_process,
-        peak_memory: Callable[[], Optional[int]] = peak_memory_bytes,
     ) -> None:
         self.is_enabled = bool(directory)
         self.steps = 0
         self._directory = directory or ""
-        self._facts = facts
         self._observe = observe
         self._otherwise = otherwise
-        self._make_clock = make_clock
-        self._peak_memory = peak_memory
+        self.measure_with(clock_for_this_process, peak_memory_bytes)
         self._started = now()
         self._process: Optional[Process] = None
         self._recorder: Optional[StepRecorder] = None
@@ -94,6 +89,11 @@ class StepLog:
         self._previous_end: Any = None
         self._previous_end_seconds = 0.0
         self._wait_seconds = 0.0
+
+    def measure_with(self, make_clock: Callable[[], HostClock], peak_memory: Callable[[], Optional[int]]) -> None:
+        """Called once, at the first step: by then the script has chosen its device."""
+        self._make_clock = make_clock
+        self._peak_memory = peak_memory
 
     def step(self, samples: int, tokens: Optional[int] = None, learning_rate: Optional[float] = None) -> Step:
         """``samples`` and ``tokens``: this process's own share of the step's work."""
@@ -131,13 +131,16 @@ class StepLog:
         )
 
     def phase_ended(self, name: str, begin: float, facts: Dict[str, Any]) -> None:
-        if not self.is_enabled:
-            return
-        self.open()
         self.close_window()
-        self._writer.write(phase_line(name, begin, now(), facts))
+        self.add_phase(name, begin, now(), facts)
         if self._recorder is not None:
             self._mark_end()
+
+    def add_phase(self, name: str, begin: float, end: float, facts: Dict[str, Any]) -> None:
+        """A phase that someone else timed, also one inside a step."""
+        if self.is_enabled:
+            self.open()
+            self._writer.write(phase_line(name, begin, end, facts))
 
     def close_window(self) -> None:
         """Wait for the device and write the steps so far."""
@@ -161,25 +164,27 @@ class StepLog:
         """Name the outcome in the log and in SageMaker's failure file."""
         if not self.is_enabled or self._has_ended:
             return
-        rank = self.open().rank
-        outcome, message = failure.classify(error, self._otherwise), failure.describe(error, rank)
+        self.open()
+        outcome = failure.classify(error, self._otherwise)
+        message = failure.describe(error, this_process().rank)
         self._has_ended = True
         failure.report_failure(outcome, message)
         self.error(outcome, message)
 
-    def open(self) -> Process:
+    def open(self, facts: Optional[Dict[str, Any]] = None) -> None:
         """Write the environment line, once, and arrange for the last one."""
-        if self._process is None:
-            process = self._process = this_process()
-            self._writer = StepLogWriter(log_path(self._directory, process.job_name, process.rank, self._started))
-            self._writer.write(environment_line(now(), process.rank, process.world_size, process.host, self._facts()))
-            self._writer.flush()
-            atexit.register(self.close)
-            self._name_the_cause_of_a_crash()
-        return self._process
+        if self._process is not None or not self.is_enabled:
+            return
+        process = self._process = this_process()
+        self._writer = StepLogWriter(log_path(self._directory, process.job_name, process.rank, self._started))
+        if facts is None:
+            facts = environment_facts()
+        self._writer.write(environment_line(now(), process.rank, process.world_size, process.host, facts))
+        self._writer.flush()
+        atexit.register(self.close)
+        self._name_the_cause_of_a_crash()
 
     def _start_recording(self) -> None:
-        """At the first step: by then the script has chosen its device."""
         self.open()
         self._clock = self._make_clock()
         self._recorder = StepRecorder(self._writer, self._clock, self._peak_memory, self._observe_steps)

@@ -1,0 +1,35 @@
+"""One CUDA device of this host, the one with this process's local rank."""
+
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+
+from traindyno.callbacks.clock import CudaClock, HostClock
+from training.data.batch import Batch
+
+
+class Cuda:
+    name = "cuda"
+    process_group_backend = "cpu:gloo,cuda:nccl"
+    averages_gradients_itself = False
+
+    def __init__(self, local_rank: int) -> None:
+        self.device = torch.device("cuda", local_rank)
+        torch.cuda.set_device(self.device)
+        torch.backends.cuda.matmul.allow_tf32 = True
+
+    def make_clock(self) -> HostClock:
+        return CudaClock()
+
+    def peak_memory_bytes(self) -> int | None:
+        return torch.cuda.max_memory_allocated(self.device)
+
+    def to_device(self, batch: Batch) -> Batch:
+        return {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
+
+    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        raise NotImplementedError("gradients of this device are averaged by DistributedDataParallel")
+
+    def end_step(self) -> None:
+        pass

@@ -1,0 +1,34 @@
+"""Every way a run may compile its model. Adding one: a module here that defines ``build``, plus a line below."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Protocol
+
+from torch import nn
+
+from traindyno.callbacks import StepLog
+from traindyno.core.suite import Compiler as CompilerName
+from training.accelerators import Accelerator
+from training.topology import Topology
+
+MODULES = {
+    CompilerName.NONE: "training.compilers.none",
+    CompilerName.INDUCTOR: "training.compilers.inductor",
+}
+
+
+class Compiler(Protocol):
+    """Chooses the device, because some compilers are a device of their own."""
+
+    def accelerator(self, topology: Topology) -> Accelerator: ...
+
+    def compile(self, module: nn.Module) -> nn.Module:
+        """Called by the strategy on what this process runs: the whole model, or each of its stages."""
+
+    def log_compilations(self, step_log: StepLog) -> None:
+        """From now on write each compilation into the log as a phase ``compile``."""
+
+
+def build_compiler(name: CompilerName) -> Compiler:
+    build: Callable[[], Compiler] = import_module(MODULES[name]).build
+    return build()

@@ -1,0 +1,24 @@
+"""No compiler: PyTorch runs each operation as it comes."""
+
+from torch import nn
+
+from traindyno.callbacks import StepLog
+from training.accelerators import Accelerator
+from training.accelerators.choice import cuda_or_cpu
+from training.compilers import Compiler
+from training.topology import Topology
+
+
+class NoCompiler:
+    def accelerator(self, topology: Topology) -> Accelerator:
+        return cuda_or_cpu(topology)
+
+    def compile(self, module: nn.Module) -> nn.Module:
+        return module
+
+    def log_compilations(self, step_log: StepLog) -> None:
+        pass
+
+
+def build() -> Compiler:
+    return NoCompiler()

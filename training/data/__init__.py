@@ -1,0 +1,1 @@
+"""From files or a Hub dataset to batches of token tensors."""

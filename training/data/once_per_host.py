@@ -1,0 +1,30 @@
+"""Work that one process of a host does for the others: they wait for its folder, without a collective to hang in."""
+
+import atexit
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from training.topology import Topology
+
+POLL_SECONDS = 0.05
+
+
+def made_once_per_host(name: str, topology: Topology, make: Callable[[Path], None]) -> Path:
+    """The folder that ``make`` fills. If it fails, the launcher ends the processes that wait."""
+    # Processes of one launch share their parent, two launches on one machine don't.
+    owner = os.getppid() if topology.local_world_size > 1 else os.getpid()
+    folder = Path(tempfile.gettempdir()) / f"traindyno-{name}-{owner}"
+    if topology.local_rank > 0:
+        while not folder.exists():
+            time.sleep(POLL_SECONDS)
+        return folder
+    unfinished = Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(shutil.rmtree, unfinished, ignore_errors=True)
+    make(unfinished)
+    unfinished.rename(folder)
+    return folder

@@ -1,0 +1,45 @@
+"""The container's folders, as SageMaker names them in the environment."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from traindyno.core.suite import Workload
+
+S3_PREFIX = "s3://"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """``data_root`` of None: the dataset is on the Hub. Model and tokenizer paths of None: the workload names none."""
+
+    data_root: Path | None
+    model_path: str | None
+    tokenizer_path: str | None
+    save_folder: Path
+
+
+def find_job(workload: Workload, environment: Mapping[str, str] = os.environ) -> Job:
+    model = workload.model.path if workload.model else None
+    tokenizer = workload.tokenizer.path if workload.tokenizer else None
+    model_channel = environment.get("SM_CHANNEL_MODEL")
+    tokenizer_channel = environment.get("SM_CHANNEL_TOKENIZER", model_channel)
+    return Job(
+        data_root=_data_root(workload, environment),
+        model_path=model_channel if _is_in_s3(model) else model,
+        tokenizer_path=tokenizer_channel if _is_in_s3(tokenizer) else tokenizer,
+        save_folder=Path(environment.get("SM_MODEL_DIR", "/opt/ml/model")),
+    )
+
+
+def _data_root(workload: Workload, environment: Mapping[str, str]) -> Path | None:
+    channel = environment.get("SM_CHANNEL_TRAIN")
+    if channel is not None:
+        return Path(channel)
+    path = workload.dataset.path if workload.dataset else None
+    return Path(path) if path is not None and Path(path).exists() else None
+
+
+def _is_in_s3(path: str | None) -> bool:
+    return path is not None and path.startswith(S3_PREFIX)

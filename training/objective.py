@@ -1,0 +1,59 @@
+"""The model together with its task's loss, as one module, so that wrappers and compilers see both."""
+
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+from transformers import PreTrainedModel
+
+from traindyno.core.suite import Task
+
+IGNORED_LABEL = -100
+
+
+def task_loss(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Mean cross entropy over the labels that count."""
+    labels = _aligned(task, labels)
+    return functional.cross_entropy(
+        logits.reshape(-1, logits.shape[-1]).float(), labels.reshape(-1), ignore_index=IGNORED_LABEL
+    )
+
+
+def task_score(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Sum of losses, right answers and labels that count: they add up over batches and ranks."""
+    labels = _aligned(task, labels).reshape(-1)
+    logits = logits.reshape(-1, logits.shape[-1]).float()
+    loss_sum = functional.cross_entropy(logits, labels, ignore_index=IGNORED_LABEL, reduction="sum")
+    counted = labels != IGNORED_LABEL
+    right = (logits.argmax(-1) == labels) & counted
+    return torch.stack([loss_sum, right.sum().float(), counted.sum().float()])
+
+
+def _aligned(task: Task, labels: torch.Tensor) -> torch.Tensor:
+    """A causal model's output at one position predicts the next token."""
+    if task is Task.CAUSAL_LM:
+        return functional.pad(labels[:, 1:], (0, 1), value=IGNORED_LABEL)
+    return labels
+
+
+class Objective(nn.Module):
+    """In training mode the loss of a batch, in evaluation mode its score (see ``task_score``).
+
+    ``weight`` corrects a rank's mean for its part of the labels where ranks hold different numbers of them.
+    """
+
+    def __init__(self, model: PreTrainedModel, task: Task, autocast: torch.autocast | None = None) -> None:
+        super().__init__()
+        self.model = model
+        self._task = task
+        self._autocast = autocast
+
+    def forward(self, labels: torch.Tensor, weight: torch.Tensor | None = None, **inputs: torch.Tensor) -> torch.Tensor:
+        with self._autocast or nullcontext():
+            output: Any = self.model(**inputs)
+        if not self.training:
+            return task_score(self._task, output.logits, labels)
+        loss = task_loss(self._task, output.logits, labels)
+        return loss if weight is None else loss * weight

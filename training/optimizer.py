@@ -1,0 +1,41 @@
+"""The optimizer and its learning rate."""
+
+from collections.abc import Iterable
+
+from torch import nn
+from torch.distributed.tensor import DTensor
+from torch.optim import SGD, AdamW, Optimizer
+
+from traindyno.core.suite import LearningRateScaling, OptimizerName, Settings
+
+SGD_MOMENTUM = 0.9
+FUSED_DEVICES = ("cpu", "cuda")
+
+
+def scaled_learning_rate(settings: Settings, global_batch_size: int) -> float:
+    rate = settings.learning_rate
+    if rate.scale_with is LearningRateScaling.NONE:
+        return rate.base
+    reference = rate.reference_batch_size or global_batch_size
+    return rate.base * global_batch_size / reference
+
+
+def build_optimizer(parameters: Iterable[nn.Parameter], settings: Settings, learning_rate: float) -> Optimizer:
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    groups = _groups(trained, settings.weight_decay)
+    fused = all(parameter.device.type in FUSED_DEVICES for parameter in trained)
+    match settings.optimizer:
+        case OptimizerName.ADAMW:
+            return AdamW(groups, lr=learning_rate, fused=fused)
+        case OptimizerName.SGD:
+            has_parts = any(isinstance(parameter, DTensor) for parameter in trained)  # fused SGD takes no DTensor
+            return SGD(groups, lr=learning_rate, momentum=SGD_MOMENTUM, fused=fused and not has_parts)
+
+
+def _groups(parameters: list[nn.Parameter], weight_decay: float) -> list[dict[str, object]]:
+    """Biases and norms aren't decayed. Sharded and whole tensors are apart: one fused call can't take both."""
+    groups: dict[tuple[float, bool], list[nn.Parameter]] = {}
+    for parameter in parameters:
+        decay = weight_decay if parameter.ndim > 1 else 0.0
+        groups.setdefault((decay, isinstance(parameter, DTensor)), []).append(parameter)
+    return [{"params": members, "weight_decay": decay} for (decay, _), members in groups.items()]

@@ -1,0 +1,31 @@
+"""The job's process group: started with time limits that end a run whose peer is gone, and ended in order."""
+
+import os
+from datetime import timedelta
+
+import torch
+from torch import distributed
+
+from training.topology import Topology
+
+# Longer than the slowest compilation that one rank may do while the others wait in a collective.
+COLLECTIVE_TIMEOUT = timedelta(minutes=5)
+
+
+def start_process_group(backend: str, topology: Topology, device: torch.device) -> None:
+    if distributed.is_initialized():  # by a caller that runs several strategies in turn
+        return
+    # A rank that waits for a dead NCCL peer is ended by the watchdog instead of hanging.
+    os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")
+    distributed.init_process_group(
+        backend,
+        rank=topology.rank,
+        world_size=topology.world_size,
+        timeout=COLLECTIVE_TIMEOUT,
+        device_id=device if device.type == "cuda" else None,
+    )
+
+
+def end_process_group() -> None:
+    if distributed.is_initialized():
+        distributed.destroy_process_group()

@@ -1,0 +1,41 @@
+"""The run that this job is to do, from the hyperparameters that SageMaker passes on."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from traindyno.core.errors import SuiteInvalid
+from traindyno.core.suite import Measurement, Settings, Workload
+from traindyno.core.suite_file import parse_measurement, parse_settings, parse_workload
+from training.errors import WorkloadError
+
+HYPERPARAMETERS_VARIABLE = "SM_HPS"
+PARTS = ("run_id", "workload", "settings", "measurement")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    run_id: str
+    workload: Workload
+    settings: Settings
+    measurement: Measurement
+
+
+def read_run_settings(environment: Mapping[str, str]) -> RunSettings:
+    text = environment.get(HYPERPARAMETERS_VARIABLE)
+    if text is None:
+        raise WorkloadError(f"the environment has no {HYPERPARAMETERS_VARIABLE}; expected the run as a JSON object")
+    document = json.loads(text)
+    missing = [name for name in PARTS if name not in document]
+    if missing:
+        raise WorkloadError(f"{HYPERPARAMETERS_VARIABLE} has no {', '.join(missing)}; expected {', '.join(PARTS)}")
+    try:
+        return RunSettings(
+            run_id=str(document["run_id"]),
+            workload=parse_workload(document["workload"]),
+            settings=parse_settings(document["settings"]),
+            measurement=parse_measurement(document["measurement"]),
+        )
+    except SuiteInvalid as error:
+        problems = "; ".join(map(str, error.problems))
+        raise WorkloadError(f"{HYPERPARAMETERS_VARIABLE} does not describe a run: {problems}") from error

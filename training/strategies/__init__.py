@@ -1,0 +1,89 @@
+"""Every way a run may spread one model over processes. Adding one: a module here that defines ``build``, and a line below.
+
+A strategy is applied to a model from outside: models are written for one device. The loop calls, in this order,
+``place``, ``build_optimizer``, then ``forward_backward`` and ``clip_gradients`` for each step, ``score`` to evaluate
+and ``gather_state_dict`` to save.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Protocol
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+from transformers import PreTrainedModel
+
+from traindyno.core.suite import Settings, Task
+from traindyno.core.suite import Strategy as StrategyName
+from training.accelerators import Accelerator
+from training.compilers import Compiler
+from training.data.batch import Batch
+from training.precision import NumberFormat
+from training.topology import Topology
+
+MODULES = {
+    StrategyName.SINGLE: "training.strategies.single",
+    StrategyName.DDP: "training.strategies.ddp",
+    StrategyName.SMDDP: "training.strategies.smddp",
+    StrategyName.FSDP: "training.strategies.fsdp",
+    StrategyName.ZERO1: "training.strategies.zero1",
+    StrategyName.TENSOR: "training.strategies.tensor",
+    StrategyName.PIPELINE: "training.strategies.pipeline",
+}
+
+OptimizerBuilder = Callable[[Iterable[nn.Parameter]], Optimizer]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What a strategy may use."""
+
+    settings: Settings
+    task: Task
+    topology: Topology
+    accelerator: Accelerator
+    compiler: Compiler
+    number_format: NumberFormat
+
+
+class Strategy(Protocol):
+    """Ranks with the same ``data_rank`` work on one replica of the model and read the same batches."""
+
+    data_rank: int
+    data_world_size: int
+
+    def place(self, model: PreTrainedModel) -> None:
+        """Move the model, or this rank's part of it, to the device; wrap and compile it."""
+
+    def build_optimizer(self, build: OptimizerBuilder) -> Optimizer:
+        """Of the parameters that this rank updates."""
+
+    def forward_backward(self, batches: Sequence[Batch]) -> torch.Tensor | None:
+        """Leave in ``grad`` the mean gradient of one step's batches over all replicas, scaled by the number format.
+
+        Returns the mean loss of this replica's batches, unscaled and without a graph; None on ranks that hold none.
+        """
+
+    def clip_gradients(self, max_norm: float) -> None:
+        """By the norm of the whole model's gradient, whatever part of it this rank holds."""
+
+    def agree_on_overflow(self, overflow: torch.Tensor) -> None:
+        """Make ``overflow`` (0 or 1) the same on all ranks, in place; a no-op where all hold the same gradients."""
+
+    def share(self, count: int) -> int:
+        """This rank's part of its replica's samples or tokens; the parts of a replica's ranks add up to ``count``."""
+
+    def score(self, batch: Batch) -> torch.Tensor | None:
+        """``task_score`` of the batch (called in no-grad and evaluation mode); None on ranks that don't hold it."""
+
+    def set_training(self, is_training: bool) -> None: ...
+
+    def gather_state_dict(self) -> dict[str, torch.Tensor]:
+        """The whole model's parameters and buffers on the CPU, by transformers' names: on rank 0, empty elsewhere."""
+
+
+def build_strategy(setup: Setup) -> Strategy:
+    build: Callable[[Setup], Strategy] = import_module(MODULES[setup.settings.strategy]).build
+    return build(setup)

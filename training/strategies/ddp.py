@@ -1,0 +1,45 @@
+"""A full copy of the model in every process; gradients are averaged during the backward pass."""
+
+from contextlib import AbstractContextManager, nullcontext
+
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from training.objective import Objective
+from training.process_group import start_process_group
+from training.strategies import Setup, Strategy
+from training.strategies.whole_model import WholeModelStrategy
+
+
+class DataParallel(WholeModelStrategy):
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.data_rank = setup.topology.rank
+        self.data_world_size = setup.topology.world_size
+        self._wrapped: DistributedDataParallel
+        start_process_group(self._backend(), setup.topology, setup.accelerator.device)
+
+    def _backend(self) -> str:
+        return self._setup.accelerator.process_group_backend
+
+    def _wrap(self, objective: Objective) -> nn.Module:
+        if self._setup.accelerator.averages_gradients_itself:
+            return objective
+        device = self._setup.accelerator.device
+        self._wrapped = DistributedDataParallel(
+            objective, device_ids=[device] if device.type == "cuda" else None, gradient_as_bucket_view=True
+        )
+        return self._wrapped
+
+    def _without_communication(self) -> AbstractContextManager[None]:
+        if self._setup.accelerator.averages_gradients_itself:
+            return nullcontext()
+        return self._wrapped.no_sync()
+
+    def _after_backward(self) -> None:
+        if self._setup.accelerator.averages_gradients_itself:
+            self._setup.accelerator.average_gradients(self.parameters())
+
+
+def build(setup: Setup) -> Strategy:
+    return DataParallel(setup)

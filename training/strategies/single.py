@@ -1,0 +1,14 @@
+"""One process, one device, no communication: what the others are compared with."""
+
+from training.errors import WorkloadError
+from training.strategies import Setup, Strategy
+from training.strategies.whole_model import WholeModelStrategy
+
+
+def build(setup: Setup) -> Strategy:
+    if setup.topology.world_size != 1:
+        raise WorkloadError(
+            f"strategy single was started with {setup.topology.world_size} processes; expected one process, "
+            "or strategy ddp"
+        )
+    return WholeModelStrategy(setup)

@@ -1,0 +1,89 @@
+"""What strategies share under which every rank calls the whole model: single, ddp, smddp, fsdp, zero1, tensor."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+from transformers import PreTrainedModel
+
+from training.activations import saved_activations
+from training.data.batch import Batch
+from training.objective import Objective
+from training.strategies import OptimizerBuilder, Setup
+
+
+class WholeModelStrategy:
+    """Subclasses say how the objective is wrapped, and override what their wrapping changes."""
+
+    data_rank = 0
+    data_world_size = 1
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._objective: Objective
+        self._module: nn.Module
+
+    def place(self, model: PreTrainedModel) -> None:
+        model.to(self._setup.accelerator.device)  # type: ignore[arg-type]
+        self._objective = Objective(model, self._setup.task, self._setup.number_format.autocast())
+        self._module = self._setup.compiler.compile(self._wrap(self._objective))
+
+    def _wrap(self, objective: Objective) -> nn.Module:
+        return objective
+
+    def build_optimizer(self, build: OptimizerBuilder) -> Optimizer:
+        return build(self.parameters())
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        return self._objective.parameters()
+
+    def forward_backward(self, batches: Sequence[Batch]) -> torch.Tensor | None:
+        if len(batches) == 1:
+            loss = self._forward(batches[0])
+            self._setup.number_format.scale(loss).backward()  # type: ignore[no-untyped-call]
+            self._after_backward()
+            return loss.detach()
+        total = torch.zeros((), device=self._setup.accelerator.device)
+        for number, batch in enumerate(batches, start=1):
+            with nullcontext() if number == len(batches) else self._without_communication():
+                loss = self._forward(batch) / len(batches)
+                self._setup.number_format.scale(loss).backward()  # type: ignore[no-untyped-call]
+            total += loss.detach()
+        self._after_backward()
+        return total
+
+    def _forward(self, batch: Batch) -> torch.Tensor:
+        with saved_activations(self._setup.settings):
+            loss: torch.Tensor = self._module(**batch)
+        return loss
+
+    def _without_communication(self) -> AbstractContextManager[None]:
+        """Around all but the last of a step's accumulated batches."""
+        return nullcontext()
+
+    def _after_backward(self) -> None:
+        """Where gradients are not averaged during the backward pass."""
+
+    def clip_gradients(self, max_norm: float) -> None:
+        nn.utils.clip_grad_norm_(self.parameters(), max_norm)
+
+    def agree_on_overflow(self, overflow: torch.Tensor) -> None:
+        """Every rank holds the same averaged gradients."""
+
+    def share(self, count: int) -> int:
+        return count
+
+    def score(self, batch: Batch) -> torch.Tensor | None:
+        # Not through the wrapper: ranks may have different numbers of evaluation batches.
+        score: torch.Tensor = self._objective(**batch)
+        return score
+
+    def set_training(self, is_training: bool) -> None:
+        self._module.train(is_training)
+
+    def gather_state_dict(self) -> dict[str, torch.Tensor]:
+        if not self._setup.topology.is_first:
+            return {}
+        return {name: tensor.cpu() for name, tensor in self._objective.model.state_dict().items()}

@@ -1,0 +1,90 @@
+"""The run's tokenizer: the model's own, one from a path, or one trained on the dataset."""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from traindyno.core.suite import Task, Workload
+from training.data.rows import read_rows
+from training.errors import WorkloadError
+from training.job import Job
+
+TRAINING_CHARACTERS = 20_000_000  # more text changes a vocabulary little and takes time from every run
+END_OF_TEXT = "<|endoftext|>"
+SPECIAL_TOKENS = {
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+}
+
+
+def load_tokenizer(workload: Workload, job: Job) -> PreTrainedTokenizerBase:
+    asked = workload.tokenizer
+    if asked is not None and asked.train_vocabulary_size is not None:
+        return train_tokenizer(workload, job.data_root, asked.train_vocabulary_size)
+    path = job.tokenizer_path or job.model_path
+    if path is None:
+        raise WorkloadError(
+            "the workload has a model from a config and no tokenizer; expected tokenizer.path or "
+            "tokenizer.train_vocabulary_size"
+        )
+    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(path)
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def train_tokenizer(workload: Workload, root: Path | None, vocabulary_size: int) -> PreTrainedTokenizerBase:
+    assert workload.dataset is not None
+    rows = read_rows(workload.dataset, root, workload.dataset.split, with_labels=False)
+    texts = _up_to(TRAINING_CHARACTERS, itertools.chain.from_iterable(batch.texts for batch in rows))
+    if workload.task is Task.CAUSAL_LM:
+        return _byte_level(texts, vocabulary_size)
+    return _word_piece(texts, vocabulary_size)
+
+
+def _up_to(characters: int, texts: Iterable[str]) -> Iterator[str]:
+    for text in texts:
+        if characters <= 0:
+            return
+        yield text[:characters]
+        characters -= len(text)
+
+
+def _byte_level(texts: Iterator[str], vocabulary_size: int) -> PreTrainedTokenizerBase:
+    """As GPT-2's."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary_size,
+        special_tokens=[END_OF_TEXT],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=tokenizer, bos_token=END_OF_TEXT, eos_token=END_OF_TEXT, pad_token=END_OF_TEXT
+    )
+
+
+def _word_piece(texts: Iterator[str], vocabulary_size: int) -> PreTrainedTokenizerBase:
+    """As BERT's."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token=SPECIAL_TOKENS["unk_token"]))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    special = list(SPECIAL_TOKENS.values())
+    trainer = trainers.WordPieceTrainer(vocab_size=vocabulary_size, special_tokens=special, show_progress=False)
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(name, tokenizer.token_to_id(name)) for name in ("[CLS]", "[SEP]")],
+    )
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **SPECIAL_TOKENS)  # type: ignore[no-untyped-call]
