@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import cast
 
 import torch
 from torch import distributed, nn
@@ -46,8 +47,7 @@ class FullyShardedDataParallel(WholeModelStrategy):
 
     def gather_state_dict(self) -> dict[str, torch.Tensor]:
         options = StateDictOptions(full_state_dict=True, cpu_offload=True)
-        state: dict[str, torch.Tensor] = get_model_state_dict(self._objective.model, options=options)
-        return state
+        return cast("dict[str, torch.Tensor]", get_model_state_dict(self._objective.model, options=options))
 
 
 def _mesh(setup: Setup) -> DeviceMesh:

@@ -1,4 +1,4 @@
-"""A full copy of the model in every process, but each keeps the optimizer's state of only its part of the parameters."""
+"""A full copy of the model in every process, but each keeps the optimizer state of only its part of the parameters."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -53,7 +53,9 @@ def flatten(parameters: Sequence[nn.Parameter]) -> torch.Tensor | None:
     if not parameters:
         return None
     buffer = torch.cat([parameter.detach().reshape(-1) for parameter in parameters])
-    for parameter, values in zip(parameters, buffer.split([p.numel() for p in parameters]), strict=True):
+    for parameter, values in zip(
+        parameters, torch.split_with_sizes(buffer, [p.numel() for p in parameters]), strict=True
+    ):
         parameter.data = values.view(parameter.shape)
     return buffer
 

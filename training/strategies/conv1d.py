@@ -1,0 +1,55 @@
+"""GPT-2's Conv1D layers as linear ones that can be cut into whole heads, and back again for saving."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import nn
+from transformers.pytorch_utils import Conv1D
+
+from training.strategies.tensor_plans import TensorPlan, matching
+
+RowOrder = torch.Tensor | None
+
+
+class ConvertedLayers:
+    """Every Conv1D that the plan names, replaced; ``restore`` gives weights as Conv1D keeps them."""
+
+    def __init__(self, base: nn.Module, plan: TensorPlan, degree: int) -> None:
+        self._row_orders: dict[str, RowOrder] = {}
+        for pattern in plan.styles:
+            for path, layer in list(matching(base, pattern)):
+                if isinstance(layer, Conv1D):
+                    order = _whole_heads_per_rank(layer.nf, plan.fused.get(pattern, 1), degree)
+                    base.set_submodule(path, _as_linear(layer, order))
+                    self._row_orders[path] = order
+
+    def restore(self, state: Mapping[str, torch.Tensor], base_prefix: str) -> dict[str, torch.Tensor]:
+        restored = dict(state)
+        for path, order in self._row_orders.items():
+            weight, bias = f"{base_prefix}{path}.weight", f"{base_prefix}{path}.bias"
+            restored[weight] = _original_rows(state[weight], order).t().contiguous()
+            restored[bias] = _original_rows(state[bias], order)
+        return restored
+
+
+def _whole_heads_per_rank(feature_count: int, projection_count: int, degree: int) -> RowOrder:
+    """Rank r's slice holds its heads of the query, then of the key, then of the value."""
+    if projection_count == 1:
+        return None
+    by_projection_and_rank: Sequence[Sequence[torch.Tensor]] = [
+        projection.chunk(degree) for projection in torch.arange(feature_count).chunk(projection_count)
+    ]
+    return torch.cat([parts[rank] for rank in range(degree) for parts in by_projection_and_rank])
+
+
+def _as_linear(layer: Conv1D, order: RowOrder) -> nn.Linear:
+    weight, bias = layer.weight.detach().t(), layer.bias.detach()
+    linear = nn.Linear(layer.nx, layer.nf, device=weight.device, dtype=weight.dtype)
+    with torch.no_grad():
+        linear.weight.copy_(weight if order is None else weight[order])
+        linear.bias.copy_(bias if order is None else bias[order])
+    return linear
+
+
+def _original_rows(rows: torch.Tensor, order: RowOrder) -> torch.Tensor:
+    return rows if order is None else rows[order.argsort()]

@@ -1,0 +1,44 @@
+"""Ranks in a grid: those of one row hold the parts of one replica of the model, those of one column the same part."""
+
+from collections.abc import Iterable
+
+import torch
+from torch import distributed, nn
+from torch.distributed import ProcessGroup
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+
+from training.errors import WorkloadError
+from training.process_group import start_process_group
+from training.strategies import Setup
+from training.strategies.gradients import sum_gradients
+
+
+class Replicas:
+    """``degree`` ranks per replica, neighbours, so that a replica stays within an instance if it fits in one."""
+
+    def __init__(self, setup: Setup, degree: int | None, kind: str) -> None:
+        world_size = setup.topology.world_size
+        self.degree = degree or world_size
+        if world_size % self.degree:
+            raise WorkloadError(
+                f"{kind}_degree is {self.degree}, which does not divide the job's {world_size} processes"
+            )
+        start_process_group(setup.accelerator.process_group_backend, setup.topology, setup.accelerator.device)
+        self.data_world_size = world_size // self.degree
+        self.data_rank, self.inner_rank = divmod(setup.topology.rank, self.degree)
+        mesh = init_device_mesh(
+            setup.accelerator.device.type, (self.data_world_size, self.degree), mesh_dim_names=("data", kind)
+        )
+        self.inner_mesh: DeviceMesh = mesh[kind]
+        self.inner_group: ProcessGroup = mesh.get_group(kind)
+        self._data_group: ProcessGroup = mesh.get_group("data")
+
+    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        if self.data_world_size > 1:
+            sum_gradients(parameters, self._data_group, divisor=self.data_world_size)
+
+    def agree_on_overflow(self, overflow: torch.Tensor) -> None:
+        distributed.all_reduce(overflow, op=distributed.ReduceOp.MAX)
+
+    def share(self, count: int) -> int:
+        return count * (self.inner_rank + 1) // self.degree - count * self.inner_rank // self.degree
