@@ -19,6 +19,8 @@ SETTINGS = Config(
     retries={"mode": "standard", "total_max_attempts": 3},
     max_pool_connections=32,
     s3={"addressing_style": "path"},
+    request_checksum_calculation="when_required",
+    response_checksum_validation="when_required",
 )
 
 

@@ -22,6 +22,10 @@ from localcloud.sagemaker_service.toolkit import (
 LOOK_AGAIN_SECONDS = 0.2
 
 
+class ServiceEnding(Exception):
+    """The service itself goes down: the job's processes end at once, its record stays for the next start."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingEnd:
     exit_codes: Mapping[str, int]
@@ -40,6 +44,7 @@ def train(
     instance_type: LocalInstanceType,
     logs: Mapping[str, Path],
     should_stop: Callable[[], bool],
+    is_service_ending: Callable[[], bool],
 ) -> TrainingEnd:
     orders = _orders(job, trees, settings=settings, instance_type=instance_type, logs=logs)
     order_folder = trees[0].root.parent.parent
@@ -47,6 +52,8 @@ def train(
     is_stopping = False
     try:
         while (exit_codes := hosts.wait(LOOK_AGAIN_SECONDS)) is None:
+            if is_service_ending():
+                raise ServiceEnding
             if not is_stopping and should_stop():
                 is_stopping = True
                 hosts.stop()

@@ -17,7 +17,7 @@ from localcloud.sagemaker_service.container_tree import (
     is_container_path,
     make_host_tree,
 )
-from localcloud.sagemaker_service.host_training import TrainingEnd, train
+from localcloud.sagemaker_service.host_training import ServiceEnding, TrainingEnd, train
 from localcloud.sagemaker_service.instance_table import local_instance_type
 from localcloud.sagemaker_service.job import Job, SecondaryStatus, Status, ended, moved
 from localcloud.sagemaker_service.job_failure import INTERNAL_ERROR, algorithm_error
@@ -73,14 +73,15 @@ class JobRun:
         """Brings the job to its end, unless the service itself is ending: then the next start finds it."""
         try:
             ending = self._run()
+        except ServiceEnding:
+            end_stray_processes(self._job.arn)
+            return
         except (UnsupportedJob, DataUnavailable) as error:
             ending = failed(f"ClientError: {str(error).removeprefix('ClientError: ')}")
         except (BotoCoreError, ClientError, Boto3Error, OSError):
             LOG.exception("%s could not be run", self._job.name)
             ending = failed(INTERNAL_ERROR)
         end_stray_processes(self._job.arn)
-        if self._around.is_service_ending():
-            return
         self._change(lambda job, now_ms: _ended(job, ending, now_ms))
         if not self._around.settings.keep_job_folders:
             remove_inputs(self._folder)
@@ -99,9 +100,8 @@ class JobRun:
             return STOPPED
         self._move(SecondaryStatus.TRAINING)
         training_end = self._train(trees, sync)
-        if not self._around.is_service_ending():
-            self._move(SecondaryStatus.UPLOADING)
-            self._upload(trees)
+        self._move(SecondaryStatus.UPLOADING)
+        self._upload(trees)
         return self._ending(trees, training_end)
 
     def _train(self, trees: Sequence[HostTree], sync: CheckpointSync | None) -> TrainingEnd:
@@ -121,6 +121,7 @@ class JobRun:
                 instance_type=instance_type,
                 logs=self._logs,
                 should_stop=lambda: self._is_asked_to_stop() or self._ran_too_long(),
+                is_service_ending=self._around.is_service_ending,
             )
         finally:
             shipping.finish()
@@ -173,7 +174,7 @@ class JobRun:
 
     def _is_asked_to_stop(self) -> bool:
         stored = self._around.store.get(self._job.name)
-        return self._around.is_service_ending() or (stored is not None and stored.stop_requested)
+        return stored is not None and stored.stop_requested
 
     def _ran_too_long(self) -> bool:
         start_ms = self._job.training_start_ms

@@ -61,7 +61,7 @@ MAY_IMPORT = {
         "attr",
         "attrs",
     },
-    "localcloud": {"traindyno.core", "localcloud", "boto3", "botocore", "mypy_boto3_*"},
+    "localcloud": {"traindyno.core", "localcloud", "boto3", "botocore", "mypy_boto3_*", "cattrs"},
 }
 
 

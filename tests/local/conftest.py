@@ -1,0 +1,24 @@
+"""A real local SageMaker service on a free port, beside an in-memory double of the AWS services that it calls."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localcloud.sagemaker_service import RunningService, start_service
+from tests.local.aws_double import AwsDouble
+
+FAST = ("--checkpoint-sync-seconds", "0.2", "--stop-grace-seconds", "1")
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[AwsDouble]:
+    double = AwsDouble()
+    yield double
+    double.close()
+
+
+@pytest.fixture(scope="module")
+def service(aws: AwsDouble, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+    with start_service(Path(tmp_path_factory.mktemp("state")), aws.endpoint, "--engine", "process", *FAST) as running:
+        yield running

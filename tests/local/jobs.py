@@ -1,0 +1,68 @@
+"""Builds training job requests for the local service, and waits for what becomes of them."""
+
+import io
+import tarfile
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import boto3
+
+from tests.local.aws_double import AwsDouble
+
+ENDED = frozenset({"Completed", "Failed", "Stopped"})
+BUCKET = "lab"
+SOURCE_URI = f"s3://{BUCKET}/code/sourcedir.tar.gz"
+
+
+def client(service: str, endpoint: str) -> Any:
+    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+    return session.client(service, endpoint_url=endpoint)  # type: ignore[call-overload]
+
+
+def source_archive(files: Mapping[str, str]) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text.encode())
+            tar.addfile(member, io.BytesIO(text.encode()))
+    return packed.getvalue()
+
+
+def stage_script(aws: AwsDouble, script: str) -> None:
+    aws.objects[f"{BUCKET}/code/sourcedir.tar.gz"] = source_archive({"train.py": script})
+
+
+def job_request(name: str, **changes: Any) -> dict[str, Any]:
+    request: dict[str, Any] = {
+        "TrainingJobName": name,
+        "RoleArn": "arn:aws:iam::000000000000:role/training",
+        "AlgorithmSpecification": {"TrainingImage": "pytorch", "TrainingInputMode": "File"},
+        "OutputDataConfig": {"S3OutputPath": f"s3://{BUCKET}/out/"},
+        "ResourceConfig": {"InstanceType": "local.cpu", "InstanceCount": 1, "VolumeSizeInGB": 30},
+        "StoppingCondition": {"MaxRuntimeInSeconds": 60},
+        "HyperParameters": {"sagemaker_program": '"train.py"', "sagemaker_submit_directory": f'"{SOURCE_URI}"'},
+    }
+    for member, value in changes.items():
+        is_addition = member == "HyperParameters"
+        request[member] = {**request[member], **value} if is_addition else value
+    return request
+
+
+def wait_until(sagemaker: Any, name: str, statuses: frozenset[str] = ENDED, seconds: float = 60) -> dict[str, Any]:
+    """The described job once its status or secondary status is one of ``statuses``."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        job: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=name)
+        if statuses & {job["TrainingJobStatus"], job["SecondaryStatus"]}:
+            return job
+        time.sleep(0.05)
+    raise AssertionError(f"{name} is {job['TrainingJobStatus']}/{job['SecondaryStatus']} after {seconds} s")
+
+
+def eventually(is_true: Any, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < deadline, f"not so within {seconds} s"
+        time.sleep(0.05)

@@ -1,0 +1,277 @@
+"""Jobs that really run: what they find, what is kept of them, and that nothing of them stays."""
+
+import io
+import os
+import signal
+import tarfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcloud.sagemaker_service import RunningService, start_service
+from tests.local.aws_double import AwsDouble
+from tests.local.conftest import FAST
+from tests.local.jobs import BUCKET, client, eventually, job_request, source_archive, stage_script, wait_until
+
+TRAINING = frozenset({"Training"})
+SLEEP_FOR_EVER = """
+import os, pathlib, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+pathlib.Path(os.environ["SM_MODEL_DIR"], "pids").write_text(f"{os.getpid()} {child.pid}")
+pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "began").write_text("yes")
+time.sleep(600)
+"""
+DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SLEEP_FOR_EVER
+
+
+@pytest.fixture
+def sagemaker(service: RunningService) -> Any:
+    return client("sagemaker", service.endpoint)
+
+
+def is_alive(process_id: int) -> bool:
+    status = Path(f"/proc/{process_id}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def pids_of(service: RunningService, name: str) -> list[int]:
+    path = service.state_folder / "jobs" / name / "algo-1" / "ml" / "model" / "pids"
+    eventually(lambda: path.exists() and len(path.read_text().split()) == 2)
+    return [int(word) for word in path.read_text().split()]
+
+
+def transitions(job: dict[str, Any]) -> list[str]:
+    return [step["Status"] for step in job["SecondaryStatusTransitions"]]
+
+
+def test_a_job_reads_its_channel_and_leaves_model_output_checkpoint_and_log(aws: AwsDouble, sagemaker: Any) -> None:
+    stage_script(
+        aws,
+        """
+import os, pathlib
+data = pathlib.Path(os.environ["SM_CHANNEL_TRAIN"], "part", "a.txt").read_text()
+pathlib.Path(os.environ["SM_MODEL_DIR"], "model.txt").write_text(data.upper())
+pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "note.txt").write_text("n")
+folder = pathlib.Path(os.environ["LOG_FOLDER"]); folder.mkdir(); (folder / "step.txt").write_text("s")
+print("trained on", data)
+""",
+    )
+    aws.objects[f"{BUCKET}/data/part/a.txt"] = b"words"
+    source = {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/data"}
+    request = job_request(
+        "whole",
+        InputDataConfig=[{"ChannelName": "train", "DataSource": {"S3DataSource": source}}],
+        CheckpointConfig={"S3Uri": f"s3://{BUCKET}/checkpoints/whole"},
+        Environment={"LOG_FOLDER": "/opt/ml/checkpoints/step_log"},
+    )
+    sagemaker.create_training_job(**request)
+    job = wait_until(sagemaker, "whole")
+    assert job["TrainingJobStatus"] == "Completed", job.get("FailureReason")
+    assert transitions(job) == ["Starting", "Downloading", "Training", "Uploading", "Completed"]
+    assert job["BillableTimeInSeconds"] == job["TrainingTimeInSeconds"]
+    assert job["ModelArtifacts"]["S3ModelArtifacts"] == f"s3://{BUCKET}/out/whole/output/model.tar.gz"
+    with tarfile.open(fileobj=io.BytesIO(aws.objects[f"{BUCKET}/out/whole/output/model.tar.gz"])) as tar:
+        member = tar.extractfile("model.txt")
+        assert member is not None
+        assert member.read() == b"WORDS"
+    assert f"{BUCKET}/out/whole/output/output.tar.gz" in aws.objects
+    assert aws.objects[f"{BUCKET}/checkpoints/whole/step_log/step.txt"] == b"s"
+    assert b"trained on words" in aws.objects[f"{BUCKET}/out/whole/logs/algo-1.log"]
+    assert any(stream.startswith("whole/algo-1-") and "trained" in line for stream, line in aws.log_lines)
+
+
+def test_two_hosts_meet_through_torchrun(aws: AwsDouble, sagemaker: Any) -> None:
+    stage_script(
+        aws,
+        """
+import os, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+total = torch.tensor([float(dist.get_rank() + 1)])
+dist.all_reduce(total)
+assert total.item() == 3.0, total
+print("rank", dist.get_rank(), "of", dist.get_world_size(), os.environ["SM_CURRENT_HOST"])
+""",
+    )
+    resources = {"InstanceType": "local.cpu", "InstanceCount": 2, "VolumeSizeInGB": 1}
+    flag = {"sagemaker_torch_distributed_enabled": "true"}
+    sagemaker.create_training_job(**job_request("pair", ResourceConfig=resources, HyperParameters=flag))
+    job = wait_until(sagemaker, "pair", seconds=120)
+    assert job["TrainingJobStatus"] == "Completed", job.get("FailureReason")
+    assert b"of 2 algo-2" in aws.objects[f"{BUCKET}/out/pair/logs/algo-2.log"]
+
+
+def test_a_checkpoint_is_uploaded_while_the_job_runs_and_is_there_for_the_next(aws: AwsDouble, sagemaker: Any) -> None:
+    stage_script(
+        aws,
+        """
+import os, pathlib, time
+mark = pathlib.Path(os.environ["FOLDER"], "mark")
+if not mark.exists():
+    mark.write_text("one"); time.sleep(600)
+mark.write_text(mark.read_text() + " two")
+""",
+    )
+    both = {"CheckpointConfig": {"S3Uri": f"s3://{BUCKET}/cp"}, "Environment": {"FOLDER": "/opt/ml/checkpoints"}}
+    sagemaker.create_training_job(**job_request("first", **both))
+    eventually(lambda: aws.objects.get(f"{BUCKET}/cp/mark") == b"one")
+    sagemaker.stop_training_job(TrainingJobName="first")
+    assert wait_until(sagemaker, "first")["TrainingJobStatus"] == "Stopped"
+    sagemaker.create_training_job(**job_request("second", **both))
+    assert wait_until(sagemaker, "second")["TrainingJobStatus"] == "Completed"
+    assert aws.objects[f"{BUCKET}/cp/mark"] == b"one two"
+
+
+def test_a_failed_script_gives_the_reason_that_it_wrote_with_its_exit_code(aws: AwsDouble, sagemaker: Any) -> None:
+    stage_script(
+        aws,
+        """
+import os, pathlib, sys
+pathlib.Path(os.environ["SM_OUTPUT_DIR"], "failure").write_text("traindyno-outcome: out_of_memory: 12 GiB wanted")
+sys.exit(3)
+""",
+    )
+    sagemaker.create_training_job(**job_request("reasoned"))
+    job = wait_until(sagemaker, "reasoned")
+    assert job["TrainingJobStatus"] == "Failed"
+    assert job["FailureReason"] == "AlgorithmError: traindyno-outcome: out_of_memory: 12 GiB wanted, exit code: 3"
+
+
+def test_a_script_that_raises_gives_the_end_of_its_log(aws: AwsDouble, sagemaker: Any) -> None:
+    stage_script(aws, "print('x' * 5000)\nraise ValueError('no such column: label')")
+    sagemaker.create_training_job(**job_request("raised"))
+    reason = wait_until(sagemaker, "raised")["FailureReason"]
+    assert reason.startswith("AlgorithmError: ExecuteUserScriptError:\nExitCode 1\n")
+    assert "ValueError: no such column: label" in reason
+    assert reason.endswith(", exit code: 1")
+    assert len(reason) <= 1024
+
+
+def test_a_process_killed_from_outside_ends_with_code_137(aws: AwsDouble, sagemaker: Any) -> None:
+    stage_script(aws, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    sagemaker.create_training_job(**job_request("killed"))
+    assert wait_until(sagemaker, "killed")["FailureReason"].endswith(", exit code: 137")
+
+
+def test_data_that_is_not_there_fails_the_job_as_the_callers_error(aws: AwsDouble, sagemaker: Any) -> None:
+    stage_script(aws, "print('never')")
+    source = {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/absent"}
+    channel = {"ChannelName": "train", "DataSource": {"S3DataSource": source}}
+    sagemaker.create_training_job(**job_request("empty", InputDataConfig=[channel]))
+    job = wait_until(sagemaker, "empty")
+    assert job["FailureReason"].startswith("ClientError: Data download failed:No S3 objects found")
+    assert transitions(job) == ["Starting", "Downloading", "Failed"]
+
+
+def test_an_archive_that_reaches_outside_its_folder_is_refused(aws: AwsDouble, sagemaker: Any, tmp_path: Path) -> None:
+    escaping = tmp_path / "escaped"
+    aws.objects[f"{BUCKET}/code/sourcedir.tar.gz"] = source_archive({f"../../../..{escaping}": "x", "train.py": ""})
+    sagemaker.create_training_job(**job_request("escaping"))
+    assert "can't be unpacked" in wait_until(sagemaker, "escaping")["FailureReason"]
+    assert not escaping.exists()
+
+
+@pytest.mark.parametrize("script", [SLEEP_FOR_EVER, DEAF], ids=["hears", "ignores"])
+def test_a_stopped_job_uploads_what_it_has_and_leaves_no_process(
+    aws: AwsDouble, service: RunningService, sagemaker: Any, script: str
+) -> None:
+    stage_script(aws, script)
+    name = f"stopped-{len(script)}"
+    sagemaker.create_training_job(**job_request(name))
+    pids = pids_of(service, name)
+    sagemaker.stop_training_job(TrainingJobName=name)
+    job = wait_until(sagemaker, name)
+    assert (job["TrainingJobStatus"], job["SecondaryStatus"]) == ("Stopped", "Stopped")
+    assert transitions(job)[-3:] == ["Stopping", "Uploading", "Stopped"]
+    assert not [pid for pid in pids if is_alive(pid)]
+    assert f"{BUCKET}/out/{name}/output/output.tar.gz" in aws.objects
+
+
+def test_a_job_past_its_longest_run_is_stopped_for_that(
+    aws: AwsDouble, service: RunningService, sagemaker: Any
+) -> None:
+    stage_script(aws, SLEEP_FOR_EVER)
+    sagemaker.create_training_job(**job_request("long", StoppingCondition={"MaxRuntimeInSeconds": 1}))
+    pids = pids_of(service, "long")
+    job = wait_until(sagemaker, "long")
+    assert (job["TrainingJobStatus"], job["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
+    assert not [pid for pid in pids if is_alive(pid)]
+
+
+def test_a_child_that_outlives_its_job_is_ended_with_it(
+    aws: AwsDouble, service: RunningService, sagemaker: Any
+) -> None:
+    stage_script(aws, SLEEP_FOR_EVER.replace("time.sleep(600)\n", "time.sleep(0.3)\n"))
+    sagemaker.create_training_job(**job_request("parent"))
+    _, child = pids_of(service, "parent")
+    assert wait_until(sagemaker, "parent")["TrainingJobStatus"] == "Completed"
+    assert not is_alive(child)
+
+
+def test_a_second_job_waits_for_the_machine_and_can_be_stopped_meanwhile(aws: AwsDouble, sagemaker: Any) -> None:
+    stage_script(aws, SLEEP_FOR_EVER)
+    sagemaker.create_training_job(**job_request("running"))
+    wait_until(sagemaker, "running", TRAINING)
+    sagemaker.create_training_job(**job_request("waiting"))
+    job = wait_until(sagemaker, "waiting", frozenset({"Starting"}))
+    assert "Waiting for the machine" in job["SecondaryStatusTransitions"][-1]["StatusMessage"]
+    sagemaker.stop_training_job(TrainingJobName="waiting")
+    job = wait_until(sagemaker, "waiting")
+    assert (job["TrainingJobStatus"], "BillableTimeInSeconds" in job) == ("Stopped", False)
+    sagemaker.stop_training_job(TrainingJobName="running")
+    wait_until(sagemaker, "running")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_service_that_dies_takes_its_job_along_and_says_so_after_its_restart(
+    aws: AwsDouble, tmp_path: Path, number: signal.Signals
+) -> None:
+    stage_script(aws, DEAF)
+    with start_service(tmp_path, aws.endpoint, *FAST) as running:
+        before = client("sagemaker", running.endpoint)
+        before.create_training_job(**job_request("lost"))
+        pids = pids_of(running, "lost")
+        before.create_training_job(**job_request("queued"))
+        os.kill(running.process.pid, number)
+        running.process.wait()
+        eventually(lambda: not [pid for pid in pids if is_alive(pid)])
+    stage_script(aws, "print('fine')")
+    with start_service(tmp_path, aws.endpoint, *FAST) as running:
+        after = client("sagemaker", running.endpoint)
+        lost = wait_until(after, "lost")
+        assert lost["FailureReason"] == "InternalServerError: We encountered an internal error.  Please try again."
+        assert wait_until(after, "queued")["TrainingJobStatus"] == "Completed"
+
+
+def test_a_job_that_may_be_retried_begins_again_after_a_restart(aws: AwsDouble, tmp_path: Path) -> None:
+    stage_script(aws, SLEEP_FOR_EVER)
+    with start_service(tmp_path, aws.endpoint, *FAST) as running:
+        before = client("sagemaker", running.endpoint)
+        before.create_training_job(**job_request("again", RetryStrategy={"MaximumRetryAttempts": 1}))
+        pids_of(running, "again")
+        running.process.kill()
+        running.process.wait()
+    stage_script(aws, "print('fine')")
+    with start_service(tmp_path, aws.endpoint, *FAST) as running:
+        job = wait_until(client("sagemaker", running.endpoint), "again")
+    assert job["TrainingJobStatus"] == "Completed"
+    assert "Restarting" in transitions(job)
+
+
+def test_many_requests_at_once_are_all_answered(aws: AwsDouble, service: RunningService) -> None:
+    stage_script(aws, "pass")
+    names = [f"many-{number}" for number in range(12)]
+
+    def create(name: str) -> None:
+        client("sagemaker", service.endpoint).create_training_job(**job_request(name))
+
+    threads = [threading.Thread(target=create, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.01)
+    for thread in threads:
+        thread.join()
+    sagemaker = client("sagemaker", service.endpoint)
+    assert {wait_until(sagemaker, name)["TrainingJobStatus"] for name in names} == {"Completed"}

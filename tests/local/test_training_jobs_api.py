@@ -1,0 +1,138 @@
+"""The training job operations, asked by boto3 as a user would."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from localcloud.sagemaker_service import RunningService
+from tests.local.aws_double import AwsDouble
+from tests.local.jobs import client, job_request, stage_script, wait_until
+
+
+@pytest.fixture(scope="module")
+def sagemaker(service: RunningService, aws: AwsDouble) -> Iterator[Any]:
+    stage_script(aws, "print('done')")
+    yield client("sagemaker", service.endpoint)
+
+
+def refusal(call: Any, **request: Any) -> tuple[str, str]:
+    with pytest.raises(ClientError) as caught:
+        call(**request)
+    error = caught.value.response["Error"]
+    return error["Code"], error["Message"]
+
+
+def raw_answer(service: RunningService, target: str, request: dict[str, Any], **headers: str) -> tuple[int, Any]:
+    """Without boto3, which checks requests itself before it sends them."""
+    connection = http.client.HTTPConnection(service.endpoint.removeprefix("http://"))
+    sent = {"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": target, **headers}
+    connection.request("POST", "/", json.dumps(request), sent)
+    response = connection.getresponse()
+    answer = response.status, json.loads(response.read())
+    connection.close()
+    return answer
+
+
+def test_a_job_is_described_as_it_was_asked_for(sagemaker: Any) -> None:
+    request = job_request("described", Environment={"A": "b"}, Tags=[{"Key": "suite", "Value": "s"}])
+    arn = sagemaker.create_training_job(**request)["TrainingJobArn"]
+    assert arn == "arn:aws:sagemaker:us-east-1:000000000000:training-job/described"
+    job = wait_until(sagemaker, "described")
+    for member in ("HyperParameters", "ResourceConfig", "OutputDataConfig", "RoleArn", "Environment"):
+        assert job[member] == request[member]
+    assert "Tags" not in job
+    assert sagemaker.list_tags(ResourceArn=arn)["Tags"] == [{"Key": "suite", "Value": "s"}]
+
+
+def test_a_name_is_taken_once(sagemaker: Any) -> None:
+    sagemaker.create_training_job(**job_request("taken"))
+    code, message = refusal(sagemaker.create_training_job, **job_request("taken"))
+    assert code == "ResourceInUse"
+    assert "training-job/taken" in message
+
+
+def test_an_instance_type_that_neither_aws_nor_this_machine_has_is_refused(sagemaker: Any) -> None:
+    resources = {"InstanceType": "ml.p9.huge", "InstanceCount": 1, "VolumeSizeInGB": 1}
+    code, message = refusal(sagemaker.create_training_job, **job_request("huge", ResourceConfig=resources))
+    assert code == "ValidationException"
+    assert "'ml.p9.huge' at 'resourceConfig.instanceType' failed to satisfy constraint" in message
+
+
+def test_a_process_service_does_not_pretend_to_have_aws_instances(sagemaker: Any) -> None:
+    resources = {"InstanceType": "ml.g5.xlarge", "InstanceCount": 1, "VolumeSizeInGB": 1}
+    code, message = refusal(sagemaker.create_training_job, **job_request("gpu", ResourceConfig=resources))
+    assert (code, "simulates nothing" in message) == ("ValidationException", True)
+
+
+def test_every_problem_of_a_request_is_listed_at_once(service: RunningService) -> None:
+    request = {"TrainingJobName": "no_underscores", "OutputDataConfig": {"S3OutputPath": "http://x"}}
+    status, answer = raw_answer(service, "SageMaker.CreateTrainingJob", request)
+    assert (status, answer["__type"]) == (400, "ValidationException")
+    assert answer["message"].startswith("3 validation errors detected: ")
+    assert "Value null at 'roleArn' failed to satisfy constraint: Member must not be null" in answer["message"]
+    assert "at 'trainingJobName'" in answer["message"]
+    assert "at 'outputDataConfig.s3OutputPath'" in answer["message"]
+
+
+def test_a_value_of_the_wrong_type_is_refused(service: RunningService) -> None:
+    status, answer = raw_answer(service, "SageMaker.DescribeTrainingJob", {"TrainingJobName": 3})
+    assert (status, answer["__type"]) == (400, "SerializationException")
+
+
+def test_pages_of_other_hosts_and_other_content_types_are_turned_away(service: RunningService) -> None:
+    assert raw_answer(service, "SageMaker.ListTrainingJobs", {}, Host="evil.example")[0] == 403
+    assert raw_answer(service, "SageMaker.ListTrainingJobs", {}, **{"Content-Type": "text/plain"})[0] == 415
+
+
+def test_an_unknown_job_is_answered_as_aws_does(sagemaker: Any) -> None:
+    expected = ("ValidationException", "Requested resource not found.")
+    assert refusal(sagemaker.describe_training_job, TrainingJobName="absent") == expected
+    assert refusal(sagemaker.stop_training_job, TrainingJobName="absent") == expected
+
+
+def test_an_ended_job_can_not_be_stopped(sagemaker: Any) -> None:
+    sagemaker.create_training_job(**job_request("over"))
+    wait_until(sagemaker, "over")
+    code, message = refusal(sagemaker.stop_training_job, TrainingJobName="over")
+    assert (code, "is in status Completed" in message) == ("ValidationException", True)
+
+
+def test_jobs_are_listed_by_filter_in_order_and_in_pages(sagemaker: Any) -> None:
+    for number in range(5):
+        sagemaker.create_training_job(**job_request(f"listed-{number}"))
+    pages = sagemaker.get_paginator("list_training_jobs").paginate(
+        NameContains="listed", SortBy="Name", SortOrder="Ascending", PaginationConfig={"PageSize": 2}
+    )
+    names = [[job["TrainingJobName"] for job in page["TrainingJobSummaries"]] for page in pages]
+    assert names == [["listed-0", "listed-1"], ["listed-2", "listed-3"], ["listed-4"]]
+    newest_first = sagemaker.list_training_jobs(NameContains="listed", MaxResults=1)["TrainingJobSummaries"]
+    assert newest_first[0]["TrainingJobName"] == "listed-4"
+    for number in range(5):
+        wait_until(sagemaker, f"listed-{number}")
+    assert not sagemaker.list_training_jobs(NameContains="listed", StatusEquals="Failed")["TrainingJobSummaries"]
+
+
+def test_tags_are_added_and_removed(sagemaker: Any) -> None:
+    arn = sagemaker.create_training_job(**job_request("tagged"))["TrainingJobArn"]
+    sagemaker.add_tags(ResourceArn=arn, Tags=[{"Key": "a", "Value": "1"}, {"Key": "b", "Value": "2"}])
+    sagemaker.delete_tags(ResourceArn=arn, TagKeys=["a"])
+    assert sagemaker.list_tags(ResourceArn=arn)["Tags"] == [{"Key": "b", "Value": "2"}]
+
+
+def test_more_instances_than_the_limit_are_refused_in_awss_words(sagemaker: Any) -> None:
+    resources = {"InstanceType": "local.cpu", "InstanceCount": 17, "VolumeSizeInGB": 1}
+    code, message = refusal(sagemaker.create_training_job, **job_request("many", ResourceConfig=resources))
+    assert code == "ResourceLimitExceeded"
+    assert "The account-level service limit 'local.cpu for training job usage' is 16 Instances" in message
+    assert "a request delta of 17 Instances" in message
+
+
+def test_spot_needs_a_longest_wait_that_covers_the_longest_run(sagemaker: Any) -> None:
+    stopping = {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 30}
+    request = job_request("spot", EnableManagedSpotTraining=True, StoppingCondition=stopping)
+    code, message = refusal(sagemaker.create_training_job, **request)
+    assert (code, "MaxWaitTimeInSeconds" in message) == ("ValidationException", True)
