@@ -1,6 +1,7 @@
 """The job's process group: started with time limits that end a run whose peer is gone, and ended in order."""
 
 import os
+import time
 from datetime import timedelta
 
 import torch
@@ -10,6 +11,9 @@ from training.topology import Topology
 
 # Longer than the slowest compilation that one rank may do while the others wait in a collective.
 COLLECTIVE_TIMEOUT = timedelta(minutes=5)
+# Gloo's thread needs the interpreter lock to drop its last collective, and destroying the group waits for that thread
+# while it holds the lock (torch 2.13). Asleep, this thread lets it finish.
+DRAIN_SECONDS = 0.2
 
 
 def start_process_group(backend: str, topology: Topology, device: torch.device) -> None:
@@ -28,4 +32,5 @@ def start_process_group(backend: str, topology: Topology, device: torch.device) 
 
 def end_process_group() -> None:
     if distributed.is_initialized():
+        time.sleep(DRAIN_SECONDS)
         distributed.destroy_process_group()
