@@ -1,12 +1,17 @@
 """The training images of a lab, built in the person's account at deployment into repositories of their own."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 from aws_cdk import aws_ecr as ecr
 from constructs import Construct
 
+from infra.image_build_limits import settle_builds
 from infra.lambda_source import REPO_ROOT
+
+if TYPE_CHECKING:
+    from deploy_time_build import ContainerImageBuild
 
 IMAGES = ("efa", "neuron")
 
@@ -14,19 +19,20 @@ IMAGES = ("efa", "neuron")
 class ImagesStack(cdk.Stack):
     def __init__(self, scope: Construct, construct_id: str, *, stack_name: str) -> None:
         super().__init__(scope, construct_id, stack_name=stack_name, description="Training images of a Traindyno lab")
-        self.image_uris: Mapping[str, str] = {name: self._image(name) for name in IMAGES}
+        builds = {name: self._build(name) for name in IMAGES}
+        self.image_uris: Mapping[str, str] = {name: build.image_uri for name, build in builds.items()}
+        settle_builds(self, next(iter(builds.values())).grant_principal)
 
-    def _image(self, name: str) -> str:
+    def _build(self, name: str) -> "ContainerImageBuild":
         # Imported here: its assembly costs a local synthesis time that only this stack has to pay.
         from deploy_time_build import ContainerImageBuild  # noqa: PLC0415
 
-        build = ContainerImageBuild(
+        return ContainerImageBuild(
             self,
             f"{name.capitalize()}Build",
             directory=str(REPO_ROOT / "images" / name),
             repository=self._repository(name),
         )
-        return str(build.image_uri)
 
     def _repository(self, name: str) -> ecr.Repository:
         return ecr.Repository(

@@ -14,9 +14,12 @@ LAMBDA_FAULTS = (
     "Lambda.SdkClientException",
     "Lambda.ClientExecutionTimeoutException",
     "Lambda.TooManyRequestsException",
+    "Lambda.Unknown",
+    "Sandbox.Timedout",
 )
 # The suite's own max_attempts and max_hours end these earlier; SubmitRun and FinishRun see to it.
 CAPACITY_TRIES = 100
+FAULT_TRIES = 20
 SLOT_TRIES = 1000
 
 
@@ -34,8 +37,8 @@ class Retryable(Protocol):
 
 
 def retry_next_attempts(state: Retryable) -> None:
-    capacity = [CapacityUnavailable.__name__, ServiceFault.__name__]
-    _retry(state, capacity, interval_seconds=60, max_delay_seconds=1800, tries=CAPACITY_TRIES)
+    _retry(state, [CapacityUnavailable.__name__], interval_seconds=60, max_delay_seconds=1800, tries=CAPACITY_TRIES)
+    _retry(state, [ServiceFault.__name__], interval_seconds=10, max_delay_seconds=600, tries=FAULT_TRIES)
     _retry(state, [SlotUnavailable.__name__], interval_seconds=20, max_delay_seconds=300, tries=SLOT_TRIES)
     _retry(state, [Throttled.__name__], interval_seconds=2, max_delay_seconds=120, tries=SLOT_TRIES)
 

@@ -58,7 +58,6 @@ class RunLanes(Construct):
             payload=sfn.TaskInput.from_object(
                 {
                     "token": sfn.JsonPath.task_token,
-                    "retries": sfn.JsonPath.number_at("$$.State.RetryCount"),
                     "run": sfn.JsonPath.object_at("$.run"),
                 }
             ),

@@ -2,6 +2,8 @@
 
 from decimal import Decimal
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from traindyno.aws.attempt_rows import AttemptRow
 from traindyno.aws.lab_services import LabServices
 from traindyno.aws.training_jobs import JobRefused
@@ -26,6 +28,8 @@ def submit_run(run: Run, token: str, *, services: LabServices, settings: JobSett
         services.answers.succeed(token, {"outcome": refused.outcome.value, "message": str(refused)[:1000]})
     except NextAttempt as error:
         services.answers.fail(token, error_name=type(error).__name__, cause=str(error))
+    except (ClientError, BotoCoreError) as error:
+        services.answers.fail(token, error_name=ServiceFault.__name__, cause=f"run {run.run_id}: {error}")
 
 
 def _submit(run: Run, token: str, *, services: LabServices, settings: JobSettings, now: float) -> None:
