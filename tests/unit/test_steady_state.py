@@ -52,7 +52,7 @@ def test_a_change_beyond_the_middle_or_a_drift_is_no_steady_state(levels: list[f
 def test_too_few_steps_say_so() -> None:
     steady = find_steady_state([3.0, 1.0, 1.0])
     assert not steady.is_reached
-    assert steady.reason == "3 steps ran; at least 6 are needed to see warm-up end"
+    assert steady.reason == "too few steps to see warm-up end: 3 of at least 6"
 
 
 def test_a_given_warm_up_is_taken_as_it_is() -> None:

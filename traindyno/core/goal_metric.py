@@ -10,7 +10,7 @@ from traindyno.core.cell_row import (
     projected_seconds,
     projected_usd,
 )
-from traindyno.core.projection import SECONDS_PER_HOUR
+from traindyno.core.prices import SECONDS_PER_HOUR
 from traindyno.core.statistics import Estimate
 from traindyno.core.suite import Goal, GoalKind
 

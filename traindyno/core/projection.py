@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-SECONDS_PER_HOUR = 3600
+from traindyno.core import prices
+from traindyno.core.prices import SECONDS_PER_HOUR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ def project(
 
 
 def cost_usd(seconds: float, instance_count: int, usd_per_instance_hour: Decimal | None) -> Decimal | None:
-    """Seconds × instances × price, unrounded; None if the price is unknown."""
+    """None if the price is unknown. Seconds go by their shortest text, so that 0.1 is 0.1."""
     if usd_per_instance_hour is None:
         return None
-    return Decimal(str(seconds)) * instance_count * usd_per_instance_hour / SECONDS_PER_HOUR
+    return prices.cost_usd(Decimal(str(seconds)), instance_count, usd_per_instance_hour)

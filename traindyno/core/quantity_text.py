@@ -3,6 +3,8 @@
 from decimal import Decimal
 from math import floor, log10
 
+from traindyno.core.money import to_cents
+
 UNKNOWN = "unknown"
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 
@@ -35,15 +37,28 @@ def seconds_text(seconds: float | None) -> str:
 
 
 def usd_text(usd: Decimal | float | None) -> str:
-    """Cents, or three digits where the sum is below a dollar."""
+    """Cents, or three digits where the sum is below ten cents."""
     if usd is None:
         return UNKNOWN
-    amount = float(usd)
-    return f"{usd:,.2f} $" if abs(amount) >= 1 or amount == 0 else f"{number_text(amount)} $"
+    amount = Decimal(str(usd))
+    return f"{to_cents(amount):,} $" if abs(amount) >= Decimal("0.1") or not amount else f"{number_text(float(usd))} $"
+
+
+def range_text(low: str, high: str) -> str:
+    """Two written quantities as a range; a unit that they share is written once."""
+    number, _, unit = low.partition(" ")
+    return f"{number} to {high}" if unit and high.endswith(f" {unit}") else f"{low} to {high}"
 
 
 def share_text(share: float | None, *, digits: int = 1) -> str:
     return UNKNOWN if share is None else f"{share * 100:.{digits}f} %"
+
+
+def change_text(ratio: float) -> str:
+    """+12.3 % for 1.123; as a factor from ten times on."""
+    if ratio >= 10:
+        return f"×{number_text(ratio)}"
+    return f"{(ratio - 1) * 100:+.1f} %".replace("-", "−")
 
 
 def bytes_text(count: int | None) -> str:

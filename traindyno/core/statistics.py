@@ -7,8 +7,8 @@ and it reads the same for a rate as for the time per sample. One trial has no in
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, expm1, inf, log, sqrt
-from statistics import fmean, variance
+from math import exp, inf, log, sqrt
+from statistics import fmean, stdev, variance
 
 from traindyno.core.student_t import f_upper_p, t_half_width, two_sided_p
 
@@ -26,7 +26,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """``mean`` is geometric; ``variation`` is the spread of single trials around it, as a share."""
+    """``mean`` is geometric; ``variation`` is the coefficient of variation: standard deviation ÷ arithmetic mean."""
 
     mean: float
     count: int
@@ -75,7 +75,7 @@ def estimate(
     return Estimate(
         mean=exp(center),
         count=len(logs),
-        variation=sqrt(expm1(variance(logs))),
+        variation=stdev(values) / fmean(values),
         interval=Interval(low=exp(center - reach), high=exp(center + reach), confidence=confidence),
     )
 

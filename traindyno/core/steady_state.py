@@ -37,7 +37,7 @@ def find_steady_state(step_seconds: Sequence[float], *, warmup_steps: int | None
         reason = None if left > 0 else f"{count} steps ran and the suite's warm-up takes {warmup_steps}"
         return SteadyState(warmup_steps=min(warmup_steps, count), is_reached=left > 0, reason=reason, was_given=True)
     if count < 1 + LEAST_STEADY_STEPS:
-        reason = f"{count} steps ran; at least {1 + LEAST_STEADY_STEPS} are needed to see warm-up end"
+        reason = f"too few steps to see warm-up end: {count} of at least {1 + LEAST_STEADY_STEPS}"
         return SteadyState(warmup_steps=min(1, count), is_reached=False, reason=reason, was_given=False)
     levels = _levels(step_seconds)
     cut = _least_standard_error_cut(levels)

@@ -23,6 +23,7 @@ class Definition:
     """``compute`` takes the table and the number of warm-up steps; None where the run is too short for it."""
 
     key: str
+    name: str
     source: str
     formula: str
     compute: Callable[[StepTable, int], float | None]
@@ -111,60 +112,70 @@ def _window_rate(table: StepTable, first: int, end: int) -> float | None:
 DEFINITIONS: Sequence[Definition] = (
     Definition(
         key="hf_trainer",
+        name="HF Trainer",
         source="Hugging Face Trainer, train_samples_per_second",
         formula="all samples ÷ whole training loop, first step and compilation included",
         compute=hf_trainer,
     ),
     Definition(
         key="smp_median",
+        name="SMP, final",
         source="SageMaker model parallel example, final metric",
         formula="median of the per-step rates of all steps",
         compute=smp_median,
     ),
     Definition(
         key="smp_running_mean",
+        name="SMP, logged",
         source="SageMaker model parallel example, logged metric",
         formula="mean of the per-step rates after 30 steps",
         compute=smp_running_mean,
     ),
     Definition(
         key="sky_callback",
+        name="SkyCallback",
         source="SkyPilot SkyCallback",
         formula="(steps − 1) ÷ time from begin to begin, after one warm-up step",
         compute=sky_callback,
     ),
     Definition(
         key="optimum_benchmark",
+        name="optimum-benchmark",
         source="optimum-benchmark, training throughput",
         formula="one rank's whole volume ÷ mean latency of one step (too high by the number of steps; ranks not added)",
         compute=optimum_benchmark,
     ),
     Definition(
         key="llm_foundry",
+        name="llm-foundry",
         source="MosaicML llm-foundry benchmarking",
         formula="rolling window of 10 batches, read after batch 30",
         compute=llm_foundry,
     ),
     Definition(
         key="torchtitan",
+        name="torchtitan",
         source="PyTorch torchtitan benchmarks",
         formula="the value logged at step 90: steps 81 to 90",
         compute=torchtitan,
     ),
     Definition(
         key="llmb",
+        name="dgxc",
         source="NVIDIA dgxc-benchmarking",
         formula="samples per step ÷ mean seconds of iterations 35 to 44",
         compute=llmb,
     ),
     Definition(
         key="superbench",
+        name="SuperBench",
         source="Microsoft SuperBench",
         formula="mean of the per-step rates on slowest-rank times, after warm-up",
         compute=superbench,
     ),
     Definition(
         key="milabench",
+        name="milabench",
         source="Mila milabench",
         formula="mean of the per-step rates without the least and the greatest",
         compute=milabench,

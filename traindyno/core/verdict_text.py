@@ -7,7 +7,7 @@ from traindyno.core.cell_row import CellRow
 from traindyno.core.confounds import Confound
 from traindyno.core.goal_metric import Metric, estimate_of, may_break_limit
 from traindyno.core.loss_parity import LossParity, ParityFinding
-from traindyno.core.quantity_text import count_text, number_text, seconds_text, share_text, usd_text
+from traindyno.core.quantity_text import count_text, number_text, range_text, seconds_text, share_text, usd_text
 from traindyno.core.statistics import Estimate, Interval
 from traindyno.core.suite import Goal, GoalKind
 from traindyno.core.verdict import Finding, Pair, Verdict
@@ -62,8 +62,14 @@ def saving_text(pair: Pair) -> str:
 def _saving_interval(interval: Interval | None) -> str:
     if interval is None:
         return ""
-    low, high = 1 - interval.high, 1 - interval.low
-    return f" ({interval.confidence:.0%} interval {low * 100:.1f} to {high * 100:.1f} %)"
+    return f" ({interval.confidence:.0%} interval {saving_interval_text(interval)})"
+
+
+def saving_interval_text(interval: Interval) -> str:
+    """Of a ratio, as a saving; as factors where a saving below -100 % would tell nobody anything."""
+    if interval.high > 2:
+        return f"{number_text(interval.low)} to {number_text(interval.high)} times"
+    return f"{(1 - interval.high) * 100:.1f} to {(1 - interval.low) * 100:.1f} %".replace("-", "−")
 
 
 def _headline(verdict: Verdict) -> str:
@@ -90,8 +96,8 @@ def _headline(verdict: Verdict) -> str:
 def _support(verdict: Verdict) -> Iterator[str]:
     if verdict.recommended is None:
         return
-    needs = _needs(verdict)
-    yield f"It would do the work of {count_text(verdict.examples)} examples {needs}."
+    label = verdict.row(verdict.recommended).label
+    yield f"{label} would do the work of {count_text(verdict.examples)} examples {_needs(verdict)}."
     if verdict.margin and verdict.runner_up:
         yield _margin(verdict, verdict.margin, verdict.row(verdict.runner_up))
     baseline = verdict.against_baseline
@@ -120,8 +126,8 @@ def _needs(verdict: Verdict) -> str:
 def _estimate(metric: Metric, found: Estimate | None) -> str:
     if found is None or found.interval is None:
         return metric_text(metric, found.mean if found else None)
-    low, high = metric_text(metric, found.interval.low), metric_text(metric, found.interval.high)
-    return f"{metric_text(metric, found.mean)} ({found.interval.confidence:.0%} interval {low} to {high})"
+    reach = range_text(metric_text(metric, found.interval.low), metric_text(metric, found.interval.high))
+    return f"{metric_text(metric, found.mean)} ({found.interval.confidence:.0%} interval {reach})"
 
 
 def _confidence(confidence: float) -> str:

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from traindyno.core.cell_row import CellRow
 from traindyno.core.goal_metric import Metric, estimate_of
-from traindyno.core.projection import SECONDS_PER_HOUR
+from traindyno.core.prices import SECONDS_PER_HOUR
 
 CENTS = Decimal("0.0001")
 

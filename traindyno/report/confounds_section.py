@@ -31,7 +31,7 @@ def _draw(verdict: Verdict, confound: Confound) -> Markup:
         element(
             "li",
             f"{control.isolates} alone: ",
-            f"measured here as {verdict.row(control.cell_id).label}"
+            f"in this suite as {verdict.row(control.cell_id).label}"
             if control.cell_id
             else join("add to include: ", element("code", json.dumps(dict(control.include), ensure_ascii=False))),
         )

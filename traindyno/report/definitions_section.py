@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from traindyno.core.cell_row import is_measured
-from traindyno.core.quantity_text import number_text
+from traindyno.core.quantity_text import change_text, number_text
 from traindyno.core.report_data import Report
 from traindyno.core.run_result import RunResult
 from traindyno.core.statistics import estimate
@@ -17,23 +17,34 @@ def draw_definitions(report: Report) -> Markup | None:
         (cell.label, [each for each in report.results if each.run.cell.cell_id == cell.cell_id and is_measured(each)])
         for cell in report.cells
     ]
-    measured = [(label, results) for label, results in by_cell if results]
-    if not measured:
+    rows = [_row(label, results) for label, results in by_cell if results]
+    if not rows:
         return None
-    ours = [_mean([each.samples_per_second for each in results]) for _, results in measured]
-    rows = [["Traindyno: all samples ÷ slowest rank's steady window", *map(number_text, ours)]]
-    for definition in DEFINITIONS:
-        values = [_mean([_rate(each, definition.key) for each in results]) for _, results in measured]
-        heading = join(definition.source, element("small", definition.formula))
-        rows.append([heading, *(_compared(value, own) for value, own in zip(values, ours, strict=True))])
-    columns = [Column(heading="Definition"), *(Column(heading=label, is_number=True) for label, _ in measured)]
+    columns = [Column(heading="Cell"), Column(heading="Traindyno", is_number=True)]
+    columns += [Column(heading=definition.name, is_number=True) for definition in DEFINITIONS]
     return element(
         "section",
         element("h2", "The same runs by other definitions"),
-        draw_table(columns, rows, caption="Samples per second; small: difference from ours.", emphasized=[0]),
-        element("p", "MLPerf defines no throughput: it measures the time to a quality target.", class_="hint"),
+        draw_table(columns, rows, caption="Samples per second from the same step logs; small: difference from ours."),
+        element("dl", *_formulas(), class_="formulas"),
         id="definitions",
     )
+
+
+def _row(label: str, results: Sequence[RunResult]) -> list[str]:
+    own = _mean([each.samples_per_second for each in results])
+    others = (_mean([_rate(each, definition.key) for each in results]) for definition in DEFINITIONS)
+    return [label, element("strong", number_text(own)), *(_compared(value, own) for value in others)]
+
+
+def _formulas() -> list[Markup]:
+    ours = (
+        "Traindyno",
+        "samples of all ranks in the steady window ÷ its wall time on the slowest rank, waiting included",
+    )
+    others = ((definition.name, f"{definition.source}: {definition.formula}") for definition in DEFINITIONS)
+    mlperf = ("MLPerf", "defines no throughput: it measures the time to a quality target")
+    return [element("div", element("dt", name), element("dd", formula)) for name, formula in (ours, *others, mlperf)]
 
 
 def _rate(result: RunResult, key: str) -> float | None:
@@ -49,4 +60,4 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def _compared(value: float | None, own: float | None) -> Markup:
     if value is None or own is None:
         return element("span", "–", class_="absent", title="the runs are too short for this definition")
-    return join(number_text(value), element("small", f"{(value / own - 1) * 100:+.1f} %"))
+    return join(number_text(value), element("small", change_text(value / own)))

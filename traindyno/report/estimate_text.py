@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from traindyno.core.quantity_text import UNKNOWN
+from traindyno.core.quantity_text import UNKNOWN, range_text
 from traindyno.core.statistics import Estimate
 from traindyno.report.markup import Markup, element, join
 
@@ -11,5 +11,5 @@ def estimate_cell(estimate: Estimate | None, value_text: Callable[[float], str])
     if estimate is None:
         return element("span", "–", class_="absent", title="not measured")
     interval = estimate.interval
-    spread = f"{value_text(interval.low)} to {value_text(interval.high)}" if interval else f"interval {UNKNOWN}"
+    spread = range_text(value_text(interval.low), value_text(interval.high)) if interval else f"interval {UNKNOWN}"
     return join(value_text(estimate.mean), element("small", spread))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from traindyno.core.loss_curve import LossCurve
-from traindyno.core.quantity_text import count_text, number_text
+from traindyno.core.quantity_text import number_text
 from traindyno.report.markup import Markup, join
 from traindyno.report.plot import (
     horizontal_grid,
@@ -41,8 +41,8 @@ def draw_losses(cells: Sequence[tuple[str, Sequence[LossCurve]]], *, title: str)
     picture = svg(
         WIDTH,
         HEIGHT,
-        horizontal_grid(up, LEFT, WIDTH - RIGHT, number_text, count=5),
-        vertical_grid(across, HEIGHT - BOTTOM, HEIGHT - BOTTOM, lambda samples: count_text(round(samples))),
+        horizontal_grid(up, LEFT, WIDTH - RIGHT, count=5),
+        vertical_grid(across, HEIGHT - BOTTOM, HEIGHT - BOTTOM),
         *lines,
         text("samples seen, all devices", WIDTH - RIGHT, HEIGHT - 6, class_="axis", anchor="end"),
         title=title,

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from traindyno.core.quantity_text import seconds_text
 from traindyno.report.markup import Markup, element, join
-from traindyno.report.plot import Scale, at, legend, make_scale, svg, text, vertical_grid
+from traindyno.report.plot import Scale, at, legend, make_scale, row_label, seconds_unit, svg, text, vertical_grid
 
 WIDTH, LABEL_WIDTH, VALUE_WIDTH = 1040, 330, 110
-ROW_HEIGHT, BAR_HEIGHT = 30, 16
+ROW_HEIGHT, BAR_HEIGHT = 36, 18
 TOP, BOTTOM = 8, 26
 # Phases that belong together share a hue; training itself is the darkest.
 COLOR_OF_PHASE = {
@@ -22,6 +22,8 @@ COLOR_OF_PHASE = {
     "evaluate": "phase-evaluate",
     "save": "phase-save",
     "uploading": "phase-save-2",
+    "interrupted": "phase-wait",
+    "stopping": "phase-wait",
 }
 OTHER_COLOR = "phase-other"
 
@@ -30,13 +32,13 @@ def draw_phases(rows: Sequence[tuple[str, Mapping[str, float]]], *, title: str) 
     """Pairs of a cell's label and its mean seconds by phase."""
     height = TOP + ROW_HEIGHT * len(rows) + BOTTOM
     longest = max(sum(phases.values()) for _, phases in rows)
-    scale = make_scale(0.0, longest, begin=LABEL_WIDTH, end=WIDTH - VALUE_WIDTH)
+    scale = make_scale(0.0, longest, begin=LABEL_WIDTH, end=WIDTH - VALUE_WIDTH, unit=seconds_unit(longest))
     bars = (_bar(label, phases, scale, TOP + ROW_HEIGHT * index) for index, (label, phases) in enumerate(rows))
     described = "; ".join(f"{label}: {seconds_text(sum(phases.values()))}" for label, phases in rows)
     picture = svg(
         WIDTH,
         height,
-        vertical_grid(scale, TOP, height - BOTTOM, seconds_text),
+        vertical_grid(scale, TOP, height - BOTTOM),
         *bars,
         title=title,
         description=described,
@@ -70,11 +72,10 @@ def _bar(label: str, phases: Mapping[str, float], scale: Scale, top: float) -> M
                 )
             )
         begin += seconds
-    middle = top + ROW_HEIGHT / 2 + 4
-    shown = label if len(label) <= 52 else f"{label[:51]}…"
+    middle = top + ROW_HEIGHT / 2
     return element(
         "g",
-        text(shown, LABEL_WIDTH - 14, middle, class_="label other", anchor="end"),
+        row_label(label, LABEL_WIDTH - 14, middle, class_="label other"),
         *parts,
-        text(seconds_text(begin), WIDTH - VALUE_WIDTH + 14, middle, class_="value other"),
+        text(seconds_text(begin), WIDTH - VALUE_WIDTH + 14, middle + 4, class_="value other"),
     )

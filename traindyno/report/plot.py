@@ -1,12 +1,37 @@
 """The frame that charts share: scales, ticks, grid lines and an accessible title."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
 from traindyno.report.markup import Markup, element, join
 
 SERIES_COLORS = 8
+LABEL_LINE_HEIGHT = 14
+MOST_LABEL_LETTERS = 44
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """What an axis counts in: ``size`` of the plain unit, and what is written after the number."""
+
+    size: float
+    after: str = ""
+
+
+SECOND_UNITS = (
+    Unit(size=86_400, after=" d"),
+    Unit(size=3600, after=" h"),
+    Unit(size=60, after=" min"),
+    Unit(size=1, after=" s"),
+    Unit(size=1e-3, after=" ms"),
+    Unit(size=1e-6, after=" µs"),
+)
+
+
+def seconds_unit(longest: float) -> Unit:
+    """The largest unit of which ``longest`` holds two."""
+    return next((unit for unit in SECOND_UNITS if longest >= 2 * unit.size), SECOND_UNITS[-1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,22 +42,32 @@ class Scale:
     high: float
     begin: float
     end: float
+    unit: Unit
 
     def __call__(self, value: float) -> float:
         return self.begin + (value - self.low) / (self.high - self.low) * (self.end - self.begin)
 
     def ticks(self, count: int = 5) -> list[float]:
         """Round values within the range, about ``count`` of them."""
-        step = _round_step((self.high - self.low) / count)
+        step = self._step(count)
         first, last = ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9)
         return [step * index for index in range(first, last + 1)]
 
+    def label(self, tick: float, count: int = 5) -> str:
+        """With as many decimals as the ticks' distance needs."""
+        step = self._step(count) / self.unit.size
+        decimals = next(decimals for decimals in range(16) if abs(round(step, decimals) - step) < 1e-6 * step)
+        return f"{tick / self.unit.size:,.{decimals}f}{self.unit.after}"
 
-def make_scale(low: float, high: float, *, begin: float, end: float) -> Scale:
+    def _step(self, count: int) -> float:
+        return _round_step((self.high - self.low) / self.unit.size / count) * self.unit.size
+
+
+def make_scale(low: float, high: float, *, begin: float, end: float, unit: Unit | None = None) -> Scale:
     """Never of zero width, so that a single value can be drawn."""
     if high <= low:
         high = low + (abs(low) or 1.0)
-    return Scale(low=low, high=high, begin=begin, end=end)
+    return Scale(low=low, high=high, begin=begin, end=end, unit=unit or Unit(size=1))
 
 
 def _round_step(rough: float) -> float:
@@ -55,26 +90,26 @@ def svg(width: int, height: int, *children: Markup, title: str, description: str
     )
 
 
-def vertical_grid(scale: Scale, top: float, bottom: float, label: Callable[[float], str]) -> Markup:
+def vertical_grid(scale: Scale, top: float, bottom: float) -> Markup:
     """Grid lines with their labels below."""
     return join(
         *(
             join(
                 element("line", class_="grid", x1=at(scale(tick)), x2=at(scale(tick)), y1=at(top), y2=at(bottom)),
-                text(label(tick), scale(tick), bottom + 14, class_="tick", anchor="middle"),
+                text(scale.label(tick), scale(tick), bottom + 14, class_="tick", anchor="middle"),
             )
             for tick in scale.ticks()
         )
     )
 
 
-def horizontal_grid(scale: Scale, left: float, right: float, label: Callable[[float], str], count: int = 4) -> Markup:
+def horizontal_grid(scale: Scale, left: float, right: float, count: int = 4) -> Markup:
     """Grid lines with their labels to the left."""
     return join(
         *(
             join(
                 element("line", class_="grid", x1=at(left), x2=at(right), y1=at(scale(tick)), y2=at(scale(tick))),
-                text(label(tick), left - 6, scale(tick) + 3.5, class_="tick", anchor="end"),
+                text(scale.label(tick, count), left - 6, scale(tick) + 3.5, class_="tick", anchor="end"),
             )
             for tick in scale.ticks(count)
         )
@@ -87,6 +122,31 @@ def text(content: str, x: float, y: float, *, class_: str, anchor: str = "start"
 
 def polyline(points: Sequence[tuple[float, float]], *, class_: str) -> Markup:
     return element("path", d="M" + "L".join(f"{at(x)} {at(y)}" for x, y in points), class_=class_)
+
+
+def row_label(label: str, x: float, middle: float, *, class_: str) -> Markup:
+    """A row's name to the left of ``x``, on two lines where it is long."""
+    lines = _wrap(label)
+    first = middle + 4 - (len(lines) - 1) * LABEL_LINE_HEIGHT / 2
+    return join(
+        *(
+            text(line, x, first + index * LABEL_LINE_HEIGHT, class_=class_, anchor="end")
+            for index, line in enumerate(lines)
+        )
+    )
+
+
+def _wrap(label: str) -> list[str]:
+    """At the comma nearest to the middle; what is too long even so is cut."""
+    commas = [index for index, letter in enumerate(label) if letter == ","]
+    if len(label) <= MOST_LABEL_LETTERS or not commas:
+        return [_cut(label)]
+    split = min(commas, key=lambda index: abs(index - len(label) / 2)) + 1
+    return [_cut(label[:split]), _cut(label[split:].strip())]
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= MOST_LABEL_LETTERS else f"{line[: MOST_LABEL_LETTERS - 1]}…"
 
 
 def at(position: float) -> str:

@@ -1,25 +1,25 @@
 """Every run with its outcome, and what the failed ones said last."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from traindyno.core.outcome import Outcome
 from traindyno.core.quantity_text import number_text, seconds_text, usd_text
 from traindyno.core.report_data import Report
 from traindyno.core.run_result import RunResult
 from traindyno.report.markup import Markup, element, join
-from traindyno.report.table import Column, draw_table
+from traindyno.report.table import Column, breakable, draw_table
 
 COLUMNS = [
     Column(heading="Run"),
-    Column(heading="Cell"),
     Column(heading="Outcome"),
     Column(heading="Attempts", is_number=True),
-    Column(heading="Steady steps", is_number=True),
+    Column(heading="Warm-up", is_number=True, explanation="steps before the steady window"),
+    Column(heading="Steady", is_number=True, explanation="steps in the steady window"),
     Column(heading="Samples/s", is_number=True),
     Column(heading="Step, median", is_number=True),
     Column(heading="Step, p99", is_number=True),
     Column(heading="Loss, last", is_number=True),
-    Column(heading="Billed", is_number=True),
+    Column(heading="Billed", is_number=True, explanation="by the clock, of each instance"),
     Column(heading="Cost", is_number=True),
 ]
 
@@ -31,42 +31,60 @@ def draw_runs(report: Report) -> Markup:
         "section",
         element("h2", "Runs"),
         draw_table(COLUMNS, [_row(each) for each in report.results], caption="One trial of one cell each."),
-        *(_failure(each) for each in failed),
+        *(_failure(alike) for alike in _group_alike(failed)),
         _problems(noted),
         id="runs",
     )
 
 
 def _row(result: RunResult) -> list[str | None]:
-    throughput = result.measured.throughput if result.measured else None
+    measured = result.measured
+    throughput = measured.throughput if measured else None
     return [
-        result.run.run_id,
-        f"{result.run.cell.label}, trial {result.run.trial}",
+        join(breakable(f"{result.run.cell.label}, trial {result.run.trial}"), element("small", result.run.run_id)),
         join(
-            element("span", result.outcome.value.replace("_", " "), class_=f"outcome {_tone(result)}"),
+            element("span", _outcome(result), class_=f"outcome {_tone(result)}"),
             element("span", "simulated", class_="badge") if result.is_simulated else None,
         ),
         str(len(result.attempts)),
+        str(measured.steady_state.warmup_steps) if measured else "–",
         str(throughput.steps) if throughput else "–",
         number_text(throughput.samples_per_second) if throughput else "–",
         seconds_text(throughput.step_times.p50_seconds) if throughput else "–",
         seconds_text(throughput.step_times.p99_seconds) if throughput else "–",
-        number_text(result.measured.loss.last) if result.measured and result.measured.loss.last is not None else "–",
+        number_text(measured.loss.last) if measured and measured.loss.last is not None else "–",
         seconds_text(result.billable_seconds),
         usd_text(result.cost_usd),
     ]
+
+
+def _outcome(result: RunResult) -> str:
+    return result.outcome.value.replace("_", " ")
 
 
 def _tone(result: RunResult) -> str:
     return "good" if result.outcome is Outcome.COMPLETED else "bad"
 
 
-def _failure(result: RunResult) -> Markup:
+def _group_alike(results: Sequence[RunResult]) -> Iterator[list[RunResult]]:
+    """Trials of one cell that ended with the same words are told once."""
+    groups: dict[tuple[object, ...], list[RunResult]] = {}
+    for each in results:
+        key = (each.run.cell.cell_id, each.outcome, each.message, each.log_tail)
+        groups.setdefault(key, []).append(each)
+    yield from groups.values()
+
+
+def _failure(alike: Sequence[RunResult]) -> Markup:
+    first = alike[0]
+    trials = ", ".join(str(each.run.trial) for each in alike)
     return element(
         "article",
-        element("h3", f"{result.run.run_id}: {result.outcome.value.replace('_', ' ')}"),
-        element("p", result.message or "No message was left."),
-        element("pre", "\n".join(result.log_tail), tabindex=0) if result.log_tail else None,
+        element(
+            "h3", f"{first.run.cell.label}, {'trial' if len(alike) == 1 else 'trials'} {trials}: {_outcome(first)}"
+        ),
+        element("p", first.message or "No message was left."),
+        element("pre", "\n".join(first.log_tail), tabindex=0) if first.log_tail else None,
         class_="failure",
     )
 

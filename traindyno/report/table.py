@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from traindyno.report.markup import Markup, element
+from traindyno.report.markup import Markup, element, join
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +50,24 @@ def draw_table(
 def _cells(columns: Sequence[Column], row: Sequence[str | None]) -> list[Markup]:
     first, *rest = row
     return [
-        element("th", first, scope="row"),
+        element("th", first if isinstance(first, Markup) else breakable(first or ""), scope="row"),
         *(element("td", value, class_=_class(column)) for column, value in zip(columns[1:], rest, strict=True)),
     ]
 
 
 def _class(column: Column) -> str | None:
     return "number" if column.is_number else None
+
+
+def breakable(name: str) -> Markup:
+    """May be broken after the marks that join words in a cell's label or a job's name."""
+    return join(*(Markup("<wbr/>") if part == "" else part for part in _parts(name)))
+
+
+def _parts(name: str) -> list[str]:
+    parts: list[str] = []
+    for letter in name:
+        parts.append(letter)
+        if letter in "_=./":
+            parts.append("")
+    return parts

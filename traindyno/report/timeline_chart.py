@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from traindyno.core.measured_run import MeasuredRun
-from traindyno.core.quantity_text import number_text, seconds_text
+from traindyno.core.quantity_text import seconds_text
 from traindyno.report.markup import Markup, element
 from traindyno.report.plot import (
     Scale,
@@ -12,6 +12,7 @@ from traindyno.report.plot import (
     horizontal_grid,
     make_scale,
     polyline,
+    seconds_unit,
     series_class,
     svg,
     text,
@@ -29,15 +30,15 @@ def draw_timeline(runs: Sequence[tuple[str, MeasuredRun]], *, title: str) -> Mar
     last = max(run.timeline.first_step + run.timeline.stride * len(run.timeline.seconds) for _, run in runs)
     first = min(run.timeline.first_step for _, run in runs)
     across = make_scale(first, last, begin=LEFT, end=WIDTH - RIGHT)
-    up = make_scale(0.0, ceiling, begin=HEIGHT - BOTTOM, end=TOP)
+    up = make_scale(0.0, ceiling, begin=HEIGHT - BOTTOM, end=TOP, unit=seconds_unit(ceiling))
     lines = [_line(run, across, up, ceiling, index) for index, (_, run) in enumerate(runs)]
     described = "; ".join(_describe(name, run) for name, run in runs)
     return svg(
         WIDTH,
         HEIGHT,
         *_warmup(runs, across),
-        horizontal_grid(up, LEFT, WIDTH - RIGHT, seconds_text),
-        vertical_grid(across, HEIGHT - BOTTOM, HEIGHT - BOTTOM, lambda step: number_text(step, digits=4)),
+        horizontal_grid(up, LEFT, WIDTH - RIGHT),
+        vertical_grid(across, HEIGHT - BOTTOM, HEIGHT - BOTTOM),
         *lines,
         *_first_step_note(runs, ceiling),
         title=title,

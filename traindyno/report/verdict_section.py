@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from traindyno.core.goal_metric import Metric, estimate_of
 from traindyno.core.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.verdict import Finding, Verdict
-from traindyno.core.verdict_text import describe_goal, describe_verdict, metric_text
+from traindyno.core.verdict_text import describe_goal, describe_verdict, metric_text, saving_interval_text
 from traindyno.report.markup import Markup, element, join
 
 CONFIDENT = (Finding.RECOMMENDED, Finding.ONLY_ONE)
@@ -43,9 +43,7 @@ def _figures(verdict: Verdict) -> list[Markup]:
     figures.append(("Samples per second", number_text(rate.mean if rate else None), "all devices, waiting included"))
     if verdict.margin:
         interval = verdict.margin.comparison.interval
-        note = (
-            f"{(1 - interval.high) * 100:.1f} to {(1 - interval.low) * 100:.1f} %" if interval else "interval unknown"
-        )
+        note = saving_interval_text(interval) if interval else "interval unknown"
         figures.append(("Ahead of runner-up by", share_text(1 - verdict.margin.comparison.ratio), note))
     figures.append(("Spent on measuring", usd_text(verdict.spent_usd), None))
     return [_figure(*figure) for figure in figures]

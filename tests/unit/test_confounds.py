@@ -1,0 +1,126 @@
+from typing import Any
+
+from tests.unit.run_samples import make_suite
+from traindyno.core.cells import baseline_cell, expand_cells
+from traindyno.core.confounds import (
+    Confound,
+    effective_learning_rate,
+    find_confound,
+    global_batch_size,
+    learns_alike,
+)
+from traindyno.core.suite import Cell, Compiler, LearningRate, LearningRateScaling, Precision, Strategy, Suite
+
+SCALED = LearningRate(base=5e-5, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH)
+
+
+def suite_of(matrix: dict[str, tuple[Any, ...]], **training: Any) -> Suite:
+    return make_suite(matrix=matrix, training={"instance": "ml.g4dn.12xlarge", **training})
+
+
+def cell_with(suite: Suite, **wanted: Any) -> Cell:
+    return next(
+        cell
+        for cell in expand_cells(suite)
+        if all(getattr(cell.settings, name) == value for name, value in wanted.items())
+    )
+
+
+def confound_of(suite: Suite, first: Cell, second: Cell, cells: tuple[Cell, ...] | None = None) -> Confound | None:
+    return find_confound(
+        first,
+        second,
+        cells=expand_cells(suite) if cells is None else cells,
+        baseline=baseline_cell(suite),
+        workload=suite.workload,
+    )
+
+
+def test_the_first_seed_changes_three_things_at_once() -> None:
+    # 4 T4s: batch 10 against 20 a device, 40 against 80 in all; 5e-5 / 32 x 40 = 6.25e-5 against 1.25e-4
+    suite = suite_of(
+        {"compiler": (Compiler.NONE, Compiler.INDUCTOR), "batch_size_per_device": (10, 20)}, learning_rate=SCALED
+    )
+    native = cell_with(suite, compiler=Compiler.NONE, batch_size_per_device=10)
+    compiled = cell_with(suite, compiler=Compiler.INDUCTOR, batch_size_per_device=20)
+    assert (global_batch_size(native.settings), global_batch_size(compiled.settings)) == (40, 80)
+    confound = confound_of(suite, native, compiled, (native, compiled))
+    assert confound is not None
+    assert [(each.name, each.first, each.second) for each in confound.differences] == [
+        ("compiler", "none", "inductor"),
+        ("batch_size_per_device", "10", "20"),
+        ("global batch", "40", "80"),
+        ("learning rate", "6.25e-05", "0.000125"),
+    ]
+    # the control that shows the compiler alone: compiled at batch 10
+    assert confound.controls[0].isolates == "compiler"
+    assert confound.controls[0].include == {"compiler": "inductor"}
+    assert confound.controls[0].cell_id is None
+
+
+def test_a_control_that_the_suite_holds_is_named() -> None:
+    suite = suite_of({"compiler": (Compiler.NONE, Compiler.INDUCTOR), "batch_size_per_device": (10, 20)})
+    first = cell_with(suite, compiler=Compiler.NONE, batch_size_per_device=10)
+    second = cell_with(suite, compiler=Compiler.INDUCTOR, batch_size_per_device=20)
+    confound = confound_of(suite, first, second)
+    assert confound is not None
+    wanted = cell_with(suite, compiler=Compiler.INDUCTOR, batch_size_per_device=10)
+    assert confound.controls[0].cell_id == wanted.cell_id
+
+
+def test_more_instances_grow_the_global_batch_and_the_control_holds_it() -> None:
+    suite = suite_of({"instance_count": (1, 2)}, batch_size_per_device=16)
+    first, second = expand_cells(suite)
+    confound = confound_of(suite, first, second)
+    assert confound is not None
+    assert [each.name for each in confound.differences] == ["instance_count", "global batch"]
+    assert confound.controls[0].include == {"instance_count": 2, "batch_size_per_device": 8}
+
+
+def test_one_difference_is_no_confound() -> None:
+    suite = suite_of({"strategy": (Strategy.DDP, Strategy.FSDP)})
+    first, second = expand_cells(suite)
+    assert confound_of(suite, first, second) is None
+    suite = suite_of({"batch_size_per_device": (8, 16)})
+    first, second = expand_cells(suite)
+    assert confound_of(suite, first, second) is None
+
+
+def test_an_impossible_control_is_not_offered() -> None:
+    # Trainium runs compiled graphs only: the instance alone can't be changed
+    suite = make_suite(
+        matrix={"instance": ("ml.p4d.24xlarge", "ml.trn1.32xlarge"), "compiler": (Compiler.NONE, Compiler.XLA)},
+        training={},
+        exclude=(
+            {"instance": "ml.trn1.32xlarge", "compiler": Compiler.NONE},
+            {"instance": "ml.p4d.24xlarge", "compiler": Compiler.XLA},
+        ),
+    )
+    first, second = expand_cells(suite)
+    confound = confound_of(suite, first, second)
+    assert confound is not None
+    assert confound.controls == ()
+
+
+def test_precision_and_strategy_should_leave_the_losses_alone() -> None:
+    suite = suite_of({"precision": (Precision.FP32, Precision.BF16), "strategy": (Strategy.DDP, Strategy.FSDP)})
+    cells = expand_cells(suite)
+    assert all(learns_alike(cells[0], cell) for cell in cells[1:])
+
+
+def test_another_batch_or_rate_learns_otherwise() -> None:
+    suite = suite_of({"batch_size_per_device": (8, 16)})
+    assert not learns_alike(*expand_cells(suite))
+    suite = suite_of({"learning_rate": (LearningRate(base=1e-4), LearningRate(base=2e-4))})
+    assert not learns_alike(*expand_cells(suite))
+
+
+def test_model_parallel_ranks_share_a_replica() -> None:
+    suite = make_suite(
+        matrix={"strategy": (Strategy.TENSOR,)},
+        training={"instance": "ml.p4d.24xlarge", "tensor_degree": 4, "batch_size_per_device": 3},
+    )
+    (cell,) = expand_cells(suite)
+    # 8 devices / 4 = 2 replicas of batch 3
+    assert global_batch_size(cell.settings) == 6
+    assert effective_learning_rate(cell.settings) == 5e-5

@@ -1,0 +1,202 @@
+import base64
+import csv
+import io
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from tests.unit.run_samples import (
+    PRICE,
+    completed_result,
+    failed_result,
+    make_attempt,
+    make_run,
+    make_suite,
+    step_log_of,
+)
+from traindyno.core.cells import expand_cells
+from traindyno.core.outcome import Outcome
+from traindyno.core.report_data import Report, build_report, parse_report
+from traindyno.core.run_result import RunResult, build_run_result
+from traindyno.core.suite import Strategy, Suite
+from traindyno.core.verdict import judge
+from traindyno.report.html import render
+from traindyno.report.markup import Markup, element
+from traindyno.report.plot import make_scale, seconds_unit
+
+EVIL = "<script>alert('x')</script>\"&]]>"
+
+
+def sample_suite() -> Suite:
+    return make_suite(
+        matrix={"strategy": (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1)}, training={"instance": "ml.p4d.24xlarge"}
+    )
+
+
+def report_of(results: Sequence[RunResult], suite: Suite | None = None) -> Report:
+    suite = suite or sample_suite()
+    cells = expand_cells(suite)
+    return build_report(
+        execution_id="execution-1",
+        created_at=1_795_239_720.0,
+        suite=suite,
+        cells=cells,
+        verdict=judge(suite, cells, results),
+        results=results,
+        facts={"Traindyno": "0.1.0"},
+    )
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    suite = sample_suite()
+    ddp, fsdp, zero1 = expand_cells(suite)
+    results = [completed_result(ddp, trial, step_seconds=1.0 + trial / 100, suite=suite) for trial in (1, 2, 3)]
+    results += [completed_result(fsdp, trial, step_seconds=1.3 + trial / 100, suite=suite) for trial in (1, 2, 3)]
+    failed = failed_result(zero1, 1, Outcome.OUT_OF_MEMORY, f"out of memory {EVIL}")
+    return report_of([*results, replace(failed, log_tail=("step 1", EVIL))], suite)
+
+
+@pytest.fixture(scope="module")
+def page(report: Report) -> str:
+    return render(report)
+
+
+class _Structure(HTMLParser):
+    """Collects what a browser would load or run, and checks that tags close in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.references: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.references += [value or "" for name, value in attrs if name in ("src", "href", "xlink:href", "action")]
+        assert not [name for name, _ in attrs if name.startswith("on")]
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def structure_of(page: str) -> _Structure:
+    structure = _Structure()
+    structure.feed(page)
+    structure.close()
+    assert structure.open == []
+    return structure
+
+
+def test_the_page_is_well_formed_and_fetches_and_runs_nothing(page: str) -> None:
+    structure = structure_of(page)
+    assert "script" not in structure.tags
+    assert "link" not in structure.tags
+    assert all(reference.startswith(("#", "data:")) for reference in structure.references)
+    assert "http://" not in page.replace("http-equiv", "")
+    assert "@import" not in page
+    assert "default-src 'none'" in page.replace("&#x27;", "'")
+
+
+def test_text_from_a_log_is_escaped(page: str) -> None:
+    assert "<script>" not in page
+    assert EVIL in "".join(structure_of(page).text)
+
+
+def test_the_answer_comes_first_in_plain_language(page: str) -> None:
+    assert page.index("Use ddp: it is cheapest.") < page.index("<table")
+
+
+def test_every_cell_and_run_is_listed_with_its_outcome(page: str, report: Report) -> None:
+    text = " ".join(structure_of(page).text)
+    for result in report.results:
+        assert result.run.run_id in text
+    assert "out of memory" in text
+    assert "0 of 1" in text
+
+
+def test_all_definitions_stand_beside_ours(page: str) -> None:
+    for name in ("HF Trainer", "SkyCallback", "optimum-benchmark", "llm-foundry", "torchtitan", "milabench", "MLPerf"):
+        assert name in page
+
+
+def test_charts_have_titles_for_those_who_do_not_see_them(page: str) -> None:
+    pictures = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    assert len(pictures) >= 6
+    for picture in pictures:
+        assert 'role="img"' in picture
+        assert re.match(r"<svg[^>]*><title>[^<]+</title><desc>[^<]+</desc>", picture)
+
+
+def test_no_position_in_a_chart_is_not_a_number(page: str) -> None:
+    assert not re.search(r'="[^"]*\b(nan|inf)\b', page)
+
+
+def downloads(page: str) -> dict[str, str]:
+    found = re.findall(r'download="([^"]+)" href="data:[^;]+;charset=utf-8;base64,([^"]+)"', page)
+    return {name: base64.b64decode(content).decode() for name, content in found}
+
+
+def test_the_page_carries_its_whole_data(page: str, report: Report) -> None:
+    assert parse_report(json.loads(downloads(page)["execution-1.json"])) == report
+
+
+def test_the_runs_are_there_as_a_table_too(page: str, report: Report) -> None:
+    rows = list(csv.DictReader(io.StringIO(downloads(page)["execution-1-runs.csv"])))
+    assert [row["run_id"] for row in rows] == [result.run.run_id for result in report.results]
+    assert float(rows[0]["samples_per_second"]) == pytest.approx(8 / 1.01)
+
+
+def test_simulated_results_are_labelled_wherever_they_are_shown(report: Report) -> None:
+    page = render(report_of([replace(result, is_simulated=True) for result in report.results]))
+    assert "Simulated results" in page
+    assert page.count(">simulated<") == len(report.results)
+    assert "Simulated results" not in render(report)
+
+
+def test_a_suite_in_which_nothing_worked_still_has_a_report() -> None:
+    suite = sample_suite()
+    cells = expand_cells(suite)
+    page = render(report_of([failed_result(cells[0], 1, Outcome.USER_CODE_ERROR)], suite))
+    structure_of(page)
+    assert "No cell was measured" in page
+    structure_of(render(report_of([], suite)))
+
+
+def test_a_run_of_one_step_can_be_drawn() -> None:
+    suite = sample_suite()
+    cell = expand_cells(suite)[0]
+    result = build_run_result(
+        make_run(cell),
+        suite=suite,
+        outcome=Outcome.COMPLETED,
+        attempts=[make_attempt()],
+        step_log=step_log_of([1.0]),
+        price=PRICE,
+    )
+    page = render(report_of([result], suite))
+    structure_of(page)
+    assert "too few steps to see warm-up end: 1 of at least 6" in page
+
+
+def test_text_is_escaped_unless_it_is_markup() -> None:
+    assert element("p", "<b>", Markup("<i>x</i>")) == "<p>&lt;b&gt;<i>x</i></p>"
+    assert element("a", "x", href='"><script>') == '<a href="&quot;&gt;&lt;script&gt;">x</a>'
+    assert element("line", class_="grid", stroke_width=2) == '<line class="grid" stroke-width="2"/>'
+
+
+def test_ticks_are_round_and_carry_a_fitting_unit() -> None:
+    scale = make_scale(0.0, 900.0, begin=0, end=100, unit=seconds_unit(900.0))
+    # 15 minutes in about five parts: every 2.5 would be six, every 5 three
+    assert [scale.label(tick) for tick in scale.ticks()] == ["0 min", "5 min", "10 min", "15 min"]
+    assert seconds_unit(0.05).after == " ms"
+    assert make_scale(3.0, 3.0, begin=0, end=100)(3.0) == 0

@@ -1,0 +1,254 @@
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.unit.run_samples import PRICE, completed_result, failed_result, make_suite
+from traindyno.core.cells import expand_cells
+from traindyno.core.goal_metric import Metric
+from traindyno.core.outcome import Outcome
+from traindyno.core.run_result import PaidPrice, RunResult
+from traindyno.core.suite import Cell, Goal, GoalKind, Strategy, Suite
+from traindyno.core.verdict import Finding, Verdict, judge, parse_verdict, verdict_document
+from traindyno.core.verdict_text import describe_verdict
+
+STRATEGIES = (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1)
+CHEAPEST = Goal(kind=GoalKind.CHEAPEST)
+FASTEST = Goal(kind=GoalKind.FASTEST)
+
+
+def suite_of(goal: Goal = CHEAPEST, *, instances: Sequence[str] = (), examples: int = 100_000) -> Suite:
+    matrix: dict[str, Any] = {"instance": tuple(instances)} if instances else {"strategy": STRATEGIES}
+    training = {} if instances else {"instance": "ml.p4d.24xlarge"}
+    return make_suite(goal=goal, examples=examples, matrix=matrix, training=training)
+
+
+def trials(
+    suite: Suite, cell: Cell, step_seconds: Sequence[float], price: PaidPrice = PRICE, **changes: Any
+) -> list[RunResult]:
+    return [
+        completed_result(cell, trial, step_seconds=seconds, suite=suite, price=price, **changes)
+        for trial, seconds in enumerate(step_seconds, start=1)
+    ]
+
+
+def judged(suite: Suite, *step_seconds: Sequence[float]) -> Verdict:
+    cells = expand_cells(suite)
+    results = [
+        result for cell, seconds in zip(cells, step_seconds, strict=False) for result in trials(suite, cell, seconds)
+    ]
+    return judge(suite, cells, results)
+
+
+def test_a_clear_winner_is_recommended_with_its_margin() -> None:
+    suite = suite_of()
+    verdict = judged(suite, [1.00, 1.01, 0.99], [1.20, 1.21, 1.19], [1.50, 1.51, 1.49])
+    ddp, fsdp, _ = expand_cells(suite)
+    assert verdict.finding is Finding.RECOMMENDED
+    assert (verdict.recommended, verdict.runner_up) == (ddp.cell_id, fsdp.cell_id)
+    # work left 99,992 samples / 8 per step: 12,499 s at 1.0 s and 14,999 s at 1.2 s, plus 110 s: ratio 0.8346
+    assert verdict.margin is not None
+    assert verdict.margin.comparison.ratio == pytest.approx((12_499 + 110) / (12_499 * 1.2 + 110), rel=1e-3)
+    assert verdict.confidence is not None
+    assert verdict.confidence > 0.99
+    assert verdict.level_with == ()
+    assert describe_verdict(verdict).headline == "Use ddp: it is cheapest."
+
+
+def test_noise_as_large_as_the_difference_is_no_detectable_difference() -> None:
+    verdict = judged(suite_of(), [1.00, 1.06, 0.94], [1.02, 1.08, 0.96])
+    assert verdict.finding is Finding.NO_DETECTABLE_DIFFERENCE
+    assert verdict.level_with == (verdict.runner_up,)
+    # two per cent at six per cent of noise: 2 x ((1.96 + 0.84) x 0.06 / 0.02)^2 = 141 and a few
+    assert verdict.trials_to_detect is not None
+    assert 130 < verdict.trials_to_detect < 160
+    text = describe_verdict(verdict)
+    assert text.headline == "No detectable difference between ddp and fsdp."
+    assert f"{verdict.trials_to_detect} trials of each" in text.changes[0]
+
+
+def test_one_trial_claims_nothing() -> None:
+    verdict = judged(suite_of(), [1.0], [2.0])
+    assert verdict.finding is Finding.TOO_FEW_TRIALS
+    assert verdict.confidence is None
+    assert verdict.margin is not None
+    assert verdict.margin.comparison.interval is None
+    assert all(row.usd is not None and row.usd.interval is None for row in verdict.rows if row.trials)
+
+
+def test_a_cell_that_never_completed_is_listed_with_its_outcome() -> None:
+    suite = suite_of()
+    cells = expand_cells(suite)
+    results = trials(suite, cells[0], [1.0, 1.0])
+    results += [failed_result(cells[1], trial, Outcome.OUT_OF_MEMORY, "CUDA out of memory") for trial in (1, 2)]
+    verdict = judge(suite, cells, results)
+    assert verdict.finding is Finding.ONLY_ONE
+    row = verdict.row(cells[1].cell_id)
+    assert row.outcomes == {"out_of_memory": 2}
+    assert (row.trials, row.usd, row.message) == (0, None, "CUDA out of memory")
+    assert verdict.row(cells[2].cell_id).outcomes == {}
+
+
+def test_nothing_measured_says_so() -> None:
+    suite = suite_of()
+    cells = expand_cells(suite)
+    verdict = judge(suite, cells, [failed_result(cells[0], 1, Outcome.USER_CODE_ERROR)])
+    assert verdict.finding is Finding.NONE_MEASURED
+    assert verdict.recommended is None
+    assert describe_verdict(verdict).headline == "No cell was measured: every run ended before its steady state."
+    assert judge(suite, cells, []).finding is Finding.NONE_MEASURED
+
+
+def test_cheapest_and_fastest_can_disagree() -> None:
+    instances = ("ml.p4d.24xlarge", "ml.g5.12xlarge")
+    prices = {"ml.p4d.24xlarge": Decimal(36), "ml.g5.12xlarge": Decimal(9)}
+
+    def recommended(goal: Goal) -> str:
+        suite = suite_of(goal, instances=instances)
+        results = [
+            result
+            for cell, seconds in zip(expand_cells(suite), (1.0, 2.0), strict=True)
+            for result in trials(
+                suite,
+                cell,
+                [seconds, seconds * 1.001],
+                PaidPrice(usd_per_instance_hour=prices[cell.settings.instance]),
+            )
+        ]
+        verdict = judge(suite, expand_cells(suite), results)
+        return verdict.row(verdict.recommended or "").instance
+
+    assert recommended(FASTEST) == "ml.p4d.24xlarge"
+    assert recommended(CHEAPEST) == "ml.g5.12xlarge"
+    # 4 h at 1 s: (99,992 / 8 + 110) / 3600 = 3.50 h on p4d, 6.97 h on g5
+    assert recommended(Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal(4))) == "ml.p4d.24xlarge"
+    # 126.09 $ on p4d, 62.77 $ on g5
+    assert recommended(Goal(kind=GoalKind.FASTEST_WITHIN, usd=Decimal(100))) == "ml.g5.12xlarge"
+
+
+def test_a_limit_that_no_cell_keeps_is_an_answer() -> None:
+    suite = suite_of(Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal(1)))
+    cells = expand_cells(suite)
+    verdict = judge(suite, cells, trials(suite, cells[0], [1.0, 1.0]))
+    assert verdict.finding is Finding.NONE_WITHIN_LIMIT
+    assert verdict.refused == {cells[0].cell_id: "it breaks the goal's limit"}
+    assert describe_verdict(verdict).headline == "No measured cell qualifies as cheapest within 1 h."
+
+
+def test_without_prices_one_instance_type_is_compared_by_instance_hours() -> None:
+    suite = suite_of()
+    cells = expand_cells(suite)
+    unknown = PaidPrice(usd_per_instance_hour=None)
+    verdict = judge(
+        suite,
+        cells,
+        trials(suite, cells[0], [1.0, 1.01], unknown) + trials(suite, cells[1], [1.3, 1.31], unknown),
+    )
+    assert verdict.metric is Metric.INSTANCE_HOURS
+    assert verdict.recommended == cells[0].cell_id
+    assert verdict.spent_usd is None
+    assert "instance hours stand for cost" in " ".join(describe_verdict(verdict).cautions)
+
+
+def test_a_cell_without_a_price_can_not_be_called_cheapest() -> None:
+    suite = suite_of(instances=("ml.p4d.24xlarge", "ml.g5.12xlarge"))
+    priced, unpriced = expand_cells(suite)
+    results = trials(suite, priced, [1.0, 1.0])
+    results += trials(suite, unpriced, [0.1, 0.1], PaidPrice(usd_per_instance_hour=None))
+    verdict = judge(suite, expand_cells(suite), results)
+    assert verdict.recommended == priced.cell_id
+    assert verdict.refused == {unpriced.cell_id: "its price is unknown"}
+
+
+def test_break_even_is_the_price_at_which_the_other_cell_draws_level() -> None:
+    # seed 4: 6033 s x 24.725 $/h against 6553 s: level where 6553 s x price = 6033 s x 24.725, 22.763 $/h
+    suite = suite_of(instances=("ml.trn1.32xlarge", "ml.p4d.24xlarge"))
+    trainium, p4d = expand_cells(suite)
+    # billed is 100 + 10 + 60 x step seconds: overhead 110 s, then 12,499 steps
+    steps = {trainium.cell_id: (6033 - 110) / 12_499, p4d.cell_id: (6553 - 110) / 12_499}
+    results = [
+        result
+        for cell, usd in ((trainium, "24.725"), (p4d, "37.69"))
+        for result in trials(suite, cell, [steps[cell.cell_id]] * 2, PaidPrice(usd_per_instance_hour=Decimal(usd)))
+    ]
+    verdict = judge(suite, expand_cells(suite), results)
+    assert verdict.recommended == trainium.cell_id
+    (found,) = verdict.break_evens
+    assert found.instance == "ml.p4d.24xlarge"
+    assert float(found.usd_per_instance_hour) == pytest.approx(22.763, abs=1e-3)
+    # 1 - (6033 x 24.725) / (6553 x 37.69): the published table's 39.6 %
+    assert verdict.margin is not None
+    assert 1 - verdict.margin.comparison.ratio == pytest.approx(0.396, abs=5e-4)
+
+
+def test_a_small_workload_favours_the_cell_that_starts_sooner() -> None:
+    suite = suite_of(FASTEST)
+    cells = expand_cells(suite)
+    slow_start = trials(suite, cells[0], [1.0, 1.0])
+    results = slow_start + trials(suite, cells[1], [1.1, 1.1])
+    assert judge(suite, cells, results).crossovers == ()
+    quick_start = [_billed_less(result, 50) for result in trials(suite, cells[1], [1.1, 1.1])]
+    (found,) = judge(suite, cells, slow_start + quick_start).crossovers
+    # overheads 110 and 60 s; 0.125 and 0.1375 s per example: 50 / 0.0125
+    assert found.cell_id == cells[1].cell_id
+    assert found.examples == pytest.approx(4000, rel=1e-3)
+
+
+def _billed_less(result: RunResult, seconds: float) -> RunResult:
+    assert result.projection is not None
+    projection = replace(
+        result.projection,
+        overhead_seconds=result.projection.overhead_seconds - seconds,
+        seconds=result.projection.seconds - seconds,
+    )
+    return replace(result, projection=projection)
+
+
+def test_a_faster_cell_that_learns_otherwise_is_refused() -> None:
+    suite = suite_of(FASTEST)
+    cells = expand_cells(suite)
+    noise = random.Random(5)
+
+    def losses(level: float) -> Callable[[int], float]:
+        return lambda step: level + noise.gauss(0, 0.001)
+
+    results = trials(suite, cells[0], [1.0, 1.0], loss=losses(3.0))
+    results += trials(suite, cells[1], [0.5, 0.5], loss=losses(3.5))
+    verdict = judge(suite, cells, results)
+    assert verdict.recommended == cells[0].cell_id
+    assert "not the same work" in verdict.refused[cells[1].cell_id]
+
+
+def test_every_pair_counts_in_the_correction() -> None:
+    verdict = judged(suite_of(), [1.00, 1.02, 0.99], [1.03, 1.05, 1.02], [1.5, 1.52, 1.49])
+    assert len(verdict.pairs) == 3
+    for pair in verdict.pairs:
+        assert pair.adjusted_p is not None
+        assert pair.comparison.p is not None
+        assert pair.adjusted_p >= pair.comparison.p
+
+
+def test_the_document_reads_back_equal() -> None:
+    verdict = judged(suite_of(), [1.00, 1.01, 0.99], [1.20, 1.21, 1.19])
+    assert parse_verdict(json.loads(json.dumps(verdict_document(verdict), allow_nan=False))) == verdict
+
+
+def test_spending_is_the_sum_of_all_runs() -> None:
+    suite = suite_of()
+    cells = expand_cells(suite)
+    # 100 + 10 + 60 = 170 s at 36 $/h is 1.70 $; a failed run billed 50 s is 0.50 $
+    results = [*trials(suite, cells[0], [1.0, 1.0]), failed_result(cells[1], 1, Outcome.TIMED_OUT)]
+    assert judge(suite, cells, results).spent_usd == Decimal("3.9")
+
+
+def test_simulated_results_are_named() -> None:
+    suite = suite_of()
+    cells = expand_cells(suite)
+    results = [replace(result, is_simulated=True) for result in trials(suite, cells[0], [1.0, 1.0])]
+    verdict = judge(suite, cells, results)
+    assert verdict.is_simulated
+    assert "simulated" in describe_verdict(verdict).cautions[0]
