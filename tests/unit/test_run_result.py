@@ -104,6 +104,8 @@ def test_a_document_reads_back_equal_and_is_plain_json() -> None:
     result = completed_result(cell, 1)
     document = json.loads(json.dumps(run_result_document(result), allow_nan=False))
     assert parse_run_result(document) == result
+    assert parse_run_result(document).outcome is Outcome.COMPLETED
+    assert type(run_result_document(result)["outcome"]) is str
 
 
 def test_a_loss_that_is_no_number_is_kept_as_the_step_where_it_broke() -> None:

@@ -1,0 +1,172 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.unit.run_samples import completed_result, make_suite
+from traindyno.core.arithmetic import ArithmeticInvalid, evaluate
+from traindyno.core.cells import expand_cells
+from traindyno.core.claim import ClaimsInvalid, parse_claims
+from traindyno.core.claims import ClaimFinding, ClaimJudgement, describe_judgement, judge_claims
+from traindyno.core.run_result import RunResult
+from traindyno.core.suite import Cell, Strategy
+
+CLAIMS = Path(__file__).parents[2] / "suites" / "claims"
+SUITE = make_suite(
+    matrix={"strategy": (Strategy.DDP, Strategy.FSDP), "instance_count": (1, 2)},
+    training={"instance": "ml.p4d.24xlarge"},
+)
+CELLS = expand_cells(SUITE)
+
+
+def cell_of(strategy: Strategy, instance_count: int = 1) -> Cell:
+    return next(
+        cell for cell in CELLS if (cell.settings.strategy, cell.settings.instance_count) == (strategy, instance_count)
+    )
+
+
+def trials(cell: Cell, step_seconds: list[float]) -> list[RunResult]:
+    return [
+        completed_result(cell, trial, step_seconds=seconds, suite=SUITE)
+        for trial, seconds in enumerate(step_seconds, start=1)
+    ]
+
+
+def judged(results: list[RunResult], **changes: Any) -> ClaimJudgement:
+    claim = {
+        "claim_id": "gain",
+        "text": "FSDP is a quarter faster",
+        "source": "a table",
+        "published": 0.25,
+        "quantity": "samples_per_second",
+        "form": "gain",
+        "tolerance": 0.1,
+        "cell": {"strategy": "fsdp", "instance_count": 1},
+        "against": {"strategy": "ddp", "instance_count": 1},
+        **changes,
+    }
+    claims = parse_claims({"title": "sample", "source": "here", "claims": [claim]})
+    (judgement,) = judge_claims(claims, CELLS, results)
+    return judgement
+
+
+def shipped(name: str) -> dict[str, ClaimJudgement]:
+    document = yaml.safe_load((CLAIMS / f"{name}.yaml").read_text(encoding="utf-8"))
+    return {judgement.claim.claim_id: judgement for judgement in judge_claims(parse_claims(document), (), ())}
+
+
+def test_a_figure_within_its_tolerance_is_reproduced() -> None:
+    results = trials(cell_of(Strategy.DDP), [1.0, 1.001, 0.999])
+    results += trials(cell_of(Strategy.FSDP), [0.8, 0.801, 0.799])
+    judgement = judged(results)
+    # 1 / 0.8 - 1
+    assert judgement.finding is ClaimFinding.REPRODUCED
+    assert judgement.measured is not None
+    assert judgement.measured.value == pytest.approx(0.25, abs=1e-3)
+    assert judgement.is_consistent is None
+    assert "accepted 0.225 to 0.275" in describe_judgement(judgement)
+
+
+def test_a_figure_outside_its_tolerance_is_not_reproduced() -> None:
+    results = trials(cell_of(Strategy.DDP), [1.0, 1.001, 0.999])
+    results += trials(cell_of(Strategy.FSDP), [0.95, 0.951, 0.949])
+    assert judged(results).finding is ClaimFinding.NOT_REPRODUCED
+
+
+def test_noise_across_the_tolerance_is_undecided() -> None:
+    results = trials(cell_of(Strategy.DDP), [1.0, 1.1, 0.9]) + trials(cell_of(Strategy.FSDP), [0.8, 0.9, 0.7])
+    assert judged(results).finding is ClaimFinding.UNDECIDED
+    single = trials(cell_of(Strategy.DDP), [1.0]) + trials(cell_of(Strategy.FSDP), [0.8])
+    assert judged(single).finding is ClaimFinding.UNDECIDED
+
+
+def test_a_saving_in_time_is_not_a_gain_in_rate() -> None:
+    results = trials(cell_of(Strategy.DDP), [1.0, 1.0]) + trials(cell_of(Strategy.FSDP), [0.8, 0.8])
+    judgement = judged(results, quantity="seconds", form="saving", published=0.2)
+    # (12,499 x 0.8 + 110) / (12,499 + 110) = 0.8017: a saving of 0.198
+    assert judgement.measured is not None
+    assert judgement.measured.value == pytest.approx(0.1983, abs=1e-4)
+
+
+def test_scaling_efficiency_divides_by_the_instances() -> None:
+    one, two = cell_of(Strategy.DDP), cell_of(Strategy.DDP, 2)
+    results = trials(one, [1.0, 1.0]) + trials(two, [0.625, 0.625])
+    judgement = judged(
+        results,
+        form="scaling_efficiency",
+        published=0.8,
+        cell={"strategy": "ddp", "instance_count": 2},
+        against={"strategy": "ddp", "instance_count": 1},
+    )
+    # 1.6 times the rate of one on two instances
+    assert judgement.measured is not None
+    assert judgement.measured.value == pytest.approx(0.8, rel=1e-3)
+
+
+def test_a_claim_whose_cells_did_not_run_is_not_measured_and_a_dead_one_not_testable() -> None:
+    assert judged([]).finding is ClaimFinding.NOT_MEASURED
+    assert judged([], untestable="the library is gone").finding is ClaimFinding.NOT_TESTABLE
+
+
+def test_the_trainium_table_contradicts_its_headlines() -> None:
+    found = shipped("trainium")
+    # 6033 x 24.725 / 3600 = 41.435, printed 41.47
+    assert found["trn1-cost"].finding is ClaimFinding.INCONSISTENT
+    assert found["trn1-cost"].worked[0].value == pytest.approx(41.435, abs=5e-4)
+    # 6553 x 37.69 / 3600 = 68.606
+    assert found["p4d-cost"].is_consistent
+    # 6.64 / 5.44 = 1.2206
+    assert found["throughput-gain"].is_consistent
+    # 1 - 6033 / 6553 = 7.9 %, not 22 %
+    assert found["faster-time-to-train"].finding is ClaimFinding.INCONSISTENT
+    assert found["faster-time-to-train"].worked[0].value == pytest.approx(0.0794, abs=1e-4)
+    # 1 - 41.47 / 68.6 = 39.5 %
+    assert found["half-the-cost"].worked[0].value == pytest.approx(0.3955, abs=1e-4)
+
+
+def test_one_cell_of_the_data_parallel_table_follows_another_formula() -> None:
+    found = shipped("data_parallel")
+    # 5436.92949 / (2 x 3234.6185)
+    assert found["efficiency-4-nodes"].is_consistent
+    assert found["efficiency-16-nodes"].finding is ClaimFinding.INCONSISTENT
+    assert found["efficiency-16-nodes"].worked[0].value == pytest.approx(0.41790, abs=1e-5)
+    # 1 - 1 / 1.3494
+    assert found["faster-training-time"].worked[0].value == pytest.approx(0.2589, abs=1e-4)
+    assert found["throughput-2-nodes"].is_consistent
+    assert found["throughput-16-nodes"].is_consistent
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in CLAIMS.glob("*.yaml")))
+def test_every_shipped_claim_can_be_read_and_judged(name: str) -> None:
+    for judgement in shipped(name).values():
+        assert describe_judgement(judgement).endswith(".")
+
+
+def test_a_wrong_document_lists_all_its_problems() -> None:
+    with pytest.raises(ClaimsInvalid) as raised:
+        parse_claims({"title": "x", "claims": [{"claim_id": 3, "form": "gian"}]})
+    text = str(raised.value)
+    assert "source" in text
+    assert "claims[0].claim_id: expected text, got 3" in text
+    assert "gain" in text
+
+
+def test_a_comparison_without_its_second_cell_is_refused() -> None:
+    with pytest.raises(ClaimsInvalid, match=r"claims\[0\].against: form gain compares two cells"):
+        judged([], against={})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1 + 2 * 3", 7.0), ("(1 + 2) * -3", -9.0), ("2 ** 10 / a", 256.0), ("a", 4.0)]
+)
+def test_arithmetic_is_evaluated(text: str, value: float) -> None:
+    assert evaluate(text, {"a": 4.0}) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["__import__('os')", "b", "1 / 0", "9 ** 999", "1 if a else 2", "a.real", "1 +", "'x'", "True", "a" * 600]
+)
+def test_nothing_but_arithmetic_is_evaluated(text: str) -> None:
+    with pytest.raises(ArithmeticInvalid):
+        evaluate(text, {"a": 4.0})
