@@ -1,15 +1,20 @@
 """Trading time for memory: recompute a block's activations, or keep saved ones in the host's memory."""
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 import torch
-from transformers import PreTrainedModel
+from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from traindyno.core.suite import Settings
+from training.blocks import repeated_blocks
 
 
-def enable_checkpointing(model: PreTrainedModel) -> None:
-    model.activation_checkpointing_enable({"use_reentrant": False})
+def enable_checkpointing(model: nn.Module) -> None:
+    """Per block. Transformers' own way leaves out ALBERT, whose blocks are called several times each."""
+    for block in repeated_blocks(model):
+        block.forward = partial(checkpoint, block.forward, use_reentrant=False)
 
 
 def saved_activations(settings: Settings) -> AbstractContextManager[object]:

@@ -21,6 +21,18 @@ def task_loss(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> torch.T
     )
 
 
+def summed_task_loss(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """For parts of a batch: divided by ``counted_labels`` of the whole batch, they add up to its mean."""
+    labels = _aligned(task, labels)
+    return functional.cross_entropy(
+        logits.reshape(-1, logits.shape[-1]).float(), labels.reshape(-1), ignore_index=IGNORED_LABEL, reduction="sum"
+    )
+
+
+def counted_labels(task: Task, labels: torch.Tensor) -> torch.Tensor:
+    return (_aligned(task, labels) != IGNORED_LABEL).sum()
+
+
 def task_score(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Sum of losses, right answers and labels that count: they add up over batches and ranks."""
     labels = _aligned(task, labels).reshape(-1)

@@ -14,7 +14,7 @@ from traindyno.core.suite import ShardScope
 from training.objective import Objective
 from training.process_group import start_process_group
 from training.strategies import Setup, Strategy
-from training.strategies.blocks import repeated_blocks
+from training.blocks import repeated_blocks
 from training.strategies.whole_model import WholeModelStrategy
 
 

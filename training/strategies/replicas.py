@@ -26,6 +26,7 @@ class Replicas:
         start_process_group(setup.accelerator.process_group_backend, setup.topology, setup.accelerator.device)
         self.data_world_size = world_size // self.degree
         self.data_rank, self.inner_rank = divmod(setup.topology.rank, self.degree)
+        self.ranks = [list(range(first, first + self.degree)) for first in range(0, world_size, self.degree)]
         mesh = init_device_mesh(
             setup.accelerator.device.type, (self.data_world_size, self.degree), mesh_dim_names=("data", kind)
         )

@@ -1,0 +1,90 @@
+"""Pipeline parallelism: each rank holds some of the blocks, and a batch passes through the ranks in micro-batches."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import distributed, nn
+from torch.optim import Optimizer
+from transformers import PreTrainedModel
+
+from traindyno.core.suite import PipelineSchedule
+from training.activations import saved_activations
+from training.data.batch import Batch
+from training.objective import counted_labels, task_score
+from training.strategies import OptimizerBuilder, Setup, Strategy
+from training.strategies.gradients import local_gradients, scale_to_norm, sum_of_squares
+from training.strategies.pipeline_schedules import Schedules
+from training.strategies.pipeline_stages import cut
+from training.strategies.pipeline_weights import PipelineWeights
+from training.strategies.replicas import Replicas
+
+STAGES_PER_RANK = {PipelineSchedule.GPIPE: 1, PipelineSchedule.ONE_F_ONE_B: 1, PipelineSchedule.INTERLEAVED: 2}
+
+
+class PipelineParallel:
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._device = setup.accelerator.device
+        self._replicas = Replicas(setup, setup.settings.pipeline_degree, "pipeline")
+        self.data_rank = self._replicas.data_rank
+        self.data_world_size = self._replicas.data_world_size
+        self._stages: dict[int, nn.Module]
+        self._weights: PipelineWeights
+        self._schedules: Schedules
+
+    def place(self, model: PreTrainedModel) -> None:
+        setup, replicas = self._setup, self._replicas
+        stages = cut(
+            model,
+            replicas.degree * STAGES_PER_RANK[setup.settings.pipeline_schedule],
+            setup.number_format.autocast(),
+        )
+        parts = [range(rank, len(stages), replicas.degree) for rank in range(replicas.degree)]
+        self._weights = PipelineWeights(model, [[stages[n] for n in part] for part in parts], replicas.inner_rank)
+        self._weights.make_groups(replicas.ranks)
+        self._weights.free_others()
+        self._stages = {n: stages[n].to(self._device) for n in parts[replicas.inner_rank]}
+        compiled = {n: setup.compiler.compile(stage) for n, stage in self._stages.items()}
+        self._schedules = Schedules(compiled, len(stages), setup, replicas.inner_group)
+
+    def build_optimizer(self, build: OptimizerBuilder) -> Optimizer:
+        return build(self._weights.parameters())
+
+    def forward_backward(self, batches: Sequence[Batch]) -> torch.Tensor | None:
+        scale = self._setup.number_format.scale(torch.ones((), device=self._device))
+        losses = [self._forward_backward_one(batch, scale / len(batches)) for batch in batches]
+        self._weights.sum_shared_gradients()
+        self._replicas.average_gradients(self._weights.parameters())
+        return torch.stack(losses).sum() / scale if self._schedules.has_last_stage else None
+
+    def _forward_backward_one(self, batch: Batch, factor: torch.Tensor) -> torch.Tensor:
+        """The batch's loss times ``factor``, where the last stage is."""
+        factor = factor * batch.get("weight", 1.0) / counted_labels(self._setup.task, batch["labels"])
+        with saved_activations(self._setup.settings):
+            return self._schedules.train(batch, factor)
+
+    def clip_gradients(self, max_norm: float) -> None:
+        squares = sum_of_squares(local_gradients(self._weights.first_held()), self._device)
+        distributed.all_reduce(squares, group=self._replicas.inner_group)
+        scale_to_norm(local_gradients(self._weights.parameters()), squares.sqrt(), max_norm)
+
+    def agree_on_overflow(self, overflow: torch.Tensor) -> None:
+        self._replicas.agree_on_overflow(overflow)
+
+    def share(self, count: int) -> int:
+        return self._replicas.share(count)
+
+    def score(self, batch: Batch) -> torch.Tensor | None:
+        logits = self._schedules.evaluate(batch)
+        return None if logits is None else task_score(self._setup.task, logits, batch["labels"])
+
+    def set_training(self, is_training: bool) -> None:
+        for stage in self._stages.values():
+            stage.train(is_training)
+
+    def gather_state_dict(self) -> dict[str, torch.Tensor]:
+        return self._weights.gather(self._replicas.ranks[0]) if self.data_rank == 0 else {}
+
+
+def build(setup: Setup) -> Strategy:
+    return PipelineParallel(setup)

@@ -1,0 +1,83 @@
+"""A schedule for each shape of batch: what travels between stages has a fixed shape within one."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.distributed import ProcessGroup
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
+
+from traindyno.core.suite import PipelineSchedule
+from training.data.batch import Batch
+from training.errors import WorkloadError
+from training.objective import summed_task_loss
+from training.strategies import Setup
+
+Shape = tuple[int, ...]
+
+
+class Schedules:
+    def __init__(
+        self, stages: Mapping[int, nn.Module], stage_count: int, setup: Setup, inner_group: ProcessGroup
+    ) -> None:
+        self._stages = stages
+        self._stage_count = stage_count
+        self._setup = setup
+        self._group = inner_group
+        self._training: dict[Shape, Any] = {}
+        self._evaluation: dict[Shape, Any] = {}
+        self._factor: torch.Tensor
+        self.has_last_stage = stage_count - 1 in stages
+
+    def train(self, batch: Batch, factor: torch.Tensor) -> torch.Tensor:
+        """Sum of the labels' losses times ``factor``, where the last stage is; zero elsewhere."""
+        shape = tuple(batch["input_ids"].shape)
+        if shape not in self._training:
+            self._training[shape] = self._make(self._micro_batches(shape[0]), self._loss)
+        self._factor = factor
+        losses: list[torch.Tensor] = []
+        self._training[shape].step(
+            *self._first_input(batch), target=batch["labels"], losses=losses, return_outputs=False, **_for_all(batch)
+        )
+        return torch.stack(losses).sum().detach() if losses else torch.zeros_like(factor)
+
+    def evaluate(self, batch: Batch) -> torch.Tensor | None:
+        """The logits, where the last stage is."""
+        shape = tuple(batch["input_ids"].shape)
+        if shape not in self._evaluation:
+            self._evaluation[shape] = self._make(1, None)
+        logits: torch.Tensor | None = self._evaluation[shape].step(*self._first_input(batch), **_for_all(batch))
+        return logits
+
+    def _loss(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return summed_task_loss(self._setup.task, logits, labels) * self._factor
+
+    def _make(self, micro_batches: int, loss: Any) -> Any:
+        device = self._setup.accelerator.device
+        stages: list[Any] = [
+            PipelineStage(stage, number, self._stage_count, device, group=self._group)
+            for number, stage in self._stages.items()
+        ]
+        options = {"n_microbatches": micro_batches, "loss_fn": loss, "scale_grads": False}
+        match self._setup.settings.pipeline_schedule:
+            case PipelineSchedule.INTERLEAVED:
+                return ScheduleInterleaved1F1B(stages, **options)
+            case PipelineSchedule.ONE_F_ONE_B if loss is not None:
+                return Schedule1F1B(stages[0], **options)
+            case _:
+                return ScheduleGPipe(stages[0], **options)
+
+    def _micro_batches(self, batch_size: int) -> int:
+        count = self._setup.settings.micro_batches
+        if batch_size % count:
+            raise WorkloadError(f"micro_batches is {count}, which does not divide a batch of {batch_size} samples")
+        return count
+
+    def _first_input(self, batch: Batch) -> tuple[torch.Tensor, ...]:
+        return (batch["input_ids"],) if 0 in self._stages else ()
+
+
+def _for_all(batch: Batch) -> dict[str, torch.Tensor]:
+    mask = {"attention_mask": batch["attention_mask"]} if "attention_mask" in batch else {}
+    return {"tokens": batch["input_ids"], **mask}

@@ -1,0 +1,81 @@
+"""Which ranks of a pipeline hold which weights: tied embeddings and ALBERT's shared block are held by several."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import torch
+from torch import distributed, nn
+from torch.distributed import ProcessGroup
+from transformers import PreTrainedModel
+
+from training.strategies.gradients import sum_gradients
+
+Holders = tuple[int, ...]
+
+
+class PipelineWeights:
+    """Known to every rank alike, because each cuts the same model in the same way."""
+
+    def __init__(self, model: PreTrainedModel, parts: Sequence[Iterable[nn.Module]], inner_rank: int) -> None:
+        """``parts`` are the stages of each inner rank."""
+        held = [{id(tensor) for stage in stages for tensor in _tensors(stage)} for stages in parts]
+        self._model = model
+        self._inner_rank = inner_rank
+        self._shapes = {name: tensor.shape for name, tensor in self._saved().items()}
+        self._holders: dict[str, Holders] = {
+            name: tuple(rank for rank, ids in enumerate(held) if id(tensor) in ids)
+            for name, tensor in self._saved().items()
+        }
+        self._groups: dict[Holders, ProcessGroup] = {}
+
+    def make_groups(self, replicas: Sequence[Sequence[int]]) -> None:
+        """One for each set of ranks that share weights; ``replicas`` are the job's ranks, replica by replica."""
+        for holders in sorted({holders for holders in self._holders.values() if len(holders) > 1}):
+            for ranks in replicas:
+                members = [ranks[holder] for holder in holders]
+                group = distributed.new_group(members)
+                if distributed.get_rank() in members:
+                    self._groups[holders] = group
+
+    def free_others(self) -> None:
+        """Give up the memory of weights that other ranks hold."""
+        for name, tensor in self._saved().items():
+            if self._inner_rank not in self._holders[name]:
+                tensor.data = torch.empty(0)
+
+    def parameters(self) -> list[nn.Parameter]:
+        return self._parameters(lambda holders: self._inner_rank in holders)
+
+    def first_held(self) -> list[nn.Parameter]:
+        """Those that no rank before this one holds: every weight of the model is one rank's."""
+        return self._parameters(lambda holders: holders[0] == self._inner_rank)
+
+    def sum_shared_gradients(self) -> None:
+        for shared, group in self._groups.items():
+            sum_gradients(self._parameters(lambda holders, shared=shared: holders == shared), group)  # type: ignore[misc]
+
+    def gather(self, ranks: Sequence[int]) -> dict[str, torch.Tensor]:
+        """Called by the ranks of one replica: all weights on its first rank, nothing on the others."""
+        gathered: dict[str, torch.Tensor] = {}
+        for name, tensor in self._saved().items():
+            holder = self._holders[name][0]
+            if self._inner_rank == holder == 0:
+                gathered[name] = tensor.detach().cpu()
+            elif self._inner_rank == holder:
+                distributed.send(tensor.detach().cpu(), dst=ranks[0])
+            elif self._inner_rank == 0:
+                gathered[name] = torch.empty(self._shapes[name], dtype=tensor.dtype)
+                distributed.recv(gathered[name], src=ranks[holder])
+        return gathered
+
+    def _parameters(self, is_wanted: Callable[[Holders], bool]) -> list[nn.Parameter]:
+        """Each once, however many names it has."""
+        wanted = {id(tensor): tensor for name, tensor in self._saved().items() if is_wanted(self._holders[name])}
+        return [tensor for tensor in wanted.values() if isinstance(tensor, nn.Parameter)]
+
+    def _saved(self) -> dict[str, torch.Tensor]:
+        return self._model.state_dict(keep_vars=True)
+
+
+def _tensors(module: nn.Module) -> Iterable[torch.Tensor]:
+    yield from module.parameters()
+    yield from module.buffers()
