@@ -70,11 +70,11 @@ class Case:
 
 def workload(model: str) -> Workload:
     task, config = WORKLOADS[model]
-    return Workload(task=task, examples=1, model=Model(config=config), sequence_length=SEQUENCE_LENGTH)
+    return Workload(task=task, examples=1, model=Model(config=config), sequence_length=SEQUENCE_LENGTH, label_count=LABEL_COUNT)
 
 
 def model_of(case: Case) -> PreTrainedModel:
-    return build_model(workload(case.model), case.settings(1), None, model_path=None, label_count=LABEL_COUNT)
+    return build_model(workload(case.model), case.settings(1), None, model_path=None)
 
 
 def global_batch(model: str, step: int) -> Batch:

@@ -1,4 +1,4 @@
-"""Every way a run may spread one model over processes. Adding one: a module here that defines ``build``, and a line below.
+"""Every way a run may spread one model over processes. Adding one: a module here with ``build``, and a line below.
 
 A strategy is applied to a model from outside: models are written for one device. The loop calls, in this order,
 ``place``, ``build_optimizer``, then ``forward_backward`` and ``clip_gradients`` for each step, ``score`` to evaluate

@@ -11,10 +11,10 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
 from traindyno.core.suite import ShardScope
+from training.blocks import repeated_blocks
 from training.objective import Objective
 from training.process_group import start_process_group
 from training.strategies import Setup, Strategy
-from training.blocks import repeated_blocks
 from training.strategies.whole_model import WholeModelStrategy
 
 
