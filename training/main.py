@@ -1,7 +1,6 @@
 """Does one run: reads it from the environment, loads, trains, evaluates and saves."""
 
 import os
-from math import ceil
 
 from transformers import PreTrainedModel
 
@@ -9,19 +8,19 @@ from traindyno.callbacks import StepLog
 from traindyno.core.outcome import Outcome
 from traindyno.core.step_log_line import DIRECTORY_VARIABLE
 from training.compilers import build_compiler
-from training.data.choose_collate import choose_collate
-from training.data.dataset import TokenDataset, load_dataset
-from training.data.loader import StepBatches, load_steps
+from training.data.dataset import load_dataset
 from training.doctor import environment_facts
-from training.job import Job, find_job
-from training.loop import run_steps
-from training.model import build_model
-from training.optimizer import build_optimizer, scaled_learning_rate
+from training.evaluate import evaluate
+from training.flops import FORMULA, measure_size
+from training.job import find_job
+from training.model import build_model, empty_model
 from training.precision import number_format
 from training.process_group import end_process_group
 from training.run_settings import RunSettings, read_run_settings
-from training.strategies import Setup, Strategy, build_strategy
+from training.save import save_model
+from training.strategies import Setup, build_strategy
 from training.topology import read_topology
+from training.train import collate_for, is_uniform, train
 
 
 def main() -> None:
@@ -32,9 +31,27 @@ def main() -> None:
     with step_log.phase("load"):
         setup = _set_up(run, step_log)
         strategy = build_strategy(setup)
-        dataset = load_dataset(run.workload, run.settings, job, setup.topology)
-        strategy.place(_build_model(run, job, dataset))
-    _train(run, setup, strategy, dataset, step_log)
+        dataset = load_dataset(run, job, setup.topology)
+        model = build_model(
+            run.workload,
+            run.settings,
+            dataset.tokenizer,
+            model_path=job.model_path,
+            is_padded=not is_uniform(run, dataset.train),
+        )
+        _log_size(run, model, step_log)
+        strategy.place(model)
+    train(run, setup, strategy, dataset, step_log)
+    if dataset.evaluation is not None:
+        with step_log.phase("evaluate", {"examples": len(dataset.evaluation)}):
+            metrics = evaluate(strategy, setup, dataset.evaluation, collate_for(run, dataset, dataset.evaluation))
+        step_log.evaluation(metrics)
+    if run.measurement.save_model:
+        with step_log.phase("save"):
+            state = strategy.gather_state_dict()
+            if setup.topology.is_first:
+                fresh = empty_model(run.workload.task, model.config)
+                save_model(state, fresh, dataset.tokenizer, job.save_folder)
     end_process_group()
     step_log.close()
 
@@ -55,34 +72,11 @@ def _set_up(run: RunSettings, step_log: StepLog) -> Setup:
     )
 
 
-def _build_model(run: RunSettings, job: Job, dataset: TokenDataset) -> PreTrainedModel:
-    return build_model(
-        run.workload,
-        run.settings,
-        dataset.tokenizer,
-        model_path=job.model_path,
-        label_count=run.workload.label_count,
-    )
+def _log_size(run: RunSettings, model: PreTrainedModel, step_log: StepLog) -> None:
+    assert run.workload.sequence_length is not None
+    size = measure_size(run.workload.task, model.config, run.workload.sequence_length)
+    step_log.model(size.parameters, size.flops_per_token, FORMULA)
 
 
-def _train(run: RunSettings, setup: Setup, strategy: Strategy, dataset: TokenDataset, step_log: StepLog) -> None:
-    settings = run.settings
-    global_batch_size = settings.batch_size_per_device * settings.gradient_accumulation_steps * strategy.data_world_size
-    learning_rate = scaled_learning_rate(settings, global_batch_size)
-    optimizer = strategy.build_optimizer(lambda parameters: build_optimizer(parameters, settings, learning_rate))
-    batches = StepBatches(
-        dataset.train,
-        choose_collate(run.workload, settings, dataset.tokenizer),
-        settings,
-        data_rank=strategy.data_rank,
-        data_world_size=strategy.data_world_size,
-    )
-    step_count = min(run.measurement.max_steps, ceil(run.workload.examples / global_batch_size))
-    run_steps(
-        load_steps(batches, step_count, settings),
-        setup=setup,
-        strategy=strategy,
-        optimizer=optimizer,
-        step_log=step_log,
-        should_stop=lambda _step: False,
-    )
+if __name__ == "__main__":
+    main()

@@ -16,6 +16,7 @@ from transformers import (
 
 from traindyno.core.suite import Settings, Task, Workload
 from training.activations import enable_checkpointing
+from training.attention import attend_without_mask
 from training.errors import WorkloadError
 
 AUTO_CLASSES: Mapping[Task, Any] = {
@@ -32,28 +33,43 @@ def build_model(
     tokenizer: PreTrainedTokenizerBase | None,
     *,
     model_path: str | None,
-    label_count: int | None,
+    is_padded: bool = True,
 ) -> PreTrainedModel:
     """On the CPU, in single precision; the same on every rank, because the seed is."""
-    config = model_config(workload, settings, tokenizer, model_path=model_path, label_count=label_count)
+    config = model_config(workload, settings, tokenizer, model_path=model_path)
     torch.manual_seed(settings.seed)
-    auto_class = AUTO_CLASSES[workload.task]
     if model_path is None:
-        model: PreTrainedModel = auto_class.from_config(config)
+        model: PreTrainedModel = AUTO_CLASSES[workload.task].from_config(config)
     else:
-        model = auto_class.from_pretrained(model_path, config=config, dtype=torch.float32)
+        model = AUTO_CLASSES[workload.task].from_pretrained(model_path, config=config, dtype=torch.float32)
     if settings.activation_checkpointing:
         enable_checkpointing(model)
+    if not is_padded:
+        attend_without_mask(model)
+    return _trusting_its_input(model)
+
+
+def empty_model(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
+    """Shapes without values, on the meta device."""
+    with torch.device("meta"):
+        model: PreTrainedModel = AUTO_CLASSES[task].from_config(config)
     return model
 
 
+def _trusting_its_input(model: PreTrainedModel) -> PreTrainedModel:
+    """Without transformers' look for padding in every batch, which waits for the device: ours come with a mask."""
+    for module in model.modules():
+        if isinstance(module, PreTrainedModel):
+            module.warn_if_padding_and_no_attention_mask = _no_check  # type: ignore[method-assign]
+    return model
+
+
+def _no_check(_input_ids: torch.Tensor, _attention_mask: torch.Tensor | None) -> None:
+    pass
+
+
 def model_config(
-    workload: Workload,
-    settings: Settings,
-    tokenizer: PreTrainedTokenizerBase | None,
-    *,
-    model_path: str | None,
-    label_count: int | None,
+    workload: Workload, settings: Settings, tokenizer: PreTrainedTokenizerBase | None, *, model_path: str | None
 ) -> PreTrainedConfig:
     assert workload.model is not None
     if model_path is not None:
@@ -65,7 +81,7 @@ def model_config(
         for name in SPECIAL_TOKEN_IDS:
             setattr(config, name, getattr(tokenizer, name))
     if workload.task is Task.SEQUENCE_CLASSIFICATION:
-        config.num_labels = label_count or 2
+        config.num_labels = workload.label_count or 2
     config.use_cache = False
     _check_length(config, workload.sequence_length)
     if settings.dropout is not None:

@@ -30,6 +30,16 @@ def start_process_group(backend: str, topology: Topology, device: torch.device) 
     )
 
 
+def sum_over_ranks(values: torch.Tensor) -> torch.Tensor:
+    """Of a tensor on the CPU; the values themselves where there is one process."""
+    if not distributed.is_initialized():
+        return values
+    has_cpu_backend = "gloo" in distributed.distributed_c10d.get_backend_config()
+    summed = values if has_cpu_backend else values.to(torch.device("cuda", torch.cuda.current_device()))
+    distributed.all_reduce(summed)
+    return summed.cpu()
+
+
 def end_process_group() -> None:
     if distributed.is_initialized():
         time.sleep(DRAIN_SECONDS)

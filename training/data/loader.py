@@ -2,18 +2,20 @@
 
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from traindyno.core.suite import Settings
+from traindyno.core.suite import Padding, Settings
+from training.data.arrays import Array
 from training.data.batch import Batch
 from training.data.collate import Collate
-from training.data.order import SeededOrder
+from training.data.order import BucketedOrder, Order, SeededOrder
 from training.data.sequences import Sequences
 
 
 class StepBatches(Dataset[list[Batch]]):
-    """Item n is the list of accumulated batches of step n: this rank's slice of each global batch."""
+    """Item n is the list of accumulated batches of step n: this rank's share of each."""
 
     def __init__(
         self,
@@ -26,38 +28,52 @@ class StepBatches(Dataset[list[Batch]]):
     ) -> None:
         self._sequences = sequences
         self._collate = collate
-        self._order = SeededOrder(len(sequences), settings.seed)
-        self._batch_size = settings.batch_size_per_device
-        self._accumulation = settings.gradient_accumulation_steps
         self._data_rank = data_rank
-        self._data_world_size = data_world_size
+        self._shape = (settings.gradient_accumulation_steps, settings.batch_size_per_device, data_world_size)
+        self._samples_per_step = int(np.prod(self._shape))
+        self._order = _order(sequences, settings, self._samples_per_step)
 
     def __getitem__(self, step: int) -> list[Batch]:
-        return [self._batch(step * self._accumulation + number) for number in range(self._accumulation)]
+        whole = self._order.step(step)
+        samples = self._share(whole)
+        first = step * self._samples_per_step
+        positions = self._share(np.arange(first, first + self._samples_per_step))
+        batches = [self._collate(self._sequences, *part) for part in zip(samples, positions, strict=True)]
+        counts = self._collate.label_counts(self._sequences, whole)
+        if counts is not None:
+            weights = self._share(counts).sum(axis=1) * (len(batches) * self._shape[2]) / counts.sum()
+            for batch, weight in zip(batches, weights, strict=True):
+                batch["weight"] = torch.tensor(weight, dtype=torch.float32)
+        return batches
 
-    def _batch(self, number: int) -> Batch:
-        begin = (number * self._data_world_size + self._data_rank) * self._batch_size
-        samples = self._order.samples(begin, self._batch_size)
-        return self._collate(self._sequences, samples, begin)
+    def _share(self, values: Array) -> Array:
+        """This rank's part: dealt out in turn, so that ranks get like lengths where a step is sorted by length."""
+        return values.reshape(self._shape)[:, :, self._data_rank]
+
+
+def _order(sequences: Sequences, settings: Settings, samples_per_step: int) -> Order:
+    order = SeededOrder(len(sequences), samples_per_step, settings.seed)
+    if settings.padding is not Padding.BUCKET or sequences.uniform_length is not None:
+        return order
+    return BucketedOrder(order, sequences.lengths, samples_per_step, settings.seed)
 
 
 def load_steps(batches: StepBatches, step_count: int, settings: Settings) -> Iterator[list[Batch]]:
+    pins = settings.pin_memory and torch.cuda.is_available()
     if settings.loader_workers == 0:
-        return _in_this_process(batches, step_count, pin_memory=settings.pin_memory)
-    return iter(
-        DataLoader(
-            batches,
-            batch_size=None,
-            sampler=range(step_count),
-            num_workers=settings.loader_workers,
-            prefetch_factor=settings.prefetch_factor,
-            pin_memory=settings.pin_memory and torch.cuda.is_available(),
-        )
+        return _in_this_process(batches, step_count, pins=pins)
+    loader = DataLoader(
+        batches,
+        batch_size=None,
+        sampler=range(step_count),
+        num_workers=settings.loader_workers,
+        prefetch_factor=settings.prefetch_factor,
+        pin_memory=pins,
     )
+    return iter(loader)
 
 
-def _in_this_process(batches: StepBatches, step_count: int, *, pin_memory: bool) -> Iterator[list[Batch]]:
-    pins = pin_memory and torch.cuda.is_available()
+def _in_this_process(batches: StepBatches, step_count: int, *, pins: bool) -> Iterator[list[Batch]]:
     for step in range(step_count):
         made = batches[step]
         yield [{name: tensor.pin_memory() for name, tensor in batch.items()} for batch in made] if pins else made

@@ -1,0 +1,10 @@
+"""The array type of sample numbers and token numbers."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+AnyArray = npt.NDArray[Any]

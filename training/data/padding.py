@@ -1,0 +1,42 @@
+"""Sequences of unequal length brought to one width: the longest allowed, the batch's longest, or a bucket's."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from traindyno.core.suite import Padding
+from training.data.arrays import Array, Mask
+from training.data.sequences import Sequences
+
+BUCKETS = 8  # so many shapes at most, for a compiler to meet
+
+
+class Padded(NamedTuple):
+    tokens: Array
+    mask: Mask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PadTo:
+    padding: Padding
+    sequence_length: int
+    pad_token: int
+
+    def width(self, longest: int) -> int:
+        match self.padding:
+            case Padding.MAX_LENGTH:
+                return self.sequence_length
+            case Padding.LONGEST:
+                return longest
+            case Padding.BUCKET:
+                bucket = max(1, self.sequence_length // BUCKETS)
+                return min(self.sequence_length, -(-longest // bucket) * bucket)
+
+    def __call__(self, sequences: Sequences, samples: Array) -> Padded:
+        begins = sequences.offsets[samples]
+        lengths = sequences.offsets[samples + 1] - begins
+        columns = np.arange(self.width(int(lengths.max())))
+        mask = columns < lengths[:, None]
+        places = np.where(mask, begins[:, None] + columns, 0)
+        return Padded(np.where(mask, sequences.tokens[places], self.pad_token).astype(np.int64), mask)

@@ -1,0 +1,54 @@
+"""A data set by arithmetic: learnable, the same everywhere, of any size."""
+
+import numpy as np
+
+from traindyno.core.suite import Task, Workload
+from training.data.arrays import Array
+from training.data.sequences import Sequences, token_type
+from training.data.special_tokens import SpecialTokens
+
+MOST_SEQUENCES = 4096  # then the epochs repeat
+PAD, MASK, FIRST_ORDINARY = 0, 1, 4
+NOISE = 0.1
+SEED = 20261121
+
+
+def synthetic_tokens(vocabulary_size: int) -> SpecialTokens:
+    return SpecialTokens(vocabulary_size=vocabulary_size, pad=PAD, mask=MASK)
+
+
+def synthetic_sequences(workload: Workload, vocabulary_size: int) -> Sequences:
+    assert workload.sequence_length is not None
+    count, length = min(workload.examples, MOST_SEQUENCES), workload.sequence_length
+    random = np.random.default_rng(SEED)
+    tokens = _chains(random, count, length, vocabulary_size)
+    offsets = np.arange(0, (count + 1) * length, length, dtype=np.int64)
+    if workload.task is not Task.SEQUENCE_CLASSIFICATION:
+        return Sequences(tokens=tokens.reshape(-1).astype(token_type(vocabulary_size)), offsets=offsets)
+    label_count = workload.label_count or 2
+    labels = random.integers(label_count, size=count)
+    tokens[:, 1:3] = (FIRST_ORDINARY + labels)[:, None]
+    return _shortened(random, tokens, labels, vocabulary_size)
+
+
+def _chains(random: np.random.Generator, count: int, length: int, vocabulary_size: int) -> Array:
+    """Each token follows from the one before by a fixed rule, except for some noise."""
+    ordinary = vocabulary_size - FIRST_ORDINARY
+    tokens = random.integers(ordinary, size=(count, length))
+    noisy = random.random((count, length)) < NOISE
+    for column in range(1, length):
+        follows = (tokens[:, column - 1] * 7 + 3) % ordinary
+        tokens[:, column] = np.where(noisy[:, column], tokens[:, column], follows)
+    return tokens + FIRST_ORDINARY
+
+
+def _shortened(random: np.random.Generator, tokens: Array, labels: Array, vocabulary_size: int) -> Sequences:
+    """Lengths from a quarter of the longest on, as in real text to be classified."""
+    count, length = tokens.shape
+    lengths = random.integers(max(3, length // 4), length + 1, size=count)
+    kept = np.arange(length) < lengths[:, None]
+    return Sequences(
+        tokens=tokens[kept].astype(token_type(vocabulary_size)),
+        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        labels=labels,
+    )
