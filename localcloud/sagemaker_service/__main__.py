@@ -14,7 +14,7 @@ from pathlib import Path
 from localcloud.sagemaker_service.aws_clients import local_aws_clients
 from localcloud.sagemaker_service.instance_table import usable_cores
 from localcloud.sagemaker_service.service import Service
-from localcloud.sagemaker_service.settings import EngineChoice, Settings
+from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, Settings
 
 LOG_BYTES = 5 * 1024 * 1024
 
@@ -51,6 +51,11 @@ def _read_settings(arguments: Sequence[str] | None) -> Settings:
     parser.add_argument("--local-usd-per-hour", type=Decimal, default=Decimal("0.10"), help="nominal price of local.*")
     parser.add_argument("--quotas", type=Path, help="JSON file of applied quota values by quota code")
     parser.add_argument("--quota-approval-seconds", type=float, help="approve increase requests after so long")
+    parser.add_argument("--grant-quotas", type=float, help="apply this value to every quota that has no other")
+    parser.add_argument("--traces", type=Path, help="folder of trace files (*.json) for simulated jobs")
+    parser.add_argument("--speed-up", type=float, default=600.0, help="virtual seconds of simulated jobs per second")
+    parser.add_argument("--jump-when-quiet-seconds", type=float, default=0.1, help="then simulated time jumps ahead")
+    parser.add_argument("--rates", type=RateChoice, choices=list(RateChoice), default=RateChoice.OFF)
     read = parser.parse_args(arguments)
     return Settings(
         port=read.port,
@@ -65,7 +70,12 @@ def _read_settings(arguments: Sequence[str] | None) -> Settings:
         keep_job_folders=read.keep_job_folders,
         local_usd_per_hour=read.local_usd_per_hour,
         applied_quotas=json.loads(read.quotas.read_text(encoding="utf-8")) if read.quotas else {},
+        granted_quota=read.grant_quotas,
         quota_approval_seconds=read.quota_approval_seconds,
+        traces_folder=read.traces,
+        speed_up=read.speed_up,
+        jump_when_quiet_seconds=read.jump_when_quiet_seconds,
+        rates=read.rates,
     )
 
 

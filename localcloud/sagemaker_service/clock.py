@@ -1,6 +1,8 @@
 """Time as the service's jobs see it."""
 
+import threading
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -18,3 +20,31 @@ class SystemClock:
     def now_ms(self) -> int:
         self._latest_ms = max(self._latest_ms, time.time_ns() // 1_000_000)
         return self._latest_ms
+
+
+class VirtualClock:
+    """Runs ``speed_up`` times as fast as the machine's clock, and can jump over a time in which nothing happens."""
+
+    def __init__(self, *, start_ms: int, speed_up: float, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._base_ms = float(start_ms)
+        self._speed_up = speed_up
+        self._monotonic = monotonic
+        self._base_seconds = monotonic()
+        self._lock = threading.Lock()
+
+    def now_ms(self) -> int:
+        with self._lock:
+            return int(self._now_ms())
+
+    def jump_to(self, epoch_ms: int) -> None:
+        with self._lock:
+            now_ms = self._now_ms()
+            self._base_ms = max(now_ms, float(epoch_ms))
+            self._base_seconds = self._monotonic()
+
+    def real_seconds_until(self, epoch_ms: int) -> float:
+        with self._lock:
+            return max(epoch_ms - self._now_ms(), 0.0) / 1000 / self._speed_up
+
+    def _now_ms(self) -> float:
+        return self._base_ms + (self._monotonic() - self._base_seconds) * 1000 * self._speed_up

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from localcloud.sagemaker_service.activity import Activity
 from localcloud.sagemaker_service.event_pattern import is_match
 from localcloud.sagemaker_service.job_store import JobStore, StoredEvent
 
@@ -44,10 +45,13 @@ class Rule:
 class EventDelivery:
     """At least once, until delivered: an event leaves the store only when every target has taken it."""
 
-    def __init__(self, *, store: JobStore, events: "EventBridgeClient", functions: FunctionClient) -> None:
+    def __init__(
+        self, *, store: JobStore, events: "EventBridgeClient", functions: FunctionClient, activity: Activity
+    ) -> None:
         self._store = store
         self._events = events
         self._functions = functions
+        self._activity = activity
         self._rules: list[Rule] = []
         self._rules_read_at = float("-inf")
         self._wake = threading.Event()
@@ -74,7 +78,8 @@ class EventDelivery:
                 if not due:
                     self._wake.wait(LOOK_AGAIN_SECONDS)
                 elif self._has_current_rules(due):
-                    list(pool.map(self._deliver, due))
+                    with self._activity.busy():
+                        list(pool.map(self._deliver, due))
 
     def _has_current_rules(self, due: list[StoredEvent]) -> bool:
         if time.monotonic() - self._rules_read_at < RULES_KEPT_SECONDS:

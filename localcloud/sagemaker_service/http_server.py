@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from botocore.model import ServiceModel
 
+from localcloud.sagemaker_service.activity import Activity
 from localcloud.sagemaker_service.api_error import ApiError
 from localcloud.sagemaker_service.request_check import check_request
 
@@ -52,8 +53,13 @@ class LoopbackServer(ThreadingHTTPServer):
         port: int,
         apis: list[Api],
         administration: Administration,
-        before_each: Callable[[str], None],
+        before_each: Callable[[str, str], None],
+        *,
+        activity: Activity,
+        now_seconds: Callable[[], float],
     ) -> None:
+        self.activity = activity
+        self.now_seconds = now_seconds
         self.apis = {api.target_prefix: api for api in apis}
         self.administration = administration
         self.before_each = before_each
@@ -63,8 +69,9 @@ class LoopbackServer(ThreadingHTTPServer):
         prefix, _, operation = target.partition(".")
         if prefix not in self.apis:
             raise ApiError("UnknownOperationException", f"{target!r}: the local service speaks {', '.join(self.apis)}")
-        self.before_each(operation)
-        return self.apis[prefix].answer(operation, request)
+        with self.activity.busy():
+            self.before_each(prefix, operation)
+            return self.apis[prefix].answer(operation, request)
 
 
 class RequestHandler(BaseHTTPRequestHandler):
@@ -89,6 +96,10 @@ class RequestHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self._is_local_host():
             self._respond(lambda: self.server.administration("GET", self.path, {}))
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        """The ``Date`` of an answer is the jobs' clock, so that callers can tell a simulated job's age."""
+        return super().date_time_string(self.server.now_seconds() if timestamp is None else timestamp)
 
     def log_message(self, format: str, *arguments: Any) -> None:
         LOG.debug(format, *arguments)

@@ -36,6 +36,9 @@ class Engine(StrEnum):
 
 
 TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.STOPPED})
+BILLED = frozenset(
+    {SecondaryStatus.DOWNLOADING, SecondaryStatus.TRAINING, SecondaryStatus.UPLOADING, SecondaryStatus.STOPPING}
+)
 FAILURE_REASON_LIMIT = 1024
 MESSAGES = {
     SecondaryStatus.STARTING: "Preparing the instances for training",
@@ -63,6 +66,17 @@ class Transition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedStep:
+    """A simulated job's move at a time that is known beforehand. ``status`` is set on the last one only."""
+
+    due_ms: int
+    secondary_status: SecondaryStatus
+    message: str | None = None
+    status: Status | None = None
+    failure_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """``request`` is the CreateTrainingJob request. ``claimed`` says that an engine has begun to work on the job."""
 
@@ -84,6 +98,8 @@ class Job:
     failure_reason: str | None = None
     selected_instance_type: str | None = None
     warm_pool: Mapping[str, Any] | None = None
+    planned: tuple[PlannedStep, ...] = ()
+    simulated_steps: int = 0
 
     @property
     def secondary_status(self) -> SecondaryStatus:
@@ -113,6 +129,13 @@ class Job:
     @property
     def max_runtime_seconds(self) -> int:
         return int(self.request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", 86400))
+
+
+def billed_ms(job: Job) -> int:
+    """The time in which the job held instances that bill: not while it waits, starts or is interrupted."""
+    return sum(
+        step.end_ms - step.start_ms for step in job.transitions if step.status in BILLED and step.end_ms is not None
+    )
 
 
 def new_job(
@@ -145,19 +168,24 @@ def moved(job: Job, secondary_status: SecondaryStatus, *, now_ms: int, message: 
 
 
 def ended(
-    job: Job, status: Status, secondary_status: SecondaryStatus, *, now_ms: int, failure_reason: str | None = None
+    job: Job,
+    status: Status,
+    secondary_status: SecondaryStatus,
+    *,
+    now_ms: int,
+    failure_reason: str | None = None,
+    message: str | None = None,
 ) -> Job:
-    """The job in a terminal status. Billed is the time from its training start, none if it never started."""
+    """The job in a terminal status; nothing is billed if it never started."""
     if job.status in TERMINAL:
         return job
-    at_end = moved(job, secondary_status, now_ms=now_ms)
+    at_end = moved(job, secondary_status, now_ms=now_ms, message=message)
     last = replace(at_end.transitions[-1], end_ms=now_ms)
-    seconds = None if job.training_start_ms is None else round((now_ms - job.training_start_ms) / 1000)
     return replace(
         at_end,
         status=status,
         transitions=(*at_end.transitions[:-1], last),
         training_end_ms=None if job.training_start_ms is None else now_ms,
-        billable_seconds=seconds if job.billable_seconds is None else job.billable_seconds,
+        billable_seconds=None if job.training_start_ms is None else round(billed_ms(at_end) / 1000),
         failure_reason=failure_reason[:FAILURE_REASON_LIMIT] if failure_reason else None,
     )

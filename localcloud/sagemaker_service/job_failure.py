@@ -7,6 +7,9 @@ from localcloud.sagemaker_service.container_tree import HostTree
 from localcloud.sagemaker_service.job import FAILURE_REASON_LIMIT
 
 INTERNAL_ERROR = "InternalServerError: We encountered an internal error.  Please try again."
+CAPACITY_ERROR = (
+    "CapacityError: Unable to provision requested ML compute capacity. Please retry using a different ML instance type."
+)
 LAST_LINES = 8
 KEPT_BYTES = 4096
 

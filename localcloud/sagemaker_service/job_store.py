@@ -108,10 +108,16 @@ class JobStore:
             rows = self._connection.execute(query, (now_seconds, limit)).fetchall()
         return [StoredEvent(event_id=row[0], failures=row[1], document=json.loads(row[2])) for row in rows]
 
-    def pending_event_count(self) -> int:
+    def pending_event_count(self, due_before_seconds: float = float("inf")) -> int:
         with self._lock:
-            count: int = self._connection.execute("select count(*) from events").fetchone()[0]
+            query = "select count(*) from events where due_seconds <= ?"
+            count: int = self._connection.execute(query, (due_before_seconds,)).fetchone()[0]
         return count
+
+    def latest_change_ms(self) -> int:
+        with self._lock:
+            latest: int = self._connection.execute("select coalesce(max(modified_ms), 0) from jobs").fetchone()[0]
+        return latest
 
     def remove_event(self, event_id: int) -> None:
         with self._transaction() as connection:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from localcloud.sagemaker_service.job import TERMINAL, Job, Status
+from localcloud.sagemaker_service.job import TERMINAL, Engine, Job, Status
 
 ECHOED = (
     "HyperParameters",
@@ -61,7 +61,7 @@ def described(job: Job) -> dict[str, Any]:
             "SelectedInstanceType": job.selected_instance_type,
             "SelectedInstanceCount": job.instance_count,
         }
-    if job.status in TERMINAL and job.status is not Status.FAILED:
+    if job.engine is Engine.PROCESS and job.status in TERMINAL and job.status is not Status.FAILED:
         view["ModelArtifacts"] = {"S3ModelArtifacts": f"{output_uri(job)}/output/model.tar.gz"}
     return view
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from localcloud.sagemaker_service.clock import Clock
+from localcloud.sagemaker_service.faults import FaultBox, JobFault
 from localcloud.sagemaker_service.job import Engine, Job, SecondaryStatus, Status, ended, moved
-from localcloud.sagemaker_service.job_failure import INTERNAL_ERROR
+from localcloud.sagemaker_service.job_failure import CAPACITY_ERROR, INTERNAL_ERROR
 from localcloud.sagemaker_service.job_run import JobRun, Surroundings
 from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.log_shipping import LogClient
@@ -29,8 +30,10 @@ class ProcessEngine:
         settings: Settings,
         clock: Clock,
         gpu_count: int,
+        faults: FaultBox,
     ) -> None:
         self._store = store
+        self._faults = faults
         self._clock = clock
         self._wake = threading.Event()
         self._ending = threading.Event()
@@ -51,7 +54,8 @@ class ProcessEngine:
                 self._end_interrupted(job)
         self._thread.start()
 
-    def wake(self) -> None:
+    def wake(self, name: str) -> None:
+        LOG.debug("%s was added or changed", name)
         self._tell_waiting_jobs()
         self._wake.set()
 
@@ -72,8 +76,17 @@ class ProcessEngine:
             claimed = self._change(job.name, _claimed)
             if claimed.claimed:
                 LOG.info("%s begins", job.name)
-                JobRun(claimed, self._surroundings).run()
+                self._run(claimed)
                 LOG.info("%s is over", job.name)
+
+    def _run(self, job: Job) -> None:
+        match self._faults.job_fault(job.name):
+            case JobFault.CAPACITY_ERROR:
+                self._change(job.name, lambda job, now_ms: _failed(job, CAPACITY_ERROR, now_ms))
+            case JobFault.INTERNAL_ERROR:
+                self._change(job.name, lambda job, now_ms: _failed(job, INTERNAL_ERROR, now_ms))
+            case _:
+                JobRun(job, self._surroundings).run()
 
     def _tell_waiting_jobs(self) -> None:
         jobs = self._store.unfinished(Engine.PROCESS)
@@ -93,7 +106,7 @@ class ProcessEngine:
         elif job.restarts < retries:
             self._change(job.name, _restarted)
         else:
-            self._change(job.name, _internal_error)
+            self._change(job.name, lambda job, now_ms: _failed(job, INTERNAL_ERROR, now_ms))
 
     def _change(self, name: str, change: Callable[[Job, int], Job]) -> Job:
         now_ms = self._clock.now_ms()
@@ -118,5 +131,5 @@ def _restarted(job: Job, now_ms: int) -> Job:
     return replace(restarting, claimed=False, restarts=job.restarts + 1)
 
 
-def _internal_error(job: Job, now_ms: int) -> Job:
-    return ended(job, Status.FAILED, SecondaryStatus.FAILED, now_ms=now_ms, failure_reason=INTERNAL_ERROR)
+def _failed(job: Job, reason: str, now_ms: int) -> Job:
+    return ended(job, Status.FAILED, SecondaryStatus.FAILED, now_ms=now_ms, failure_reason=reason)

@@ -41,10 +41,14 @@ class Quota:
 
 
 class QuotaTable:
-    """Applied values are those given at the start and those that an approved request has set since."""
+    """Applied values are those given at the start and those that an approved request has set since.
 
-    def __init__(self, store: JobStore, applied: Mapping[str, float]) -> None:
+    ``granted`` is applied to every quota without a value of its own; None leaves AWS's default there.
+    """
+
+    def __init__(self, store: JobStore, applied: Mapping[str, float], granted: float | None) -> None:
         self._store = store
+        self._granted = granted
         self._applied_at_start = dict(applied)
         self._admitting = threading.Lock()
         self.quotas = {quota.code: quota for quota in _read_quotas()}
@@ -52,7 +56,7 @@ class QuotaTable:
         self._applied_since: dict[str, float] = store.documents("applied_quota")
 
     def applied(self, code: str) -> float | None:
-        return self._applied_since.get(code, self._applied_at_start.get(code))
+        return self._applied_since.get(code, self._applied_at_start.get(code, self._granted))
 
     def apply(self, code: str, value: float) -> None:
         self._applied_since[code] = value

@@ -1,17 +1,18 @@
 """Puts the service together: store, engines, event delivery and the HTTP server."""
 
-import logging
 import time
-from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
 import botocore.session
 
-from localcloud.sagemaker_service.api_error import ApiError, validation_error
+from localcloud.sagemaker_service.activity import Activity
+from localcloud.sagemaker_service.administration import Administration
+from localcloud.sagemaker_service.api_error import validation_error
 from localcloud.sagemaker_service.aws_clients import AwsClients
-from localcloud.sagemaker_service.clock import SystemClock
+from localcloud.sagemaker_service.clock import Clock, SystemClock, VirtualClock
 from localcloud.sagemaker_service.event_delivery import EventDelivery
+from localcloud.sagemaker_service.faults import FaultBox
 from localcloud.sagemaker_service.http_server import Api, LoopbackServer
 from localcloud.sagemaker_service.instance_table import LOCAL_GPU, LOCAL_TYPES, count_gpus, is_local
 from localcloud.sagemaker_service.job import Engine, Job
@@ -21,33 +22,44 @@ from localcloud.sagemaker_service.pricing_api import PricingApi
 from localcloud.sagemaker_service.process_engine import ProcessEngine
 from localcloud.sagemaker_service.quota_table import QuotaTable
 from localcloud.sagemaker_service.quotas_api import QuotasApi
+from localcloud.sagemaker_service.rate_limits import REQUESTS_PER_SECOND, RateLimits
+from localcloud.sagemaker_service.replay_engine import ReplayEngine
 from localcloud.sagemaker_service.s3_transfer import S3Transfer
-from localcloud.sagemaker_service.settings import EngineChoice, Settings
+from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, Settings
+from localcloud.sagemaker_service.simulated_files import SimulatedFiles
+from localcloud.sagemaker_service.trace import read_traces
 from localcloud.sagemaker_service.training_jobs_api import TrainingJobsApi
 
-LOG = logging.getLogger(__name__)
 EXTRA_VALUES = {"TrainingInstanceType": LOCAL_TYPES}
-HEALTH_PATH = "/health"
+SAGEMAKER_TARGET = "SageMaker"
 
 
 class Service:
     def __init__(self, settings: Settings, clients: AwsClients) -> None:
         self._settings = settings
         self._gpu_count = count_gpus()
-        self._clock = SystemClock()
+        self._activity = Activity()
         settings.state_folder.mkdir(parents=True, exist_ok=True)
         self._store = JobStore(settings.state_folder / "state.sqlite", self._events_of)
-        self._quotas = QuotaTable(self._store, settings.applied_quotas)
-        self._delivery = EventDelivery(store=self._store, events=clients.events, functions=clients.functions)
-        self._process_engine = ProcessEngine(
-            store=self._store,
-            transfer=S3Transfer(clients.s3),
-            log_client=clients.logs,
-            settings=settings,
-            clock=self._clock,
-            gpu_count=self._gpu_count,
+        self._faults = FaultBox(self._store)
+        self._quotas = QuotaTable(self._store, settings.applied_quotas, settings.granted_quota)
+        self._machine_clock = SystemClock()
+        start_ms = max(self._machine_clock.now_ms(), self._store.latest_change_ms())
+        self._virtual_clock = VirtualClock(start_ms=start_ms, speed_up=settings.speed_up)
+        self._delivery = EventDelivery(
+            store=self._store, events=clients.events, functions=clients.functions, activity=self._activity
         )
-        self._server = LoopbackServer(settings.port, self._apis(), self._administer, lambda _operation: None)
+        self._process_engine = self._make_process_engine(clients)
+        self._replay_engine = self._make_replay_engine(clients)
+        self._rates = self._make_rate_limits()
+        self._server = LoopbackServer(
+            settings.port,
+            self._apis(),
+            self._administration().answer,
+            self._before_each,
+            activity=self._activity,
+            now_seconds=lambda: self._main_clock.now_ms() / 1000,
+        )
 
     @property
     def port(self) -> int:
@@ -55,6 +67,7 @@ class Service:
 
     def __enter__(self) -> Self:
         self._process_engine.start()
+        self._replay_engine.start()
         self._delivery.start()
         return self
 
@@ -62,6 +75,7 @@ class Service:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._process_engine.close()
+        self._replay_engine.close()
         self._delivery.close()
         self._server.server_close()
         self._store.close()
@@ -73,22 +87,63 @@ class Service:
     def stop(self) -> None:
         self._server.shutdown()
 
+    @property
+    def _main_clock(self) -> Clock:
+        """The virtual one only where every job lives in it."""
+        return self._virtual_clock if self._settings.engine is EngineChoice.REPLAY else self._machine_clock
+
+    def _make_process_engine(self, clients: AwsClients) -> ProcessEngine:
+        return ProcessEngine(
+            store=self._store,
+            transfer=S3Transfer(clients.s3),
+            log_client=clients.logs,
+            settings=self._settings,
+            clock=self._machine_clock,
+            gpu_count=self._gpu_count,
+            faults=self._faults,
+        )
+
+    def _make_replay_engine(self, clients: AwsClients) -> ReplayEngine:
+        folder = self._settings.traces_folder
+        return ReplayEngine(
+            store=self._store,
+            files=SimulatedFiles(clients.s3),
+            clock=self._virtual_clock,
+            faults=self._faults,
+            traces=read_traces(folder) if folder else (),
+            may_jump=self._may_jump,
+        )
+
+    def _make_rate_limits(self) -> RateLimits:
+        choice = self._settings.rates
+        clock = self._virtual_clock if choice is RateChoice.VIRTUAL else self._machine_clock
+        return RateLimits(clock, {} if choice is RateChoice.OFF else REQUESTS_PER_SECOND)
+
+    def _administration(self) -> Administration:
+        facts: dict[str, Any] = {
+            "engine": self._settings.engine,
+            "gpu_count": self._gpu_count,
+            "cores": list(self._settings.cores),
+        }
+        return Administration(
+            store=self._store, faults=self._faults, quotas=self._quotas, clock=self._main_clock, facts=facts
+        )
+
     def _apis(self) -> list[Api]:
         settings = self._settings
         session = botocore.session.get_session()
-        arn_prefix = f"arn:aws:sagemaker:{settings.region}:{settings.account_id}:training-job/"
         jobs = TrainingJobsApi(
             store=self._store,
             quotas=self._quotas,
-            clock=self._clock,
-            engines={Engine.PROCESS: self._process_engine},
+            clocks={Engine.PROCESS: self._machine_clock, Engine.REPLAY: self._virtual_clock},
+            engines={Engine.PROCESS: self._process_engine, Engine.REPLAY: self._replay_engine},
             engine_for=self._engine_for,
-            arn_prefix=arn_prefix,
+            arn_prefix=f"arn:aws:sagemaker:{settings.region}:{settings.account_id}:training-job/",
         )
         quotas = QuotasApi(
             store=self._store,
             quotas=self._quotas,
-            clock=self._clock,
+            clock=self._main_clock,
             arn_prefix=f"arn:aws:servicequotas:{settings.region}:{settings.account_id}:",
             approval_seconds=settings.quota_approval_seconds,
         )
@@ -101,7 +156,10 @@ class Service:
         return [Api(session.get_service_model(name), offered, EXTRA_VALUES) for name, offered in operations.items()]
 
     def _engine_for(self, instance_type: str) -> Engine:
-        if self._settings.engine is EngineChoice.PROCESS and not is_local(instance_type):
+        choice = self._settings.engine
+        if choice is EngineChoice.REPLAY or (choice is EngineChoice.BOTH and not is_local(instance_type)):
+            return Engine.REPLAY
+        if not is_local(instance_type):
             offered = ", ".join(sorted(LOCAL_TYPES))
             raise validation_error(
                 f"{instance_type}: this local service runs {offered} on this machine and simulates nothing"
@@ -110,19 +168,18 @@ class Service:
             raise validation_error(f"{instance_type}: this machine has no GPU that nvidia-smi lists")
         return Engine.PROCESS
 
-    def _events_of(self, job: Job) -> list[NewEvent]:
-        event = state_change_event(job, account_id=self._settings.account_id, region=self._settings.region)
-        self._delivery.wake()
-        return [NewEvent(due_seconds=time.time(), document=event)]
+    def _before_each(self, target: str, operation: str) -> None:
+        if target == SAGEMAKER_TARGET:
+            self._rates.take(operation)
+            self._faults.refuse_request(operation)
 
-    def _administer(self, method: str, path: str, _document: Mapping[str, Any]) -> Mapping[str, Any]:
-        if (method, path) == ("GET", HEALTH_PATH):
-            return {
-                "status": "ok",
-                "engine": self._settings.engine,
-                "jobs": self._store.count_by_status(),
-                "undelivered_events": self._store.pending_event_count(),
-                "gpu_count": self._gpu_count,
-                "cores": list(self._settings.cores),
-            }
-        raise ApiError("NotFound", f"{method} {path}: the local service has GET {HEALTH_PATH}", http_status=404)
+    def _may_jump(self) -> bool:
+        is_quiet = self._activity.quiet_seconds() >= self._settings.jump_when_quiet_seconds
+        return is_quiet and self._store.pending_event_count(time.time()) == 0
+
+    def _events_of(self, job: Job) -> list[NewEvent]:
+        """None, one or several: the faults in force may lose, delay and repeat events."""
+        event = state_change_event(job, account_id=self._settings.account_id, region=self._settings.region)
+        due_seconds = self._faults.event_delays(job.name, job.secondary_status)
+        self._delivery.wake()
+        return [NewEvent(due_seconds=time.time() + delay, document=event) for delay in due_seconds]

@@ -7,6 +7,14 @@ from enum import StrEnum
 from pathlib import Path
 
 
+class RateChoice(StrEnum):
+    """Whether SageMaker's limits on requests per second hold, and by which clock."""
+
+    OFF = "off"
+    REAL = "real"
+    VIRTUAL = "virtual"
+
+
 class EngineChoice(StrEnum):
     """``process`` runs local.* jobs and refuses others; ``replay`` simulates every job; ``both`` goes by the type."""
 
@@ -30,4 +38,9 @@ class Settings:
     keep_job_folders: bool = False
     local_usd_per_hour: Decimal = Decimal("0.10")
     applied_quotas: Mapping[str, float] = field(default_factory=dict)
+    granted_quota: float | None = None
     quota_approval_seconds: float | None = None
+    traces_folder: Path | None = None
+    speed_up: float = 600.0
+    jump_when_quiet_seconds: float = 0.1
+    rates: RateChoice = RateChoice.OFF

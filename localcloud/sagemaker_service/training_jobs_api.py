@@ -14,12 +14,13 @@ from localcloud.sagemaker_service.job_view import described
 from localcloud.sagemaker_service.quota_table import QuotaTable
 
 Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+SIMULATED_TAG = "traindyno:simulated"
 UPDATABLE = ("ProfilerConfig", "ProfilerRuleConfigurations", "RemoteDebugConfig")
 
 
 class JobEngine(Protocol):
-    def wake(self) -> None:
-        """A job was added, or one was asked to stop."""
+    def wake(self, name: str) -> None:
+        """The job is new, or was changed from outside the engine."""
 
 
 class TrainingJobsApi:
@@ -28,14 +29,14 @@ class TrainingJobsApi:
         *,
         store: JobStore,
         quotas: QuotaTable,
-        clock: Clock,
+        clocks: Mapping[Engine, Clock],
         engines: Mapping[Engine, JobEngine],
         engine_for: Callable[[str], Engine],
         arn_prefix: str,
     ) -> None:
         self._store = store
         self._quotas = quotas
-        self._clock = clock
+        self._clocks = clocks
         self._engines = engines
         self._engine_for = engine_for
         self._arn_prefix = arn_prefix
@@ -60,9 +61,10 @@ class TrainingJobsApi:
         resources = request["ResourceConfig"]
         wanted_type = resources.get("InstanceType") or resources["InstancePreferences"][0]["InstanceType"]
         engine = self._engine_for(wanted_type)
-        job = new_job(
-            kept, arn=arn, engine=engine, tags=tags, now_ms=self._clock.now_ms(), message="Starting the training job"
-        )
+        if engine is Engine.REPLAY:
+            tags[SIMULATED_TAG] = "true"
+        now_ms = self._clocks[engine].now_ms()
+        job = new_job(kept, arn=arn, engine=engine, tags=tags, now_ms=now_ms, message="Starting the training job")
         with self._quotas.admission(job):
             if not self._store.add(job):
                 raise ApiError(
@@ -70,18 +72,18 @@ class TrainingJobsApi:
                     "Training job names must be unique within an AWS account and region, and a training job with this "
                     f"name already exists ({arn})",
                 )
-        self._engines[engine].wake()
+        self._engines[engine].wake(job.name)
         return {"TrainingJobArn": arn}
 
     def _stop(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         job = self._store.change(self._job(request).name, self._asked_to_stop)
-        self._engines[job.engine].wake()
+        self._engines[job.engine].wake(job.name)
         return {}
 
     def _asked_to_stop(self, job: Job) -> Job:
         if job.status in TERMINAL:
             raise validation_error(f"The request was rejected because the training job is in status {job.status}.")
-        now_ms = self._clock.now_ms()
+        now_ms = self._clocks[job.engine].now_ms()
         stopping = moved(job, SecondaryStatus.STOPPING, now_ms=now_ms)
         stopping = replace(stopping, status=Status.STOPPING, stop_requested=True)
         return stopping if job.claimed else ended(stopping, Status.STOPPED, SecondaryStatus.STOPPED, now_ms=now_ms)
@@ -93,10 +95,14 @@ class TrainingJobsApi:
         def update(job: Job) -> Job:
             resources = {**job.request["ResourceConfig"], **request.get("ResourceConfig", {})}
             return replace(
-                job, request={**job.request, **changed, "ResourceConfig": resources}, modified_ms=self._clock.now_ms()
+                job,
+                request={**job.request, **changed, "ResourceConfig": resources},
+                modified_ms=self._clocks[job.engine].now_ms(),
             )
 
-        return {"TrainingJobArn": self._store.change(name, update).arn}
+        job = self._store.change(name, update)
+        self._engines[job.engine].wake(name)
+        return {"TrainingJobArn": job.arn}
 
     def _add_tags(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         added = {tag["Key"]: tag["Value"] for tag in request["Tags"]}

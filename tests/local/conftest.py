@@ -7,6 +7,7 @@ import pytest
 
 from localcloud.sagemaker_service import RunningService, start_service
 from tests.local.aws_double import AwsDouble
+from tests.local.local_lab import LocalLab
 
 FAST = ("--checkpoint-sync-seconds", "0.2", "--stop-grace-seconds", "1")
 
@@ -22,3 +23,15 @@ def aws() -> Iterator[AwsDouble]:
 def service(aws: AwsDouble, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
     with start_service(Path(tmp_path_factory.mktemp("state")), aws.endpoint, "--engine", "process", *FAST) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
+    """The local cloud with the deployed app; stopped and removed at the end, whatever happened."""
+    lab = LocalLab(tmp_path_factory.mktemp("lab"))
+    try:
+        up = lab.traindyno("local", "up")
+        assert up.status == 0, up.errors
+        yield lab
+    finally:
+        lab.traindyno("local", "down", "--erase")

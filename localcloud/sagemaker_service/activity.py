@@ -1,0 +1,29 @@
+"""Whether anything is going on between the service and its callers."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Activity:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+        self._latest = time.monotonic()
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        with self._lock:
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._count -= 1
+                self._latest = time.monotonic()
+
+    def quiet_seconds(self) -> float:
+        """Since the latest end of something; 0 while something goes on."""
+        with self._lock:
+            return 0.0 if self._count else time.monotonic() - self._latest

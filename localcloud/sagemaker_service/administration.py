@@ -1,0 +1,79 @@
+"""The service's own paths beside the AWS protocols: health, faults, ledger, clock, quotas, killed processes."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import cattrs
+
+from localcloud.sagemaker_service.api_error import ApiError, validation_error
+from localcloud.sagemaker_service.clock import Clock
+from localcloud.sagemaker_service.faults import FaultBox
+from localcloud.sagemaker_service.job_store import JobStore
+from localcloud.sagemaker_service.ledger import ledger_rows
+from localcloud.sagemaker_service.quota_table import QuotaTable
+from localcloud.sagemaker_service.stray_processes import end_stray_processes
+
+Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+class Administration:
+    """``facts`` is what the health answer says beside the counts."""
+
+    def __init__(
+        self, *, store: JobStore, faults: FaultBox, quotas: QuotaTable, clock: Clock, facts: Mapping[str, Any]
+    ) -> None:
+        self._store = store
+        self._faults = faults
+        self._quotas = quotas
+        self._clock = clock
+        self._facts = facts
+        self._answers: dict[tuple[str, str], Answer] = {
+            ("GET", "/health"): self._health,
+            ("GET", "/_local/clock"): lambda _: {"now_ms": clock.now_ms()},
+            ("GET", "/_local/ledger"): lambda _: {"rows": ledger_rows(store)},
+            ("GET", "/_local/faults"): lambda _: self._view_faults(),
+            ("POST", "/_local/faults"): self._replace_faults,
+            ("POST", "/_local/quotas"): self._apply_quotas,
+            ("POST", "/_local/kill"): self._kill,
+        }
+
+    def answer(self, method: str, path: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        found = self._answers.get((method, path))
+        if found is None:
+            known = ", ".join(" ".join(key) for key in self._answers)
+            raise ApiError("NotFound", f"{method} {path}: the local service has {known}", http_status=404)
+        return found(document)
+
+    def _health(self, _document: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {
+            "status": "ok",
+            **self._facts,
+            "jobs": self._store.count_by_status(),
+            "undelivered_events": self._store.pending_event_count(),
+        }
+
+    def _view_faults(self) -> Mapping[str, Any]:
+        view: Mapping[str, Any] = cattrs.unstructure(self._faults.current)
+        return view
+
+    def _replace_faults(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._faults.replace(document)
+        return self._view_faults()
+
+    def _apply_quotas(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Quota codes and the values to apply."""
+        unknown = sorted(document.keys() - self._quotas.quotas.keys())
+        if unknown:
+            raise validation_error(f"unknown quota codes: {', '.join(unknown)}")
+        for code, value in document.items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+                raise validation_error(f"{code}: expected a number of instances, found {value!r}")
+            self._quotas.apply(code, value)
+        return {}
+
+    def _kill(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """SIGKILL for every process of a running local job, as if the machine had run out of memory."""
+        job = self._store.get(document.get("TrainingJobName", ""))
+        if job is None:
+            raise validation_error(f"expected the TrainingJobName of a job, found {document!r}")
+        return {"killed": end_stray_processes(job.arn)}

@@ -1,0 +1,26 @@
+"""What every job has really cost in billed seconds: the engine's own count, for others to be reconciled with."""
+
+from typing import Any
+
+from localcloud.sagemaker_service.job import TERMINAL, Job, billed_ms
+from localcloud.sagemaker_service.job_store import JobStore
+
+
+def ledger_rows(store: JobStore) -> list[dict[str, Any]]:
+    return [_row(job) for job in store.select("1 = 1", (), "created_ms, name", -1)]
+
+
+def _row(job: Job) -> dict[str, Any]:
+    """``billed_seconds`` is wall clock: an instance's bill, to be multiplied by ``instance_count``."""
+    has_started = job.training_start_ms is not None
+    return {
+        "job_name": job.name,
+        "engine": job.engine,
+        "status": job.status,
+        "has_ended": job.status in TERMINAL,
+        "instance_type": job.instance_type,
+        "instance_count": job.instance_count,
+        "is_spot": job.is_spot,
+        "billed_seconds": round(billed_ms(job) / 1000) if has_started else 0,
+        "warm_pool_seconds": job.warm_pool["ResourceRetainedBillableTimeInSeconds"] if job.warm_pool else 0,
+    }

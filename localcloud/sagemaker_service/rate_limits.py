@@ -1,0 +1,39 @@
+"""AWS's limits on requests per second, which can't be raised."""
+
+import threading
+from collections.abc import Mapping
+
+from localcloud.sagemaker_service.api_error import ApiError
+from localcloud.sagemaker_service.clock import Clock
+
+REQUESTS_PER_SECOND = {
+    "CreateTrainingJob": 1.0,
+    "DescribeTrainingJob": 5.0,
+    "StopTrainingJob": 1.0,
+    "ListTrainingJobs": 2.0,
+    "UpdateTrainingJob": 1.0,
+}
+
+
+class RateLimits:
+    """One bucket for each operation, refilled by the clock; it holds the requests of one second."""
+
+    def __init__(self, clock: Clock, rates: Mapping[str, float]) -> None:
+        self._clock = clock
+        self._rates = rates
+        self._lock = threading.Lock()
+        self._left = dict(rates)
+        self._counted_at_ms = dict.fromkeys(rates, clock.now_ms())
+
+    def take(self, operation: str) -> None:
+        rate = self._rates.get(operation)
+        if rate is None:
+            return
+        with self._lock:
+            now_ms = self._clock.now_ms()
+            gained = (now_ms - self._counted_at_ms[operation]) / 1000 * rate
+            self._left[operation] = min(self._left[operation] + gained, rate)
+            self._counted_at_ms[operation] = now_ms
+            if self._left[operation] < 1:
+                raise ApiError("ThrottlingException", "Rate exceeded")
+            self._left[operation] -= 1

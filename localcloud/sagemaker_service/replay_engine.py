@@ -1,0 +1,213 @@
+"""Plays jobs instead of running them: each moves through its planned steps in virtual time and leaves a step log."""
+
+import heapq
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from boto3.exceptions import Boto3Error
+from botocore.exceptions import BotoCoreError, ClientError
+
+from localcloud.sagemaker_service.clock import VirtualClock
+from localcloud.sagemaker_service.faults import FaultBox
+from localcloud.sagemaker_service.job import (
+    MESSAGES,
+    TERMINAL,
+    Engine,
+    Job,
+    PlannedStep,
+    SecondaryStatus,
+    Transition,
+    ended,
+    moved,
+)
+from localcloud.sagemaker_service.job_store import JobStore
+from localcloud.sagemaker_service.simulated_files import SimulatedFiles
+from localcloud.sagemaker_service.timeline import plan_stop, plan_timeline
+from localcloud.sagemaker_service.trace import SimulatedWork, Trace, choose_trace, read_work
+from localcloud.sagemaker_service.warm_pools import expired, expires_at_ms, take_pool, with_pool
+
+LOG = logging.getLogger(__name__)
+WORKERS = 8
+LONGEST_WAIT_SECONDS = 0.02
+RETRY_SECONDS = 1.0
+SIMULATED = "Simulated: "
+
+
+class ReplayEngine:
+    """``may_jump`` says that nothing else goes on, so that the clock may go straight to the next step."""
+
+    def __init__(
+        self,
+        *,
+        store: JobStore,
+        files: SimulatedFiles,
+        clock: VirtualClock,
+        faults: FaultBox,
+        traces: tuple[Trace, ...],
+        may_jump: Callable[[], bool],
+    ) -> None:
+        self._store = store
+        self._files = files
+        self._clock = clock
+        self._faults = faults
+        self._traces = traces
+        self._may_jump = may_jump
+        self._condition = threading.Condition()
+        self._due: list[tuple[int, str]] = []
+        self._due_of: dict[str, int] = {}
+        self._busy: set[str] = set()
+        self._woken: set[str] = set()
+        self._is_ending = False
+        self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="replay")
+        self._thread = threading.Thread(target=self._work, name="replay engine", daemon=True)
+
+    def start(self) -> None:
+        unsettled = "engine = ? and (status not in ('Completed', 'Failed', 'Stopped') or warm_pool = 'Available')"
+        for job in self._store.select(unsettled, (Engine.REPLAY,), "created_ms", -1):
+            self.wake(job.name)
+        self._thread.start()
+
+    def wake(self, name: str) -> None:
+        """The job is new, or was changed from outside."""
+        with self._condition:
+            if name in self._busy:
+                self._woken.add(name)
+            else:
+                self._schedule(name, 0)
+
+    def close(self) -> None:
+        with self._condition:
+            self._is_ending = True
+            self._condition.notify()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._pool.shutdown()
+
+    def _work(self) -> None:
+        with self._condition:
+            while not self._is_ending:
+                if self._due and self._due[0][0] <= self._clock.now_ms():
+                    self._hand_out(*heapq.heappop(self._due))
+                else:
+                    self._wait_for_next()
+
+    def _schedule(self, name: str, due_ms: int) -> None:
+        self._due_of[name] = due_ms
+        heapq.heappush(self._due, (due_ms, name))
+        self._condition.notify()
+
+    def _hand_out(self, due_ms: int, name: str) -> None:
+        if self._due_of.get(name) != due_ms:
+            # An older entry: the job was scheduled anew since.
+            return
+        del self._due_of[name]
+        self._busy.add(name)
+        self._pool.submit(self._advance, name)
+
+    def _wait_for_next(self) -> None:
+        if not self._due:
+            self._condition.wait()
+            return
+        next_ms = self._due[0][0]
+        if not self._busy and self._may_jump():
+            self._clock.jump_to(next_ms)
+        else:
+            self._condition.wait(min(self._clock.real_seconds_until(next_ms), LONGEST_WAIT_SECONDS))
+
+    def _advance(self, name: str) -> None:
+        next_ms: int | None = None
+        try:
+            next_ms = self._bring_up_to_date(name)
+        except (BotoCoreError, ClientError, Boto3Error) as error:
+            LOG.warning("step log of %s not written, again in %.0f s: %s", name, RETRY_SECONDS, error)
+            time.sleep(RETRY_SECONDS)
+            next_ms = 0
+        except Exception:
+            LOG.exception("%s can't be simulated any further", name)
+            raise
+        finally:
+            with self._condition:
+                self._busy.discard(name)
+                if name in self._woken:
+                    self._woken.discard(name)
+                    next_ms = 0
+                if next_ms is not None:
+                    self._schedule(name, next_ms)
+
+    def _bring_up_to_date(self, name: str) -> int | None:
+        """Applies what is due and returns when the job is to be looked at again."""
+        job = self._store.get(name)
+        if job is None:
+            return None
+        if job.status in TERMINAL:
+            now_ms = self._clock.now_ms()
+            return expires_at_ms(self._store.change(name, lambda job: expired(job, now_ms)))
+        work, trace = self._work_of(job)
+        if not job.planned:
+            is_warm = take_pool(self._store, job, job.created_ms)
+            planned = plan_timeline(job, trace, work, self._faults, is_warm=is_warm)
+            job = self._store.change(name, lambda job: replace(job, planned=planned))
+        if job.stop_requested and job.planned[-1].secondary_status is not SecondaryStatus.STOPPED:
+            job = self._stop(job, trace, work)
+        if job.planned and job.planned[0].due_ms <= self._clock.now_ms():
+            job = self._apply(job, job.planned[0], trace, work)
+        return job.planned[0].due_ms if job.planned else expires_at_ms(job)
+
+    def _apply(self, job: Job, step: PlannedStep, trace: Trace, work: SimulatedWork) -> Job:
+        simulated_steps = self._log_training(job, job.transitions[-1], trace, work, until_ms=step.due_ms)
+
+        def change(stored: Job) -> Job:
+            if stored.status in TERMINAL or (stored.stop_requested and not job.stop_requested):
+                return stored
+            after = replace(stored, planned=stored.planned[1:], simulated_steps=simulated_steps)
+            return _taken(after, step)
+
+        return self._store.change(job.name, change)
+
+    def _stop(self, job: Job, trace: Trace, work: SimulatedWork) -> Job:
+        """Stopping is the job's present status, and what it did before is what ended."""
+        before, stopping = job.transitions[-2:]
+        now_ms = stopping.start_ms
+        simulated_steps = self._log_training(job, before, trace, work, until_ms=now_ms)
+        planned = plan_stop(job, now_ms)
+        return self._store.change(
+            job.name, lambda stored: replace(stored, planned=planned, simulated_steps=simulated_steps)
+        )
+
+    def _log_training(self, job: Job, ending: Transition, trace: Trace, work: SimulatedWork, *, until_ms: int) -> int:
+        if ending.status is not SecondaryStatus.TRAINING:
+            return job.simulated_steps
+        return self._files.write(job, trace, work, ending, until_ms=until_ms)
+
+    def _work_of(self, job: Job) -> tuple[SimulatedWork, Trace]:
+        trace = choose_trace(job, self._traces)
+        factor = self._faults.current.slow_down_factor
+        slowed = replace(
+            trace,
+            step_seconds=None if trace.step_seconds is None else trace.step_seconds * factor,
+            recorded_step_seconds=tuple(seconds * factor for seconds in trace.recorded_step_seconds),
+        )
+        return read_work(job), slowed
+
+
+def _taken(job: Job, step: PlannedStep) -> Job:
+    message = SIMULATED + (step.message or MESSAGES[step.secondary_status])
+    if step.status is not None:
+        at_end = ended(
+            job,
+            step.status,
+            step.secondary_status,
+            now_ms=step.due_ms,
+            failure_reason=step.failure_reason,
+            message=message,
+        )
+        return with_pool(at_end)
+    after = moved(job, step.secondary_status, now_ms=step.due_ms, message=message)
+    if step.secondary_status is SecondaryStatus.DOWNLOADING:
+        start_ms = job.training_start_ms if job.training_start_ms is not None else step.due_ms
+        after = replace(after, claimed=True, training_start_ms=start_ms)
+    return after

@@ -1,0 +1,43 @@
+"""Puts a simulated job's step log where a real one would: below its checkpoints in S3."""
+
+from typing import TYPE_CHECKING
+
+from localcloud.sagemaker_service.job import Job, Transition
+from localcloud.sagemaker_service.s3_transfer import split_uri
+from localcloud.sagemaker_service.simulated_log import write_stretch
+from localcloud.sagemaker_service.trace import SimulatedWork, Trace
+from traindyno.core.step_log_line import DIRECTORY_VARIABLE
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+DEFAULT_CHECKPOINTS = "/opt/ml/checkpoints"
+
+
+class SimulatedFiles:
+    def __init__(self, client: "S3Client") -> None:
+        self._client = client
+
+    def write(self, job: Job, trace: Trace, work: SimulatedWork, training: Transition, *, until_ms: int) -> int:
+        """The log of the stretch of training that ends at ``until_ms``; returns the steps that the job has done."""
+        stretch = write_stretch(
+            job, trace, work, start_ms=training.start_ms, until_ms=until_ms, first_step=job.simulated_steps
+        )
+        place = _step_log_uri(job)
+        if place is not None:
+            bucket, prefix = split_uri(place)
+            for name, text in stretch.files.items():
+                self._client.put_object(Bucket=bucket, Key=f"{prefix}/{name}", Body=text.encode())
+        return stretch.next_step
+
+
+def _step_log_uri(job: Job) -> str | None:
+    """None where the job keeps no checkpoints, or its step log lies elsewhere."""
+    checkpoints = job.request.get("CheckpointConfig")
+    folder = job.request.get("Environment", {}).get(DIRECTORY_VARIABLE)
+    if checkpoints is None or folder is None:
+        return None
+    local_path = checkpoints.get("LocalPath", DEFAULT_CHECKPOINTS)
+    if not folder.startswith(f"{local_path}/"):
+        return None
+    return f"{checkpoints['S3Uri'].rstrip('/')}/{folder.removeprefix(f'{local_path}/')}/{job.name}"

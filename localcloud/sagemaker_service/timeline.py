@@ -1,0 +1,125 @@
+"""What becomes of a simulated job, decided when it is created: every step of its status with its time."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from localcloud.sagemaker_service.faults import FaultBox, JobFault
+from localcloud.sagemaker_service.job import BILLED, Job, PlannedStep, SecondaryStatus, Status
+from localcloud.sagemaker_service.job_failure import CAPACITY_ERROR, INTERNAL_ERROR
+from localcloud.sagemaker_service.simulated_log import total_steps, training_seconds
+from localcloud.sagemaker_service.trace import SimulatedWork, Trace
+from traindyno.core.outcome import Outcome
+from traindyno.core.step_log_line import failure_text
+
+NO_CAPACITY_MESSAGE = "Insufficient capacity error from EC2 while launching instances, retrying!"
+OUT_OF_MEMORY = f"AlgorithmError: {failure_text(Outcome.OUT_OF_MEMORY, 'CUDA out of memory (simulated)')}, exit code: 1"
+KILLED = 'AlgorithmError: ExecuteUserScriptError:\nExitCode 137\nErrorMessage "(simulated)", exit code: 137'
+INTERRUPTION_SECONDS = 300.0
+STOP_SECONDS = 10.0
+WARM_START_SECONDS = 10.0
+S = SecondaryStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A status and how long it lasts."""
+
+    secondary_status: SecondaryStatus
+    seconds: float
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    stages: tuple[Stage, ...]
+    status: Status = Status.COMPLETED
+    secondary_status: SecondaryStatus = SecondaryStatus.COMPLETED
+    failure_reason: str | None = None
+
+
+def plan_timeline(
+    job: Job, trace: Trace, work: SimulatedWork, faults: FaultBox, *, is_warm: bool
+) -> tuple[PlannedStep, ...]:
+    fate = _cut_at_limits(job, _fate(job, trace, work, faults, WARM_START_SECONDS if is_warm else trace.start_seconds))
+    return tuple(_steps(job.created_ms, fate))
+
+
+def plan_stop(job: Job, now_ms: int) -> tuple[PlannedStep, ...]:
+    """The end of a job that was asked to stop while it held instances."""
+    half_ms = round(STOP_SECONDS * 500)
+    return (
+        PlannedStep(due_ms=now_ms + half_ms, secondary_status=S.UPLOADING),
+        PlannedStep(due_ms=now_ms + 2 * half_ms, secondary_status=S.STOPPED, status=Status.STOPPED),
+    )
+
+
+def _fate(job: Job, trace: Trace, work: SimulatedWork, faults: FaultBox, start_seconds: float) -> Fate:
+    last_step = total_steps(trace, work)
+    part = faults.dice("fate", job.name).randrange(last_step) if last_step else 0
+    starting = Stage(secondary_status=S.STARTING, seconds=start_seconds)
+    begun = (starting, Stage(secondary_status=S.DOWNLOADING, seconds=trace.download_seconds))
+    uploading = Stage(secondary_status=S.UPLOADING, seconds=trace.upload_seconds)
+
+    def training(first_step: int, end_step: int) -> Stage:
+        seconds = training_seconds(trace, job, first_step=first_step, last_step=end_step)
+        return Stage(secondary_status=S.TRAINING, seconds=seconds)
+
+    fate = Fate(stages=(*begun, training(0, last_step), uploading))
+    match faults.job_fault(job.name):
+        case JobFault.CAPACITY_ERROR:
+            fate = _failure((replace(starting, message=NO_CAPACITY_MESSAGE),), CAPACITY_ERROR)
+        case JobFault.CAPACITY_WAIT:
+            waiting = Stage(secondary_status=S.PENDING, seconds=faults.current.capacity_wait_seconds)
+            fate = Fate(stages=(waiting, *fate.stages))
+        case JobFault.INTERNAL_ERROR:
+            fate = _failure((*begun, training(0, part)), INTERNAL_ERROR)
+        case JobFault.OUT_OF_MEMORY:
+            fate = _failure((*begun, training(0, 0)), OUT_OF_MEMORY)
+        case JobFault.KILLED_PROCESS:
+            fate = _failure((*begun, training(0, part)), KILLED)
+        case JobFault.SPOT_INTERRUPTION if job.is_spot:
+            gap = Stage(secondary_status=S.INTERRUPTED, seconds=INTERRUPTION_SECONDS)
+            fate = Fate(stages=(*begun, training(0, part), gap, *begun, training(part, last_step), uploading))
+        case _:
+            pass
+    return fate
+
+
+def _failure(stages: tuple[Stage, ...], reason: str) -> Fate:
+    return Fate(stages=stages, status=Status.FAILED, secondary_status=S.FAILED, failure_reason=reason)
+
+
+def _cut_at_limits(job: Job, fate: Fate) -> Fate:
+    """The fate up to the first limit of StoppingCondition that it would pass."""
+    limits = job.request.get("StoppingCondition", {})
+    longest_wait = limits.get("MaxWaitTimeInSeconds") if job.is_spot else None
+    longest_pending = limits.get("MaxPendingTimeInSeconds")
+    elapsed, billed, kept = 0.0, 0.0, list[Stage]()
+    for stage in fate.stages:
+        is_billed = stage.secondary_status in BILLED
+        rooms = {S.MAX_RUNTIME_EXCEEDED: job.max_runtime_seconds - billed} if is_billed else {}
+        if longest_wait is not None:
+            rooms[S.MAX_WAIT_TIME_EXCEEDED] = longest_wait - elapsed
+        if longest_pending is not None and stage.secondary_status is S.PENDING:
+            rooms[S.STOPPED] = longest_pending - elapsed
+        ending, room = min(rooms.items(), key=lambda item: item[1], default=(S.STOPPED, stage.seconds))
+        if room < stage.seconds:
+            kept.append(Stage(secondary_status=stage.secondary_status, seconds=max(room, 0.0), message=stage.message))
+            return Fate(stages=tuple(kept), status=Status.STOPPED, secondary_status=ending)
+        kept.append(stage)
+        elapsed += stage.seconds
+        billed += stage.seconds if is_billed else 0.0
+    return fate
+
+
+def _steps(created_ms: int, fate: Fate) -> Iterator[PlannedStep]:
+    due_ms = float(created_ms)
+    for stage in fate.stages:
+        yield PlannedStep(due_ms=round(due_ms), secondary_status=stage.secondary_status, message=stage.message)
+        due_ms += stage.seconds * 1000
+    yield PlannedStep(
+        due_ms=round(due_ms),
+        secondary_status=fate.secondary_status,
+        status=fate.status,
+        failure_reason=fate.failure_reason,
+    )

@@ -1,0 +1,129 @@
+"""How a simulated job spends its time: a trace that was recorded or modelled by a person, or a nominal one."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cattrs
+
+from localcloud.sagemaker_service.job import Job
+from traindyno.core.instance_types import find_instance_type
+
+CONVERTER = cattrs.Converter(forbid_extra_keys=True)
+NOMINAL_PARAMETERS = 124_000_000
+NOMINAL_SEQUENCE_LENGTH = 512
+NOMINAL_FLOPS_PER_DEVICE = 1e12
+NOMINAL_UTILISATION = 0.4
+NOMINAL_STEP_OVERHEAD_SECONDS = 0.02
+DEFAULT_STEPS = 100
+DEFAULT_SAMPLES = 8
+
+
+class TraceInvalid(Exception):
+    """A trace file can't be read; says which, where and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """Seconds of each phase. ``match`` names values that a job must have: of ``instance_type``, ``instance_count``,
+    its settings and its own hyperparameters; the trace with the most wins. ``recorded_step_seconds`` are played in
+    their order and again from the start, instead of ``step_seconds`` with its random deviation.
+    """
+
+    name: str
+    match: Mapping[str, Any] = field(default_factory=dict)
+    start_seconds: float = 150.0
+    download_seconds: float = 45.0
+    load_seconds: float = 20.0
+    compile_seconds: float = 0.0
+    warmup_steps: int = 3
+    warmup_factor: float = 3.0
+    step_seconds: float | None = None
+    step_relative_deviation: float = 0.01
+    recorded_step_seconds: tuple[float, ...] = ()
+    wait_fraction: float = 0.02
+    steps: int | None = None
+    samples_per_step: int | None = None
+    tokens_per_sample: int | None = None
+    loss_at_start: float = 10.0
+    loss_at_end: float = 5.0
+    peak_memory_bytes: int | None = None
+    upload_seconds: float = 15.0
+
+
+def read_traces(folder: Path) -> tuple[Trace, ...]:
+    return tuple(_read_trace(path) for path in sorted(folder.glob("*.json")))
+
+
+def _read_trace(path: Path) -> Trace:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return CONVERTER.structure({"name": path.stem, **document}, Trace)
+    except (ValueError, TypeError) as error:
+        raise TraceInvalid(f"{path}: {error}") from error
+    except cattrs.BaseValidationError as error:
+        raise TraceInvalid("; ".join(cattrs.transform_error(error, path=str(path)))) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedWork:
+    """What a job's hyperparameters say about its work, with nominal values where they don't."""
+
+    values: Mapping[str, Any]
+    world_size: int
+    processes_per_host: int
+    steps: int
+    samples_per_step: int
+    sequence_length: int
+
+
+def read_work(job: Job) -> SimulatedWork:
+    given = {name: _decoded(value) for name, value in job.request.get("HyperParameters", {}).items()}
+    settings, workload = _mapping(given.get("settings")), _mapping(given.get("workload"))
+    instance = find_instance_type(job.instance_type)
+    per_host = 1 if settings.get("strategy") == "single" or instance is None else instance.devices_per_instance or 1
+    world_size = per_host * job.instance_count
+    samples = int(settings.get("batch_size_per_device", DEFAULT_SAMPLES))
+    most_steps = int(_mapping(given.get("measurement")).get("max_steps", DEFAULT_STEPS))
+    examples = workload.get("examples")
+    steps = most_steps if examples is None else min(most_steps, max(-(-int(examples) // (samples * world_size)), 1))
+    return SimulatedWork(
+        values={**given, **settings, "instance_type": job.instance_type, "instance_count": job.instance_count},
+        world_size=world_size,
+        processes_per_host=per_host,
+        steps=steps,
+        samples_per_step=samples,
+        sequence_length=int(workload.get("sequence_length") or NOMINAL_SEQUENCE_LENGTH),
+    )
+
+
+def choose_trace(job: Job, traces: Iterable[Trace]) -> Trace:
+    work = read_work(job)
+    matching = [trace for trace in traces if trace.match.items() <= _comparable(work.values, trace.match).items()]
+    return max(matching, key=lambda trace: len(trace.match), default=nominal_trace(job, work))
+
+
+def nominal_trace(job: Job, work: SimulatedWork) -> Trace:
+    """The same formula for every strategy and compiler: it rehearses a suite, it does not predict its answer."""
+    instance = find_instance_type(job.instance_type)
+    peak = (instance.peak_dense_bf16_flops_per_device if instance else None) or NOMINAL_FLOPS_PER_DEVICE
+    flops = 6 * NOMINAL_PARAMETERS * work.sequence_length * work.samples_per_step
+    step_seconds = NOMINAL_STEP_OVERHEAD_SECONDS + flops / (NOMINAL_UTILISATION * peak)
+    return Trace(name="nominal", step_seconds=step_seconds)
+
+
+def _comparable(values: Mapping[str, Any], match: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: values[name] for name in match if name in values}
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _decoded(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value

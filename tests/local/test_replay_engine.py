@@ -1,0 +1,364 @@
+"""Simulated jobs: their time, their bill, their step logs, and what goes wrong with them on request."""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from localcloud.sagemaker_service import RunningService, start_service
+from tests.local.aws_double import AwsDouble
+from tests.local.jobs import BUCKET, client, eventually, job_request, wait_until
+from traindyno.core.errors import CapacityUnavailable
+from traindyno.core.job_end import read_job_end
+from traindyno.core.outcome import Outcome
+from traindyno.core.step_log import read_step_log
+from traindyno.core.step_log_content import StepLog
+
+FAST = ("--engine", "replay", "--grant-quotas", "1000", "--speed-up", "10000", "--jump-when-quiet-seconds", "0.02")
+# 3 s download, 10 s load, 5 steps of 2 s, 2 s upload: 25 s billed, 7 s more to start.
+PLAIN_TRACE: dict[str, Any] = {
+    "start_seconds": 7,
+    "download_seconds": 3,
+    "load_seconds": 10,
+    "warmup_factor": 1,
+    "step_seconds": 2,
+    "step_relative_deviation": 0,
+    "steps": 5,
+    "upload_seconds": 2,
+}
+PLAIN_BILLED_SECONDS = 25
+
+
+@contextmanager
+def replaying(
+    folder: Path, aws: AwsDouble, *options: str, traces: dict[str, dict[str, Any]] | None = None, **faults: Any
+) -> Iterator[RunningService]:
+    trace_folder = folder / "traces"
+    trace_folder.mkdir(exist_ok=True)
+    for name, trace in (traces or {"plain": PLAIN_TRACE}).items():
+        (trace_folder / f"{name}.json").write_text(json.dumps(trace))
+    with start_service(folder / "state", aws.endpoint, *FAST, "--traces", str(trace_folder), *options) as running:
+        if faults:
+            administer(running, "/_local/faults", faults)
+        yield running
+
+
+def administer(running: RunningService, path: str, document: dict[str, Any] | None = None) -> Any:
+    data = None if document is None else json.dumps(document).encode()
+    with urllib.request.urlopen(f"{running.endpoint}{path}", data=data, timeout=10) as response:
+        return json.load(response)
+
+
+def ledger(running: RunningService) -> dict[str, dict[str, Any]]:
+    return {row["job_name"]: row for row in administer(running, "/_local/ledger")["rows"]}
+
+
+def simulated_request(name: str, instance_count: int = 1, **changes: Any) -> dict[str, Any]:
+    changes.setdefault(
+        "ResourceConfig",
+        {"InstanceType": "ml.g5.12xlarge", "InstanceCount": instance_count, "VolumeSizeInGB": 30},
+    )
+    changes.setdefault("StoppingCondition", {"MaxRuntimeInSeconds": 3600})
+    return job_request(
+        name,
+        CheckpointConfig={"S3Uri": f"s3://{BUCKET}/cp/{name}/"},
+        Environment={"TRAINDYNO_STEP_LOG_DIRECTORY": "/opt/ml/checkpoints/step_log"},
+        **changes,
+    )
+
+
+def run_one(running: RunningService, request: dict[str, Any]) -> dict[str, Any]:
+    sagemaker = client("sagemaker", running.endpoint)
+    sagemaker.create_training_job(**request)
+    return wait_until(sagemaker, request["TrainingJobName"])
+
+
+def logged_files(aws: AwsDouble, name: str) -> dict[str, list[str]]:
+    prefix = f"{BUCKET}/cp/{name}/step_log/{name}/"
+    found = {key: body for key, body in aws.objects.items() if key.startswith(prefix)}
+    return {
+        key.removeprefix(f"{BUCKET}/cp/{name}/step_log/"): body.decode().splitlines() for key, body in found.items()
+    }
+
+
+def logged(aws: AwsDouble, name: str) -> StepLog:
+    return read_step_log(logged_files(aws, name))
+
+
+def statuses(job: dict[str, Any]) -> list[str]:
+    return [step["Status"] for step in job["SecondaryStatusTransitions"]]
+
+
+def test_a_job_bills_the_seconds_of_its_trace_and_says_everywhere_that_it_is_simulated(
+    aws: AwsDouble, tmp_path: Path
+) -> None:
+    with replaying(tmp_path, aws) as running:
+        job = run_one(running, simulated_request("plain", instance_count=2))
+        row = ledger(running)["plain"]
+        tags = client("sagemaker", running.endpoint).list_tags(ResourceArn=job["TrainingJobArn"])["Tags"]
+    assert statuses(job) == ["Starting", "Downloading", "Training", "Uploading", "Completed"]
+    assert job["BillableTimeInSeconds"] == job["TrainingTimeInSeconds"] == PLAIN_BILLED_SECONDS
+    assert (row["billed_seconds"], row["instance_count"], row["has_ended"]) == (PLAIN_BILLED_SECONDS, 2, True)
+    assert (job["TrainingStartTime"] - job["CreationTime"]).total_seconds() == 7
+    assert all(step["StatusMessage"].startswith("Simulated: ") for step in job["SecondaryStatusTransitions"])
+    assert {"Key": "traindyno:simulated", "Value": "true"} in tags
+    log = logged(aws, "plain")
+    assert [each.facts["is_simulated"] for each in log.environments] == [True] * 8
+    assert {each.host for each in log.environments} == {"algo-1", "algo-2"}
+
+
+def test_the_step_log_holds_the_traces_steps_for_every_rank(aws: AwsDouble, tmp_path: Path) -> None:
+    with replaying(tmp_path, aws) as running:
+        job = run_one(running, simulated_request("steps"))
+    files = logged_files(aws, "steps")
+    assert len(files) == 4
+    start = job["SecondaryStatusTransitions"][2]["StartTime"].timestamp()
+    for lines in files.values():
+        documents = [json.loads(line) for line in lines]
+        assert [line["kind"] for line in documents] == ["environment", "phase", *["step"] * 5, "end"]
+        assert [line["end"] - line["begin"] for line in documents if line["kind"] == "step"] == pytest.approx([2] * 5)
+        assert documents[0]["time"] == pytest.approx(start, abs=0.001)
+
+
+def test_the_trace_that_names_most_of_a_jobs_values_is_played(aws: AwsDouble, tmp_path: Path) -> None:
+    closer: dict[str, Any] = {
+        **PLAIN_TRACE,
+        "match": {"strategy": "fsdp", "instance_type": "ml.g5.12xlarge"},
+        "step_seconds": 4,
+    }
+    other: dict[str, Any] = {
+        **PLAIN_TRACE,
+        "match": {"strategy": "ddp", "instance_type": "ml.g5.12xlarge", "precision": "bf16"},
+    }
+    recorded: dict[str, Any] = {
+        **PLAIN_TRACE,
+        "match": {"strategy": "single"},
+        "recorded_step_seconds": [1, 2],
+        "steps": 3,
+    }
+    traces = {"plain": PLAIN_TRACE, "closer": closer, "other": other, "recorded": recorded}
+    with replaying(tmp_path, aws, traces=traces) as running:
+        fsdp = run_one(running, simulated_request("fsdp", HyperParameters={"settings": '{"strategy": "fsdp"}'}))
+        single = run_one(running, simulated_request("single", HyperParameters={"settings": '{"strategy": "single"}'}))
+        ddp = run_one(running, simulated_request("ddp", HyperParameters={"settings": '{"strategy": "ddp"}'}))
+    assert fsdp["BillableTimeInSeconds"] == PLAIN_BILLED_SECONDS + 5 * 2
+    # recorded: 1 + 2 + 1 s of steps in place of 10 s, on one rank
+    assert single["BillableTimeInSeconds"] == PLAIN_BILLED_SECONDS - 10 + 4
+    assert len(logged_files(aws, "single")) == 1
+    assert ddp["BillableTimeInSeconds"] == PLAIN_BILLED_SECONDS
+
+
+def test_an_interrupted_spot_job_resumes_and_the_gap_is_not_billed(aws: AwsDouble, tmp_path: Path) -> None:
+    stopping = {"MaxRuntimeInSeconds": 3600, "MaxWaitTimeInSeconds": 7200}
+    request = simulated_request("spot", EnableManagedSpotTraining=True, StoppingCondition=stopping)
+    with replaying(tmp_path, aws, spot_interruption_fraction=1) as running:
+        job = run_one(running, request)
+        row = ledger(running)["spot"]
+    assert statuses(job) == [
+        *("Starting", "Downloading", "Training", "Interrupted"),
+        *("Starting", "Downloading", "Training", "Uploading", "Completed"),
+    ]
+    # The second start loads and downloads again: 13 s more; 300 s of interruption and 7 s of starting are not billed.
+    assert job["BillableTimeInSeconds"] == row["billed_seconds"] == PLAIN_BILLED_SECONDS + 13
+    assert job["TrainingTimeInSeconds"] == PLAIN_BILLED_SECONDS + 13 + 307
+    assert len(logged_files(aws, "spot")) == 2 * 4
+    steps = [
+        json.loads(line)["step"] for lines in logged_files(aws, "spot").values() for line in lines if '"step"' in line
+    ]
+    assert sorted(set(steps)) == [0, 1, 2, 3, 4]
+    assert len(steps) == 5 * 4
+
+
+def test_a_capacity_error_ends_the_job_before_it_bills(aws: AwsDouble, tmp_path: Path) -> None:
+    with replaying(tmp_path, aws, named=[{"name_contains": "short", "fault": "capacity_error"}]) as running:
+        job = run_one(running, simulated_request("short-of-capacity"))
+        assert run_one(running, simulated_request("unmet"))["TrainingJobStatus"] == "Completed"
+        assert ledger(running)["short-of-capacity"]["billed_seconds"] == 0
+    assert "BillableTimeInSeconds" not in job
+    assert read_job_end(job).next_attempt is CapacityUnavailable
+
+
+def test_a_wait_for_capacity_ends_at_its_limit(aws: AwsDouble, tmp_path: Path) -> None:
+    stopping = {"MaxRuntimeInSeconds": 3600, "MaxPendingTimeInSeconds": 1800}
+    with replaying(tmp_path, aws, capacity_wait_fraction=1, capacity_wait_seconds=9000) as running:
+        job = run_one(running, simulated_request("pending", StoppingCondition=stopping))
+    assert statuses(job) == ["Starting", "Pending", "Stopped"]
+    assert read_job_end(job).next_attempt is CapacityUnavailable
+
+
+def test_out_of_memory_is_told_in_the_containers_own_words(aws: AwsDouble, tmp_path: Path) -> None:
+    with replaying(tmp_path, aws, out_of_memory_fraction=1) as running:
+        job = run_one(running, simulated_request("full"))
+    assert read_job_end(job).outcome is Outcome.OUT_OF_MEMORY
+
+
+def test_a_job_that_runs_too_long_is_cut_off_with_what_it_had(aws: AwsDouble, tmp_path: Path) -> None:
+    with replaying(tmp_path, aws) as running:
+        job = run_one(running, simulated_request("cut", StoppingCondition={"MaxRuntimeInSeconds": 18}))
+    # 3 s download + 10 s load leave 5 s: two whole steps
+    assert (job["TrainingJobStatus"], job["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
+    assert job["BillableTimeInSeconds"] == 18
+    kinds = [json.loads(line)["kind"] for line in next(iter(logged_files(aws, "cut").values()))]
+    assert kinds == ["environment", "phase", "step", "step"]
+
+
+def test_a_stopped_job_ends_soon_and_keeps_the_steps_that_it_did(aws: AwsDouble, tmp_path: Path) -> None:
+    long = {**PLAIN_TRACE, "steps": 10_000}
+    with replaying(
+        tmp_path, aws, "--speed-up", "100", "--jump-when-quiet-seconds", "1e9", traces={"long": long}
+    ) as running:
+        sagemaker = client("sagemaker", running.endpoint)
+        sagemaker.create_training_job(**simulated_request("stopped", StoppingCondition={"MaxRuntimeInSeconds": 30000}))
+        wait_until(sagemaker, "stopped", frozenset({"Training"}))
+        first = sagemaker.describe_training_job(TrainingJobName="stopped")
+        eventually(
+            lambda: administer(running, "/_local/clock")["now_ms"] > first["CreationTime"].timestamp() * 1000 + 60e3
+        )
+        sagemaker.stop_training_job(TrainingJobName="stopped")
+        job = wait_until(sagemaker, "stopped")
+        row = ledger(running)["stopped"]
+    assert statuses(job)[-3:] == ["Stopping", "Uploading", "Stopped"]
+    stopped_at = job["SecondaryStatusTransitions"][-3]["StartTime"]
+    trained = (stopped_at - job["SecondaryStatusTransitions"][2]["StartTime"]).total_seconds()
+    kinds = [json.loads(line)["kind"] for line in next(iter(logged_files(aws, "stopped").values()))]
+    assert kinds == ["environment", "phase", *["step"] * int((trained - 10 + 0.001) / 2)]
+    assert row["billed_seconds"] == job["BillableTimeInSeconds"] == pytest.approx(3 + trained + 10, abs=1)
+
+
+def test_a_restart_in_the_middle_loses_and_repeats_nothing(aws: AwsDouble, tmp_path: Path) -> None:
+    names = [f"through-{number:02d}" for number in range(20)]
+    slow = ("--speed-up", "20", "--jump-when-quiet-seconds", "1e9")
+    with replaying(tmp_path, aws, *slow, duplicated_event_fraction=0.5) as running:
+        sagemaker = client("sagemaker", running.endpoint)
+        for name in names:
+            sagemaker.create_training_job(**simulated_request(name))
+        wait_until(sagemaker, names[-1], frozenset({"Training"}))
+        running.process.kill()
+        running.process.wait()
+    with replaying(tmp_path, aws) as running:
+        assert administer(running, "/_local/faults")["duplicated_event_fraction"] == 0.5
+        sagemaker = client("sagemaker", running.endpoint)
+        ended = [wait_until(sagemaker, name) for name in names]
+        rows = ledger(running)
+    assert {job["BillableTimeInSeconds"] for job in ended} == {PLAIN_BILLED_SECONDS}
+    assert {row["billed_seconds"] for row in rows.values()} == {PLAIN_BILLED_SECONDS}
+    assert all(len(logged_files(aws, name)) == 4 for name in names)
+
+
+def test_a_like_job_starts_warm_and_the_time_between_is_billed_to_the_pool(aws: AwsDouble, tmp_path: Path) -> None:
+    resources = {
+        "InstanceType": "ml.g5.12xlarge",
+        "InstanceCount": 1,
+        "VolumeSizeInGB": 30,
+        "KeepAlivePeriodInSeconds": 3600,
+    }
+    cold = {**PLAIN_TRACE, "start_seconds": 200}
+    slow = ("--speed-up", "200", "--jump-when-quiet-seconds", "1e9")
+    with replaying(tmp_path, aws, *slow, traces={"cold": cold}) as running:
+        sagemaker = client("sagemaker", running.endpoint)
+        first = run_one(running, simulated_request("first", ResourceConfig=resources))
+        assert first["WarmPoolStatus"]["Status"] == "Available"
+        second = run_one(running, simulated_request("second", ResourceConfig=resources))
+        first = sagemaker.describe_training_job(TrainingJobName="first")
+        sagemaker.update_training_job(TrainingJobName="second", ResourceConfig={"KeepAlivePeriodInSeconds": 0})
+        eventually(
+            lambda: (
+                sagemaker.describe_training_job(TrainingJobName="second")["WarmPoolStatus"]["Status"] == "Terminated"
+            )
+        )
+    assert (first["WarmPoolStatus"]["Status"], first["WarmPoolStatus"]["ReusedByJob"]) == ("Reused", "second")
+    between = second["CreationTime"] - first["TrainingEndTime"]
+    retained = first["WarmPoolStatus"]["ResourceRetainedBillableTimeInSeconds"]
+    assert retained == pytest.approx(between.total_seconds(), abs=1)
+    assert (second["TrainingStartTime"] - second["CreationTime"]).total_seconds() == 10
+
+
+def test_events_are_lost_and_repeated_as_asked(tmp_path: Path) -> None:
+    cases: tuple[tuple[dict[str, Any], int], ...] = (
+        ({"lost_event_fraction": 1}, 0),
+        ({"duplicated_event_fraction": 1}, 2),
+    )
+    for faults, count in cases:
+        aws = AwsDouble()
+        aws.patterns["ends"] = {"detail": {"TrainingJobStatus": ["Completed"]}}
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        with replaying(folder, aws, **faults) as running:
+            run_one(running, simulated_request("told"))
+            eventually(lambda running=running: running.health()["undelivered_events"] == 0)
+        assert len(aws.invocations) == count
+        aws.close()
+
+
+def test_a_late_event_comes_after_its_delay(aws: AwsDouble, tmp_path: Path) -> None:
+    with replaying(tmp_path, aws, late_event_fraction=1, late_event_seconds=600) as running:
+        run_one(running, simulated_request("late"))
+        assert running.health()["undelivered_events"] == 5
+
+
+def refusal(call: Any, **request: Any) -> str:
+    with pytest.raises(ClientError) as caught:
+        call(**request)
+    return str(caught.value.response["Error"]["Code"])
+
+
+def impatient(running: RunningService) -> Any:
+    import boto3
+
+    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+    once = Config(retries={"total_max_attempts": 1, "mode": "standard"})
+    return session.client("sagemaker", endpoint_url=running.endpoint, config=once)
+
+
+def test_requests_are_throttled_and_refused_as_asked(aws: AwsDouble, tmp_path: Path) -> None:
+    with replaying(tmp_path, aws, throttling_fraction=1) as running:
+        assert refusal(impatient(running).list_training_jobs) == "ThrottlingException"
+        administer(running, "/_local/faults", {"quota_refusal_fraction": 1})
+        assert refusal(impatient(running).create_training_job, **simulated_request("no")) == "ResourceLimitExceeded"
+        administer(running, "/_local/faults", {})
+        assert impatient(running).list_training_jobs()["TrainingJobSummaries"] == []
+
+
+def test_faults_that_do_not_exist_are_refused(aws: AwsDouble, tmp_path: Path) -> None:
+    with replaying(tmp_path, aws) as running:
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            administer(running, "/_local/faults", {"gremlins": 1, "seed": "x"})
+        message = json.load(caught.value)["message"]
+    assert "gremlins" in message
+    assert "seed" in message
+
+
+def test_awss_own_rates_can_be_kept(aws: AwsDouble, tmp_path: Path) -> None:
+    with replaying(tmp_path, aws, "--rates", "real") as running:
+        sagemaker = impatient(running)
+        codes = [refusal_or_ok(sagemaker, simulated_request(f"fast-{number}")) for number in range(3)]
+    assert codes == ["ok", "ThrottlingException", "ThrottlingException"]
+
+
+def refusal_or_ok(sagemaker: Any, request: dict[str, Any]) -> str:
+    try:
+        sagemaker.create_training_job(**request)
+    except ClientError as error:
+        return str(error.response["Error"]["Code"])
+    return "ok"
+
+
+def test_without_a_grant_accelerators_have_no_quota(aws: AwsDouble, tmp_path: Path) -> None:
+    with start_service(tmp_path, aws.endpoint, "--engine", "replay") as running:
+        assert refusal(impatient(running).create_training_job, **simulated_request("none")) == "ResourceLimitExceeded"
+
+
+def test_the_date_of_an_answer_is_the_simulated_jobs_clock(aws: AwsDouble, tmp_path: Path) -> None:
+    from email.utils import parsedate_to_datetime
+
+    with replaying(tmp_path, aws) as running:
+        job = run_one(running, simulated_request("dated"))
+    asked_at = parsedate_to_datetime(job["ResponseMetadata"]["HTTPHeaders"]["date"])
+    assert (asked_at - job["TrainingEndTime"]).total_seconds() >= -1
