@@ -24,7 +24,7 @@ def from_document(document: Mapping[str, Any], kind: type[Value]) -> Value:
 
 @cache
 def _converter() -> Converter:
-    converter = Converter(forbid_extra_keys=True)
+    converter = Converter()  # fields that a later version has dropped are passed over
     converter.register_unstructure_hook(Decimal, str)
     converter.register_unstructure_hook(str, str)  # makes plain text of a StrEnum, which is text of a kind
     converter.register_structure_hook(Decimal, lambda text, _: Decimal(str(text)))

@@ -41,7 +41,8 @@ def usd_text(usd: Decimal | float | None) -> str:
     if usd is None:
         return UNKNOWN
     amount = Decimal(str(usd))
-    return f"{to_cents(amount):,} $" if abs(amount) >= Decimal("0.1") or not amount else f"{number_text(float(usd))} $"
+    cents = to_cents(amount)
+    return f"{cents:,} $" if abs(amount) >= Decimal("0.1") or cents == amount else f"{number_text(float(usd))} $"
 
 
 def range_text(low: str, high: str) -> str:

@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from traindyno.core.claims import ClaimJudgement
 from traindyno.core.documents import from_document, to_document
 from traindyno.core.run_result import RunResult, parse_run_result, run_result_document
 from traindyno.core.suite import Cell, Suite
 from traindyno.core.suite_converter import suite_converter
 from traindyno.core.suite_file import suite_document
+from traindyno.core.thinning import thin_results
 from traindyno.core.verdict import Verdict, parse_verdict, verdict_document
 
 REPORT_VERSION = 1
@@ -26,6 +28,7 @@ class Report:
     verdict: Verdict
     results: tuple[RunResult, ...]
     facts: Mapping[str, str]
+    claims: tuple[ClaimJudgement, ...] = ()
 
     @property
     def is_simulated(self) -> bool:
@@ -41,6 +44,7 @@ def build_report(
     verdict: Verdict,
     results: Sequence[RunResult],
     facts: Mapping[str, str] | None = None,
+    claims: Sequence[ClaimJudgement] = (),
 ) -> Report:
     order = {cell.cell_id: index for index, cell in enumerate(cells)}
     return Report(
@@ -49,8 +53,11 @@ def build_report(
         suite=suite,
         cells=tuple(cells),
         verdict=verdict,
-        results=tuple(sorted(results, key=lambda each: (order.get(each.run.cell.cell_id, len(order)), each.run.trial))),
+        results=thin_results(
+            sorted(results, key=lambda each: (order.get(each.run.cell.cell_id, len(order)), each.run.trial))
+        ),
         facts=dict(facts or {}),
+        claims=tuple(claims),
     )
 
 
@@ -64,6 +71,7 @@ def report_document(report: Report) -> dict[str, Any]:
         "verdict": verdict_document(report.verdict),
         "results": [run_result_document(result) for result in report.results],
         "facts": dict(report.facts),
+        "claims": to_document(report.claims),
     }
 
 
@@ -78,4 +86,5 @@ def parse_report(document: Mapping[str, Any]) -> Report:
         verdict=parse_verdict(document["verdict"]),
         results=tuple(parse_run_result(result) for result in document["results"]),
         facts=document["facts"],
+        claims=tuple(from_document(claim, ClaimJudgement) for claim in document.get("claims", ())),
     )

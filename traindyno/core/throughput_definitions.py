@@ -34,8 +34,6 @@ class DefinedRate:
     """What one definition yields for one run, in samples per second of the whole cell."""
 
     key: str
-    source: str
-    formula: str
     samples_per_second: float | None
 
 
@@ -188,8 +186,6 @@ def compute_definitions(table: StepTable, *, warmup_steps: int) -> tuple[Defined
     return tuple(
         DefinedRate(
             key=definition.key,
-            source=definition.source,
-            formula=definition.formula,
             samples_per_second=definition.compute(table, warmup_steps) if len(table) else None,
         )
         for definition in DEFINITIONS

@@ -6,6 +6,7 @@ from importlib.resources import files
 
 from traindyno.core.report_data import Report
 from traindyno.report.cells_section import draw_cells
+from traindyno.report.claims_section import draw_claims
 from traindyno.report.confounds_section import draw_confounds
 from traindyno.report.definitions_section import draw_definitions
 from traindyno.report.loss_section import draw_loss
@@ -24,6 +25,7 @@ SECTION_NAMES = {
     "loss": "Loss",
     "definitions": "Definitions",
     "confounds": "Confounds",
+    "claims": "Claims",
     "runs": "Runs",
     "receipt": "Receipt",
     "provenance": "Provenance",
@@ -38,6 +40,7 @@ def render(report: Report) -> str:
         "loss": draw_loss(report),
         "definitions": draw_definitions(report),
         "confounds": draw_confounds(report),
+        "claims": draw_claims(report),
         "runs": draw_runs(report),
         "receipt": draw_receipt(report),
         "provenance": draw_provenance(report),

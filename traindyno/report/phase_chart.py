@@ -21,6 +21,7 @@ COLOR_OF_PHASE = {
     "steady": "phase-steady",
     "evaluate": "phase-evaluate",
     "save": "phase-save",
+    "other": "phase-other",
     "uploading": "phase-save-2",
     "interrupted": "phase-wait",
     "stopping": "phase-wait",
@@ -49,6 +50,12 @@ def draw_phases(rows: Sequence[tuple[str, Mapping[str, float]]], *, title: str) 
 
 def color_of(phase: str) -> str:
     return COLOR_OF_PHASE.get(phase, OTHER_COLOR)
+
+
+def phase_order(phase: str) -> int:
+    """As time passes in a run; phases of a user's own naming come before what is left over."""
+    known = [*COLOR_OF_PHASE]
+    return known.index(phase) if phase in known else known.index("uploading") - 1
 
 
 def phase_text(phase: str) -> str:

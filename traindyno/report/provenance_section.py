@@ -19,7 +19,11 @@ def draw_provenance(report: Report) -> Markup:
     return element(
         "section",
         element("h2", "Environment and provenance"),
-        draw_table([Column(heading="Report"), Column(heading="")], list(_report_rows(report)), caption="This report"),
+        element(
+            "dl",
+            *(element("div", element("dt", name), element("dd", value)) for name, value in _report_rows(report)),
+            class_="formulas",
+        ),
         element(
             "details",
             element("summary", "Environment of every cell"),
@@ -36,18 +40,17 @@ def draw_provenance(report: Report) -> Markup:
     )
 
 
-def _report_rows(report: Report) -> Iterator[list[str | None]]:
-    yield ["Suite", report.suite.name]
-    yield ["Execution", report.execution_id]
-    yield ["Written", datetime.fromtimestamp(report.created_at, UTC).strftime("%Y-%m-%d %H:%M UTC")]
-    for name, value in report.facts.items():
-        yield [name, value]
+def _report_rows(report: Report) -> Iterator[tuple[str, str]]:
+    yield "Suite", report.suite.name
+    yield "Execution", report.execution_id
+    yield "Written", datetime.fromtimestamp(report.created_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    yield from report.facts.items()
     for line in sorted({_price_line(each) for each in report.results}):
-        yield ["Price", line]
+        yield "Price", line
     for model in {each.measured.model for each in report.results if each.measured and each.measured.model}:
         per_token = UNKNOWN if model.flops_per_token is None else f"{model.flops_per_token:.4g}"
         formula = f" ({model.formula})" if model.formula else ""
-        yield ["Model", f"{count_text(model.parameters)} parameters, {per_token} FLOPs per token{formula}"]
+        yield "Model", f"{count_text(model.parameters)} parameters, {per_token} FLOPs per token{formula}"
 
 
 def _price_line(result: RunResult) -> str:

@@ -2,12 +2,15 @@
 
 import base64
 import csv
+import gzip
 import io
 import json
 
 from traindyno.core.report_data import Report, report_document
 from traindyno.core.run_result import summary_row
 from traindyno.report.markup import Markup, element
+
+LARGEST_PLAIN_BYTES = 4 * 2**20
 
 
 def draw_raw_data(report: Report) -> Markup:
@@ -18,17 +21,25 @@ def draw_raw_data(report: Report) -> Markup:
         element("h2", "Data"),
         element(
             "p",
-            _download(document, f"{name}.json", "application/json", "Everything as JSON"),
+            _download_json(document.encode(), name),
             " ",
-            _download(_runs_csv(report), f"{name}-runs.csv", "text/csv", "Runs as CSV"),
+            _download(_runs_csv(report).encode(), f"{name}-runs.csv", "text/csv;charset=utf-8", "Runs as CSV"),
         ),
         id="data",
     )
 
 
-def _download(content: str, name: str, kind: str, label: str) -> Markup:
-    encoded = base64.b64encode(content.encode()).decode()
-    return element("a", label, download=name, href=f"data:{kind};charset=utf-8;base64,{encoded}", class_="download")
+def _download_json(document: bytes, name: str) -> Markup:
+    """Compressed where thousands of runs would else make the page too large to open."""
+    if len(document) <= LARGEST_PLAIN_BYTES:
+        return _download(document, f"{name}.json", "application/json;charset=utf-8", "Everything as JSON")
+    compressed = gzip.compress(document, mtime=0)
+    return _download(compressed, f"{name}.json.gz", "application/gzip", "Everything as compressed JSON")
+
+
+def _download(content: bytes, name: str, kind: str, label: str) -> Markup:
+    encoded = base64.b64encode(content).decode()
+    return element("a", label, download=name, href=f"data:{kind};base64,{encoded}", class_="download")
 
 
 def _runs_csv(report: Report) -> str:

@@ -1,63 +1,82 @@
-"""The receipt: every attempt's billable seconds × instances × price, and their sum."""
+"""The receipt: every attempt's billable seconds × instances × price, and what each phase cost."""
 
 from decimal import Decimal
 
-from traindyno.core.attempt import Attempt
-from traindyno.core.projection import cost_usd
-from traindyno.core.quantity_text import number_text, usd_text
+from traindyno.core.money import exact_usd_text
+from traindyno.core.quantity_text import UNKNOWN, seconds_text, usd_text
+from traindyno.core.receipt import PhaseCost, Receipt, ReceiptLine, write_receipt
 from traindyno.core.report_data import Report
-from traindyno.core.run_result import RunResult
 from traindyno.report.markup import Markup, element
+from traindyno.report.phase_chart import phase_order, phase_text
 from traindyno.report.table import Column, draw_table
 
-COLUMNS = [
+# Below it, cents are too coarse to be divided among jobs and phases.
+SMALLEST_SPLIT_USD = Decimal(1)
+LINE_COLUMNS = [
     Column(heading="Job"),
     Column(heading="Instance"),
-    Column(heading="Outcome"),
+    Column(heading="Ended as"),
     Column(heading="Billable s", is_number=True),
     Column(heading="Instances", is_number=True),
     Column(heading="$/h", is_number=True),
     Column(heading="Cost", is_number=True),
 ]
+PHASE_COLUMNS = [
+    Column(heading="Phase"),
+    Column(heading="Time, all jobs", is_number=True),
+    Column(heading="Cost", is_number=True),
+]
 
 
 def draw_receipt(report: Report) -> Markup:
-    lines = [(result, attempt) for result in report.results for attempt in result.attempts]
-    costs = [_cost(result, attempt) for result, attempt in lines]
-    total = sum((cost for cost in costs if cost is not None), Decimal(0)) if costs and None not in costs else None
+    receipt = write_receipt(report.results)
+    total = usd_text(receipt.total_usd if receipt.known_usd >= SMALLEST_SPLIT_USD else report.verdict.spent_usd)
     return element(
         "section",
         element("h2", "Receipt"),
+        draw_table(
+            PHASE_COLUMNS,
+            [
+                [phase_text(phase.name), seconds_text(phase.seconds), _phase_cost(phase, receipt)]
+                for phase in sorted(receipt.phases, key=lambda phase: phase_order(phase.name))
+                if phase.seconds
+            ],
+            caption="What was paid for, over all jobs; waiting and starting are not billed.",
+            footer=["Total", None, total],
+        ),
         element(
             "details",
-            element("summary", f"{len(lines)} jobs, total {usd_text(total)}"),
+            element("summary", f"{len(receipt.lines)} jobs"),
             draw_table(
-                COLUMNS,
-                [_row(result, attempt) for result, attempt in lines],
-                caption="Billable seconds × instances × price ÷ 3600, job by job.",
-                footer=["Total", None, None, None, None, None, usd_text(total)],
+                LINE_COLUMNS,
+                [_row(line, receipt) for line in receipt.lines],
+                caption="Billable seconds × instances × price ÷ 3600, in cents that add up to the total.",
+                footer=["Total", None, None, None, None, None, total],
             ),
-            open="open",
         ),
         id="receipt",
     )
 
 
-def _row(result: RunResult, attempt: Attempt) -> list[str | None]:
-    price = result.price.usd_per_instance_hour
+def _row(line: ReceiptLine, receipt: Receipt) -> list[str | None]:
+    price = line.usd_per_instance_hour
     return [
-        attempt.job_name,
-        result.run.cell.settings.instance,
-        (attempt.outcome.value.replace("_", " ") if attempt.outcome else attempt.error) or "unknown",
-        number_text(attempt.billable_seconds, digits=6),
-        str(result.run.cell.settings.instance_count),
-        "unknown" if price is None else f"{price:f}",
-        usd_text(_cost(result, attempt)),
+        line.job_name,
+        line.instance,
+        line.ending.replace("_", " "),
+        UNKNOWN if line.billable_seconds is None else f"{line.billable_seconds.normalize():,f}",
+        str(line.instance_count),
+        UNKNOWN if price is None else f"{price.normalize():f}",
+        _cost(line, receipt),
     ]
 
 
-def _cost(result: RunResult, attempt: Attempt) -> Decimal | None:
-    if attempt.billable_seconds is None:
-        return None
-    settings = result.run.cell.settings
-    return cost_usd(attempt.billable_seconds, settings.instance_count, result.price.usd_per_instance_hour)
+def _phase_cost(phase: PhaseCost, receipt: Receipt) -> str:
+    return usd_text(phase.usd) if receipt.known_usd >= SMALLEST_SPLIT_USD else "–"
+
+
+def _cost(line: ReceiptLine, receipt: Receipt) -> str:
+    """Exactly where the whole sum is so small that most lines would be nought cents."""
+    if line.exact_usd is not None and receipt.known_usd < SMALLEST_SPLIT_USD:
+        return f"{exact_usd_text(line.exact_usd)} $"
+    return UNKNOWN if line.usd is None else f"{line.usd:,} $"

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from traindyno.report.markup import Markup, element, join
 
+MOST_ROWS = 1000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
@@ -31,13 +33,14 @@ def draw_table(
     )
     body = [
         element("tr", *_cells(columns, row), class_="emphasized" if index in emphasized else None)
-        for index, row in enumerate(rows)
+        for index, row in enumerate(rows[:MOST_ROWS])
     ]
+    left_out = f" The first {MOST_ROWS:,} of {len(rows):,}; all are in the data below." if len(rows) > MOST_ROWS else ""
     return element(
         "div",
         element(
             "table",
-            element("caption", caption),
+            element("caption", caption + left_out),
             element("thead", head),
             element("tbody", *body),
             element("tfoot", element("tr", *_cells(columns, footer))) if footer else None,

@@ -6,9 +6,11 @@ from statistics import fmean
 from traindyno.core.report_data import Report
 from traindyno.core.run_result import RunResult
 from traindyno.report.markup import Markup, element
-from traindyno.report.phase_chart import COLOR_OF_PHASE, draw_phases
+from traindyno.report.phase_chart import draw_phases, phase_order
 from traindyno.report.plot import legend, series_class
-from traindyno.report.timeline_chart import draw_timeline
+from traindyno.report.timeline_chart import draw_timeline, highest_step_text
+
+MOST_TRIALS = 8
 
 
 def draw_time(report: Report) -> Markup | None:
@@ -18,7 +20,8 @@ def draw_time(report: Report) -> Markup | None:
     ]
     phases = [(label, _mean_phases(results)) for label, results in by_cell]
     known = [(label, seconds) for label, seconds in phases if sum(seconds.values()) > 0]
-    timelines = [_timeline(label, results) for label, results in by_cell if any(each.measured for each in results)]
+    drawn = [(label, [each for each in results if _has_timeline(each)][:MOST_TRIALS]) for label, results in by_cell]
+    timelines = [_timeline(label, results) for label, results in drawn if results]
     if not known and not timelines:
         return None
     title = "Mean time of a run by phase"
@@ -29,8 +32,8 @@ def draw_time(report: Report) -> Markup | None:
         element("h3", "Step times"),
         element(
             "p",
-            "Each line is a trial; shaded is the warm-up that the change point found, which no rate counts. A step's "
-            "time is that of its slowest rank, waiting for data included.",
+            f"Each line is a trial (up to {MOST_TRIALS}); shaded is the warm-up that the change point found, which no "
+            "rate counts. A step's time is that of its slowest rank, waiting for data included.",
             class_="hint",
         ),
         legend([(series_class(index), f"trial {index + 1}") for index in range(_most_trials(report))]),
@@ -44,20 +47,22 @@ def _timeline(label: str, results: Sequence[RunResult]) -> Markup:
     reasons = {run.steady_state.reason for _, run in runs if run.steady_state.reason}
     return element(
         "figure",
-        element("figcaption", label),
+        element("figcaption", label, element("small", highest_step_text([run for _, run in runs]))),
         draw_timeline(runs, title=f"Step times of {label}"),
         *(element("p", f"No steady state: {reason}.", class_="hint") for reason in sorted(reasons)),
     )
 
 
+def _has_timeline(result: RunResult) -> bool:
+    return result.measured is not None and bool(result.measured.timeline.seconds)
+
+
 def _mean_phases(results: Sequence[RunResult]) -> dict[str, float]:
     """Over the runs that have the phase's account at all; in the order in which time passes."""
     accounts = [each.phases_seconds for each in results if each.phases_seconds]
-    names = dict.fromkeys([*COLOR_OF_PHASE, *(name for account in accounts for name in account)])
-    order = [name for name in names if name not in ("evaluate", "save", "other", "uploading")]
-    order += ["evaluate", "save", "other", "uploading"]
-    return {name: fmean(account.get(name, 0.0) for account in accounts) for name in order} if accounts else {}
+    names = sorted({name for account in accounts for name in account}, key=lambda name: (phase_order(name), name))
+    return {name: fmean(account.get(name, 0.0) for account in accounts) for name in names}
 
 
 def _most_trials(report: Report) -> int:
-    return max((each.run.trial for each in report.results), default=0)
+    return min(MOST_TRIALS, max((each.run.trial for each in report.results), default=0))

@@ -15,7 +15,6 @@ from traindyno.report.plot import (
     seconds_unit,
     series_class,
     svg,
-    text,
     vertical_grid,
 )
 
@@ -40,14 +39,23 @@ def draw_timeline(runs: Sequence[tuple[str, MeasuredRun]], *, title: str) -> Mar
         horizontal_grid(up, LEFT, WIDTH - RIGHT),
         vertical_grid(across, HEIGHT - BOTTOM, HEIGHT - BOTTOM),
         *lines,
-        *_first_step_note(runs, ceiling),
         title=title,
         description=described,
     )
 
 
+def highest_step_text(runs: Sequence[MeasuredRun]) -> str | None:
+    """What the picture cuts off, if anything."""
+    highest = max(seconds for run in runs for seconds in run.timeline.seconds)
+    return f"highest step {seconds_text(highest)}" if highest > _ceiling(runs) else None
+
+
 def _ceiling(runs: Sequence[MeasuredRun]) -> float:
-    steady = [seconds for run in runs for seconds in run.timeline.seconds[run.steady_state.warmup_steps :]]
+    steady = [
+        seconds
+        for run in runs
+        for seconds in run.timeline.seconds[run.steady_state.warmup_steps // run.timeline.stride :]
+    ]
     everything = [seconds for run in runs for seconds in run.timeline.seconds]
     center = median(steady or everything)
     return min(max(everything), max(CEILING_MEDIANS * center, 0.0)) * 1.05 or 1.0
@@ -69,13 +77,6 @@ def _warmup(runs: Sequence[tuple[str, MeasuredRun]], across: Scale) -> list[Mark
     if end <= begin:
         return []
     return [element("rect", class_="warmup", x=at(begin), y=TOP, width=at(end - begin), height=HEIGHT - TOP - BOTTOM)]
-
-
-def _first_step_note(runs: Sequence[tuple[str, MeasuredRun]], ceiling: float) -> list[Markup]:
-    first = max(run.timeline.seconds[0] for _, run in runs)
-    if first <= ceiling:
-        return []
-    return [text(f"first step up to {seconds_text(first)}", LEFT + 8, TOP + 11, class_="note")]
 
 
 def _describe(name: str, run: MeasuredRun) -> str:

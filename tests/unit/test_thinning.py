@@ -1,0 +1,41 @@
+import pytest
+
+from tests.unit.run_samples import completed_result, make_cell
+from traindyno.core.loss_curve import LossCurve, LossPoint
+from traindyno.core.measured_run import StepTimeline
+from traindyno.core.thinning import thin_loss, thin_results, thin_timeline
+
+
+def test_a_thinned_timeline_keeps_the_mean_of_what_it_joins() -> None:
+    timeline = StepTimeline(first_step=0, stride=1, seconds=tuple(float(step) for step in range(25)))
+    thin = thin_timeline(timeline, 10)
+    # 25 steps in at most 10 points: three each, the last alone
+    assert thin.stride == 3
+    assert thin.seconds == (1.0, 4.0, 7.0, 10.0, 13.0, 16.0, 19.0, 22.0, 24.0)
+
+
+def test_a_thinned_curve_weighs_by_steps() -> None:
+    points = (
+        LossPoint(step=2, samples=16, steps=3, loss=4.0),
+        LossPoint(step=3, samples=24, steps=1, loss=2.0),
+        *(LossPoint(step=4 + index, samples=32 + index, steps=1, loss=1.0) for index in range(10)),
+    )
+    thin = thin_loss(LossCurve(points=points, first=4.0, last=1.0, diverged_at_step=None), 10)
+    # (3 x 4 + 1 x 2) / 4
+    assert thin.points[0] == LossPoint(step=3, samples=24, steps=4, loss=3.5)
+    assert len(thin.points) == 6
+
+
+def test_too_few_points_to_show_anything_are_none() -> None:
+    timeline = StepTimeline(first_step=0, stride=1, seconds=(1.0,) * 50)
+    assert thin_timeline(timeline, 9).seconds == ()
+
+
+def test_few_runs_keep_all_points_and_many_share_them() -> None:
+    result = completed_result(make_cell(), 1)
+    assert thin_results([result]) == (result,)
+    many = thin_results([result] * 4000)
+    assert many[0].measured is not None
+    assert 10 <= len(many[0].measured.timeline.seconds) <= 15
+    assert many[0].measured.loss.points == ()
+    assert many[0].samples_per_second == pytest.approx(8.0)

@@ -1,0 +1,51 @@
+"""Published figures, each with its verdict and the sum that led to it."""
+
+from traindyno.core.claims import ClaimFinding, ClaimJudgement
+from traindyno.core.quantity_text import number_text, range_text
+from traindyno.core.report_data import Report
+from traindyno.report.markup import Markup, element, join
+from traindyno.report.table import Column, draw_table
+
+COLUMNS = [
+    Column(heading="Claim"),
+    Column(heading="Published", is_number=True),
+    Column(heading="Measured", is_number=True),
+    Column(heading="Finding"),
+    Column(heading="Why"),
+]
+TONES = {ClaimFinding.REPRODUCED: "good", ClaimFinding.NOT_REPRODUCED: "bad", ClaimFinding.INCONSISTENT: "bad"}
+
+
+def draw_claims(report: Report) -> Markup | None:
+    if not report.claims:
+        return None
+    return element(
+        "section",
+        element("h2", "Published claims"),
+        draw_table(
+            COLUMNS, [_row(judgement) for judgement in report.claims], caption="Figures that this suite checks."
+        ),
+        id="claims",
+    )
+
+
+def _row(judgement: ClaimJudgement) -> list[str | None]:
+    claim = judgement.claim
+    return [
+        join(claim.text, element("small", claim.source)),
+        number_text(claim.published, digits=4),
+        _measured(judgement),
+        element(
+            "span", judgement.finding.value.replace("_", " "), class_=f"outcome {TONES.get(judgement.finding, '')}"
+        ),
+        join(judgement.reason, element("small", claim.notes) if claim.notes else None),
+    ]
+
+
+def _measured(judgement: ClaimJudgement) -> Markup | str:
+    found = judgement.measured
+    if found is None:
+        return "–"
+    reach = found.interval
+    spread = range_text(number_text(reach.low), number_text(reach.high)) if reach else "interval unknown"
+    return join(number_text(found.value, digits=4), element("small", spread))
