@@ -1,11 +1,27 @@
 """Which runs come next, from the results so far."""
 
-from traindyno.core.runs import trial_runs
+from collections.abc import Sequence
+
+from traindyno.core.elimination import first_trials, next_trials
+from traindyno.core.run_result import RunResult
+from traindyno.core.runs import make_runs, trial_runs
 from traindyno.core.suite import Cell, Run, Search, Suite
 
 
-def plan_round(suite: Suite, cells: tuple[Cell, ...], *, execution_id: str, round_number: int) -> tuple[Run, ...]:
-    """Rounds count from 1; no runs means that the search is over. ``grid`` is one round of everything."""
+def plan_round(
+    suite: Suite,
+    cells: Sequence[Cell],
+    *,
+    execution_id: str,
+    round_number: int,
+    results: Sequence[RunResult] = (),
+) -> tuple[Run, ...]:
+    """Rounds count from 1; no runs means that the search is over. ``results``: of all rounds before."""
     match suite.search:
-        case Search.GRID | Search.ELIMINATE:
-            return trial_runs(execution_id, cells, range(1, suite.measurement.trials + 1)) if round_number == 1 else ()
+        case Search.GRID:
+            trials = range(1, suite.measurement.trials + 1) if round_number == 1 else range(0)
+            return trial_runs(execution_id, cells, trials)
+        case Search.ELIMINATE if round_number == 1:
+            return trial_runs(execution_id, cells, first_trials(suite))
+        case Search.ELIMINATE:
+            return make_runs(execution_id, next_trials(suite, cells, results))

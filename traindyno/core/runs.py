@@ -13,13 +13,20 @@ def run_id_of(cell_id: str, trial: int) -> str:
 
 
 def trial_runs(execution_id: str, cells: Sequence[Cell], trials: Iterable[int]) -> tuple[Run, ...]:
+    return make_runs(execution_id, [(cell, trial) for trial in trials for cell in cells])
+
+
+def make_runs(execution_id: str, wanted: Iterable[tuple[Cell, int]]) -> tuple[Run, ...]:
     """Trials interleaved (A B A B), so that a slow hour hits every cell; within a trial, larger runs first."""
-    by_size = sorted(cells, key=lambda cell: -(world_size(cell.settings) or cell.settings.instance_count))
+    in_order = sorted(wanted, key=lambda cell_and_trial: (cell_and_trial[1], -_size(cell_and_trial[0])))
     return tuple(
         Run(run_id=run_id_of(cell.cell_id, trial), execution_id=execution_id, trial=trial, cell=cell)
-        for trial in trials
-        for cell in by_size
+        for cell, trial in in_order
     )
+
+
+def _size(cell: Cell) -> int:
+    return world_size(cell.settings) or cell.settings.instance_count
 
 
 def run_document(run: Run) -> dict[str, Any]:

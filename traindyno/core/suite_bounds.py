@@ -53,7 +53,7 @@ SUITE_BOUNDS = {
     "measurement.stop_when.relative_half_width": Bound(above=0, most=1),
     "limits.max_usd": POSITIVE,
     "limits.max_hours": POSITIVE,
-    "limits.max_job_seconds": Bound(least=60, most=MAX_RUN_SECONDS),
+    "limits.max_job_seconds": Bound(least=10, most=MAX_RUN_SECONDS),
     "limits.max_attempts": Bound(least=1, most=100),
     "limits.max_pending_seconds": Bound(least=1800, most=2_419_200),
     "warm_pool_seconds": Bound(least=0, most=MAX_KEEP_ALIVE_SECONDS),

@@ -22,13 +22,13 @@ CELL_LIMIT = 10_000
 
 
 def check_suite(suite: Suite) -> Iterator[Problem]:
-    problems = [*_check_parts(suite)]
+    problems = [*check_parts(suite)]
     yield from problems
     if not problems:
         yield from _check_points(suite)
 
 
-def _check_parts(suite: Suite) -> Iterator[Problem]:
+def check_parts(suite: Suite) -> Iterator[Problem]:
     yield from _check_name(suite.name)
     yield from check_bounds(suite)
     yield from check_workload(suite.workload)

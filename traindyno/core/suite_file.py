@@ -1,22 +1,41 @@
 """A suite document (YAML or JSON, already loaded) to a Suite and back; every problem of it at once."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from traindyno.core.document_problems import problems_of
-from traindyno.core.errors import SuiteInvalid
+from traindyno.core.errors import Problem, SuiteInvalid
 from traindyno.core.suite import Measurement, Settings, Suite, Workload
-from traindyno.core.suite_check import check_suite
+from traindyno.core.suite_check import check_parts, check_suite
 from traindyno.core.suite_converter import RENAMED, WRONG_VALUE, suite_converter
+from traindyno.core.suite_remains import remains_of, stands_in
 
 
 def parse_suite(document: Mapping[str, Any]) -> Suite:
-    """Raises SuiteInvalid with all problems: first those of form, and where the form is right, those of content."""
-    suite: Suite = _parse(document, Suite)
+    """Raises SuiteInvalid with all problems: those of form, and those of content in what is well formed."""
+    try:
+        suite: Suite = _parse(document, Suite)
+    except SuiteInvalid as error:
+        raise SuiteInvalid([*error.problems, *_problems_of_remains(document, error.problems)]) from error
     problems = list(check_suite(suite))
     if problems:
         raise SuiteInvalid(problems)
     return suite
+
+
+def _problems_of_remains(document: Any, malformed: Sequence[Problem]) -> list[Problem]:
+    if not isinstance(document, Mapping):
+        return []
+    try:
+        suite: Suite = _parse(remains_of(document, malformed), Suite)
+    except SuiteInvalid:
+        return []
+    known = {problem.path for problem in malformed}
+    return [
+        problem
+        for problem in check_parts(suite)
+        if problem.path not in known and stands_in(document, problem, malformed)
+    ]
 
 
 def suite_document(suite: Suite) -> dict[str, Any]:

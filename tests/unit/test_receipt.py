@@ -1,0 +1,132 @@
+"""Receipts add up to the cent: attempts to the total, phases to their attempts."""
+
+import random
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from tests.unit.run_samples import PRICE, completed_result, failed_result, make_attempt, make_cell
+from traindyno.core.errors import CapacityUnavailable
+from traindyno.core.money import apportion, to_cents, usd_text
+from traindyno.core.outcome import Outcome
+from traindyno.core.receipt import ReceiptLine, write_receipt
+from traindyno.core.run_result import PaidPrice, RunResult
+
+
+def with_attempts(result: RunResult, *billable: float | None, price: str = "36") -> RunResult:
+    paid = replace(PRICE, usd_per_instance_hour=Decimal(price))
+    attempts = tuple(
+        make_attempt(number=number, job_name=f"{result.run.run_id}-a{number}", billable_seconds=seconds)
+        for number, seconds in enumerate(billable, start=1)
+    )
+    return replace(result, attempts=attempts, price=paid, phases_seconds={})
+
+
+def phase_usd(line: ReceiptLine) -> dict[str, Decimal | None]:
+    return {phase.name: phase.usd for phase in line.phases}
+
+
+def test_a_line_by_hand() -> None:
+    result = with_attempts(completed_result(make_cell(instance_count=2), 1), 140)
+    (line,) = write_receipt([result]).lines
+    # 140 s x 2 instances at 36 USD/h (0.01 USD/s) = 2.80; billed are 20 + 100 + 20 of the 200 s of phases
+    assert line.usd == Decimal("2.80")
+    assert phase_usd(line) == {
+        "starting": Decimal("0.00"),
+        "downloading": Decimal("0.40"),
+        "training": Decimal("2.00"),
+        "uploading": Decimal("0.40"),
+    }
+
+
+def test_training_is_split_into_what_the_step_log_says() -> None:
+    phases = {"starting": 60.0, "downloading": 20.0, "load": 10.0, "compile": 25.0, "steady": 60.0, "other": 5.0}
+    result = replace(with_attempts(completed_result(make_cell(), 1), 140), phases_seconds=phases)
+    (line,) = write_receipt([result]).lines
+    assert {phase.name: phase.seconds for phase in line.phases} == {
+        "starting": 60, "downloading": 20, "load": 10, "compile": 25, "steady": 60, "other": 5, "uploading": 20
+    }  # fmt: skip
+    # 1.40 USD over 140 billed seconds
+    assert phase_usd(line)["compile"] == Decimal("0.25")
+    assert phase_usd(line)["steady"] == Decimal("0.60")
+
+
+def test_only_the_last_attempt_is_the_one_that_was_measured() -> None:
+    result = replace(with_attempts(completed_result(make_cell(), 1), 140, 140), phases_seconds={"steady": 90.0})
+    first, last = write_receipt([result]).lines
+    assert "training" in phase_usd(first)
+    assert {"steady", "other"} <= set(phase_usd(last))
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_lines_and_phases_add_up_to_the_total(seed: int) -> None:
+    rng = random.Random(seed)
+    results = [
+        with_attempts(
+            completed_result(make_cell(f"{index:08x}", instance_count=rng.randint(1, 16)), 1),
+            *[round(rng.uniform(0, 5000), rng.randint(0, 3)) for _ in range(rng.randint(1, 4))],
+            price=f"{rng.uniform(0.01, 120):.6f}",
+        )
+        for index in range(rng.randint(1, 12))
+    ]
+    receipt = write_receipt(results)
+    exact = sum((line.exact_usd for line in receipt.lines if line.exact_usd is not None), Decimal(0))
+    assert receipt.total_usd == to_cents(exact)
+    assert sum((line.usd or Decimal(0) for line in receipt.lines), Decimal(0)) == receipt.total_usd
+    for line in receipt.lines:
+        assert sum((usd or Decimal(0) for usd in phase_usd(line).values()), Decimal(0)) == line.usd
+        assert line.usd is not None
+        assert line.exact_usd is not None
+        assert abs(line.usd - line.exact_usd) < Decimal("0.01")
+    assert sum((phase.usd or Decimal(0) for phase in receipt.phases), Decimal(0)) == receipt.total_usd
+
+
+def test_an_attempt_that_never_got_its_instances_costs_nothing_but_is_listed() -> None:
+    result = completed_result(make_cell(), 1)
+    waited = make_attempt(
+        job_name="first", outcome=None, error=CapacityUnavailable.__name__, billable_seconds=0.0,
+        phase_seconds={"waiting": 1800.0},
+    )  # fmt: skip
+    receipt = write_receipt([replace(result, attempts=(waited, *result.attempts))])
+    assert (receipt.lines[0].ending, receipt.lines[0].usd) == ("CapacityUnavailable", Decimal(0))
+    assert phase_usd(receipt.lines[0]) == {"waiting": Decimal(0)}
+    assert receipt.total_usd == receipt.lines[1].usd
+
+
+def test_what_is_unknown_is_not_nothing() -> None:
+    known, unknown = (with_attempts(completed_result(make_cell(), trial), 100) for trial in (1, 2))
+    unpriced = replace(unknown, price=PaidPrice(usd_per_instance_hour=None))
+    receipt = write_receipt([known, unpriced])
+    assert (receipt.known_usd, receipt.total_usd) == (Decimal("1.00"), None)
+    assert receipt.lines[1].usd is None
+    assert write_receipt([with_attempts(known, None)]).total_usd is None
+
+
+def test_instances_kept_warm_are_billed_to_the_job_that_left_them() -> None:
+    result = with_attempts(completed_result(make_cell(), 1), 140)
+    (line,) = write_receipt([result], warm_seconds={result.attempts[0].job_name: 60.0}).lines
+    assert (line.billable_seconds, line.usd) == (Decimal(200), Decimal("2.00"))
+    assert phase_usd(line)["kept warm"] == Decimal("0.60")
+
+
+def test_failed_runs_are_paid_for_too() -> None:
+    receipt = write_receipt([failed_result(make_cell(), 1, Outcome.OUT_OF_MEMORY)])
+    # 50 s at 0.01 USD/s
+    assert (receipt.lines[0].ending, receipt.total_usd) == ("out_of_memory", Decimal("0.50"))
+
+
+def test_nothing_run_costs_nothing() -> None:
+    receipt = write_receipt([])
+    assert (receipt.lines, receipt.total_usd) == ((), Decimal(0))
+
+
+def test_cents_left_over_go_to_the_largest_remainders() -> None:
+    thirds = [Decimal(1) / 3] * 3
+    assert apportion(thirds, Decimal("1.00")) == [Decimal("0.34"), Decimal("0.33"), Decimal("0.33")]
+    assert apportion([Decimal("0.009"), Decimal("0.001")], Decimal("0.01")) == [Decimal("0.01"), Decimal("0.00")]
+
+
+def test_money_is_written_with_cents_or_as_unknown() -> None:
+    assert [usd_text(Decimal(amount)) for amount in ("12.345", "0", "0.0042")] == ["12.35", "0.00", "0.0042"]
+    assert usd_text(None) == "unknown"
