@@ -1,10 +1,10 @@
 """The run's tokenizer: the model's own, one from a path, or one trained on the dataset."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from traindyno.core.suite import Task, Workload
@@ -44,8 +44,13 @@ def train_tokenizer(workload: Workload, root: Path | None, vocabulary_size: int)
     rows = read_rows(workload.dataset, root, workload.dataset.split, with_labels=False)
     texts = _up_to(TRAINING_CHARACTERS, itertools.chain.from_iterable(batch.texts for batch in rows))
     if workload.task is Task.CAUSAL_LM:
-        return _byte_level(texts, vocabulary_size)
-    return _word_piece(texts, vocabulary_size)
+        tokenizer = _byte_level(texts, vocabulary_size, [END_OF_TEXT])
+        special = dict.fromkeys(("bos_token", "eos_token", "pad_token"), END_OF_TEXT)
+    else:
+        tokenizer = _byte_level(texts, vocabulary_size, list(SPECIAL_TOKENS.values()))
+        tokenizer.post_processor = _framing(tokenizer)
+        special = SPECIAL_TOKENS
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)  # type: ignore[no-untyped-call]
 
 
 def _up_to(characters: int, texts: Iterable[str]) -> Iterator[str]:
@@ -56,35 +61,24 @@ def _up_to(characters: int, texts: Iterable[str]) -> Iterator[str]:
         characters -= len(text)
 
 
-def _byte_level(texts: Iterator[str], vocabulary_size: int) -> PreTrainedTokenizerBase:
-    """As GPT-2's."""
+def _byte_level(texts: Iterator[str], vocabulary_size: int, special_tokens: Sequence[str]) -> Tokenizer:
+    """As GPT-2's. Its training gives the same vocabulary every time, which WordPiece's does not (tokenizers 0.23)."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary_size,
-        special_tokens=[END_OF_TEXT],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        special_tokens=list(special_tokens),
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=tokenizer, bos_token=END_OF_TEXT, eos_token=END_OF_TEXT, pad_token=END_OF_TEXT
-    )
+    return tokenizer
 
 
-def _word_piece(texts: Iterator[str], vocabulary_size: int) -> PreTrainedTokenizerBase:
-    """As BERT's."""
-    tokenizer = Tokenizer(models.WordPiece(unk_token=SPECIAL_TOKENS["unk_token"]))
-    tokenizer.normalizer = normalizers.BertNormalizer()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece()
-    special = list(SPECIAL_TOKENS.values())
-    trainer = trainers.WordPieceTrainer(vocab_size=vocabulary_size, special_tokens=special, show_progress=False)
-    tokenizer.train_from_iterator(texts, trainer)
-    tokenizer.post_processor = processors.TemplateProcessing(
+def _framing(tokenizer: Tokenizer) -> processors.TemplateProcessing:
+    return processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[(name, tokenizer.token_to_id(name)) for name in ("[CLS]", "[SEP]")],
     )
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **SPECIAL_TOKENS)  # type: ignore[no-untyped-call]
