@@ -14,6 +14,8 @@ from training.topology import Topology
 MODULES = {
     CompilerName.NONE: "training.compilers.none",
     CompilerName.INDUCTOR: "training.compilers.inductor",
+    CompilerName.XLA: "training.compilers.xla",
+    CompilerName.NEURON: "training.compilers.neuron",
 }
 
 

@@ -4,13 +4,11 @@ from typing import cast
 
 import torch
 from torch import nn
-from torch._dynamo.callback import CallbackArgs, on_compile_end, on_compile_start
 
 from traindyno.callbacks import StepLog
-from traindyno.callbacks.clock import now
 from training.accelerators import Accelerator
 from training.accelerators.choice import cuda_or_cpu
-from training.compilers import Compiler
+from training.compilers import Compiler, dynamo
 from training.topology import Topology
 
 
@@ -22,16 +20,7 @@ class Inductor:
         return cast("nn.Module", torch.compile(module))
 
     def log_compilations(self, step_log: StepLog) -> None:
-        began = [0.0]  # dynamo reports the outermost compilation only, so one is open at a time
-
-        @on_compile_start
-        def _begin(_arguments: CallbackArgs) -> None:
-            began[0] = now()
-
-        @on_compile_end
-        def _end(arguments: CallbackArgs) -> None:
-            facts = {"trigger": arguments.callback_trigger.name.lower(), "compile_id": arguments.compile_id}
-            step_log.add_phase("compile", began[0], now(), facts)
+        dynamo.log_compilations(step_log)
 
 
 def build() -> Compiler:

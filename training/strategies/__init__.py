@@ -20,6 +20,7 @@ from traindyno.core.suite import Strategy as StrategyName
 from training.accelerators import Accelerator
 from training.compilers import Compiler
 from training.data.batch import Batch
+from training.errors import WorkloadError
 from training.precision import NumberFormat
 from training.topology import Topology
 
@@ -84,6 +85,16 @@ class Strategy(Protocol):
         """The whole model's parameters and buffers on the CPU, by transformers' names: on rank 0, empty elsewhere."""
 
 
+# The others send tensors between devices of different processes through torch.distributed, which XLA's can't.
+OF_DEVICES_THAT_AVERAGE_THEMSELVES = (StrategyName.SINGLE, StrategyName.DDP)
+
+
 def build_strategy(setup: Setup) -> Strategy:
-    build: Callable[[Setup], Strategy] = import_module(MODULES[setup.settings.strategy]).build
+    name = setup.settings.strategy
+    if setup.accelerator.averages_gradients_itself and name not in OF_DEVICES_THAT_AVERAGE_THEMSELVES:
+        raise WorkloadError(
+            f"strategy {name} does not run on device {setup.accelerator.name}; expected strategy "
+            f"{' or '.join(OF_DEVICES_THAT_AVERAGE_THEMSELVES)}"
+        )
+    build: Callable[[Setup], Strategy] = import_module(MODULES[name]).build
     return build(setup)

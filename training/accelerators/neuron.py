@@ -1,0 +1,45 @@
+"""A NeuronCore through TorchNeuron, PyTorch's native device for Trainium 2 and 3. Not run by us: no such machine."""
+
+from collections.abc import Iterable
+from importlib import import_module
+
+import torch
+from torch import nn
+
+from traindyno.callbacks.clock import HostClock
+from training.data.batch import Batch
+from training.errors import WorkloadError
+
+LIBRARY = "torch_neuronx"
+
+
+class Neuron:
+    name = "neuron"
+    process_group_backend = "cpu:gloo,neuron:neuron"
+    averages_gradients_itself = False
+
+    def __init__(self) -> None:
+        try:
+            import_module(LIBRARY)  # registers the device, its collectives and its compiler
+        except ImportError as error:
+            raise WorkloadError(
+                f"compiler neuron needs TorchNeuron ({LIBRARY}), which this environment lacks ({error}); "
+                "it runs on ml.trn2 and ml.trn3 instances with images/neuron. Elsewhere: compiler inductor"
+            ) from error
+        # torchrun shows each process one core, so that the device needs no number.
+        self.device = torch.device("neuron")
+
+    def make_clock(self) -> HostClock:
+        return HostClock()
+
+    def peak_memory_bytes(self) -> int | None:
+        return None
+
+    def to_device(self, batch: Batch) -> Batch:
+        return {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
+
+    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        raise NotImplementedError("gradients of this device are averaged by DistributedDataParallel")
+
+    def end_step(self) -> None:
+        pass

@@ -1,0 +1,98 @@
+"""A PyTorch/XLA device: it gathers a step's operations into a graph, compiles it once and then runs it."""
+
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import distributed, nn
+
+from traindyno.callbacks.clock import HostClock, now
+from traindyno.callbacks.environment import peak_memory_bytes
+from training.accelerators.xla_compilations import XlaCompilations
+from training.data.batch import Batch
+from training.errors import WorkloadError
+
+CompilationSeen = Callable[[float, float], None]
+
+
+class XlaClock(HostClock):
+    """A step is marked when it has been handed over; the device is waited for once per window."""
+
+    is_immediate = False
+
+    def __init__(self, wait: Callable[[], None]) -> None:
+        self._wait = wait
+
+    def mark(self) -> float:
+        return now()
+
+    def resolve(self, marks: Any) -> list[float]:
+        self._wait()
+        return list(marks)
+
+
+class Xla:
+    name = "xla"
+    averages_gradients_itself = True
+
+    def __init__(self) -> None:
+        self._xla = _library("torch_xla")
+        self._model = _library("torch_xla.core.xla_model")
+        self.device: torch.device = self._xla.device()
+        self._is_host = self._model.xla_device_hw(self.device) == "CPU"
+        # XLA's CPU device has no collectives between processes.
+        self.process_group_backend = "gloo" if self._is_host else "cpu:gloo,xla:xla"
+        self._compilations = XlaCompilations(_library("torch_xla.debug.metrics"))
+        self._seen: CompilationSeen = lambda _begin, _end: None
+        if not self._is_host:
+            _library("torch_xla.distributed.xla_backend")  # registers the backend
+
+    def make_clock(self) -> HostClock:
+        return HostClock() if self._is_host else XlaClock(self._model.wait_device_ops)
+
+    def peak_memory_bytes(self) -> int | None:
+        if self._is_host:
+            return peak_memory_bytes()
+        peak: int | None = self._model.get_memory_info(self.device).get("peak_bytes_used")
+        return peak
+
+    def to_device(self, batch: Batch) -> Batch:
+        return {name: tensor.to(self.device) for name, tensor in batch.items()}
+
+    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        trained = [parameter for parameter in parameters if parameter.grad is not None]
+        if self._is_host:
+            self._average_on_host(trained)
+        else:
+            gradients = [parameter.grad for parameter in trained]
+            self._model.all_reduce(self._model.REDUCE_SUM, gradients, scale=1.0 / distributed.get_world_size())
+
+    def _average_on_host(self, parameters: list[nn.Parameter]) -> None:
+        """In one message: every process is an XLA device of its own and knows of no other."""
+        flat = torch.cat([parameter.grad.reshape(-1) for parameter in parameters if parameter.grad is not None])
+        self._xla.sync()
+        on_host = flat.cpu()
+        distributed.all_reduce(on_host)
+        on_host /= distributed.get_world_size()
+        sizes = [parameter.numel() for parameter in parameters]
+        for parameter, values in zip(parameters, torch.split_with_sizes(on_host.to(self.device), sizes), strict=True):
+            parameter.grad = values.view_as(parameter)
+
+    def end_step(self) -> None:
+        self._xla.sync()
+        for begin, end in self._compilations.new():
+            self._seen(begin, end)
+
+    def observe_compilations(self, seen: CompilationSeen) -> None:
+        self._seen = seen
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise WorkloadError(
+            f"compiler xla needs {name}, which this environment lacks ({error}; torch {torch.__version__}); on a CPU, "
+            "make an environment with python -m training.xla_environment FOLDER; for Trainium, see images/neuron"
+        ) from error

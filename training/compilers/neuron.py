@@ -1,0 +1,27 @@
+"""TorchNeuron's torch.compile backend on its own device. Not run by us: no such machine."""
+
+from typing import cast
+
+import torch
+from torch import nn
+
+from traindyno.callbacks import StepLog
+from training.accelerators import Accelerator
+from training.accelerators.neuron import Neuron
+from training.compilers import Compiler, dynamo
+from training.topology import Topology
+
+
+class NeuronCompiler:
+    def accelerator(self, topology: Topology) -> Accelerator:
+        return Neuron()
+
+    def compile(self, module: nn.Module) -> nn.Module:
+        return cast("nn.Module", torch.compile(module, backend="neuron"))
+
+    def log_compilations(self, step_log: StepLog) -> None:
+        dynamo.log_compilations(step_log)
+
+
+def build() -> Compiler:
+    return NeuronCompiler()

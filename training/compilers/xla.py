@@ -1,0 +1,27 @@
+"""PyTorch/XLA: no wrapper around the model, but a device of its own."""
+
+from torch import nn
+
+from traindyno.callbacks import StepLog
+from training.accelerators import Accelerator
+from training.accelerators.xla import Xla
+from training.compilers import Compiler
+from training.topology import Topology
+
+
+class XlaCompiler:
+    def __init__(self) -> None:
+        self._accelerator = Xla()
+
+    def accelerator(self, topology: Topology) -> Accelerator:
+        return self._accelerator
+
+    def compile(self, module: nn.Module) -> nn.Module:
+        return module
+
+    def log_compilations(self, step_log: StepLog) -> None:
+        self._accelerator.observe_compilations(lambda begin, end: step_log.add_phase("compile", begin, end, {}))
+
+
+def build() -> Compiler:
+    return XlaCompiler()

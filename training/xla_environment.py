@@ -1,0 +1,36 @@
+"""Makes the environment of compiler xla where there is no accelerator: ``python -m training.xla_environment FOLDER``.
+
+PyPI's PyTorch 2.9.0 is the CUDA build. It names about 3 GB of NVIDIA's libraries, none of which is called where there
+is no GPU, so libraries of the same names stand in for them. Needs gcc and readelf; made once, in about a minute.
+"""
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+from training.cuda_stand_ins import make_stand_ins
+
+REQUIREMENTS = Path(__file__).parents[1] / "requirements" / "xla.txt"
+CHECK = "import torch, torch_xla; torch_xla.sync(); print(float(torch.ones(2, 2, device=torch_xla.device()).sum()))"
+
+
+def make_environment(folder: Path) -> Path:
+    """The environment's Python. Whole or not at all: the mark that says it is ready is written last."""
+    python = folder / "bin" / "python"
+    mark = folder / ".installed"
+    wanted = REQUIREMENTS.read_text()
+    if mark.exists() and mark.read_text() == wanted:
+        return python
+    venv.create(folder, clear=True, with_pip=True, symlinks=True)
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--no-deps", "-r", str(REQUIREMENTS)], check=True)
+    make_stand_ins(next(folder.glob("lib/python*/site-packages/torch/lib")))
+    subprocess.run([str(python), "-c", CHECK], check=True, env={**os.environ, "PJRT_DEVICE": "CPU"})
+    mark.write_text(wanted)
+    return python
+
+
+if __name__ == "__main__":
+    make_environment(Path(sys.argv[1]).absolute())
