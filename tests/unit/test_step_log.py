@@ -6,6 +6,8 @@ from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core import step_log_line as line
 from traindyno.core.step_log import StepLogInvalid, read_step_log
 
+STEP = line.step_line(step=1, begin=1.0, end=2.0, wait_seconds=0.0, samples=1)
+
 
 def test_reads_what_the_writer_wrote() -> None:
     lines = log_lines(
@@ -68,6 +70,12 @@ def test_a_broken_line_in_the_middle_is_refused_with_its_place() -> None:
         (json.dumps({"kind": "step", "step": 1}), "field 'begin' is missing"),
         (json.dumps(line.step_line(step=1, begin=2.0, end=1.0, wait_seconds=0, samples=1)), "expected begin <= end"),
         (json.dumps(line.step_line(step=1, begin=1.0, end=2.0, wait_seconds=0, samples=-1)), "nothing negative"),
+        (json.dumps(line.step_line(step=1, begin=1.0, end=float("inf"), wait_seconds=0, samples=1)), "end inf"),
+        (json.dumps({**STEP, "samples": "8"}), "samples: expected an integer, found text"),
+        (json.dumps({**STEP, "loss": [1.0]}), "loss: expected a number or null, found list"),
+        (json.dumps({**STEP, "step": True}), "step: expected an integer, found bool"),
+        (json.dumps(line.phase_line("load", 2.0, 1.0)), "phase has begin 2.0, end 1.0"),
+        (json.dumps(line.evaluation_line(1.0, 1, {"loss": "low"})), "loss: expected a number, found text"),  # type: ignore[dict-item]
         (json.dumps({**line.environment_line(1.0, 0, 1, "h", {}), "schema_version": 9}), "schema_version 9"),
         (json.dumps(line.environment_line(1.0, 2, 2, "h", {})), "rank 2 is not within a world of 2"),
         (json.dumps(line.environment_line(1.0, 1, 2, "h", {})), "the name says rank 0"),

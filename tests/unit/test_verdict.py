@@ -245,6 +245,12 @@ def test_spending_is_the_sum_of_all_runs() -> None:
     assert judge(suite, cells, results).spent_usd == Decimal("3.9")
 
 
+def test_trials_that_differ_wildly_are_a_caution() -> None:
+    cautions = describe_verdict(judged(suite_of(), [1.0, 3.0], [1.0, 1.01])).cautions
+    # rates 8 and 8/3: deviation 3.771, mean 5.333
+    assert "Trials of one cell differ by up to 71 % (CV)" in cautions[-1]
+
+
 def test_simulated_results_are_named() -> None:
     suite = suite_of()
     cells = expand_cells(suite)

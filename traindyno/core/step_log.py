@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from operator import itemgetter
 from typing import Any
 
 from traindyno.core.errors import TraindynoError
@@ -20,12 +19,20 @@ from traindyno.core.step_log_content import (
     Step,
     StepLog,
 )
-from traindyno.core.step_log_line import SCHEMA_VERSION
+from traindyno.core.step_log_fields import (
+    LineInvalid,
+    environment_of,
+    error_of,
+    evaluation_of,
+    model_of,
+    phase_of,
+    step_of,
+)
 
 __all__ = ["StepLog", "StepLogInvalid", "read_step_log"]
 
+KINDS = "environment, phase, step, model, evaluation, error, end"
 _FILE_NAME = re.compile(r"(?:(?P<job_name>[^/]+)/)?rank-(?P<rank>\d+)\.(?P<start>\d+)\.jsonl$")
-_step_fields = itemgetter(*Step._fields)
 
 
 class StepLogInvalid(TraindynoError):
@@ -55,47 +62,21 @@ class _Lines:
     def add(self, line: Mapping[str, Any]) -> None:
         match line["kind"]:
             case "step":
-                self.steps.append(_step(line))
+                self.steps.append(step_of(line))
             case "environment":
-                self.environment = _environment(line)
+                self.environment = environment_of(line)
             case "phase":
-                self.phases.append(Phase(name=line["name"], begin=line["begin"], end=line["end"], facts=line["facts"]))
+                self.phases.append(phase_of(line))
             case "model":
-                self.model = ModelSize(
-                    parameters=line["parameters"], flops_per_token=line["flops_per_token"], formula=line["formula"]
-                )
+                self.model = model_of(line)
             case "evaluation":
-                self.evaluations.append(Evaluation(time=line["time"], step=line["step"], metrics=line["metrics"]))
+                self.evaluations.append(evaluation_of(line))
             case "error":
-                self.errors.append(LoggedError(time=line["time"], outcome=line["outcome"], message=line["message"]))
+                self.errors.append(error_of(line))
             case "end":
                 self.is_ended = True
             case other:
-                raise ValueError(
-                    f"kind {other!r} is unknown; known: environment, phase, step, model, evaluation, error, end"
-                )
-
-
-def _step(line: Mapping[str, Any]) -> Step:
-    step = Step(*_step_fields(line))
-    if not 0 <= step.begin <= step.end or step.samples < 0 or step.wait_seconds < 0:
-        raise ValueError(
-            f"step {step.step} has begin {step.begin}, end {step.end}, samples {step.samples}, "
-            f"wait_seconds {step.wait_seconds}; expected begin <= end and nothing negative"
-        )
-    return step
-
-
-def _environment(line: Mapping[str, Any]) -> Environment:
-    if line["schema_version"] != SCHEMA_VERSION:
-        raise ValueError(
-            f"schema_version {line['schema_version']} is not supported; this reader knows {SCHEMA_VERSION}"
-        )
-    if not 0 <= line["rank"] < line["world_size"]:
-        raise ValueError(f"rank {line['rank']} is not within a world of {line['world_size']}")
-    return Environment(
-        time=line["time"], rank=line["rank"], world_size=line["world_size"], host=line["host"], facts=line["facts"]
-    )
+                raise LineInvalid(f"kind {other!r} is unknown; known: {KINDS}")
 
 
 def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> ProcessLog:
@@ -103,12 +84,11 @@ def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> Proce
     if name is None:
         raise StepLogInvalid(f"{file}: expected a name like <job name>/rank-00003.1700000000000.jsonl")
     read = _Lines()
-    for line in _parsed_lines(file, lines, problems):
+    for number, line in _parsed_lines(file, lines, problems):
         try:
-            read.add(line[1])
-        except (KeyError, TypeError, ValueError) as error:
-            what = f"field {error} is missing" if isinstance(error, KeyError) else str(error)
-            raise StepLogInvalid(f"{file}:{line[0]}: {what}") from error
+            read.add(line)
+        except LineInvalid as error:
+            raise StepLogInvalid(f"{file}:{number}: {error}") from error
     rank = int(name["rank"])
     if read.environment is not None and read.environment.rank != rank:
         raise StepLogInvalid(f"{file}: the name says rank {rank}, the environment line rank {read.environment.rank}")

@@ -13,6 +13,8 @@ from traindyno.core.suite import Goal, GoalKind
 from traindyno.core.verdict import Finding, Pair, Verdict
 
 MOST_CHANGES = 6
+# Identical runs on hardware of one's own differ by 1 to 5 %; beyond a tenth something else is at work.
+NOISY_VARIATION = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,9 +167,23 @@ def _cautions(verdict: Verdict) -> Iterator[str]:
             yield describe_parity(verdict, parity)
     for cell_id, reason in verdict.refused.items():
         yield f"{verdict.row(cell_id).label} was measured but can't be recommended: {reason}."
-    for row in verdict.rows:
-        if row.unsteady_trials:
-            yield f"{row.label}: {row.unsteady_trials} of {row.trials} trials reached no steady state."
+    yield from _noise(verdict)
+
+
+def _noise(verdict: Verdict) -> Iterator[str]:
+    unsteady = [row for row in verdict.rows if row.unsteady_trials]
+    if unsteady:
+        trials = sum(row.unsteady_trials for row in unsteady)
+        names = unsteady[0].label if len(unsteady) == 1 else f"{len(unsteady)} cells"
+        yield f"{trials} {'trial' if trials == 1 else 'trials'} of {names} reached no steady state; their rates count."
+    spreads = [row.samples_per_second.variation for row in verdict.rows if row.samples_per_second]
+    noisy = [spread for spread in spreads if spread is not None and spread > NOISY_VARIATION]
+    if noisy:
+        where = "one cell" if len(noisy) == 1 else f"{len(noisy)} cells"
+        yield (
+            f"Trials of {where} differ by up to {share_text(max(noisy), digits=0)} (CV): look for other load on the"
+            " hosts before adding trials."
+        )
 
 
 def describe_confound(verdict: Verdict, confound: Confound) -> str:
