@@ -39,7 +39,7 @@ def read_lab_settings(node: Node) -> LabSettings:
     lab = str(node.get_context("lab"))
     if not LAB_NAME.fullmatch(lab):
         raise ValueError(
-            f"context lab={lab!r}: a lab's name is 1 to 19 lower-case letters, digits and single hyphens,"
+            f"context lab={lab!r}: a lab's name is 1 to 18 lower-case letters, digits and single hyphens,"
             " beginning with a letter"
         )
     target = _target(str(node.get_context("target")))

@@ -8,6 +8,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
+from infra.emptying_function import settle_emptying_function
 from infra.functions import Functions, Launch
 from infra.happenings import Happenings
 from infra.identity import Identity
@@ -75,6 +76,8 @@ class LabStack(cdk.Stack):
             topic=notifications.topic,
             has_metric_math=not is_local,
         )
+        if not is_local:
+            settle_emptying_function(self, lab=settings.lab)
         self._outputs(
             {
                 LabOutput.STATE_MACHINE_ARN: orchestration.state_machine.state_machine_arn,

@@ -1,4 +1,4 @@
-"""Fails the build unless this image can train across instances: EFA, the OFI plugin, NCCL, the toolkit, the packages."""
+"""Fails the build unless this image can train across instances: EFA, OFI plugin, NCCL, toolkit, packages."""
 
 import ctypes.util
 import importlib

@@ -9,6 +9,7 @@ from traindyno.aws import clients
 from traindyno.aws.embedded_metrics import metrics_line
 from traindyno.aws.executions import Executions
 from traindyno.aws.lab_services import connect
+from traindyno.aws.pace import Pace
 from traindyno.aws.sweep import sweep
 from traindyno.core.lab import OPEN_RUNS_METRIC, OVERDUE_RUNS_METRIC
 
@@ -26,8 +27,7 @@ def handle(_event: dict[str, Any], context: Context) -> None:
         services=connect(table=os.environ["TABLE"], bucket=os.environ["BUCKET"]),
         executions=Executions(clients.stepfunctions(), os.environ["STATE_MACHINE_ARN"]),
         now=time.time(),
-        may_go_on=lambda: context.get_remaining_time_in_millis() > LAST_MILLISECONDS,
-        sleep=time.sleep,
+        pace=Pace(may_go_on=lambda: context.get_remaining_time_in_millis() > LAST_MILLISECONDS, sleep=time.sleep),
     )
     counts = {OPEN_RUNS_METRIC: swept.open, OVERDUE_RUNS_METRIC: swept.overdue}
     sys.stdout.write(metrics_line(counts, lab=lab, now=time.time()) + "\n")

@@ -5,6 +5,7 @@ import time
 from typing import Any, Protocol
 
 from traindyno.aws.lab_services import connect
+from traindyno.aws.pace import Pace
 from traindyno.aws.stopping import stop_runs
 
 LAST_MILLISECONDS = 30_000
@@ -18,6 +19,5 @@ def handle(event: dict[str, Any], context: Context) -> None:
     stop_runs(
         event["detail"]["name"],
         services=connect(table=os.environ["TABLE"], bucket=os.environ["BUCKET"]),
-        may_go_on=lambda: context.get_remaining_time_in_millis() > LAST_MILLISECONDS,
-        sleep=time.sleep,
+        pace=Pace(may_go_on=lambda: context.get_remaining_time_in_millis() > LAST_MILLISECONDS, sleep=time.sleep),
     )

@@ -4,19 +4,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from traindyno.aws.results_bucket import ResultsBucket
+from traindyno.aws.run_results import load_results
 from traindyno.aws.suite_rows import SuiteRows
 from traindyno.core.documents import from_document
 from traindyno.core.layout import (
     plan_key,
     report_data_key,
     report_html_key,
-    results_prefix,
     suite_key,
     verdict_key,
 )
 from traindyno.core.plan import Plan
 from traindyno.core.report_data import build_report, report_document
-from traindyno.core.run_result import RunResult, parse_run_result
 from traindyno.core.suite_file import parse_suite
 from traindyno.core.verdict import Verdict, judge, verdict_document
 from traindyno.core.verdict_text import describe_verdict
@@ -44,10 +43,6 @@ def judge_suite(
     bucket.write(report_html_key(execution_id), render(report).encode(), "text/html; charset=utf-8")
     suites.update(execution_id, _summary(verdict, now))
     return verdict
-
-
-def load_results(bucket: ResultsBucket, execution_id: str) -> list[RunResult]:
-    return [parse_run_result(bucket.read_json(key)) for key in bucket.list_keys(results_prefix(execution_id))]
 
 
 def verdict_event(execution_id: str, verdict: Verdict, bucket_name: str) -> dict[str, Any]:

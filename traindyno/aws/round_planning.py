@@ -3,13 +3,14 @@
 from typing import Any
 
 from traindyno.aws.results_bucket import ResultsBucket
+from traindyno.aws.run_results import load_results
 from traindyno.core.documents import from_document
 from traindyno.core.lanes import Lane, split_lanes
 from traindyno.core.layout import lane_key, plan_key, suite_key
 from traindyno.core.plan import Plan
 from traindyno.core.rounds import plan_round
 from traindyno.core.runs import run_document
-from traindyno.core.suite import Limits
+from traindyno.core.suite import Limits, Search
 from traindyno.core.suite_file import parse_suite
 
 GRACE_SECONDS = 3600
@@ -20,7 +21,8 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
     suite = parse_suite(bucket.read_json(suite_key(execution_id)))
     plan = from_document(bucket.read_json(plan_key(execution_id)), Plan)
     number = finished_rounds + 1
-    runs = plan_round(suite, plan.cells, execution_id=execution_id, round_number=number)
+    results = load_results(bucket, execution_id) if suite.search is not Search.GRID and finished_rounds else ()
+    runs = plan_round(suite, plan.cells, execution_id=execution_id, round_number=number, results=results)
     lanes = split_lanes(runs, suite.purchase)
     concurrency = {lane.lane_id: lane.concurrency for lane in plan.lanes}
     pointers = []

@@ -44,11 +44,13 @@ class Spending:
             ExpressionAttributeValues={":less": spent - _rounded_up(reserved_usd), ":spent": spent},
         )
 
-    def spent(self, execution_id: str) -> Decimal:
+    def read(self, execution_id: str) -> tuple[Decimal, Decimal]:
+        """Exposed and spent."""
         item = self._table.get_item(Key=_key(execution_id), ConsistentRead=True).get("Item", {})
-        spent = item.get("spent_usd", Decimal(0))
+        exposed, spent = item.get("exposed_usd", Decimal(0)), item.get("spent_usd", Decimal(0))
+        assert isinstance(exposed, Decimal)
         assert isinstance(spent, Decimal)
-        return spent
+        return exposed, spent
 
 
 def _key(execution_id: str) -> dict[str, str]:

@@ -1,8 +1,7 @@
 """Stop what an execution left running."""
 
-from collections.abc import Callable
-
 from traindyno.aws.lab_services import LabServices
+from traindyno.aws.pace import Pace
 from traindyno.core.errors import Throttled
 from traindyno.core.outcome import Outcome
 
@@ -10,29 +9,28 @@ from traindyno.core.outcome import Outcome
 SECONDS_BETWEEN_STOPS = 1.0
 
 
-def stop_runs(
-    execution_id: str,
-    *,
-    services: LabServices,
-    may_go_on: Callable[[], bool],
-    sleep: Callable[[float], None],
-) -> int:
-    """How many jobs were told to stop. Their ends arrive as events; what time does not allow is the sweep's to do."""
+def stop_runs(execution_id: str, *, services: LabServices, pace: Pace) -> int:
+    """Of an execution that is over: no further job is started, and those that run are stopped."""
     services.suites.mark_stopping(execution_id)
+    return stop_jobs(execution_id, Outcome.STOPPED_BY_USER, services=services, pace=pace)
+
+
+def stop_jobs(execution_id: str, outcome: Outcome, *, services: LabServices, pace: Pace) -> int:
+    """How many jobs were told to stop. Their ends arrive as events; what time does not allow is the sweep's to do."""
     stopped = 0
     for row in services.attempts.list_open(execution_id):
-        if not may_go_on():
+        if not pace.may_go_on():
             break
-        if row.end is None and services.attempts.note_stop(row.job_name, Outcome.STOPPED_BY_USER):
-            stopped += _stop(row.job_name, services, sleep)
+        if row.end is None and services.attempts.note_stop(row.job_name, outcome):
+            stopped += _stop(row.job_name, services, pace)
     return stopped
 
 
-def _stop(job_name: str, services: LabServices, sleep: Callable[[float], None]) -> bool:
+def _stop(job_name: str, services: LabServices, pace: Pace) -> bool:
     try:
         stopped = services.jobs.stop(job_name)
     except Throttled:
-        sleep(2 * SECONDS_BETWEEN_STOPS)
+        pace.sleep(2 * SECONDS_BETWEEN_STOPS)
         stopped = services.jobs.stop(job_name)
-    sleep(SECONDS_BETWEEN_STOPS)
+    pace.sleep(SECONDS_BETWEEN_STOPS)
     return stopped

@@ -7,17 +7,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 from traindyno.aws.attempt_rows import AttemptRow
 from traindyno.aws.lab_services import LabServices
 from traindyno.aws.training_jobs import JobRefused
+from traindyno.core.admission import Decision, admit_cost, admit_time, worst_case_usd
 from traindyno.core.errors import NextAttempt, ServiceFault, SlotUnavailable
 from traindyno.core.job_settings import JobSettings
 from traindyno.core.layout import suite_key
-from traindyno.core.money import usd_text
 from traindyno.core.outcome import Outcome
-from traindyno.core.prices import cost_usd
 from traindyno.core.suite import Run, Suite
 from traindyno.core.suite_file import parse_suite
 from traindyno.core.training_job import build_training_job_request, training_job_name
-
-SECONDS_PER_HOUR = 3600
 
 
 def submit_run(run: Run, token: str, *, services: LabServices, settings: JobSettings, now: float) -> None:
@@ -65,12 +62,9 @@ def _refuse_late(run: Run, suite: Suite, services: LabServices, now: float) -> N
     row = services.suites.read(run.execution_id) or {}
     if row.get("stopping"):
         raise JobRefused(Outcome.STOPPED_BY_USER, f"run {run.run_id}: its execution was stopped before it was started")
-    began = row.get("started_at")
-    if began is not None and Decimal(now) > began + suite.limits.max_hours * SECONDS_PER_HOUR:
-        raise JobRefused(
-            Outcome.TIMED_OUT,
-            f"run {run.run_id}: the suite's limits.max_hours of {suite.limits.max_hours} had passed before it started",
-        )
+    admission = admit_time(began=float(row.get("started_at", now)), now=now, limits=suite.limits)
+    if admission.decision is Decision.REFUSE:
+        raise JobRefused(Outcome.TIMED_OUT, f"run {run.run_id} was not started: {admission.reason}")
 
 
 def _take_over(row: AttemptRow, token: str, *, suite: Suite, services: LabServices, settings: JobSettings) -> None:
@@ -100,15 +94,14 @@ def _start(row: AttemptRow, *, suite: Suite, services: LabServices, settings: Jo
 
 
 def _hold_back(row: AttemptRow, suite: Suite, services: LabServices) -> None:
-    """Jobs in flight may turn out cheaper than they might; only what is spent already rules a run out for good."""
-    cap, worst, execution_id = suite.limits.max_usd, row.reserved_usd, row.run.execution_id
-    if services.spending.reserve(execution_id, worst, cap_usd=cap):
+    execution_id, cap_usd = row.run.execution_id, suite.limits.max_usd
+    if services.spending.reserve(execution_id, row.reserved_usd, cap_usd=cap_usd):
         return
-    spent = services.spending.spent(execution_id)
-    what = f"run {row.run.run_id} may cost {usd_text(worst)} USD beside {usd_text(spent)} USD spent of {usd_text(cap)}"
-    if spent + worst > cap:
-        raise JobRefused(Outcome.COST_STOPPED, f"{what} (limits.max_usd): it was not started")
-    raise SlotUnavailable(f"{what}; it waits until jobs in flight have ended")
+    exposed, spent = services.spending.read(execution_id)
+    admission = admit_cost(worst_usd=row.reserved_usd, exposed_usd=exposed, spent_usd=spent, max_usd=cap_usd)
+    if admission.decision is Decision.REFUSE:
+        raise JobRefused(Outcome.COST_STOPPED, f"run {row.run.run_id} was not started: {admission.reason}")
+    raise SlotUnavailable(f"run {row.run.run_id} waits: {admission.reason}")
 
 
 def _release(row: AttemptRow, services: LabServices) -> None:
@@ -120,4 +113,4 @@ def _worst_case_usd(run: Run, suite: Suite, services: LabServices) -> Decimal:
     price = services.suites.read_price(run.execution_id, settings.instance)
     if price is None:
         raise JobRefused(Outcome.INTERNAL_ERROR, f"run {run.run_id}: its execution has no price of {settings.instance}")
-    return cost_usd(suite.limits.max_job_seconds, settings.instance_count, price.usd_per_hour)
+    return worst_case_usd(suite, settings, price.usd_per_hour)

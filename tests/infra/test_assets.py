@@ -1,0 +1,113 @@
+"""What leaves the repository for AWS: one source asset for every function, one tarball for every job."""
+
+import io
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from infra.lambda_source import stage_lambda_source
+from tests.infra.synthesis import REPO_ROOT, as_list, lab, synthesise
+from traindyno.bundle import pack, training_files
+
+SIZE_LIMIT_BYTES = 500_000
+IMPORT_PROBE = """
+import importlib, sys
+before = set(sys.modules)
+sys.path.insert(0, sys.argv[1])
+assert callable(importlib.import_module(sys.argv[2]).handle)
+new = [module for name, module in [*sys.modules.items()] if name not in before]
+print(*{module.__name__.split(".")[0] for module in new if "site-packages" in (module.__dict__.get("__file__") or "")})
+"""
+
+
+@pytest.fixture(scope="module")
+def staged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return stage_lambda_source(tmp_path_factory.mktemp("lambda"))
+
+
+def names_in(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_functions_get_core_edge_report_handlers_and_cattrs(staged: Path) -> None:
+    names = names_in(staged)
+    expected = {"traindyno/core/suite.py", "traindyno/aws/clients.py", "lambdas/submit_run/handler.py"}
+    assert expected | {"cattrs/__init__.py", "attrs/__init__.py", "attr/__init__.py", "typing_extensions.py"} <= names
+    assert {name.split("/")[0] for name in names} == {
+        *("traindyno", "lambdas", "cattrs", "attrs", "attr", "typing_extensions.py"),
+    }
+    assert {name.split("/")[1] for name in names if name.startswith("traindyno/")} == {
+        *("__init__.py", "core", "aws", "report"),
+    }
+    assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
+
+
+def test_functions_get_the_files_that_the_core_reads(staged: Path) -> None:
+    data = {path.name for path in (REPO_ROOT / "traindyno/core/data").glob("*.json")}
+    assert data
+    assert data <= {path.name for path in (staged / "traindyno/core/data").iterdir()}
+
+
+def test_the_asset_stays_small(staged: Path) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(names_in(staged)):
+            archive.write(staged / name, name)
+    assert len(packed.getvalue()) <= SIZE_LIMIT_BYTES
+
+
+@pytest.mark.parametrize("state", sorted(path.parent.name for path in (REPO_ROOT / "lambdas").glob("*/handler.py")))
+def test_every_handler_needs_the_asset_and_boto3_alone(staged: Path, state: str) -> None:
+    """Site-packages stand in for the runtime, and must give nothing but boto3 and what comes with it."""
+    runtime = {"boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six", "urllib3", "certifi"}
+    answer = subprocess.run(
+        [sys.executable, "-P", "-c", IMPORT_PROBE, str(staged), f"lambdas.{state}.handler"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=staged,
+        env={"PATH": ""},
+    )
+    assert set(answer.stdout.split()) <= runtime
+
+
+def test_all_functions_share_one_asset_and_name_a_handler_that_exists() -> None:
+    functions = lab(target="local").of_type("AWS::Lambda::Function").values()
+    assert len({str(function["Code"]) for function in functions}) == 1
+    for function in functions:
+        module = function["Handler"].removesuffix(".handle").replace(".", "/")
+        assert (REPO_ROOT / f"{module}.py").is_file()
+
+
+def test_a_job_gets_core_callbacks_training_and_the_entry_point_at_the_top() -> None:
+    assembly = synthesise(target="local")
+    (path,) = assembly.folder.glob("asset.*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = set(archive.getnames())
+    assert {"traindyno_train.py", "traindyno/core/step_log_line.py", "training/main.py"} <= names
+    assert not [name for name in names if name.startswith(("traindyno/aws", "traindyno/cli", "lambdas", "infra"))]
+
+
+def test_the_tarball_is_the_same_whenever_it_is_made() -> None:
+    assert pack(training_files()) == pack(training_files())
+
+
+def test_submit_run_knows_the_tarball_and_the_training_role_may_read_it_alone() -> None:
+    template = lab(target="local")
+    functions = template.of_type("AWS::Lambda::Function")
+    (submit,) = [function for name, function in functions.items() if "SubmitRun" in name]
+    uri = submit["Environment"]["Variables"]["SOURCE_S3_URI"]["Fn::Sub"]
+    bucket, _, key = uri.removeprefix("s3://").partition("/")
+    readable = [
+        str(resource)
+        for statement in template.statements("IdentityTrainingRole")
+        if "s3:GetObject" in as_list(statement["Action"])
+        for resource in as_list(statement["Resource"])
+    ]
+    (granted,) = [resource for resource in readable if key in resource]
+    assert bucket in granted
+    assert "*" not in granted

@@ -1,0 +1,116 @@
+"""Who may do what: the roles of functions, jobs and the state machine, statement by statement."""
+
+from typing import Any
+
+import pytest
+
+from tests.infra.synthesis import OTHER_LAB, Template, as_list, flat, lab
+
+STATES = {
+    "PlanSuite",
+    "CheckQuotas",
+    "PlanRound",
+    "SubmitRun",
+    "FinishRun",
+    "RecordRun",
+    "ReconcileRuns",
+    "StopRuns",
+    "JudgeSuite",
+}
+# Actions that AWS lets nobody narrow to a resource.
+WITHOUT_RESOURCES = {
+    "cloudwatch:GetMetricStatistics",
+    "cloudwatch:PutMetricData",
+    "ecr:GetAuthorizationToken",
+    "pricing:GetProducts",
+    "sagemaker:ListTrainingJobs",
+    "servicequotas:GetAWSDefaultServiceQuota",
+    "servicequotas:GetServiceQuota",
+}
+
+
+@pytest.fixture(scope="module")
+def template() -> Template:
+    return lab(target="local")
+
+
+def actions_of(statements: list[dict[str, Any]]) -> set[str]:
+    return {action for statement in statements for action in as_list(statement["Action"])}
+
+
+def resources_for(statements: list[dict[str, Any]], action: str) -> list[str]:
+    found = [each for each in statements if action in as_list(each["Action"])]
+    return [flat(resource) for each in found for resource in as_list(each["Resource"])]
+
+
+def test_each_function_has_a_role_of_its_own(template: Template) -> None:
+    functions = template.of_type("AWS::Lambda::Function")
+    roles = {flat(function["Role"]) for function in functions.values()}
+    assert len(roles) == len(functions) == len(STATES)
+
+
+def test_no_role_may_do_everything_with_a_service(template: Template) -> None:
+    for policy in template.of_type("AWS::IAM::Policy").values():
+        for action in actions_of(policy["PolicyDocument"]["Statement"]):
+            assert "*" not in action
+
+
+def test_only_actions_without_resources_are_allowed_on_all(template: Template) -> None:
+    for policy in template.of_type("AWS::IAM::Policy").values():
+        if "StateMachine" in str(policy["Roles"]) or "OrchestrationRole" in str(policy["Roles"]):
+            continue  # log delivery and tracing, excused by name in the rules
+        for statement in policy["PolicyDocument"]["Statement"]:
+            if "*" in map(flat, as_list(statement["Resource"])):
+                assert actions_of([statement]) <= WITHOUT_RESOURCES
+
+
+def test_roles_come_without_managed_policies(template: Template) -> None:
+    for role in template.of_type("AWS::IAM::Role").values():
+        assert "ManagedPolicyArns" not in role
+
+
+def test_only_submit_run_starts_jobs_and_only_this_labs(template: Template) -> None:
+    for state in STATES:
+        statements = template.statements(f"Functions{state}Role")
+        started = resources_for(statements, "sagemaker:CreateTrainingJob")
+        expected = ["arn:AWS::Partition:sagemaker:AWS::Region:AWS::AccountId:training-job/traindyno-*"]
+        assert started == (expected if state == "SubmitRun" else [])
+
+
+def test_the_training_role_is_handed_over_by_submit_run_to_sagemaker_only(template: Template) -> None:
+    passing = [
+        (state, statement)
+        for state in STATES
+        for statement in template.statements(f"Functions{state}Role")
+        if "iam:PassRole" in as_list(statement["Action"])
+    ]
+    ((state, statement),) = passing
+    assert state == "SubmitRun"
+    assert flat(statement["Resource"]).startswith("IdentityTrainingRole")
+    assert statement["Condition"] == {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}}
+
+
+def test_a_training_job_reads_data_and_source_but_writes_under_suites_only(template: Template) -> None:
+    statements = template.statements("IdentityTrainingRole")
+    assert all(name.endswith("/suites/*") for name in resources_for(statements, "s3:PutObject"))
+    assert any(name.endswith("/data/*") for name in resources_for(statements, "s3:GetObject"))
+    trusted = [role for name, role in template.of_type("AWS::IAM::Role").items() if "TrainingRole" in name]
+    (statement,) = trusted[0]["AssumeRolePolicyDocument"]["Statement"]
+    assert statement["Principal"] == {"Service": "sagemaker.amazonaws.com"}
+    assert statement["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+
+
+def test_a_job_may_read_the_buckets_that_the_context_names_and_no_others() -> None:
+    plain = resources_for(lab(target="aws").statements("IdentityTrainingRole"), "s3:GetObject")
+    named = resources_for(lab(**OTHER_LAB).statements("IdentityTrainingRole"), "s3:GetObject")
+    assert {name.rpartition(":")[2] for name in set(named) - set(plain)} == {"my-data/*", "more/*"}
+
+
+def test_the_state_machine_invokes_its_six_functions_and_nothing_else(template: Template) -> None:
+    statements = template.statements("OrchestrationRole")
+    invoked = resources_for(statements, "lambda:InvokeFunction")
+    assert len(invoked) == 6
+    assert not any("*" in name for name in invoked)
+    assert resources_for(statements, "states:StartExecution") == [
+        "arn:AWS::Partition:states:AWS::Region:AWS::AccountId:stateMachine:traindyno-suites"
+    ]

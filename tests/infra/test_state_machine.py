@@ -1,0 +1,118 @@
+from typing import Any
+
+import pytest
+
+from tests.infra.synthesis import lab
+from traindyno.core.errors import CapacityUnavailable, NextAttempt, ServiceFault, SlotUnavailable, Throttled
+
+
+@pytest.fixture(scope="module")
+def states() -> dict[str, Any]:
+    return dict(lab(target="aws").definition()["States"])
+
+
+@pytest.fixture(scope="module")
+def lane(states: dict[str, Any]) -> dict[str, Any]:
+    return dict(states["RunLanes"]["ItemProcessor"]["States"]["RunLane"])
+
+
+@pytest.fixture(scope="module")
+def run_states(lane: dict[str, Any]) -> dict[str, Any]:
+    return dict(lane["ItemProcessor"]["States"])
+
+
+def retries(state: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {error: rule for rule in state["Retry"] for error in rule["ErrorEquals"]}
+
+
+def test_a_suite_goes_from_plan_through_rounds_to_its_verdict(states: dict[str, Any]) -> None:
+    assert states["PlanSuite"]["Next"] == "Planned"
+    assert states["Planned"]["Default"] == "CheckQuotas"
+    assert states["CheckQuotas"]["Next"] == "Allowed"
+    assert states["Allowed"]["Default"] == "PlanRound"
+    assert states["PlanRound"]["Next"] == "RunsLeft"
+    assert states["RunLanes"]["Next"] == "PlanRound"
+    (more,) = states["RunsLeft"]["Choices"]
+    assert (more["Next"], states["RunsLeft"]["Default"]) == ("RunLanes", "JudgeSuite")
+    assert states["JudgeSuite"]["End"]
+
+
+def test_a_refusal_ends_the_execution_with_its_name_and_full_text(states: dict[str, Any]) -> None:
+    for name in ("Planned", "Allowed"):
+        (choice,) = states[name]["Choices"]
+        assert (choice["Variable"], choice["Next"]) == ("$.refused", "SuiteRejected")
+    fail = states["SuiteRejected"]
+    assert (fail["ErrorPath"], fail["CausePath"]) == ("$.refused.error", "$.refused.cause")
+
+
+def test_runs_are_read_from_s3_and_each_is_a_child_of_its_own(lane: dict[str, Any]) -> None:
+    assert lane["ItemProcessor"]["ProcessorConfig"] == {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}
+    assert lane["ItemReader"]["Parameters"]["Key.$"] == "$.items_key"
+    assert lane["ToleratedFailurePercentage"] == 100
+
+
+def test_concurrency_comes_from_the_plan(states: dict[str, Any], lane: dict[str, Any]) -> None:
+    assert lane["MaxConcurrencyPath"] == "$.concurrency"
+    assert states["RunLanes"]["MaxConcurrencyPath"] == "$.lanes_at_once"
+
+
+def test_the_local_cloud_runs_one_job_at_a_time() -> None:
+    states = lab(target="local").definition()["States"]
+    assert states["RunLanes"]["MaxConcurrency"] == 1
+    assert states["RunLanes"]["ItemProcessor"]["States"]["RunLane"]["MaxConcurrency"] == 1
+
+
+def test_nothing_of_the_runs_is_carried_between_rounds(states: dict[str, Any], lane: dict[str, Any]) -> None:
+    assert states["RunLanes"]["ResultPath"] is None
+    assert lane["ResultPath"] is None
+
+
+def test_every_reason_for_a_next_attempt_is_retried_with_jitter_and_a_longest_wait(run_states: dict[str, Any]) -> None:
+    rules = retries(run_states["SubmitRun"])
+    for error in NextAttempt.__subclasses__():
+        rule = rules[error.__name__]
+        assert rule["JitterStrategy"] == "FULL"
+        assert rule["MaxDelaySeconds"] <= 1800
+        assert rule["BackoffRate"] > 1
+
+
+def test_waiting_for_a_slot_or_a_quieter_moment_outlasts_waiting_for_capacity(run_states: dict[str, Any]) -> None:
+    rules = retries(run_states["SubmitRun"])
+    patient = min(rules[error.__name__]["MaxAttempts"] for error in (SlotUnavailable, Throttled))
+    assert patient > rules[CapacityUnavailable.__name__]["MaxAttempts"]
+    assert rules[ServiceFault.__name__]["MaxAttempts"] < rules[CapacityUnavailable.__name__]["MaxAttempts"]
+
+
+def test_a_fault_of_lambda_is_retried_everywhere(states: dict[str, Any], run_states: dict[str, Any]) -> None:
+    tasks = [state for state in (*states.values(), *run_states.values()) if state["Type"] == "Task"]
+    assert len(tasks) == 6
+    for task in tasks:
+        assert "Lambda.TooManyRequestsException" in retries(task)
+
+
+def test_whatever_happens_to_a_run_it_is_recorded(run_states: dict[str, Any]) -> None:
+    submit = run_states["SubmitRun"]
+    (catch,) = submit["Catch"]
+    assert (catch["ErrorEquals"], catch["Next"], catch["ResultPath"]) == (["States.ALL"], "RecordRun", "$.failure")
+    assert submit["Next"] == "RecordRun"
+
+
+def test_submit_run_waits_for_its_token_no_longer_than_the_run_may_take(run_states: dict[str, Any]) -> None:
+    submit = run_states["SubmitRun"]
+    assert submit["Resource"].endswith("lambda:invoke.waitForTaskToken")
+    assert submit["TimeoutSecondsPath"] == "$.timeout_seconds"
+    assert submit["Parameters"]["Payload"] == {"token.$": "$$.Task.Token", "run.$": "$.run"}
+
+
+def test_a_run_costs_two_states_however_long_it_takes(run_states: dict[str, Any]) -> None:
+    assert set(run_states) == {"SubmitRun", "RecordRun"}
+
+
+def test_the_machine_is_standard_logged_traced_and_ends_some_day() -> None:
+    template = lab(target="aws")
+    machine = template.only("AWS::StepFunctions::StateMachine")
+    assert machine.get("StateMachineType", "STANDARD") == "STANDARD"
+    assert machine["LoggingConfiguration"]["Level"] == "ALL"
+    assert not machine["LoggingConfiguration"]["IncludeExecutionData"]
+    assert machine["TracingConfiguration"]["Enabled"]
+    assert template.definition()["TimeoutSeconds"] == 28 * 24 * 3600
