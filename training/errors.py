@@ -19,6 +19,14 @@ class LossDiverged(RunError):
 
 
 class PeerFailed(RunError):
-    """Another process of the job ended first."""
+    """Another process of the job failed first; its outcome is the run's."""
 
-    outcome = Outcome.INTERNAL_ERROR
+    def __init__(self, outcome: str, message: str) -> None:
+        self.outcome = Outcome(outcome)
+        super().__init__(message)
+
+
+class RunStopped(RunError):
+    """Told to end from outside. SageMaker knows whether by a person or by a time limit."""
+
+    outcome = Outcome.STOPPED_BY_USER

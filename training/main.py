@@ -9,7 +9,9 @@ from traindyno.core.outcome import Outcome
 from traindyno.core.step_log_line import DIRECTORY_VARIABLE
 from training.compilers import build_compiler
 from training.data.dataset import load_dataset
+from training.divergence import refuse_divergence
 from training.doctor import environment_facts
+from training.ending import Ending
 from training.evaluate import evaluate
 from training.flops import FORMULA, measure_size
 from training.job import find_job
@@ -24,8 +26,9 @@ from training.train import collate_for, is_uniform, train
 
 
 def main() -> None:
-    step_log = StepLog(os.environ.get(DIRECTORY_VARIABLE), otherwise=Outcome.INTERNAL_ERROR)
+    step_log = StepLog(os.environ.get(DIRECTORY_VARIABLE), observe=refuse_divergence, otherwise=Outcome.INTERNAL_ERROR)
     step_log.open(environment_facts())
+    Ending(step_log, read_topology().rank).take_over()
     run = read_run_settings(os.environ)
     job = find_job(run.workload)
     with step_log.phase("load"):

@@ -168,8 +168,12 @@ class StepLog:
         outcome = failure.classify(error, self._otherwise)
         message = failure.describe(error, this_process().rank)
         self._has_ended = True
-        failure.report_failure(outcome, message)
-        self.error(outcome, message)
+        if outcome != failure.STOPPED_BY_USER:
+            failure.report_failure(outcome, message)
+        try:
+            self.error(outcome, message)
+        except OSError as full_disk:
+            print("{} could not be written: {}".format(self._writer.path, full_disk), file=sys.stderr)  # noqa: T201
 
     def open(self, facts: Optional[Dict[str, Any]] = None) -> None:
         """Write the environment line, once, and arrange for the last one."""

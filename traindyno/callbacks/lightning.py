@@ -1,0 +1,74 @@
+"""The step log of a Lightning Trainer: ``Trainer(..., callbacks=[TraindynoCallback()])``."""
+
+import sys
+from typing import Any, Dict, Optional
+
+from traindyno.callbacks import step_log
+from traindyno.callbacks.clock import now
+
+if "pytorch_lightning" in sys.modules:
+    from pytorch_lightning import Callback
+else:
+    from lightning.pytorch import Callback
+
+
+class TraindynoCallback(Callback):  # type: ignore[misc]
+    """One line per optimizer step; with accumulation a step covers several batches.
+
+    ``samples_per_batch`` is counted in the batch itself where it is not given: the length of its first tensor.
+    """
+
+    def __init__(self, samples_per_batch: Optional[int] = None) -> None:
+        super().__init__()
+        self._samples_per_batch = samples_per_batch
+        self._samples = 0
+        self._steps_done = 0
+        self._is_open = False
+        self._evaluation_began = 0.0
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        self._steps_done = trainer.global_step
+        if step_log.is_enabled:
+            step_log.model(sum(parameter.numel() for parameter in pl_module.parameters()))
+
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        if not self._is_open:
+            step_log.begin_step()
+            self._is_open = True
+            self._samples = 0
+        if step_log.is_enabled:
+            self._samples += self._samples_per_batch or count_samples(batch)
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if trainer.global_step == self._steps_done:
+            return
+        self._steps_done = trainer.global_step
+        self._is_open = False
+        loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
+        step_log.end_step(self._samples, None, loss, _learning_rate(trainer))
+
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+        self._evaluation_began = now()
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        if trainer.sanity_checking:
+            return
+        step_log.phase_ended("evaluate", self._evaluation_began, {})
+        metrics: Dict[str, float] = {name: float(value) for name, value in trainer.callback_metrics.items()}
+        step_log.evaluation(metrics)
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        step_log.close_window()
+
+
+def count_samples(batch: Any) -> int:
+    """The length of the first tensor found in a batch of nested lists, tuples and mappings."""
+    if hasattr(batch, "shape"):
+        return int(batch.shape[0])
+    parts = batch.values() if hasattr(batch, "values") else batch if isinstance(batch, (list, tuple)) else ()
+    return next((count for count in map(count_samples, parts) if count), 0)
+
+
+def _learning_rate(trainer: Any) -> Optional[float]:
+    optimizers = trainer.optimizers
+    return float(optimizers[0].param_groups[0]["lr"]) if optimizers else None
