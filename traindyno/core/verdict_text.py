@@ -13,6 +13,7 @@ from traindyno.core.suite import Goal, GoalKind
 from traindyno.core.verdict import Finding, Pair, Verdict
 
 MOST_CHANGES = 6
+MOST_CROSSOVERS = 2
 # Identical runs on hardware of one's own differ by 1 to 5 %; beyond a tenth something else is at work.
 NOISY_VARIATION = 0.1
 
@@ -148,7 +149,7 @@ def _changes(verdict: Verdict) -> Iterator[str]:
             f"{found.instance} at {found.usd_per_instance_hour:,.2f} $/h (now {found.now_usd_per_instance_hour:,.2f})"
             f" would draw {verdict.row(found.cell_id).label} level."
         )
-    for crossing in verdict.crossovers:
+    for crossing in sorted(verdict.crossovers, key=lambda crossing: -crossing.examples)[:MOST_CROSSOVERS]:
         label = verdict.row(crossing.cell_id).label
         yield f"For fewer than {count_text(crossing.examples)} examples, {label} is ahead."
 

@@ -15,12 +15,14 @@ from traindyno.report.provenance_section import draw_provenance
 from traindyno.report.raw_data_section import draw_raw_data
 from traindyno.report.receipt_section import draw_receipt
 from traindyno.report.runs_section import draw_runs
+from traindyno.report.scaling_section import draw_scaling
 from traindyno.report.time_section import draw_time
 from traindyno.report.verdict_section import draw_verdict
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 SECTION_NAMES = {
     "cells": "Cells",
+    "scaling": "Scaling",
     "time": "Time",
     "loss": "Loss",
     "definitions": "Definitions",
@@ -36,6 +38,7 @@ SECTION_NAMES = {
 def render(report: Report) -> str:
     sections = {
         "cells": draw_cells(report.verdict),
+        "scaling": draw_scaling(report),
         "time": draw_time(report),
         "loss": draw_loss(report),
         "definitions": draw_definitions(report),
