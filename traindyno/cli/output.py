@@ -14,7 +14,8 @@ class Format(StrEnum):
     JSON = "json"
 
 
-STANDARD_OUTPUT = Console(highlight=False, soft_wrap=True)
+WIDTH_WITHOUT_TERMINAL = 160
+STANDARD_OUTPUT = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
 STANDARD_ERROR = Console(stderr=True, highlight=False, soft_wrap=True)
 
 

@@ -7,7 +7,7 @@ from traindyno.core.errors import TraindynoError
 
 SCHEME = "sample:"
 PYTHON_STANDARD_LIBRARY = "python-standard-library"
-SIZE_LIMIT_BYTES = 3 * 2**20
+SIZE_LIMIT_BYTES = 2**20
 
 
 class SampleUnknown(TraindynoError):

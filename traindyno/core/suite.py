@@ -154,7 +154,7 @@ class Dataset:
 class Workload:
     """What is trained. With ``task: script``, ``source`` is a folder or S3 tarball, ``entry_point`` a file in it.
 
-    ``channels`` are further inputs beside the dataset: channel name → S3 URI (or a local path, staged like the dataset).
+    ``channels`` are further inputs beside the dataset: channel name → S3 URI or local path, staged alike.
     """
 
     task: Task
@@ -239,14 +239,17 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """``training_plans``: instance type → ARN of the training plan whose reserved capacity its jobs use."""
+    """Without a ``baseline``, the grid's first point is the cell that others are compared with.
+
+    ``training_plans``: instance type → ARN of the training plan whose reserved capacity its jobs use.
+    """
 
     name: str
     goal: Goal
     workload: Workload
-    training: Mapping[str, Any]
-    baseline: Mapping[str, Any]
     matrix: Mapping[str, tuple[Any, ...]]
+    training: Mapping[str, Any] = field(default_factory=dict)
+    baseline: Mapping[str, Any] = field(default_factory=dict)
     include: tuple[Mapping[str, Any], ...] = ()
     exclude: tuple[Mapping[str, Any], ...] = ()
     measurement: Measurement = Measurement()

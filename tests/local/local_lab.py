@@ -1,0 +1,79 @@
+"""A whole local cloud of its own for tests, used through the command line as a person would."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+import yaml
+
+from localcloud.cloud import require_ports
+from localcloud.environment import local_environment
+from localcloud.home import Home
+from traindyno.aws.deployment import Deployment, find_deployment
+from traindyno.core.lab import DEFAULT_LAB
+
+REPO_ROOT = Path(__file__).resolve().parents[2]
+COMMAND_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    status: int
+    output: str
+    errors: str
+
+    def json(self) -> Any:
+        return json.loads(self.output)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalLab:
+    """``folder`` holds the local cloud's home, and the suites and reports of the tests."""
+
+    folder: Path
+
+    @property
+    def home(self) -> Home:
+        return Home(self.folder / "home")
+
+    def traindyno(self, *arguments: str) -> Answer:
+        ran = subprocess.run(
+            [sys.executable, "-m", "traindyno", *arguments],
+            cwd=self.folder,
+            env={**os.environ, "TRAINDYNO_HOME": str(self.home.folder), "PYTHONPATH": str(REPO_ROOT)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_SECONDS,
+            check=False,
+        )
+        return Answer(status=ran.returncode, output=ran.stdout, errors=ran.stderr)
+
+    def client(self, service: str) -> Any:
+        environment = local_environment(require_ports(self.home))
+        endpoint = environment.get(f"AWS_ENDPOINT_URL_{service.upper()}", environment["AWS_ENDPOINT_URL"])
+        return boto3.client(
+            service,  # type: ignore[call-overload]
+            endpoint_url=endpoint,
+            region_name=environment["AWS_REGION"],
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+
+    def deployment(self) -> Deployment:
+        return find_deployment(self.client("cloudformation"), DEFAULT_LAB)
+
+    def write_suite(self, name: str, document: dict[str, Any]) -> Path:
+        path = self.folder / f"{name}.yaml"
+        path.write_text(yaml.safe_dump({"name": name, **document}, sort_keys=False))
+        return path
+
+    def write_script(self, folder: str, text: str) -> str:
+        (self.folder / folder).mkdir(exist_ok=True)
+        (self.folder / folder / "train.py").write_text(text)
+        return folder

@@ -1,0 +1,219 @@
+"""Suites from the command line to the verdict, in a local cloud: real deployment, real jobs, real failures."""
+
+import json
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.local.local_lab import LocalLab
+
+pytestmark = pytest.mark.local
+
+LIMITS = {"max_usd": 1, "max_hours": 1, "max_job_seconds": 30}
+WORKING_SCRIPT = """
+import sys, time
+from traindyno.callbacks import step_log
+rate = dict(zip(sys.argv[1::2], sys.argv[2::2]))["--delay_milliseconds"]
+for number in range(40):
+    with step_log.step(samples=10) as step:
+        time.sleep(float(rate) / 1000)
+        step.loss = 1 / (number + 1)
+print("done")
+"""
+FAILING_SCRIPT = """
+import os, sys, time
+from traindyno.callbacks import step_log
+mode = dict(zip(sys.argv[1::2], sys.argv[2::2]))["--mode"]
+print("the mode is", mode, flush=True)
+if mode == "raises":
+    with step_log.step(samples=1):
+        raise ValueError("the tea is cold")
+if mode == "exits":
+    os._exit(7)
+if mode == "hangs":
+    time.sleep(600)
+if mode == "fine":
+    for _ in range(30):
+        with step_log.step(samples=1):
+            time.sleep(0.002)
+"""
+
+
+def script_suite(source: str, matrix: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "goal": "fastest",
+        "workload": {"task": "script", "source": source, "entry_point": "train.py", "examples": 1000},
+        "training": {"instance": "local.cpu", "strategy": "single"},
+        "matrix": matrix,
+        "measurement": {"trials": 2},
+        "limits": LIMITS,
+        **more,
+    }
+
+
+@pytest.fixture(scope="module")
+def two_speeds(lab: LocalLab) -> dict[str, Any]:
+    """The report of a suite whose slower cell sleeps four times as long in each step."""
+    source = lab.write_script("speeds", WORKING_SCRIPT)
+    matrix = {"hyperparameters.delay_milliseconds": [5, 20]}
+    suite = script_suite(source, matrix, baseline={"hyperparameters.delay_milliseconds": 20})
+    answer = lab.traindyno(
+        "run", str(lab.write_suite("speeds", suite)), "--local", "--name", "speeds", "--format", "json"
+    )
+    assert answer.status == 0, answer.errors
+    report: dict[str, Any] = answer.json()
+    return report
+
+
+def test_a_suite_runs_to_a_verdict_that_the_steps_bear_out(two_speeds: dict[str, Any]) -> None:
+    verdict = two_speeds["verdict"]
+    labels = {cell["cell_id"]: cell["label"] for cell in two_speeds["cells"]}
+    assert labels[verdict["recommended"]] == "delay_milliseconds=5"
+    assert verdict["finding"] == "recommended"
+    assert [result["outcome"] for result in two_speeds["results"]] == ["completed"] * 4
+    for result in two_speeds["results"]:
+        delay = result["run"]["cell"]["hyperparameters"]["delay_milliseconds"]
+        rate = result["measured"]["throughput"]["samples_per_second"]
+        assert 0.3 * 10_000 / delay < rate < 10_000 / delay
+
+
+def test_costs_are_billed_seconds_times_the_price(two_speeds: dict[str, Any]) -> None:
+    for result in two_speeds["results"]:
+        billed = sum(attempt["billable_seconds"] for attempt in result["attempts"])
+        price = Decimal(str(result["price"]["usd_per_instance_hour"]))
+        assert Decimal(str(result["cost_usd"])) == pytest.approx(
+            price * Decimal(str(billed)) / 3600, rel=Decimal("0.001")
+        )
+
+
+def test_the_report_is_one_file_that_names_its_cells(lab: LocalLab, two_speeds: dict[str, Any]) -> None:
+    answer = lab.traindyno("report", "speeds", "--local", "--output", "fetched")
+    assert answer.status == 0, answer.errors
+    page = (lab.folder / "fetched" / "speeds.html").read_text()
+    assert "delay_milliseconds=5" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert "delay_milliseconds=5" in answer.output
+
+
+def test_a_run_costs_at_most_eight_transitions(lab: LocalLab, two_speeds: dict[str, Any]) -> None:
+    stepfunctions, machine = lab.client("stepfunctions"), lab.deployment().state_machine_arn
+    history = stepfunctions.get_paginator("get_execution_history").paginate(
+        executionArn=f"{machine.replace(':stateMachine:', ':execution:')}:speeds"
+    )
+    entered = [
+        event["stateEnteredEventDetails"]["name"]
+        for page in history
+        for event in page["events"]
+        if event["type"].endswith("StateEntered")
+    ]
+    assert "JudgeSuite" in entered
+    assert len(entered) / len(two_speeds["results"]) <= 8
+
+
+def test_listing_shows_the_execution_as_json(lab: LocalLab, two_speeds: dict[str, Any]) -> None:
+    (row,) = [
+        row for row in lab.traindyno("list", "--local", "--format", "json").json() if row["execution_id"] == "speeds"
+    ]
+    assert row["status"] == "SUCCEEDED"
+    assert row["run_count"] == len(two_speeds["results"])
+
+
+def test_every_way_to_fail_is_an_outcome_and_the_other_runs_go_on(lab: LocalLab) -> None:
+    source = lab.write_script("failures", FAILING_SCRIPT)
+    matrix = {"hyperparameters.mode": ["fine", "raises", "exits", "hangs", "silent"]}
+    limits = {**LIMITS, "max_job_seconds": 10}
+    suite = script_suite(source, matrix, limits=limits, measurement={"trials": 1})
+    path = lab.write_suite("failures", suite)
+    answer = lab.traindyno("run", str(path), "--local", "--name", "failures", "--format", "json")
+    assert answer.status == 0, answer.errors
+    results = {each["run"]["cell"]["hyperparameters"]["mode"]: each for each in answer.json()["results"]}
+    assert {mode: result["outcome"] for mode, result in results.items()} == {
+        "fine": "completed",
+        "raises": "user_code_error",
+        "exits": "user_code_error",
+        "hangs": "timed_out",
+        "silent": "user_code_error",
+    }
+    assert "the tea is cold" in json.dumps(results["raises"])
+    assert "the mode is exits" in "\n".join(results["exits"]["log_tail"])
+    assert "the mode is hangs" in "\n".join(results["hangs"]["log_tail"])
+    page = (lab.folder / "reports" / "failures.html").read_text()
+    assert "the tea is cold" in page
+
+
+INVALID = """name: Invalid Name
+goal: cheapest
+workload: {task: causal-lm, exampels: 3}
+training: {instance: ml.p9.huge}
+matrix:
+  instance_count: [1, four]
+  strategy: []
+limits: {max_usd: 0, max_hours: 1, max_job_seconds: 60}
+"""
+
+
+def test_a_wrong_suite_is_refused_with_every_problem_before_anything_starts(lab: LocalLab, tmp_path: Path) -> None:
+    path = tmp_path / "invalid.yaml"
+    path.write_text(INVALID)
+    answer = lab.traindyno("run", str(path), "--local", "--name", "invalid")
+    assert answer.status == 2
+    for line, problem in (
+        (3, "exampels"),
+        (4, "ml.p9.huge"),
+        (6, "matrix.instance_count[1]"),
+        (7, "matrix.strategy"),
+        (8, "max_usd"),
+    ):
+        assert any(f"invalid.yaml:{line}: " in said and problem in said for said in answer.errors.splitlines()), problem
+    assert "invalid" not in [row["execution_id"] for row in lab.traindyno("list", "--local", "--format", "json").json()]
+
+
+def test_the_state_machine_refuses_the_same_suite_with_the_same_text(lab: LocalLab, tmp_path: Path) -> None:
+    document = {"name": "x", "goal": "cheap", "workload": {"task": "script"}, "limits": {"max_usd": 0}}
+    path = tmp_path / "same.json"
+    path.write_text(json.dumps(document))
+    said = [line.split(": ", 1)[1] for line in lab.traindyno("run", str(path), "--local").errors.splitlines()]
+    stepfunctions, machine = lab.client("stepfunctions"), lab.deployment().state_machine_arn
+    arn = stepfunctions.start_execution(stateMachineArn=machine, name="same", input=json.dumps(document))[
+        "executionArn"
+    ]
+    deadline = time.monotonic() + 60
+    while (found := stepfunctions.describe_execution(executionArn=arn))["status"] == "RUNNING":
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert found["status"] == "FAILED"
+    assert found["error"] == "SuiteInvalid"
+    assert found["cause"].splitlines() == said
+
+
+def test_stopping_an_execution_stops_its_jobs_and_their_processes(lab: LocalLab) -> None:
+    source = lab.write_script("endless", FAILING_SCRIPT)
+    suite = script_suite(source, {"hyperparameters.mode": ["hangs"]}, limits={**LIMITS, "max_job_seconds": 300})
+    path = lab.write_suite("endless", suite)
+    started = lab.traindyno("run", str(path), "--local", "--name", "endless", "--no-wait")
+    assert started.status == 0, started.errors
+    sagemaker = lab.client("sagemaker")
+    deadline = time.monotonic() + 60
+    while not _training(sagemaker, "endless"):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    stopped = lab.traindyno("stop", "endless", "--local")
+    assert stopped.status == 0, stopped.errors
+    jobs = sagemaker.list_training_jobs(NameContains="endless")["TrainingJobSummaries"]
+    assert [job["TrainingJobStatus"] for job in jobs] == ["Stopped"]
+    assert _processes_named("--mode hangs") == []
+
+
+def _training(sagemaker: Any, name: str) -> list[str]:
+    jobs = sagemaker.list_training_jobs(NameContains=name)["TrainingJobSummaries"]
+    described = [sagemaker.describe_training_job(TrainingJobName=job["TrainingJobName"]) for job in jobs]
+    return [job["TrainingJobName"] for job in described if job["SecondaryStatus"] == "Training"]
+
+
+def _processes_named(words: str) -> list[str]:
+    found = [" ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"])]
+    return [command for command in found if words in command]
