@@ -9,7 +9,7 @@ from traindyno.core.combinations import find_impossible
 from traindyno.core.suite import Cell
 from traindyno.core.suite_file import parse_settings, parse_workload
 
-BUILT_IN = parse_workload(small_document()["workload"])
+BUILT_IN = parse_workload({**small_document()["workload"], "model": "gpt2"})
 SCRIPT = parse_workload(script_document()["workload"])
 
 
@@ -34,7 +34,8 @@ def reasons(settings: dict[str, Any], workload: Any = BUILT_IN) -> list[str]:
             "batch_size_per_device": 8,
             "micro_batches": 4,
         },
-        {"strategy": "zero1", "instance": "ml.trn1.32xlarge", "compiler": "xla"},
+        {"strategy": "ddp", "instance": "ml.trn1.32xlarge", "compiler": "xla"},
+        {"strategy": "fsdp", "instance": "ml.trn2.48xlarge", "compiler": "neuron"},
         {"strategy": "ddp", "instance": "ml.trn2.48xlarge", "compiler": "neuron"},
         {"strategy": "ddp", "instance": "local.cpu", "instance_count": 2},
         {"strategy": "ddp", "instance": "local.cpu", "compiler": "xla"},
@@ -58,8 +59,15 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
             {"strategy": "smddp", "instance": "ml.p5.48xlarge"},
             "strategy: strategy smddp runs on ml.p4d, ml.p4de, ml.p3dn",
         ),
-        ({"precision": "fp16", "instance": "ml.m5.xlarge"}, "precision: precision fp16 needs an accelerator"),
-        ({"strategy": "tensor"}, "tensor_degree: strategy tensor needs tensor_degree of 2 or more, got nothing"),
+        ({"precision": "fp16", "instance": "ml.m5.xlarge"}, "precision: precision fp16 needs a GPU, got ml.m5.xlarge"),
+        (
+            {"strategy": "tensor", "instance": "ml.g5.xlarge"},
+            "tensor_degree: strategy tensor needs tensor_degree of 2 or more, got 1",
+        ),
+        (
+            {"strategy": "pipeline", "pipeline_schedule": "1f1b", "batch_size_per_device": 4, "micro_batches": 4},
+            "micro_batches: pipeline_schedule 1f1b needs micro_batches of 8 or more, one for each stage, got 4",
+        ),
         (
             {"strategy": "tensor", "tensor_degree": 3},
             "tensor_degree: tensor_degree 3 does not divide the 8 processes of the job",
@@ -81,22 +89,22 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
                 "strategy": "pipeline",
                 "pipeline_degree": 4,
                 "pipeline_schedule": "interleaved",
-                "batch_size_per_device": 8,
-                "micro_batches": 2,
+                "batch_size_per_device": 9,
+                "micro_batches": 9,
             },
-            "micro_batches: pipeline_schedule interleaved needs micro_batches in multiples of pipeline_degree 4, got 2",
+            "micro_batches: pipeline_schedule interleaved runs micro_batches in 2 equal rounds, got 9",
         ),
         ({"micro_batches": 2}, "micro_batches: micro_batches has no effect with strategy ddp"),
         ({"shard_scope": "hybrid"}, "shard_scope: shard_scope hybrid has no effect with strategy ddp"),
         ({"prefetch_factor": 2}, "prefetch_factor: prefetch_factor needs loader_workers of 1 or more, got 0"),
-        ({"compiler": "neuron"}, "compiler: compiler neuron needs a Trainium instance, got ml.p4d.24xlarge"),
+        ({"compiler": "neuron"}, "compiler: compiler neuron (TorchNeuron) runs on ml.trn2 only, got ml.p4d.24xlarge"),
         (
             {"instance": "ml.trn1.32xlarge"},
             "compiler: ml.trn1.32xlarge runs compiled graphs only: expected compiler xla or neuron, got none",
         ),
         (
             {"instance": "ml.trn1.32xlarge", "compiler": "xla", "strategy": "fsdp"},
-            "strategy: compiler xla runs with strategy single, ddp, zero1, got fsdp",
+            "strategy: compiler xla runs with strategy single, ddp, got fsdp",
         ),
         ({"instance": "ml.p3.16xlarge"}, "instance: AWS offers no training quota for ml.p3.16xlarge any more"),
         ({"instance": "local.gpu", "instance_count": 2}, "instance_count: local.gpu is one machine's GPU"),
@@ -119,9 +127,27 @@ def test_a_script_answers_for_its_own_parallelism() -> None:
     assert reasons({"strategy": "smddp", "instance": "ml.g5.xlarge"}, SCRIPT) != []
 
 
-def test_albert_does_not_run_in_an_interleaved_pipeline() -> None:
-    albert = parse_workload({**small_document()["workload"], "model": "albert/albert-base-v2"})
-    interleaved = {"strategy": "pipeline", "pipeline_degree": 2, "pipeline_schedule": "interleaved",
-                   "batch_size_per_device": 4, "micro_batches": 2}  # fmt: skip
-    assert reasons(interleaved) == []
-    assert reasons(interleaved, albert)[0].startswith("pipeline_schedule: ALBERT's layers share one block")
+def test_a_models_config_must_offer_what_is_cut() -> None:
+    small = {"model_type": "gpt2", "n_layer": 6, "n_head": 12}
+    workload = parse_workload({**small_document()["workload"], "model": {"config": small}})
+    cut = {"strategy": "pipeline", "batch_size_per_device": 8, "micro_batches": 8}
+    assert reasons({**cut, "pipeline_degree": 4}, workload) == []
+    assert reasons({**cut, "pipeline_degree": 8}, workload) == [
+        "pipeline_degree: 8 stages need a block each, and the model has 6 blocks"
+    ]
+    assert reasons({**cut, "pipeline_degree": 4, "pipeline_schedule": "interleaved"}, workload) == [
+        "pipeline_degree: 8 stages need a block each, and the model has 6 blocks"
+    ]
+    assert reasons({"strategy": "tensor", "tensor_degree": 4}, workload) == []
+    assert reasons({"strategy": "tensor"}, workload) == [
+        "tensor_degree: tensor_degree 8 does not divide the model's 12 attention heads"
+    ]
+
+
+def test_a_pipeline_needs_a_model_that_it_can_cut() -> None:
+    llama = parse_workload({**small_document()["workload"], "model": {"config": {"model_type": "llama"}}})
+    assert reasons({"strategy": "pipeline"}, llama) == [
+        "strategy: strategy pipeline can cut gpt2, gptj, bert, albert into stages, not model type llama"
+    ]
+    named = parse_workload({**small_document()["workload"], "model": "meta-llama/Llama-3.2-1B"})
+    assert reasons({"strategy": "pipeline"}, named) == []
