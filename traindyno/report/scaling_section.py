@@ -30,7 +30,7 @@ def draw_scaling(report: Report) -> Markup | None:
         draw_table(
             COLUMNS,
             rows,
-            caption="Against the fewest instances of otherwise equal cells; efficiency is speed-up ÷ ratio of instances.",
+            caption="Against the fewest instances of otherwise equal cells. Efficiency: speed-up ÷ ratio of instances.",
         ),
         id="scaling",
     )
