@@ -1,6 +1,5 @@
 """What a well-formed suite must also satisfy: bounds, one of each alternative, axes that mean something."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,7 +11,7 @@ from traindyno.core.errors import Problem
 from traindyno.core.instance_types import close_instance_types, find_instance_type
 from traindyno.core.suite import Purchase, Suite, Task
 from traindyno.core.suite_bounds import check_bounds, check_setting
-from traindyno.core.suite_converter import HYPERPARAMETER_PREFIX
+from traindyno.core.suite_converter import HYPERPARAMETER_PREFIX, suite_converter
 from traindyno.core.workload_check import check_workload
 
 NAME = re.compile(r"[a-zA-Z0-9](?:-?[a-zA-Z0-9])*")
@@ -172,4 +171,4 @@ def _point_text(point: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    return json.loads(json.dumps(value, default=str))
+    return suite_converter().unstructure(value)
