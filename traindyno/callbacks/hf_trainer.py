@@ -1,4 +1,4 @@
-"""The step log of a Hugging Face Trainer: ``Trainer(..., callbacks=[TraindynoCallback()])``."""
+"""The step log of a Hugging Face Trainer: ``Trainer(..., callbacks=[StepLogCallback()])``."""
 
 from typing import Any, Dict, Optional
 
@@ -11,7 +11,7 @@ EVALUATION_PREFIX = "eval_"
 RATE_SUFFIX = "_per_second"
 
 
-class TraindynoCallback(TrainerCallback):
+class StepLogCallback(TrainerCallback):
     """One line per optimizer step. Only steps that Trainer logs have a loss: its mean since the log before.
 
     A short last batch of an epoch counts as a full one; ``dataloader_drop_last`` avoids it.

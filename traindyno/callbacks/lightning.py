@@ -1,4 +1,4 @@
-"""The step log of a Lightning Trainer: ``Trainer(..., callbacks=[TraindynoCallback()])``."""
+"""The step log of a Lightning Trainer: ``Trainer(..., callbacks=[StepLogCallback()])``."""
 
 import sys
 from typing import Any, Dict, Optional
@@ -12,7 +12,7 @@ else:
     from lightning.pytorch import Callback
 
 
-class TraindynoCallback(Callback):  # type: ignore[misc]
+class StepLogCallback(Callback):  # type: ignore[misc]
     """One line per optimizer step; with accumulation a step covers several batches.
 
     ``samples_per_batch`` is counted in the batch itself where it is not given: the length of its first tensor.

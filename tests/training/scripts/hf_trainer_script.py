@@ -1,0 +1,44 @@
+"""A script with Hugging Face's Trainer: two accumulated batches of four per step and an evaluation half-way."""
+
+import sys
+
+import torch
+from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
+
+from traindyno.callbacks.hf_trainer import StepLogCallback
+
+ROWS = 64
+
+
+class Rows(torch.utils.data.Dataset):
+    def __init__(self):
+        generator = torch.Generator().manual_seed(0)
+        self.tokens = torch.randint(5, 50, (ROWS, 8), generator=generator)
+        self.labels = torch.randint(0, 2, (ROWS,), generator=generator)
+
+    def __len__(self):
+        return ROWS
+
+    def __getitem__(self, row):
+        return {"input_ids": self.tokens[row], "labels": self.labels[row]}
+
+
+model = BertForSequenceClassification(
+    BertConfig(
+        vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, num_labels=2
+    )
+)
+arguments = TrainingArguments(
+    output_dir=sys.argv[1],
+    per_device_train_batch_size=4,
+    gradient_accumulation_steps=2,
+    max_steps=4,
+    logging_steps=1,
+    eval_strategy="steps",
+    eval_steps=2,
+    save_strategy="no",
+    report_to=[],
+    use_cpu=True,
+    disable_tqdm=True,
+)
+Trainer(model=model, args=arguments, train_dataset=Rows(), eval_dataset=Rows(), callbacks=[StepLogCallback()]).train()

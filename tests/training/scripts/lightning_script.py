@@ -1,0 +1,45 @@
+"""A script with Lightning: eight steps of four rows, an evaluation at the end of the epoch."""
+
+import sys
+
+import lightning as L
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from traindyno.callbacks.lightning import StepLogCallback
+
+
+class Regression(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+
+    def training_step(self, batch):
+        rows, target = batch
+        return nn.functional.mse_loss(self.layer(rows), target)
+
+    def validation_step(self, batch):
+        self.log("mse", self.training_step(batch), sync_dist=True)
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    rows = TensorDataset(torch.randn(32, 4), torch.randn(32, 1))
+    processes = int(sys.argv[2])
+    L.Trainer(
+        default_root_dir=sys.argv[1],
+        max_epochs=1,
+        accelerator="cpu",
+        devices=processes,
+        strategy="ddp" if processes > 1 else "auto",
+        accumulate_grad_batches=2,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        callbacks=[StepLogCallback()],
+    ).fit(Regression(), DataLoader(rows, batch_size=4), DataLoader(rows, batch_size=4))

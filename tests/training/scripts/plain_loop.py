@@ -1,0 +1,38 @@
+"""A plain PyTorch loop, alone or under torchrun."""
+
+import os
+import sys
+
+import torch
+from torch import distributed, nn
+
+from traindyno.callbacks import step_log
+
+LOSSES_TO_FAIL_AT = {"nan": float("nan")}
+
+
+def main(mode: str) -> None:
+    if "RANK" in os.environ:
+        distributed.init_process_group("gloo")
+    torch.manual_seed(0)
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data, target = torch.randn(8, 4), torch.randn(8, 1)
+    for number in range(6):
+        with step_log.step(samples=8) as step:
+            loss = nn.functional.mse_loss(model(data), target)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            step.loss = loss
+        if mode == "raise" and number == 2:
+            raise ValueError("the third batch is broken")
+        if mode == "memory" and number == 2:
+            torch.empty(2**60)
+        if mode == "nan" and number == 2:
+            nn.init.constant_(model.weight, float("nan"))
+    if distributed.is_initialized():
+        distributed.barrier()
+
+
+main(sys.argv[1] if len(sys.argv) > 1 else "")

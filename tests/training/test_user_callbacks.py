@@ -1,0 +1,138 @@
+"""Users' scripts: a plain loop, Hugging Face's Trainer and Lightning write step logs, on one rank and on two."""
+
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.training.jobs import REPO_ROOT, SCRIPTS, run_job
+from traindyno.callbacks import failure
+from traindyno.core.outcome import Outcome
+from traindyno.core.step_log import read_step_log
+
+PLAIN = SCRIPTS / "plain_loop.py"
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_plain_loop_logs_every_step_of_every_rank(tmp_path: Path, processes: int) -> None:
+    end = run_job(tmp_path, PLAIN, processes=processes)
+    assert end.exit_code == 0, end.output
+    assert len(end.log_files) == processes
+    for rank in range(processes):
+        lines = end.lines(rank)
+        assert [line["kind"] for line in lines] == ["environment", *["step"] * 6, "end"]
+        assert lines[0]["world_size"] == processes
+        steps = end.of_kind("step", rank)
+        assert [step["step"] for step in steps] == [1, 2, 3, 4, 5, 6]
+        assert {step["samples"] for step in steps} == {8}
+        assert steps[-1]["loss"] < steps[0]["loss"]
+        assert lines[-1]["steps"] == 6
+
+
+def test_steps_follow_on_each_other_so_that_the_time_between_them_is_waiting(tmp_path: Path) -> None:
+    steps = run_job(tmp_path, PLAIN).of_kind("step")
+    for before, after in pairwise(steps):
+        assert after["begin"] == before["end"]
+        assert 0 <= after["wait_seconds"] < after["end"] - after["begin"]
+
+
+def test_the_analysis_reads_what_the_callbacks_write(tmp_path: Path) -> None:
+    end = run_job(tmp_path, PLAIN, processes=2)
+    log = read_step_log({path.name: path.read_text().splitlines() for path in end.log_files})
+    assert log.measured is not None
+    assert log.measured.missing_ranks == ()
+    assert len(log.measured.common_steps) == 6
+
+
+@pytest.mark.parametrize(
+    ("mode", "outcome", "words"),
+    [
+        ("raise", Outcome.USER_CODE_ERROR, "ValueError: the third batch is broken"),
+        ("memory", Outcome.OUT_OF_MEMORY, "memory"),
+    ],
+)
+def test_an_error_is_named_in_the_log_and_in_the_failure_file(
+    tmp_path: Path, mode: str, outcome: Outcome, words: str
+) -> None:
+    end = run_job(tmp_path, PLAIN, mode)
+    assert end.exit_code == 1
+    (error,) = end.of_kind("error")
+    assert error["outcome"] == outcome
+    assert words in error["message"]
+    assert end.failure == f"traindyno-outcome: {outcome}: {error['message']}"
+    assert end.failure in end.output
+    assert len(end.of_kind("step")) == 3
+    assert end.of_kind("end") == []
+
+
+def test_a_loss_that_is_no_number_is_named_but_does_not_end_a_users_script(tmp_path: Path) -> None:
+    end = run_job(tmp_path, PLAIN, "nan")
+    assert end.exit_code == 0
+    (error,) = end.of_kind("error")
+    assert (error["outcome"], error["message"]) == (Outcome.LOSS_DIVERGED, "the loss of step 4 is nan")
+    assert [step["loss"] is None for step in end.of_kind("step")] == [False, False, False, True, True, True]
+
+
+def test_outside_traindyno_nothing_is_written(tmp_path: Path) -> None:
+    end = run_job(tmp_path, PLAIN, environment={"TRAINDYNO_STEP_LOG_DIRECTORY": ""})
+    assert end.exit_code == 0
+    assert not (tmp_path / "step_log").exists()
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_hugging_face_trainer_logs_optimizer_steps_and_evaluations(tmp_path: Path, processes: int) -> None:
+    end = run_job(tmp_path, SCRIPTS / "hf_trainer_script.py", str(tmp_path / "hf"), processes=processes)
+    assert end.exit_code == 0, end.output
+    for rank in range(processes):
+        steps = end.of_kind("step", rank)
+        assert [step["step"] for step in steps] == [1, 2, 3, 4]
+        assert {step["samples"] for step in steps} == {8}  # 4 rows x 2 accumulated batches
+        assert all(step["learning_rate"] is not None for step in steps)
+        assert [line["step"] for line in end.of_kind("evaluation", rank)] == [2, 4]
+        assert "loss" in end.of_kind("evaluation", rank)[0]["metrics"]
+        assert end.lines(rank)[-1]["kind"] == "end"
+    assert all(step["loss"] > 0 for step in end.of_kind("step"))
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_lightning_logs_optimizer_steps_and_evaluations(tmp_path: Path, processes: int) -> None:
+    script = SCRIPTS / "lightning_script.py"
+    end = run_job(tmp_path, script, str(tmp_path / "lightning"), str(processes), processes=processes)
+    assert end.exit_code == 0, end.output
+    for rank in range(processes):
+        steps = end.of_kind("step", rank)
+        # 32 rows / processes, 4 rows x 2 accumulated batches a step
+        assert [step["samples"] for step in steps] == [8] * (4 // processes)
+        assert all(step["loss"] > 0 and step["learning_rate"] == 0.1 for step in steps)
+        assert len(end.of_kind("evaluation", rank)) == 1
+        assert [phase["name"] for phase in end.of_kind("phase", rank)] == ["evaluate"]
+
+
+def test_importing_the_step_log_imports_no_torch_and_no_aws() -> None:
+    code = "import sys, traindyno.callbacks; print([m for m in ('torch', 'boto3') if m in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
+
+
+def test_what_travels_to_frozen_images_runs_on_python_3_8() -> None:
+    sources = [
+        "traindyno/__init__.py",
+        "traindyno/callbacks",
+        "traindyno/core/__init__.py",
+        "traindyno/core/step_log_line.py",
+    ]
+    answer = subprocess.run(
+        [Path(sys.executable).parent / "vermin", "-t=3.8-", "--violations", "--eval-annotations", *sources],
+        cwd=REPO_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stdout
+
+
+def test_outcomes_written_on_python_3_8_are_the_projects_own() -> None:
+    written = [failure.OUT_OF_MEMORY, failure.LOSS_DIVERGED, failure.USER_CODE_ERROR, failure.STOPPED_BY_USER]
+    assert set(written) <= set(Outcome)
