@@ -1,5 +1,6 @@
 """Keeps a job's checkpoint folders and their S3 prefix alike while the job runs."""
 
+import contextlib
 import logging
 import threading
 from collections.abc import Iterable
@@ -51,10 +52,15 @@ class CheckpointSync:
     def _upload_changes(self) -> None:
         for folder in self._folders:
             for path in sorted(folder.rglob("*")):
-                stamp = _stamp(path) if path.is_file() else None
-                if stamp is not None and self._sent.get(path) != stamp:
-                    self._transfer.upload(path, f"{self._uri}/{path.relative_to(folder).as_posix()}")
-                    self._sent[path] = stamp
+                # A file may be replaced or removed by its writer meanwhile; the next look sees what became of it.
+                with contextlib.suppress(FileNotFoundError):
+                    self._upload_if_changed(path, folder)
+
+    def _upload_if_changed(self, path: Path, folder: Path) -> None:
+        stamp = _stamp(path) if path.is_file() else None
+        if stamp is not None and self._sent.get(path) != stamp:
+            self._transfer.upload(path, f"{self._uri}/{path.relative_to(folder).as_posix()}")
+            self._sent[path] = stamp
 
 
 def _stamp(path: Path) -> Stamp:

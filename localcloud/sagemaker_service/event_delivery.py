@@ -79,7 +79,8 @@ class EventDelivery:
                     self._wake.wait(LOOK_AGAIN_SECONDS)
                 elif self._has_current_rules(due):
                     with self._activity.busy():
-                        list(pool.map(self._deliver, due))
+                        delivered = list(pool.map(self._try_to_deliver, due))
+                        self._store.remove_events([event_id for event_id in delivered if event_id is not None])
 
     def _has_current_rules(self, due: list[StoredEvent]) -> bool:
         if time.monotonic() - self._rules_read_at < RULES_KEPT_SECONDS:
@@ -103,7 +104,8 @@ class EventDelivery:
                     rules.append(Rule(name=row["Name"], pattern=json.loads(pattern), targets=tuple(targets)))
         return rules
 
-    def _deliver(self, event: StoredEvent) -> None:
+    def _try_to_deliver(self, event: StoredEvent) -> int | None:
+        """The event's id once every target has taken it; None if it is to be tried again."""
         try:
             for rule in self._rules:
                 if self._is_for(rule, event.document):
@@ -115,8 +117,8 @@ class EventDelivery:
             LOG.warning("event of %s not delivered, again in %.1f s: %s", name, wait_seconds, error)
             self._rules_read_at = float("-inf")
             self._store.postpone_event(event.event_id, time.time() + wait_seconds)
-        else:
-            self._store.remove_event(event.event_id)
+            return None
+        return event.event_id
 
     def _is_for(self, rule: Rule, event: Mapping[str, Any]) -> bool:
         answer = is_match(rule.pattern, event)

@@ -30,6 +30,7 @@ class HostProcesses:
     """One supervisor for each host. A host that fails takes the others with it, as on SageMaker."""
 
     def __init__(self, orders: Sequence[HostOrder], *, order_folder: Path, grace_seconds: float) -> None:
+        self.first_failed: str | None = None
         self._lock = threading.Lock()
         self._supervisors = {
             order.host: _start(order, order_folder / f"{order.host}.json", grace_seconds) for order in orders
@@ -53,7 +54,9 @@ class HostProcesses:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 running.wait(seconds)
         codes = {host: process.poll() for host, process in self._supervisors.items()}
-        if any(code not in {None, 0} for code in codes.values()):
+        failed = [host for host, code in codes.items() if code]
+        if failed:
+            self.first_failed = self.first_failed or failed[0]
             self.stop()
         ended = {host: code for host, code in codes.items() if code is not None}
         return ended if len(ended) == len(codes) else None

@@ -28,7 +28,10 @@ class ServiceEnding(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingEnd:
+    """``first_failed`` is the host that took the others with it."""
+
     exit_codes: Mapping[str, int]
+    first_failed: str | None
     command: Sequence[str]
 
     @property
@@ -59,7 +62,7 @@ def train(
                 hosts.stop()
     finally:
         hosts.close()
-    return TrainingEnd(exit_codes=exit_codes, command=orders[0].command)
+    return TrainingEnd(exit_codes=exit_codes, first_failed=hosts.first_failed, command=orders[0].command)
 
 
 def _orders(

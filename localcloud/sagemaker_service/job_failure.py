@@ -1,9 +1,11 @@
 """A failed job's reason, worded as SageMaker and its training toolkit do."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from localcloud.sagemaker_service.container_tree import HostTree
+from localcloud.sagemaker_service.host_training import TrainingEnd
 from localcloud.sagemaker_service.job import FAILURE_REASON_LIMIT
 
 INTERNAL_ERROR = "InternalServerError: We encountered an internal error.  Please try again."
@@ -11,17 +13,19 @@ CAPACITY_ERROR = (
     "CapacityError: Unable to provision requested ML compute capacity. Please retry using a different ML instance type."
 )
 LAST_LINES = 8
-KEPT_BYTES = 4096
+KEPT_BYTES = 16_384
+TORCHRUN_REPORT = re.compile(
+    r"^[EW]\d{4} .*torch/distributed/elastic/.*(failed \(exitcode|Sending process)", re.MULTILINE
+)
 
 
-def algorithm_error(
-    trees: Sequence[HostTree], exit_codes: Mapping[str, int], logs: Mapping[str, Path], command: Sequence[str]
-) -> str:
+def algorithm_error(trees: Sequence[HostTree], training_end: TrainingEnd, logs: Mapping[str, Path]) -> str:
     """What the script wrote to output/failure, or else the end of its log; always with the exit code."""
-    failed = next(host for host, code in exit_codes.items() if code)
-    ending = f", exit code: {exit_codes[failed]}"
-    text = _written_failure(trees) or _user_script_error(exit_codes[failed], logs[failed], command)
-    lead = "AlgorithmError: "
+    failed = training_end.first_failed or next(host for host, code in training_end.exit_codes.items() if code)
+    exit_code = training_end.exit_codes[failed]
+    first_failed_first = sorted(trees, key=lambda tree: tree.host != failed)
+    text = _written_failure(first_failed_first) or _user_script_error(exit_code, logs[failed], training_end.command)
+    lead, ending = "AlgorithmError: ", f", exit code: {exit_code}"
     return lead + text[: FAILURE_REASON_LIMIT - len(lead) - len(ending)] + ending
 
 
@@ -42,9 +46,11 @@ def _user_script_error(exit_code: int, log: Path, command: Sequence[str]) -> str
 
 
 def last_lines(log: Path, count: int) -> list[str]:
+    """The last lines that the script wrote: torchrun's own report of the failure, which follows, says less."""
     if not log.is_file():
         return []
     with log.open("rb") as file:
         file.seek(max(log.stat().st_size - KEPT_BYTES, 0))
         text = file.read().decode(errors="replace")
-    return [line for line in text.splitlines() if line.strip()][-count:]
+    of_script = TORCHRUN_REPORT.split(text, maxsplit=1)[0]
+    return [line for line in (of_script if of_script.strip() else text).splitlines() if line.strip()][-count:]

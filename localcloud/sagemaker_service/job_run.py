@@ -135,7 +135,7 @@ class JobRun:
             return COMPLETED
         if self._ran_too_long():
             return RAN_TOO_LONG
-        return failed(algorithm_error(trees, training_end.exit_codes, self._logs, training_end.command))
+        return failed(algorithm_error(trees, training_end, self._logs))
 
     def _checkpoint_sync(self, trees: Sequence[HostTree]) -> CheckpointSync | None:
         configured = self._job.request.get("CheckpointConfig")

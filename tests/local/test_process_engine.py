@@ -93,6 +93,8 @@ total = torch.tensor([float(dist.get_rank() + 1)])
 dist.all_reduce(total)
 assert total.item() == 3.0, total
 print("rank", dist.get_rank(), "of", dist.get_world_size(), os.environ["SM_CURRENT_HOST"])
+dist.barrier()
+dist.destroy_process_group()
 """,
     )
     resources = {"InstanceType": "local.cpu", "InstanceCount": 2, "VolumeSizeInGB": 1}
@@ -101,6 +103,24 @@ print("rank", dist.get_rank(), "of", dist.get_world_size(), os.environ["SM_CURRE
     job = wait_until(sagemaker, "pair", seconds=120)
     assert job["TrainingJobStatus"] == "Completed", job.get("FailureReason")
     assert b"of 2 algo-2" in aws.objects[f"{BUCKET}/out/pair/logs/algo-2.log"]
+
+
+def test_the_host_that_failed_first_gives_the_reason_and_not_torchruns_report(aws: AwsDouble, sagemaker: Any) -> None:
+    stage_script(
+        aws,
+        """
+import os, time
+if os.environ["SM_CURRENT_HOST"] == "algo-2":
+    raise RuntimeError("the second host had enough")
+time.sleep(600)
+""",
+    )
+    resources = {"InstanceType": "local.cpu", "InstanceCount": 2, "VolumeSizeInGB": 1}
+    flag = {"sagemaker_torch_distributed_enabled": "true"}
+    sagemaker.create_training_job(**job_request("unequal", ResourceConfig=resources, HyperParameters=flag))
+    reason = wait_until(sagemaker, "unequal", seconds=120)["FailureReason"]
+    assert "RuntimeError: the second host had enough" in reason
+    assert "ChildFailedError" not in reason
 
 
 def test_a_checkpoint_is_uploaded_while_the_job_runs_and_is_there_for_the_next(aws: AwsDouble, sagemaker: Any) -> None:
