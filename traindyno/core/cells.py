@@ -9,8 +9,9 @@ from itertools import product
 from typing import Any
 
 from traindyno.core.instance_types import find_instance_type
+from traindyno.core.settings_points import HYPERPARAMETER_PREFIX
 from traindyno.core.suite import Cell, LearningRate, Settings, Suite
-from traindyno.core.suite_converter import HYPERPARAMETER_PREFIX, suite_converter
+from traindyno.core.suite_converter import suite_converter
 
 CELL_ID_DIGITS = 8
 NAMED_BY_VALUE = {"instance", "strategy"}

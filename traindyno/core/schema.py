@@ -5,10 +5,11 @@ from typing import Any
 
 from traindyno.core.instance_types import instance_types
 from traindyno.core.schema_types import Schema, object_schema, schema_of, with_bound
+from traindyno.core.settings_points import HYPERPARAMETER_PREFIX, settings_types
 from traindyno.core.suite import Goal, GoalKind, LearningRate, Measurement, Model, Suite, Task, Tokenizer, Workload
 from traindyno.core.suite_bounds import POSITIVE, SETTINGS_BOUNDS, SUITE_BOUNDS, Bound
 from traindyno.core.suite_check import NAME, NAME_CHARACTERS
-from traindyno.core.suite_converter import GOAL_LIMITS, HYPERPARAMETER_PREFIX, settings_types
+from traindyno.core.suite_converter import GOAL_LIMITS
 from traindyno.core.workload_check import SCRIPT_FIELDS
 
 TITLE = "Traindyno suite"

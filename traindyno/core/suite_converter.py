@@ -1,25 +1,22 @@
 """How each part of a suite reads from and writes to a plain document, short forms included."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
 from typing import Any, get_type_hints
 
 from cattrs import Converter
-from cattrs.errors import BaseValidationError
 from cattrs.gen import override
 
 from traindyno.core import suite
 from traindyno.core.document_converter import dataclass_structure, strict_converter
-from traindyno.core.document_problems import FieldProblems, Unexpected, join_path, one_of, problems_of, unknown_field
+from traindyno.core.document_problems import FieldProblems, Unexpected, one_of, problems_of
 from traindyno.core.errors import Problem
-from traindyno.core.suite import Goal, GoalKind, JsonScalar, LearningRate, Measurement, Model, Settings, Suite
+from traindyno.core.settings_points import RENAMED, WRONG_VALUE, structure_matrix, structure_point, structure_points
+from traindyno.core.suite import Goal, GoalKind, LearningRate, Measurement, Model, Suite
 
-HYPERPARAMETER_PREFIX = "hyperparameters."
-RENAMED = {"warmup_steps": "warmup"}
 GOAL_LIMITS = {GoalKind.CHEAPEST_WITHIN: "hours", GoalKind.FASTEST_WITHIN: "usd"}
 CHOICES = [kind for kind in vars(suite).values() if isinstance(kind, type) and issubclass(kind, StrEnum)]
-WRONG_VALUE = (Unexpected, BaseValidationError, FieldProblems)
 
 
 @cache
@@ -40,82 +37,10 @@ def suite_converter() -> Converter:
     return converter
 
 
-def settings_types() -> dict[str, Any]:
-    return get_type_hints(Settings)
-
-
-def structure_settings_field(converter: Converter, name: str, value: Any) -> Any:
-    if name.startswith(HYPERPARAMETER_PREFIX):
-        return converter.structure(value, JsonScalar)  # type: ignore[arg-type]
-    return converter.structure(value, settings_types()[name])
-
-
-def _structure_point(converter: Converter, document: Any) -> dict[str, Any]:
-    """Some of a cell's settings: field → value."""
-    return {name: value for name, (value,) in _structure_fields(converter, document, _one_value).items()}
-
-
-def _structure_matrix(converter: Converter, document: Any) -> dict[str, tuple[Any, ...]]:
-    return _structure_fields(converter, document, _list_of_values)
-
-
-def _structure_fields(converter: Converter, document: Any, values_of: Any) -> dict[str, tuple[Any, ...]]:
-    if not isinstance(document, Mapping):
-        raise Unexpected("a mapping of settings", document)
-    found: dict[str, tuple[Any, ...]] = {}
-    problems: list[Problem] = []
-    for name, raw in document.items():
-        if not _is_settings_field(name):
-            problems.append(unknown_field("", name, [*settings_types(), f"{HYPERPARAMETER_PREFIX}<name>"]))
-            continue
-        values: list[Any] = []
-        for path, value in values_of(name, raw):
-            try:
-                values.append(structure_settings_field(converter, name, value))
-            except WRONG_VALUE as error:
-                problems += problems_of(error, path, RENAMED)
-        if not isinstance(raw, list) and values_of is _list_of_values:
-            problems.append(Problem(path=name, message=str(Unexpected("a list of values", raw))))
-        found[name] = tuple(values)
-    if problems:
-        raise FieldProblems(problems)
-    return found
-
-
-def _one_value(name: str, raw: Any) -> Iterator[tuple[str, Any]]:
-    yield name, raw
-
-
-def _list_of_values(name: str, raw: Any) -> Iterator[tuple[str, Any]]:
-    for index, value in enumerate(raw if isinstance(raw, list) else ()):
-        yield join_path(name, index), value
-
-
-def _is_settings_field(name: Any) -> bool:
-    return isinstance(name, str) and (
-        name in settings_types() or (name.startswith(HYPERPARAMETER_PREFIX) and name != HYPERPARAMETER_PREFIX)
-    )
-
-
-def _structure_points(converter: Converter, document: Any) -> tuple[dict[str, Any], ...]:
-    if not isinstance(document, list | tuple):
-        raise Unexpected("a list of mappings of settings", document)
-    points: list[dict[str, Any]] = []
-    problems: list[Problem] = []
-    for index, point in enumerate(document):
-        try:
-            points.append(_structure_point(converter, point))
-        except WRONG_VALUE as error:
-            problems += problems_of(error, f"[{index}]", RENAMED)
-    if problems:
-        raise FieldProblems(problems)
-    return tuple(points)
-
-
 def _register_suite(converter: Converter) -> None:
-    point = override(struct_hook=lambda value, _: _structure_point(converter, value))
-    points = override(struct_hook=lambda value, _: _structure_points(converter, value))
-    matrix = override(struct_hook=lambda value, _: _structure_matrix(converter, value))
+    point = override(struct_hook=lambda value, _: structure_point(converter, value))
+    points = override(struct_hook=lambda value, _: structure_points(converter, value))
+    matrix = override(struct_hook=lambda value, _: structure_matrix(converter, value))
     structure = dataclass_structure(
         converter, Suite, training=point, baseline=point, matrix=matrix, include=points, exclude=points
     )

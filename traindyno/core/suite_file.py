@@ -5,9 +5,10 @@ from typing import Any
 
 from traindyno.core.document_problems import problems_of
 from traindyno.core.errors import Problem, SuiteInvalid
+from traindyno.core.settings_points import RENAMED, WRONG_VALUE
 from traindyno.core.suite import Measurement, Settings, Suite, Workload
 from traindyno.core.suite_check import check_parts, check_suite
-from traindyno.core.suite_converter import RENAMED, WRONG_VALUE, suite_converter
+from traindyno.core.suite_converter import suite_converter
 from traindyno.core.suite_remains import remains_of, stands_in
 
 
