@@ -76,7 +76,9 @@ def _structure_goal(converter: Converter, value: Any) -> Goal:
     kind = GoalKind(name)
     wanted = GOAL_LIMITS[kind]
     if not isinstance(limit, Mapping) or set(limit) != {wanted}:
-        raise FieldProblems([Problem(path=name, message=f"expected {{{wanted}: <number>}}, got {dict_text(limit)}")])
+        raise FieldProblems(
+            [Problem(path=name, message=f"expected {{{wanted}: <number>}}, got {_mapping_text(limit)}")]
+        )
     try:
         number = converter.structure(limit[wanted], get_type_hints(Goal)[wanted])
     except WRONG_VALUE as error:
@@ -91,7 +93,7 @@ def _unstructure_goal(goal: Goal) -> Any:
     return {goal.kind.value: {wanted: format(getattr(goal, wanted), "f")}}
 
 
-def dict_text(value: Any) -> str:
+def _mapping_text(value: Any) -> str:
     return f"{{{', '.join(map(str, value))}}}" if isinstance(value, Mapping) else repr(value)
 
 
