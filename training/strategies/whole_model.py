@@ -9,6 +9,7 @@ from torch.optim import Optimizer
 from transformers import PreTrainedModel
 
 from training.activations import saved_activations
+from training.clipping import clip_by_norm
 from training.data.batch import Batch
 from training.objective import Objective
 from training.strategies import OptimizerBuilder, Setup
@@ -67,7 +68,7 @@ class WholeModelStrategy:
         """Where gradients are not averaged during the backward pass."""
 
     def clip_gradients(self, max_norm: float) -> None:
-        nn.utils.clip_grad_norm_(self.parameters(), max_norm)
+        clip_by_norm(self.parameters(), max_norm)
 
     def agree_on_overflow(self, overflow: torch.Tensor) -> None:
         """Every rank holds the same averaged gradients."""
