@@ -19,12 +19,16 @@ class Problem:
         return f"{self.path}: {self.message}" if self.path else self.message
 
 
-class SuiteInvalid(TraindynoError):
-    """The suite document is wrong; a person must edit it. Carries every problem, not only the first."""
+class DocumentInvalid(TraindynoError):
+    """A document is wrong; a person must edit it. Carries every problem, not only the first."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class SuiteInvalid(DocumentInvalid):
+    """The suite document is wrong."""
 
 
 class SuiteRefused(TraindynoError):

@@ -27,5 +27,6 @@ def cost_usd(seconds: int | Decimal, instance_count: int, usd_per_hour: Decimal)
     return Decimal(seconds) * instance_count * usd_per_hour / SECONDS_PER_HOUR
 
 
-def unknown_prices(instance_types: set[str], prices: PriceList) -> list[str]:
-    return sorted(name for name in instance_types if name not in prices)
+def spot_saving(*, billable_seconds: Decimal, training_seconds: Decimal) -> Decimal | None:
+    """Spot has no list price: what it saved of the on-demand price is the share of the time that was not billed."""
+    return None if training_seconds <= 0 else 1 - billable_seconds / training_seconds

@@ -55,6 +55,16 @@ class QuotaIncrease:
         return {"ServiceCode": SERVICE_CODE, "QuotaCode": self.code, "DesiredValue": float(self.desired_value)}
 
 
+def merge_increases(increases: Iterable[QuotaIncrease]) -> tuple[QuotaIncrease, ...]:
+    """One request for each quota, for the most that anything asks of it."""
+    largest: dict[str, QuotaIncrease] = {}
+    for increase in increases:
+        known = largest.get(increase.name)
+        if known is None or known.desired_value < increase.desired_value:
+            largest[increase.name] = increase
+    return tuple(largest.values())
+
+
 QuotaReadings = Mapping[str, QuotaReading]
 
 
