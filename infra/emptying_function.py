@@ -2,7 +2,7 @@
 
 import aws_cdk as cdk
 from aws_cdk import aws_logs as logs
-from constructs import Construct
+from constructs import IConstruct
 
 from traindyno.core.lab import LAB_TAG
 
@@ -19,7 +19,7 @@ def settle_emptying_function(stack: cdk.Stack, *, lab: str) -> None:
     _resource(provider, "Handler").add_property_override("LoggingConfig.LogGroup", log_group.log_group_name)
 
 
-def _resource(provider: Construct, name: str) -> cdk.CfnResource:
+def _resource(provider: IConstruct, name: str) -> cdk.CfnResource:
     resource = provider.node.find_child(name)
     assert isinstance(resource, cdk.CfnResource), f"{resource.node.path} is one CloudFormation resource"
     return resource

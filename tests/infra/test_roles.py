@@ -101,9 +101,11 @@ def test_a_training_job_reads_data_and_source_but_writes_under_suites_only(templ
 
 
 def test_a_job_may_read_the_buckets_that_the_context_names_and_no_others() -> None:
-    plain = resources_for(lab(target="aws").statements("IdentityTrainingRole"), "s3:GetObject")
-    named = resources_for(lab(**OTHER_LAB).statements("IdentityTrainingRole"), "s3:GetObject")
-    assert {name.rpartition(":")[2] for name in set(named) - set(plain)} == {"my-data/*", "more/*"}
+    plain, named = (
+        {name for name in resources_for(template.statements("IdentityTrainingRole"), "s3:GetObject") if "*" in name}
+        for template in (lab(target="aws"), lab(**OTHER_LAB))
+    )
+    assert {name.rpartition(":")[2] for name in named - plain} == {"my-data/*", "more/*"}
 
 
 def test_the_state_machine_invokes_its_six_functions_and_nothing_else(template: Template) -> None:

@@ -1,0 +1,264 @@
+"""A lab's services kept in memory, for tests of what the functions do with them; the rows' conditions hold here too."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+from tests.unit.suites import small_document
+from traindyno.aws.attempt_rows import AttemptRow, AttemptRows
+from traindyno.aws.lab_services import LabServices
+from traindyno.aws.log_tail import LogTail
+from traindyno.aws.results_bucket import ResultsBucket
+from traindyno.aws.spending import Spending
+from traindyno.aws.suite_rows import SuiteRows
+from traindyno.aws.task_answers import TaskAnswers
+from traindyno.aws.training_jobs import TrainingJobs
+from traindyno.core.attempt import Attempt
+from traindyno.core.cells import expand_cells
+from traindyno.core.job_settings import JobSettings
+from traindyno.core.layout import suite_key
+from traindyno.core.outcome import Outcome
+from traindyno.core.prices import Price
+from traindyno.core.runs import trial_runs
+from traindyno.core.suite import Run
+from traindyno.core.suite_file import parse_suite
+
+EXECUTION = "execution-1"
+NOW = 1_790_000_000.0
+PRICE = Price(
+    instance_type="ml.g5.xlarge",
+    region="us-east-1",
+    usd_per_hour=Decimal("1.20"),
+    as_of="2026-11-20",
+    source="AWS Price List",
+)
+SETTINGS = JobSettings(
+    region="us-east-1",
+    role_arn="arn:aws:iam::111111111111:role/training",
+    results_bucket="results",
+    source_s3_uri="s3://assets/source.tar.gz",
+)
+
+
+class MemoryAttempts(AttemptRows):
+    def __init__(self) -> None:
+        self.rows: dict[str, AttemptRow] = {}
+
+    def create(self, row: AttemptRow) -> bool:
+        return self.rows.setdefault(row.job_name, row) is row
+
+    def read(self, job_name: str) -> AttemptRow | None:
+        return self.rows.get(job_name)
+
+    def hand_over(self, job_name: str, token: str) -> bool:
+        return bool(self._change(job_name, token=token))
+
+    def discard(self, job_name: str) -> None:
+        del self.rows[job_name]
+
+    def note_stop(self, job_name: str, outcome: Outcome) -> bool:
+        return bool(self._change(job_name, stopped_for=outcome))
+
+    def record_end(self, end: Attempt) -> AttemptRow | None:
+        return self._change(end.job_name, end=end)
+
+    def close(self, job_name: str) -> None:
+        self.rows[job_name] = replace(self.rows[job_name], is_open=False)
+
+    def list_open(self, execution_id: str | None = None) -> Iterator[AttemptRow]:
+        found = [row for row in self.rows.values() if row.is_open]
+        return (row for row in found if execution_id in {None, row.run.execution_id})
+
+    def _change(self, job_name: str, **changes: Any) -> AttemptRow | None:
+        row = self.rows.get(job_name)
+        if row is None or row.end is not None:
+            return None
+        self.rows[job_name] = replace(row, **changes)
+        return self.rows[job_name]
+
+
+class MemorySuites(SuiteRows):
+    def __init__(self) -> None:
+        self.suites: dict[str, dict[str, Any]] = {EXECUTION: {"started_at": NOW}}
+        self.runs: dict[str, dict[str, Any]] = {}
+        self.writes = 0
+
+    def create(self, execution_id: str, facts: Mapping[str, Any]) -> None:
+        self.suites.setdefault(execution_id, dict(facts))
+
+    def read(self, execution_id: str) -> dict[str, Any] | None:
+        return self.suites.get(execution_id)
+
+    def update(self, execution_id: str, facts: Mapping[str, Any]) -> None:
+        self.suites[execution_id] |= facts
+
+    def mark_stopping(self, execution_id: str) -> None:
+        self.suites[execution_id]["stopping"] = True
+
+    def read_price(self, execution_id: str, instance_type: str) -> Price | None:
+        return PRICE if instance_type == PRICE.instance_type else None
+
+    def note_job(self, execution_id: str, run_id: str, job_name: str) -> None:
+        self.runs.setdefault(run_id, {}).setdefault("jobs", set()).add(job_name)
+
+    def forget_job(self, execution_id: str, run_id: str, job_name: str) -> None:
+        self.runs[run_id]["jobs"].discard(job_name)
+
+    def read_run(self, execution_id: str, run_id: str) -> dict[str, Any]:
+        return self.runs.get(run_id, {})
+
+    def record_run(self, execution_id: str, run_id: str, summary: Mapping[str, Any]) -> bool:
+        row = self.runs.setdefault(run_id, {})
+        if "outcome" in row:
+            return False
+        row |= summary
+        self.writes += 1
+        return True
+
+
+class MemorySpending(Spending):
+    def __init__(self) -> None:
+        self.exposed, self.spent = Decimal(0), Decimal(0)
+
+    def reserve(self, execution_id: str, usd: Decimal, *, cap_usd: Decimal) -> bool:
+        if self.exposed + usd > cap_usd:
+            return False
+        self.exposed += usd
+        return True
+
+    def settle(self, execution_id: str, *, reserved_usd: Decimal, spent_usd: Decimal) -> None:
+        self.exposed += spent_usd - reserved_usd
+        self.spent += spent_usd
+
+    def read(self, execution_id: str) -> tuple[Decimal, Decimal]:
+        return self.exposed, self.spent
+
+
+class MemoryBucket(ResultsBucket):
+    def __init__(self) -> None:
+        self.name = "results"
+        self.objects: dict[str, bytes] = {}
+
+    def find_json(self, key: str) -> Any | None:
+        return json.loads(self.objects[key]) if key in self.objects else None
+
+    def read(self, key: str) -> bytes:
+        return self.objects[key]
+
+    def write(self, key: str, content: bytes, content_type: str) -> None:
+        self.objects[key] = content
+
+    def list_keys(self, prefix: str) -> Iterator[str]:
+        return iter([key for key in self.objects if key.startswith(prefix)])
+
+
+class ScriptedJobs(TrainingJobs):
+    """``refusals`` are raised by the next starts, one each. A started job works until ``end`` says otherwise."""
+
+    def __init__(self) -> None:
+        self.requests: list[Mapping[str, Any]] = []
+        self.jobs: dict[str, dict[str, Any]] = {}
+        self.stopped: list[str] = []
+        self.refusals: list[Exception] = []
+        self.stop_refusals: list[Exception] = []
+
+    def start(self, request: Mapping[str, Any]) -> None:
+        self.requests.append(request)
+        if self.refusals:
+            raise self.refusals.pop(0)
+        self.jobs.setdefault(request["TrainingJobName"], _described(request))
+
+    def describe(self, job_name: str) -> dict[str, Any] | None:
+        return self.jobs.get(job_name)
+
+    def stop(self, job_name: str) -> bool:
+        if self.stop_refusals:
+            raise self.stop_refusals.pop(0)
+        self.stopped.append(job_name)
+        return job_name in self.working("")
+
+    def working(self, name_part: str) -> frozenset[str]:
+        return frozenset(name for name, job in self.jobs.items() if job["TrainingJobStatus"] == "InProgress")
+
+    def end(self, job_name: str, status: str, *, reason: str = "", billable_seconds: int | None = 300) -> None:
+        changes: dict[str, Any] = {"TrainingJobStatus": status, "SecondaryStatus": status, "TrainingEndTime": NOW + 400}
+        if billable_seconds is not None:
+            changes |= {"BillableTimeInSeconds": billable_seconds, "TrainingStartTime": NOW + 60}
+        self.jobs[job_name] |= changes | ({"FailureReason": reason} if reason else {})
+
+
+def _described(request: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "TrainingJobName": request["TrainingJobName"],
+        "TrainingJobStatus": "InProgress",
+        "SecondaryStatus": "Starting",
+        "ResourceConfig": request["ResourceConfig"],
+        "StoppingCondition": request["StoppingCondition"],
+        "AlgorithmSpecification": request["AlgorithmSpecification"],
+        "CreationTime": NOW,
+        "LastModifiedTime": NOW,
+        "SecondaryStatusTransitions": [],
+    }
+
+
+@dataclass
+class Answers(TaskAnswers):
+    """``gone`` tokens have nobody waiting."""
+
+    given: list[tuple[str, str, str]] = field(default_factory=list)
+    gone: set[str] = field(default_factory=set)
+
+    def succeed(self, token: str, output: Mapping[str, str]) -> bool:
+        return self._give(token, "success", json.dumps(output))
+
+    def fail(self, token: str, *, error_name: str, cause: str) -> bool:
+        return self._give(token, error_name, cause)
+
+    def _give(self, token: str, name: str, text: str) -> bool:
+        if token in self.gone:
+            return False
+        self.given.append((token, name, text))
+        return True
+
+
+class FixedTail(LogTail):
+    def __init__(self) -> None:
+        self.lines = ("Traceback", "ValueError: no")
+
+    def read(self, job_name: str) -> tuple[str, ...]:
+        return self.lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryLab:
+    """Everything that a test looks at; ``services`` is what the functions get."""
+
+    attempts: MemoryAttempts = field(default_factory=MemoryAttempts)
+    suites: MemorySuites = field(default_factory=MemorySuites)
+    spending: MemorySpending = field(default_factory=MemorySpending)
+    bucket: MemoryBucket = field(default_factory=MemoryBucket)
+    jobs: ScriptedJobs = field(default_factory=ScriptedJobs)
+    answers: Answers = field(default_factory=Answers)
+
+    @property
+    def services(self) -> LabServices:
+        return LabServices(
+            attempts=self.attempts,
+            suites=self.suites,
+            spending=self.spending,
+            bucket=self.bucket,
+            jobs=self.jobs,
+            answers=self.answers,
+            log_tail=FixedTail(),
+        )
+
+
+def make_lab(**changes: Any) -> tuple[MemoryLab, list[Run]]:
+    """A lab that has taken in a small suite, and the suite's runs."""
+    document = small_document(**changes)
+    suite = parse_suite(document)
+    lab = MemoryLab()
+    lab.bucket.write_json(suite_key(EXECUTION), document)
+    return lab, list(trial_runs(EXECUTION, expand_cells(suite), range(1, suite.measurement.trials + 1)))

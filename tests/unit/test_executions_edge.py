@@ -1,0 +1,185 @@
+"""Executions, task answers, deployments, notifications, logs and objects: what is asked of AWS and what it answers."""
+
+import io
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from botocore.response import StreamingBody
+
+from tests.unit.lab_in_memory import NOW
+from tests.unit.stubbed import stubbed
+from traindyno.aws.deployment import Deployment, LabNotDeployed, find_deployment
+from traindyno.aws.embedded_metrics import metrics_line
+from traindyno.aws.executions import Executions, ExecutionUnknown
+from traindyno.aws.log_tail import LogTail
+from traindyno.aws.notifications import notify, tell
+from traindyno.aws.results_bucket import ResultsBucket
+from traindyno.aws.task_answers import TaskAnswers
+from traindyno.core.errors import ServiceFault
+from traindyno.core.lab import LabOutput
+
+MACHINE = "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"
+EXECUTION = "arn:aws:states:us-east-1:111111111111:execution:traindyno-suites:e1"
+STARTED = datetime.fromtimestamp(NOW, UTC)
+
+
+def test_an_execution_is_started_under_its_name_with_the_suite_as_input() -> None:
+    with stubbed("stepfunctions") as (client, stubber):
+        expected = {"stateMachineArn": MACHINE, "name": "e1", "input": '{"name": "quick"}'}
+        stubber.add_response("start_execution", {"executionArn": EXECUTION, "startDate": STARTED}, expected)
+        Executions(client, MACHINE).start("e1", {"name": "quick"})
+
+
+def test_an_execution_that_failed_says_why() -> None:
+    described = {
+        "executionArn": EXECUTION,
+        "stateMachineArn": MACHINE,
+        "name": "e1",
+        "status": "FAILED",
+        "startDate": STARTED,
+        "stopDate": STARTED,
+        "error": "SuiteInvalid",
+        "cause": "matrix: empty",
+    }
+    with stubbed("stepfunctions") as (client, stubber):
+        stubber.add_response("describe_execution", described, {"executionArn": EXECUTION})
+        execution = Executions(client, MACHINE).describe("e1")
+    assert (execution.error, execution.cause, execution.ended_at) == ("SuiteInvalid", "matrix: empty", NOW)
+    assert not execution.is_running
+
+
+def test_an_execution_that_is_not_there_has_its_own_error() -> None:
+    with stubbed("stepfunctions") as (client, stubber):
+        stubber.add_client_error("describe_execution", "ExecutionDoesNotExist")
+        with pytest.raises(ExecutionUnknown, match="e1"):
+            Executions(client, MACHINE).describe("e1")
+
+
+def test_an_answer_says_whether_somebody_waited_for_it() -> None:
+    with stubbed("stepfunctions") as (client, stubber):
+        stubber.add_response("send_task_success", {}, {"taskToken": "t", "output": '{"job_name": "j"}'})
+        stubber.add_client_error("send_task_success", "TaskTimedOut")
+        stubber.add_client_error("send_task_failure", "TaskDoesNotExist")
+        stubber.add_response("send_task_failure", {}, {"taskToken": "t", "error": "Throttled", "cause": "x" * 2000})
+        answers = TaskAnswers(client)
+        assert answers.succeed("t", {"job_name": "j"})
+        assert not answers.succeed("t", {"job_name": "j"})
+        assert not answers.fail("t", error_name="Throttled", cause="x")
+        assert answers.fail("t", error_name="Throttled", cause="x" * 5000)
+
+
+def test_an_answer_that_fails_otherwise_is_not_taken_for_given() -> None:
+    with stubbed("stepfunctions") as (client, stubber):
+        stubber.add_client_error("send_task_success", "AccessDeniedException")
+        with pytest.raises(ClientError):
+            TaskAnswers(client).succeed("t", {})
+
+
+def stack(**outputs: str) -> dict[str, Any]:
+    return {
+        "Stacks": [
+            {
+                "StackName": "traindyno-lab",
+                "CreationTime": STARTED,
+                "StackStatus": "CREATE_IN_PROGRESS",
+                "Outputs": [{"OutputKey": key, "OutputValue": value} for key, value in outputs.items()],
+            }
+        ]
+    }
+
+
+def test_a_lab_is_found_by_its_stack() -> None:
+    with stubbed("cloudformation") as (client, stubber):
+        outputs = {output.value: output.name.lower() for output in LabOutput}
+        stubber.add_response("describe_stacks", stack(**outputs), {"StackName": "traindyno-lab"})
+        assert find_deployment(client, "traindyno") == Deployment(
+            lab="traindyno", **{output.name.lower(): output.name.lower() for output in LabOutput}
+        )
+
+
+def test_a_lab_that_is_missing_or_unfinished_says_how_to_deploy_it() -> None:
+    with stubbed("cloudformation") as (client, stubber):
+        stubber.add_client_error("describe_stacks", "ValidationError", "Stack with id traindyno-lab does not exist")
+        stubber.add_response("describe_stacks", stack(Table="t"))
+        with pytest.raises(LabNotDeployed, match=r"no stack traindyno-lab in us-east-1.*cdk deploy"):
+            find_deployment(client, "traindyno")
+        with pytest.raises(LabNotDeployed, match="CREATE_IN_PROGRESS and lacks ResultsBucket"):
+            find_deployment(client, "traindyno")
+
+
+def test_people_and_programs_hear_of_a_verdict() -> None:
+    with stubbed("sns") as (sns, topic), stubbed("events") as (events, bus):
+        topic.add_response("publish", {"MessageId": "1"}, {"TopicArn": "t", "Subject": "s" * 100, "Message": "text"})
+        entry = {"Source": "traindyno", "DetailType": "Traindyno Suite Judged", "Detail": '{"a": 1}'}
+        bus.add_response("put_events", {"FailedEntryCount": 0, "Entries": [{"EventId": "1"}]}, {"Entries": [entry]})
+        bus.add_response("put_events", {"FailedEntryCount": 1, "Entries": [{"ErrorCode": "InternalFailure"}]})
+        notify(sns, "t", subject="s" * 200, text="text")
+        tell(events, {"a": 1})
+        with pytest.raises(ServiceFault, match="InternalFailure"):
+            tell(events, {"a": 1})
+
+
+def test_the_log_tail_is_that_of_the_host_that_wrote_last() -> None:
+    streams = [
+        {"logStreamName": "job/algo-2-1", "lastEventTimestamp": 20},
+        {"logStreamName": "job/algo-1-1", "lastEventTimestamp": 10},
+        {"logStreamName": "job/algo-3-1"},
+    ]
+    with stubbed("logs") as (client, stubber):
+        stubber.add_response(
+            "describe_log_streams",
+            {"logStreams": streams},
+            {"logGroupName": "/aws/sagemaker/TrainingJobs", "logStreamNamePrefix": "job/"},
+        )
+        stubber.add_response(
+            "get_log_events",
+            {"events": [{"message": "one\n"}, {"message": "two"}]},
+            {
+                "logGroupName": "/aws/sagemaker/TrainingJobs",
+                "logStreamName": "job/algo-2-1",
+                "startFromHead": False,
+                "limit": 40,
+            },
+        )
+        assert LogTail(client).read("job") == ("one", "two")
+
+
+def test_a_job_without_a_log_has_no_tail() -> None:
+    with stubbed("logs") as (client, stubber):
+        stubber.add_client_error("describe_log_streams", "ResourceNotFoundException")
+        stubber.add_response("describe_log_streams", {"logStreams": []})
+        assert LogTail(client).read("job") == ()
+        assert LogTail(client).read("job") == ()
+
+
+def test_step_logs_are_read_by_name_and_other_checkpoints_are_left_alone() -> None:
+    prefix = "suites/e/runs/r/checkpoints/step_log/"
+    keys = [f"{prefix}job-a1/rank-00000.1.jsonl", f"{prefix}job-a1/notes.txt"]
+    content = b'{"kind": "end"}\n{"kind": "cut off'
+    with stubbed("s3") as (client, stubber):
+        stubber.add_response(
+            "list_objects_v2", {"Contents": [{"Key": key} for key in keys]}, {"Bucket": "results", "Prefix": prefix}
+        )
+        body = StreamingBody(io.BytesIO(content), len(content))
+        stubber.add_response("get_object", {"Body": body}, {"Bucket": "results", "Key": keys[0]})
+        files = ResultsBucket(client, "results").step_log_files("e", "r")
+    assert files == {"job-a1/rank-00000.1.jsonl": ['{"kind": "end"}\n', '{"kind": "cut off']}
+
+
+def test_a_document_that_is_not_there_is_none_and_one_with_nan_is_refused() -> None:
+    with stubbed("s3") as (client, stubber):
+        stubber.add_client_error("get_object", "NoSuchKey")
+        bucket = ResultsBucket(client, "results")
+        assert bucket.find_json("a") is None
+        with pytest.raises(ValueError, match="JSON compliant"):
+            bucket.write_json("a", {"x": float("nan")})
+
+
+def test_counts_are_a_log_line_that_cloudwatch_reads() -> None:
+    line = json.loads(metrics_line({"OverdueRuns": 3}, lab="traindyno", now=1.5))
+    (definition,) = line["_aws"]["CloudWatchMetrics"]
+    assert definition["Namespace"] == "Traindyno"
+    assert (line["_aws"]["Timestamp"], line["Lab"], line["OverdueRuns"]) == (1500, "traindyno", 3)

@@ -1,0 +1,126 @@
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab
+from traindyno.aws.finishing import finish_run, report_end
+from traindyno.aws.submission import submit_run
+
+CAPACITY = "CapacityError: Unable to provision requested ML compute capacity."
+
+
+def started(lab_and_runs: tuple[MemoryLab, list]) -> tuple[MemoryLab, str]:  # type: ignore[type-arg]
+    lab, (run, *_) = lab_and_runs
+    submit_run(run, "token-1", services=lab.services, settings=SETTINGS, now=NOW)
+    (name,) = lab.jobs.jobs
+    return lab, name
+
+
+def finish(lab: MemoryLab, name: str, now: float = NOW + 500) -> None:
+    finish_run(name, services=lab.services, now=now)
+
+
+def test_a_completed_job_answers_its_task_with_its_name_alone() -> None:
+    lab, name = started(make_lab())
+    lab.jobs.end(name, "Completed")
+    finish(lab, name)
+    assert lab.answers.given == [("token-1", "success", f'{{"job_name": "{name}"}}')]
+    assert not lab.attempts.rows[name].is_open
+
+
+def test_what_the_job_really_cost_takes_the_place_of_what_it_might_have() -> None:
+    lab, name = started(make_lab())
+    lab.jobs.end(name, "Completed", billable_seconds=300)
+    finish(lab, name)
+    # 300 s x 1 instance x 1.20 USD / 3600 s = 0.10 USD
+    assert lab.spending.spent == lab.spending.exposed == Decimal("0.10")
+
+
+def test_a_shortage_is_a_named_failure_and_bills_nothing() -> None:
+    lab, name = started(make_lab())
+    lab.jobs.end(name, "Failed", reason=CAPACITY, billable_seconds=None)
+    finish(lab, name)
+    ((token, error, cause),) = lab.answers.given
+    assert (token, error) == ("token-1", "CapacityUnavailable")
+    assert "Unable to provision" in cause
+    assert lab.spending.exposed == 0
+
+
+def test_a_shortage_of_the_last_attempt_is_the_runs_result() -> None:
+    limits = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_attempts": 1}
+    lab, name = started(make_lab(limits=limits))
+    lab.jobs.end(name, "Failed", reason=CAPACITY)
+    finish(lab, name)
+    end = lab.attempts.rows[name].end
+    assert end is not None
+    assert (end.outcome, end.error) == ("capacity_unavailable", "CapacityUnavailable")
+    assert lab.answers.given[0][1] == "success"
+
+
+def test_the_same_event_twice_is_answered_once() -> None:
+    lab, name = started(make_lab())
+    lab.jobs.end(name, "Completed")
+    finish(lab, name)
+    finish(lab, name)
+    assert len(lab.answers.given) == 1
+    assert lab.spending.spent == Decimal("0.10")
+
+
+def test_two_deliveries_at_once_are_answered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab, name = started(make_lab())
+    lab.jobs.end(name, "Completed")
+    before = lab.attempts.rows[name]
+    finish(lab, name)
+    monkeypatch.setattr(lab.attempts, "read", lambda _: before)  # the second had read the row before the first wrote
+    finish(lab, name)
+    assert len(lab.answers.given) == 1
+
+
+def test_an_event_of_a_job_that_still_works_or_of_another_lab_changes_nothing() -> None:
+    lab, name = started(make_lab())
+    finish(lab, name)
+    finish(lab, "other-lab-job")
+    assert lab.answers.given == []
+    assert lab.attempts.rows[name].end is None
+
+
+def test_the_end_goes_to_whoever_waits_now() -> None:
+    lab, name = started(make_lab())
+    lab.attempts.hand_over(name, "token-2")
+    lab.jobs.end(name, "Completed")
+    finish(lab, name)
+    assert [answer[0] for answer in lab.answers.given] == ["token-2"]
+
+
+def test_a_run_of_a_stopped_execution_is_recorded_though_nobody_waits() -> None:
+    lab, name = started(make_lab())
+    run_id = lab.attempts.rows[name].run.run_id
+    lab.suites.mark_stopping(EXECUTION)
+    lab.answers.gone = {"token-1"}
+    lab.jobs.end(name, "Stopped")
+    finish(lab, name)
+    assert lab.suites.runs[run_id]["outcome"] == "stopped_by_user"
+    assert not lab.attempts.rows[name].is_open
+
+
+def test_while_the_execution_goes_on_an_end_that_nobody_heard_stays_open_for_the_sweep() -> None:
+    lab, name = started(make_lab())
+    lab.answers.gone = {"token-1"}
+    lab.jobs.end(name, "Completed")
+    finish(lab, name)
+    assert lab.attempts.rows[name].is_open
+    lab.attempts.rows[name] = replace(lab.attempts.rows[name], token="token-2")
+    report_end(lab.attempts.rows[name], services=lab.services)
+    assert lab.answers.given[0][0] == "token-2"
+    assert not lab.attempts.rows[name].is_open
+
+
+def test_a_job_that_was_never_started_becomes_the_next_attempt_after_a_while() -> None:
+    lab, name = started(make_lab())
+    del lab.jobs.jobs[name]
+    finish(lab, name, now=NOW + 599)
+    assert lab.answers.given == []
+    finish(lab, name, now=NOW + 601)
+    assert lab.answers.given[0][1] == "ServiceFault"
+    assert lab.spending.exposed == 0

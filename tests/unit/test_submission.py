@@ -1,0 +1,142 @@
+from decimal import Decimal
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab
+from traindyno.aws.finishing import finish_run
+from traindyno.aws.submission import submit_run
+from traindyno.aws.training_jobs import JobRefused
+from traindyno.core.errors import NextAttempt, ServiceFault, SlotUnavailable, Throttled
+from traindyno.core.outcome import Outcome
+from traindyno.core.suite import Run
+
+
+def submit(lab: MemoryLab, run: Run, token: str = "token-1", now: float = NOW) -> None:
+    submit_run(run, token, services=lab.services, settings=SETTINGS, now=now)
+
+
+def test_the_row_is_there_before_the_job_and_nobody_is_answered_yet() -> None:
+    lab, (run, *_) = make_lab()
+    submit(lab, run)
+    ((name, row),) = lab.attempts.rows.items()
+    assert [request["TrainingJobName"] for request in lab.jobs.requests] == [name]
+    assert (row.number, row.token, row.is_open, row.end) == (1, "token-1", True, None)
+    assert lab.answers.given == []
+
+
+def test_a_repeated_delivery_starts_no_second_job() -> None:
+    lab, (run, *_) = make_lab()
+    submit(lab, run)
+    submit(lab, run)
+    assert len(lab.jobs.jobs) == 1
+    # 0.5 h x 1 instance x 1.20 USD, held back once
+    assert lab.spending.exposed == Decimal("0.60")
+
+
+@pytest.mark.parametrize("error", [SlotUnavailable("full"), Throttled("slow down")])
+def test_a_submission_that_was_turned_away_leaves_no_attempt_behind(error: NextAttempt) -> None:
+    lab, (run, *_) = make_lab()
+    lab.jobs.refusals = [error]
+    submit(lab, run)
+    assert lab.answers.given == [("token-1", type(error).__name__, str(error))]
+    assert lab.attempts.rows == {}
+    assert lab.suites.runs[run.run_id]["jobs"] == set()
+    assert lab.spending.exposed == 0
+
+
+def test_the_next_try_after_being_turned_away_is_still_the_first_attempt() -> None:
+    lab, (run, *_) = make_lab()
+    lab.jobs.refusals = [SlotUnavailable("full")]
+    submit(lab, run)
+    submit(lab, run, "token-2")
+    (row,) = lab.attempts.rows.values()
+    assert (row.number, row.token) == (1, "token-2")
+
+
+def test_a_fault_that_may_have_started_the_job_keeps_the_attempt_and_the_next_try_takes_it_over() -> None:
+    lab, (run, *_) = make_lab()
+    lab.jobs.refusals = [ServiceFault("503")]
+    submit(lab, run)
+    assert [answer[1] for answer in lab.answers.given] == ["ServiceFault"]
+    submit(lab, run, "token-2")
+    (row,) = lab.attempts.rows.values()
+    assert (row.number, row.token) == (1, "token-2")
+    assert len(lab.jobs.jobs) == 1
+    assert lab.spending.exposed == Decimal("0.60")
+
+
+def test_after_a_shortage_the_next_attempt_has_a_new_name() -> None:
+    lab, (run, *_) = make_lab()
+    submit(lab, run)
+    (first,) = lab.jobs.jobs
+    lab.jobs.end(first, "Failed", reason="CapacityError: Unable to provision requested ML compute capacity.")
+    finish_run(first, services=lab.services, now=NOW + 500)
+    submit(lab, run, "token-2")
+    assert [row.number for row in lab.attempts.rows.values()] == [1, 2]
+    assert len(lab.jobs.jobs) == 2
+
+
+def test_a_task_that_is_started_again_after_its_job_completed_gets_the_answer_and_no_job() -> None:
+    lab, (run, *_) = make_lab()
+    submit(lab, run)
+    (name,) = lab.jobs.jobs
+    lab.jobs.end(name, "Completed")
+    lab.answers.gone = {"token-1"}
+    finish_run(name, services=lab.services, now=NOW + 500)
+    submit(lab, run, "token-2")
+    assert [answer[:2] for answer in lab.answers.given] == [("token-2", "success")]
+    assert len(lab.jobs.jobs) == 1
+
+
+def test_a_refused_job_is_a_result_and_not_an_error() -> None:
+    lab, (run, *_) = make_lab()
+    lab.jobs.refusals = [JobRefused(Outcome.PERMISSION_ERROR, "the role can't be assumed")]
+    submit(lab, run)
+    ((_, name, output),) = lab.answers.given
+    assert name == "success"
+    assert '"outcome": "permission_error"' in output
+    assert lab.attempts.rows == {}
+
+
+def test_nothing_is_started_for_an_execution_that_was_stopped() -> None:
+    lab, (run, *_) = make_lab()
+    lab.suites.mark_stopping(EXECUTION)
+    submit(lab, run)
+    assert lab.jobs.requests == []
+    assert '"outcome": "stopped_by_user"' in lab.answers.given[0][2]
+
+
+def test_nothing_is_started_that_could_outlast_the_suites_hours() -> None:
+    lab, (run, *_) = make_lab()
+    submit(lab, run, now=NOW + 4 * 3600 - 1799)  # 1,799 of 4 hours left, a job may take 1,800 s
+    assert lab.jobs.requests == []
+    assert '"outcome": "timed_out"' in lab.answers.given[0][2]
+
+
+def test_a_run_waits_while_jobs_in_flight_may_use_up_the_cap() -> None:
+    lab, runs = make_lab(limits={"max_usd": 1, "max_hours": 4, "max_job_seconds": 1800})
+    submit(lab, runs[0], "a")
+    submit(lab, runs[1], "b")  # 0.60 + 0.60 > 1, but nothing is spent yet
+    assert [answer[:2] for answer in lab.answers.given] == [("b", "SlotUnavailable")]
+    assert len(lab.jobs.jobs) == 1
+
+
+def test_a_run_that_can_no_longer_fit_the_cap_is_a_result() -> None:
+    lab, runs = make_lab(limits={"max_usd": 1, "max_hours": 4, "max_job_seconds": 1800})
+    submit(lab, runs[0], "a")
+    (name,) = lab.jobs.jobs
+    lab.jobs.end(name, "Completed", billable_seconds=1800)
+    finish_run(name, services=lab.services, now=NOW + 2000)
+    submit(lab, runs[1], "b")  # 0.60 spent, 0.60 more would be 1.20
+    assert lab.answers.given[-1][0] == "b"
+    assert '"outcome": "cost_stopped"' in lab.answers.given[-1][2]
+    assert lab.spending.exposed == lab.spending.spent == Decimal("0.60")
+
+
+def test_an_unexpected_refusal_of_a_service_still_answers_the_task() -> None:
+    lab, (run, *_) = make_lab()
+    lab.jobs.refusals = [ClientError({"Error": {"Code": "Odd", "Message": "odd"}}, "CreateTrainingJob")]
+    submit(lab, run)
+    assert lab.answers.given[0][1] == "ServiceFault"
+    assert run.run_id in lab.answers.given[0][2]

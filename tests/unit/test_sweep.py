@@ -1,0 +1,99 @@
+from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab
+from traindyno.aws.executions import Execution, Executions
+from traindyno.aws.pace import Pace
+from traindyno.aws.stopping import stop_runs
+from traindyno.aws.submission import submit_run
+from traindyno.aws.sweep import Swept, sweep
+from traindyno.core.errors import Throttled
+
+UNHURRIED = Pace(may_go_on=lambda: True, sleep=lambda _: None)
+
+
+class FixedExecutions(Executions):
+    def __init__(self, status: str = "RUNNING") -> None:
+        self._status = status
+
+    def describe(self, execution_id: str) -> Execution:
+        return Execution(
+            execution_id=execution_id, status=self._status, started_at=NOW, ended_at=None, error=None, cause=None
+        )
+
+
+def lab_with_jobs(count: int) -> tuple[MemoryLab, list[str]]:
+    lab, runs = make_lab()
+    for number, run in enumerate(runs[:count]):
+        submit_run(run, f"token-{number}", services=lab.services, settings=SETTINGS, now=NOW)
+    return lab, list(lab.jobs.jobs)
+
+
+def look(lab: MemoryLab, *, status: str = "RUNNING", now: float = NOW + 500, pace: Pace = UNHURRIED) -> Swept:
+    return sweep(lab="traindyno", services=lab.services, executions=FixedExecutions(status), now=now, pace=pace)
+
+
+def test_a_job_whose_end_nobody_heard_of_is_finished_and_one_at_work_is_left_alone() -> None:
+    lab, (ended, working) = lab_with_jobs(2)
+    lab.jobs.end(ended, "Completed")
+    assert look(lab) == Swept(open=2, overdue=1, left=0, stopped=0)
+    assert [answer[0] for answer in lab.answers.given] == ["token-0"]
+    assert lab.attempts.rows[working].end is None
+
+
+def test_what_was_submitted_a_moment_ago_is_not_looked_at() -> None:
+    lab, (name,) = lab_with_jobs(1)
+    lab.jobs.end(name, "Completed")
+    assert look(lab, now=NOW + 59).open == 0
+    assert lab.answers.given == []
+
+
+def test_jobs_of_an_execution_that_is_over_are_stopped_and_it_starts_no_more() -> None:
+    lab, names = lab_with_jobs(2)
+    assert look(lab, status="ABORTED").stopped == 2
+    assert lab.jobs.stopped == names
+    assert lab.suites.is_stopping(EXECUTION)
+
+
+def test_jobs_past_the_suites_hours_are_stopped_as_timed_out() -> None:
+    lab, (name,) = lab_with_jobs(1)
+    lab.suites.suites[EXECUTION]["latest_end"] = NOW + 1000
+    assert look(lab, now=NOW + 999).stopped == 0
+    assert look(lab, now=NOW + 1001).stopped == 1
+    lab.jobs.end(name, "Stopped")
+    look(lab, now=NOW + 1002)
+    end = lab.attempts.rows[name].end
+    assert end is not None
+    assert end.outcome == "timed_out"
+
+
+def test_a_sweep_without_time_says_what_it_left() -> None:
+    lab, (first, second) = lab_with_jobs(2)
+    lab.jobs.end(first, "Completed")
+    lab.jobs.end(second, "Completed")
+    looks = iter([True, False])
+    assert look(lab, pace=Pace(may_go_on=lambda: next(looks), sleep=lambda _: None)).left == 1
+
+
+def test_stopping_takes_a_second_for_each_job() -> None:
+    lab, names = lab_with_jobs(2)
+    slept: list[float] = []
+    pace = Pace(may_go_on=lambda: True, sleep=slept.append)
+    assert stop_runs(EXECUTION, services=lab.services, pace=pace) == 2
+    assert lab.jobs.stopped == names
+    assert slept == [1.0, 1.0]
+
+
+def test_a_stop_that_is_throttled_is_asked_for_again() -> None:
+    lab, (name,) = lab_with_jobs(1)
+    lab.jobs.stop_refusals = [Throttled("rate")]
+    assert stop_runs(EXECUTION, services=lab.services, pace=UNHURRIED) == 1
+    assert lab.jobs.stopped == [name]
+    assert lab.attempts.rows[name].stopped_for == "stopped_by_user"
+
+
+def test_a_stop_that_got_lost_is_repeated_and_one_that_worked_ends_the_matter() -> None:
+    lab, (name,) = lab_with_jobs(1)
+    stop_runs(EXECUTION, services=lab.services, pace=UNHURRIED)
+    assert look(lab, status="ABORTED").stopped == 1
+    lab.jobs.end(name, "Stopped")
+    lab.answers.gone = {"token-0"}
+    assert look(lab, status="ABORTED") == Swept(open=1, overdue=1, left=0, stopped=0)
+    assert look(lab, status="ABORTED") == Swept(open=0, overdue=0, left=0, stopped=0)

@@ -1,0 +1,128 @@
+from typing import Any
+
+import pytest
+from botocore.exceptions import EndpointConnectionError
+
+from tests.unit.stubbed import stubbed
+from traindyno.aws.training_jobs import JobRefused, TrainingJobs
+from traindyno.core.errors import ServiceFault, SlotUnavailable, Throttled
+from traindyno.core.outcome import Outcome
+
+REQUEST: dict[str, Any] = {
+    "TrainingJobName": "traindyno-a-1",
+    "RoleArn": "arn:aws:iam::111111111111:role/training",
+    "OutputDataConfig": {"S3OutputPath": "s3://results/output/"},
+    "ResourceConfig": {"InstanceType": "ml.g5.xlarge", "InstanceCount": 2, "VolumeSizeInGB": 30},
+    "StoppingCondition": {"MaxRuntimeInSeconds": 600},
+}
+ARN = "arn:aws:sagemaker:us-east-1:111111111111:training-job/traindyno-a-1"
+LIMIT_TEXT = (
+    "The account-level service limit 'ml.g5.xlarge for training job usage' is {limit} Instances, with current "
+    "utilization of {used} Instances and a request delta of 2 Instances."
+)
+
+
+def start_with_error(code: str, message: str = "", status: int = 400) -> None:
+    with stubbed("sagemaker") as (client, stubber):
+        stubber.add_client_error("create_training_job", code, message, http_status_code=status)
+        TrainingJobs(client).start(REQUEST)
+
+
+def test_a_job_is_started_with_the_request_as_it_is() -> None:
+    with stubbed("sagemaker") as (client, stubber):
+        stubber.add_response("create_training_job", {"TrainingJobArn": ARN}, REQUEST)
+        TrainingJobs(client).start(REQUEST)
+
+
+def test_a_name_that_is_taken_is_our_own_job() -> None:
+    start_with_error("ResourceInUse", "Training job names must be unique")
+
+
+def test_a_limit_that_is_used_up_frees_again() -> None:
+    with pytest.raises(SlotUnavailable, match="traindyno-a-1"):
+        start_with_error("ResourceLimitExceeded", LIMIT_TEXT.format(limit=2, used=2))
+
+
+def test_a_limit_below_what_one_job_asks_for_is_a_result() -> None:
+    with pytest.raises(JobRefused) as caught:
+        start_with_error("ResourceLimitExceeded", LIMIT_TEXT.format(limit=1, used=0))
+    assert caught.value.outcome is Outcome.QUOTA_EXCEEDED
+
+
+@pytest.mark.parametrize("code", ["ThrottlingException", "TooManyRequestsException", "RequestLimitExceeded"])
+def test_throttling_has_its_own_class(code: str) -> None:
+    with pytest.raises(Throttled):
+        start_with_error(code, "Rate exceeded")
+
+
+def test_a_fault_of_the_service_leaves_open_whether_the_job_exists() -> None:
+    with pytest.raises(ServiceFault):
+        start_with_error("InternalFailure", status=500)
+
+
+def test_a_service_that_cannot_be_reached_is_such_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    with stubbed("sagemaker") as (client, _):
+
+        def refuse(**_: Any) -> None:
+            raise EndpointConnectionError(endpoint_url="http://127.0.0.1:9")
+
+        monkeypatch.setattr(client, "create_training_job", refuse)
+        with pytest.raises(ServiceFault):
+            TrainingJobs(client).start(REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "outcome"),
+    [
+        ("AccessDeniedException", "User is not authorized to perform: sagemaker:CreateTrainingJob", "permission_error"),
+        ("ValidationException", "Could not assume role arn:aws:iam::1:role/x", "permission_error"),
+        ("ValidationException", "Cannot find image in ECR repository", "image_error"),
+        ("ValidationException", "1 validation error detected", "internal_error"),
+        ("ResourceNotFound", "no such training plan", "internal_error"),
+    ],
+)
+def test_what_no_retry_can_help_is_a_result(code: str, message: str, outcome: str) -> None:
+    with pytest.raises(JobRefused, match="traindyno-a-1") as caught:
+        start_with_error(code, message)
+    assert caught.value.outcome == outcome
+
+
+def test_a_job_that_sagemaker_does_not_know_is_none() -> None:
+    with stubbed("sagemaker") as (client, stubber):
+        stubber.add_client_error("describe_training_job", "ValidationException", "Requested resource not found.")
+        assert TrainingJobs(client).describe("traindyno-a-1") is None
+
+
+def test_stopping_what_has_ended_is_nothing_to_do() -> None:
+    with stubbed("sagemaker") as (client, stubber):
+        stubber.add_response("stop_training_job", {}, {"TrainingJobName": "a"})
+        stubber.add_client_error("stop_training_job", "ValidationException", "The job is in a terminal state")
+        stubber.add_client_error("stop_training_job", "ThrottlingException")
+        jobs = TrainingJobs(client)
+        assert jobs.stop("a")
+        assert not jobs.stop("b")
+        with pytest.raises(Throttled):
+            jobs.stop("c")
+
+
+def test_jobs_at_work_are_listed_page_by_page_in_both_states() -> None:
+    def page(*names: str) -> dict[str, Any]:
+        time = 1_790_000_000
+        return {
+            "TrainingJobSummaries": [
+                {
+                    "TrainingJobName": name,
+                    "TrainingJobArn": ARN,
+                    "CreationTime": time,
+                    "TrainingJobStatus": "InProgress",
+                }
+                for name in names
+            ]
+        }
+
+    asked = {"NameContains": "traindyno-", "StatusEquals": "InProgress", "MaxResults": 100}
+    with stubbed("sagemaker") as (client, stubber):
+        stubber.add_response("list_training_jobs", {**page("a", "b"), "NextToken": "more"}, asked)
+        stubber.add_response("list_training_jobs", page("c"), {**asked, "NextToken": "more"})
+        stubber.add_response("list_training_jobs", page("d"), {**asked, "StatusEquals": "Stopping"})
+        assert TrainingJobs(client).working("traindyno-") == {"a", "b", "c", "d"}
