@@ -140,3 +140,24 @@ def test_an_unexpected_refusal_of_a_service_still_answers_the_task() -> None:
     submit(lab, run)
     assert lab.answers.given[0][1] == "ServiceFault"
     assert run.run_id in lab.answers.given[0][2]
+
+
+def test_of_two_deliveries_at_once_the_one_turned_away_leaves_the_others_attempt_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lab, (run, *_) = make_lab()
+    submit(lab, run)
+    monkeypatch.setattr(lab.suites, "read_run", lambda *_: {})  # the second had read before the first wrote
+    lab.jobs.refusals = [Throttled("slow down")]
+    submit(lab, run)
+    assert list(lab.attempts.rows) == list(lab.jobs.jobs)
+    assert lab.spending.exposed == Decimal("0.60")
+
+
+def test_taking_over_an_attempt_that_may_run_never_discards_it() -> None:
+    lab, (run, *_) = make_lab()
+    lab.jobs.refusals = [ServiceFault("503"), SlotUnavailable("full")]
+    submit(lab, run)
+    submit(lab, run, "token-2")
+    assert [answer[1] for answer in lab.answers.given] == ["ServiceFault", "SlotUnavailable"]
+    assert [row.token for row in lab.attempts.rows.values()] == ["token-2"]
