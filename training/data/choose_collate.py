@@ -11,14 +11,15 @@ from training.errors import WorkloadError
 def choose_collate(workload: Workload, settings: Settings, special: SpecialTokens, *, is_uniform: bool) -> Collate:
     """``is_uniform``: all sequences have the workload's length, so that nothing is padded."""
     assert workload.sequence_length is not None
-    pad_to = PadTo(padding=settings.padding, sequence_length=workload.sequence_length, pad_token=special.pad)
+    padded = PadTo(padding=settings.padding, sequence_length=workload.sequence_length, pad_token=special.pad)
+    pad_to = None if is_uniform else padded
     match workload.task:
         case Task.CAUSAL_LM:
-            return CollateCausal(pad_to=None if is_uniform else pad_to)
+            return CollateCausal(pad_to=pad_to)
         case Task.MASKED_LM:
             if special.mask is None:
                 raise WorkloadError("the tokenizer has no mask token; expected one of a masked language model")
             masking = Masking(seed=settings.seed, mask_token=special.mask, vocabulary_size=special.vocabulary_size)
-            return CollateMasked(masking=masking, pad_to=None if is_uniform else pad_to)
+            return CollateMasked(masking=masking, pad_to=pad_to)
         case _:
             return CollateClassified(pad_to=pad_to)

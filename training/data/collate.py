@@ -59,12 +59,15 @@ class CollateMasked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollateClassified:
-    pad_to: PadTo
+    pad_to: PadTo | None
 
     def __call__(self, sequences: Sequences, samples: Array, positions: Array) -> Batch:
         assert sequences.labels is not None
+        labels = torch.from_numpy(sequences.labels[samples])
+        if self.pad_to is None:
+            return {"input_ids": torch.from_numpy(sequences.block(samples)), "labels": labels}
         padded = self.pad_to(sequences, samples)
-        return {**_inputs(padded.tokens, padded.mask), "labels": torch.from_numpy(sequences.labels[samples])}
+        return {**_inputs(padded.tokens, padded.mask), "labels": labels}
 
     def label_counts(self, sequences: Sequences, samples: Array) -> Array | None:
         return None
