@@ -1,4 +1,4 @@
-"""Who may import whom. These rules keep Lambda assets small, the core free of AWS and torch, and users' scripts light."""
+"""Who may import whom: small Lambda assets, a core free of AWS and torch, light scripts of users."""
 
 import ast
 import subprocess
