@@ -28,6 +28,7 @@ class WholeModelStrategy:
 
     def place(self, model: PreTrainedModel) -> None:
         model.to(self._setup.accelerator.device)  # type: ignore[arg-type]
+        model.tie_weights()  # PyTorch/XLA moves a weight once for each of its names
         self._objective = Objective(model, self._setup.task, self._setup.number_format.autocast())
         self._module = self._setup.compiler.compile(self._wrap(self._objective))
 
