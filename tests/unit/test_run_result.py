@@ -70,6 +70,33 @@ def test_projection_is_overhead_and_the_rest_of_the_work_at_the_steady_rate() ->
     assert result.projection.instance_hours == pytest.approx(10_110 / 3600)
 
 
+def test_two_instances_take_twice_the_instance_hours() -> None:
+    one = completed_result(make_cell(), 1).projection
+    two = completed_result(make_cell(instance_count=2), 1).projection
+    assert one is not None
+    assert two is not None
+    assert two.instance_hours == pytest.approx(2 * one.instance_hours)
+    assert two.usd == 2 * (one.usd or 0)
+
+
+def test_the_loss_is_the_mean_over_the_ranks_that_know_it() -> None:
+    def of_rank(rank: int, loss: float | None) -> list[str]:
+        return log_lines(rank=rank, world_size=3, step_seconds=[1.0] * 8, loss=lambda _: loss)
+
+    files = {file_name(rank): of_rank(rank, loss) for rank, loss in enumerate((2.0, 4.0, None))}
+    result = build_run_result(
+        make_run(make_cell()),
+        suite=make_suite(),
+        outcome=Outcome.COMPLETED,
+        attempts=[make_attempt()],
+        step_log=read_step_log(files),
+        price=PRICE,
+    )
+    assert result.measured is not None
+    # (2 + 4) / 2; the third rank logs none
+    assert result.measured.loss.first == 3.0
+
+
 def test_phases_do_not_count_a_second_twice() -> None:
     lines = log_lines(
         step_seconds=[10.0] + [1.0] * 60,

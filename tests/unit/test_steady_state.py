@@ -34,6 +34,18 @@ def test_lone_stalls_are_part_of_the_steady_state() -> None:
     assert median(cuts) <= 3
 
 
+def test_stalls_do_not_hide_where_warm_up_ends() -> None:
+    def cut(seed: int) -> int:
+        source = random.Random(seed)
+        levels = [30.0] + [1.5] * 9 + [1.0] * 190
+        stalled = [level * (3 if source.random() < 0.05 else 1) for level in levels]
+        return find_steady_state(noisy(stalled, seed=seed, spread=0.02)).warmup_steps
+
+    cuts = sorted(cut(seed) for seed in range(40))
+    assert cuts[4] >= 9
+    assert median(cuts) == 10
+
+
 @pytest.mark.parametrize(
     "levels",
     [

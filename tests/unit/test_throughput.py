@@ -142,6 +142,12 @@ def test_optimum_benchmark_is_too_high_by_the_number_of_steps() -> None:
     assert measure(table).samples_per_second == pytest.approx(128.0)
 
 
+def test_optimum_benchmark_does_not_see_waiting_for_data() -> None:
+    table = table_of(log_lines(step_seconds=[1.0] * 10, wait_seconds=0.75, samples=8))
+    # 80 samples / 0.25 s
+    assert rate_by("optimum_benchmark", table) == pytest.approx(320.0)
+
+
 def test_llm_foundry_reads_the_window_after_batch_30() -> None:
     table = table_of(log_lines(step_seconds=[1.0] * 20 + [0.5] * 10 + [7.0] * 10, samples=8))
     # 10 steps x 8 samples / 5 s

@@ -230,6 +230,8 @@ def test_every_pair_counts_in_the_correction() -> None:
         assert pair.adjusted_p is not None
         assert pair.comparison.p is not None
         assert pair.adjusted_p >= pair.comparison.p
+    least = min(verdict.pairs, key=lambda pair: pair.comparison.p or 1)
+    assert least.adjusted_p == pytest.approx(3 * (least.comparison.p or 1))
 
 
 def test_the_document_reads_back_equal() -> None:
