@@ -92,6 +92,14 @@ def test_a_scripts_hyperparameters_are_an_axis_like_any_other() -> None:
     assert [cell.hyperparameters for cell in cells] == [{"lr": 0.1}, {"lr": 0.2}]
 
 
+def test_the_order_in_which_hyperparameters_are_written_is_no_difference() -> None:
+    axes = {"hyperparameters.lr": [0.1], "hyperparameters.epochs": [1]}
+    first = script_document(matrix={"instance": ["local.cpu"], **axes})
+    second = script_document(matrix={**dict(reversed(axes.items())), "instance": ["local.cpu"]})
+    (one,), (other,) = expand_cells(parse_suite(first)), expand_cells(parse_suite(second))
+    assert one.cell_id == other.cell_id
+
+
 def test_world_size_counts_devices_of_all_instances() -> None:
     # 8 GPUs x 4 instances
     assert world_size(Settings(instance="ml.p4d.24xlarge", instance_count=4)) == 32

@@ -121,6 +121,18 @@ def test_one_job_that_alone_may_pass_the_cap_is_refused_but_many_are_not() -> No
     assert plan_with_quotas(just).refusals == ()
 
 
+def test_a_job_that_may_cost_just_the_cap_is_planned() -> None:
+    # half an hour at 1.408
+    exact = small_suite(limits={**LIMITS, "max_usd": "0.704"})
+    assert plan_with_quotas(exact).refusals == ()
+
+
+def test_a_quota_that_is_just_enough_is_enough() -> None:
+    suite = small_suite(training={"instance": "ml.g5.xlarge", "instance_count": 4}, limits=LIMITS)
+    assert plan(suite, usage=4, across_all=4).refusals == ()
+    assert len(plan(suite, usage=3, across_all=3).refusals) == 2
+
+
 def test_one_job_longer_than_the_suite_may_take_is_refused() -> None:
     suite = small_suite(limits={**LIMITS, "max_hours": "0.25"})
     assert [refusal.reason for refusal in plan_with_quotas(suite).refusals] == [
@@ -174,3 +186,15 @@ def test_lanes_side_by_side_take_the_time_of_the_longest(account: int, hours: st
     assert planned.one_attempt_hours == Decimal(hours)
     assert planned.account_quota is not None
     assert planned.account_quota.quota == account_quota(Purchase.ON_DEMAND)
+
+
+def test_a_lane_begins_when_the_first_of_those_in_progress_ends() -> None:
+    # lanes of 2, 6 and 2 runs of half an hour, one run at a time in each, two lanes at once:
+    # g5 ends after 1 h, g6 after 3 h, and g6e runs from 1 h to 2 h
+    matrix = {"instance": ["ml.g5.xlarge", "ml.g6.xlarge", "ml.g6e.xlarge"]}
+    include = [{"instance": "ml.g6.xlarge", "seed": seed} for seed in (1, 2)]
+    suite = small_suite(training={}, matrix=matrix, baseline={}, include=include, limits=LIMITS)
+    prices = [price(name, "1") for name in matrix["instance"]]
+    planned = plan(suite, *prices, usage=1, across_all=2)
+    assert [(lane.run_count, lane.concurrency) for lane in planned.lanes] == [(2, 1), (6, 1), (2, 1)]
+    assert (planned.lanes_at_once, planned.one_attempt_hours) == (2, Decimal(3))

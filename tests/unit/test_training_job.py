@@ -148,6 +148,7 @@ def run_id(request: dict[str, Any]) -> str:
         ("modern_none_single_gpu", {"strategy": "single"}),
         ("seed002_albert_smddp_2n", {"strategy": "smddp"}),
         ("seed002_albert_smddp_pt2_2n", {"strategy": "smddp"}),
+        ("seed003_bert_p4d_torch_distributed", {"strategy": "ddp"}),
         ("seed000_gpt2_trcomp_pytorchxla", {"strategy": "ddp", "compiler": "xla"}),
         ("seed001_gptj_smp_v1_pipeline_parallel", {"strategy": "pipeline"}),
         ("v2.219.0/seed000_gpt2_native_pytorchddp", {"strategy": "ddp"}),
@@ -201,9 +202,10 @@ def test_spot_waits_for_the_run_and_the_capacity_together() -> None:
     assert model_problems(request) == []
 
 
-def test_only_aws_accelerators_get_a_pending_limit() -> None:
-    on_cpu = first_request(small_suite(training={"instance": "ml.m5.xlarge"}))
-    assert on_cpu["StoppingCondition"] == {"MaxRuntimeInSeconds": 1800}
+@pytest.mark.parametrize("instance", ["ml.m5.xlarge", "local.cpu", "local.gpu"])
+def test_only_aws_accelerators_get_a_pending_limit(instance: str) -> None:
+    request = first_request(small_suite(training={"instance": instance}))
+    assert request["StoppingCondition"] == {"MaxRuntimeInSeconds": 1800}
 
 
 def test_a_training_plan_applies_to_its_instance_type_only() -> None:
