@@ -1,0 +1,98 @@
+"""The handlers: what they read from the environment and the event, and what they hand on."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from lambdas.finish_run import handler as finish_run
+from lambdas.plan_suite import handler as plan_suite
+from lambdas.reconcile_runs import handler as reconcile_runs
+from lambdas.record_run import handler as record_run
+from lambdas.submit_run import handler as submit_run
+from tests.unit.lab_in_memory import NOW, MemoryLab, make_lab
+from traindyno.aws import clients
+from traindyno.core.runs import run_document
+
+
+@pytest.fixture
+def lab(monkeypatch: pytest.MonkeyPatch) -> MemoryLab:
+    lab, _ = make_lab()
+    settings = {
+        "LAB": "traindyno",
+        "BUCKET": "results",
+        "TABLE": "rows",
+        "AWS_REGION": "us-east-1",
+        "TRAINING_ROLE_ARN": "arn:aws:iam::111111111111:role/training",
+        "SOURCE_S3_URI": "s3://assets/source.tar.gz",
+        "EFA_IMAGE_URI": "111111111111.dkr.ecr.us-east-1.amazonaws.com/efa:1",
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+
+    def connect(*, table: str, bucket: str) -> Any:
+        assert (table, bucket) == ("rows", "results")
+        return lab.services
+
+    for module in (submit_run, finish_run, record_run, reconcile_runs):
+        monkeypatch.setattr(module, "connect", connect)
+    monkeypatch.setattr(time, "time", lambda: NOW)
+    return lab
+
+
+def run_event() -> dict[str, Any]:
+    return run_document(make_lab()[1][0])
+
+
+def test_submit_run_starts_the_lab_image_with_the_labs_source_and_role(lab: MemoryLab) -> None:
+    submit_run.handle({"run": run_event(), "token": "t"}, None)
+    (request,) = lab.jobs.requests
+    assert request["RoleArn"] == "arn:aws:iam::111111111111:role/training"
+    assert request["AlgorithmSpecification"]["TrainingImage"].endswith("/efa:1")
+    assert "s3://assets/source.tar.gz" in request["HyperParameters"]["sagemaker_submit_directory"]
+    assert request["TrainingJobName"].startswith("traindyno-")
+
+
+def test_an_event_and_the_state_after_it_make_one_result(lab: MemoryLab) -> None:
+    event = {"run": run_event(), "token": "t"}
+    submit_run.handle(event, None)
+    (name,) = lab.jobs.jobs
+    lab.jobs.end(name, "Failed", reason="AlgorithmError: exit code 1")
+    finish_run.handle({"detail": {"TrainingJobName": name}}, None)
+    ((_, kind, output),) = lab.answers.given
+    assert kind == "success"
+    assert record_run.handle({"run": event["run"], "end": json.loads(output)}, None) == {}
+    (row,) = lab.suites.runs.values()
+    assert row["outcome"] == "user_code_error"
+
+
+def test_record_run_takes_what_the_state_machine_caught(lab: MemoryLab) -> None:
+    failure = {"Error": "SlotUnavailable", "Cause": "no slot freed"}
+    assert record_run.handle({"run": run_event(), "failure": failure}, None) == {}
+    (row,) = lab.suites.runs.values()
+    assert (row["outcome"], row["message"]) == ("quota_exceeded", "SlotUnavailable: no slot freed")
+
+
+def test_plan_suite_answers_with_a_refusal_instead_of_raising_it(
+    lab: MemoryLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("pricing", "s3", "table"):
+        monkeypatch.setattr(clients, name, lambda *_: None)
+    answer = plan_suite.handle({"execution_id": "e", "suite": {"name": "x"}}, None)
+    assert answer["refused"]["error"] == "SuiteInvalid"
+    assert "workload" in answer["refused"]["cause"]
+
+
+def test_the_sweep_logs_its_counts_for_cloudwatch(
+    lab: MemoryLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Context:
+        def get_remaining_time_in_millis(self) -> int:
+            return 900_000
+
+    monkeypatch.setenv("STATE_MACHINE_ARN", "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites")
+    monkeypatch.setattr(clients, "stepfunctions", lambda: None)
+    reconcile_runs.handle({}, Context())
+    line = json.loads(capsys.readouterr().out)
+    assert (line["OpenRuns"], line["OverdueRuns"]) == (0, 0)
