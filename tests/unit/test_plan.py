@@ -53,6 +53,16 @@ def test_exposure_by_hand() -> None:
     assert planned.refusals == ()
 
 
+def test_instances_kept_warm_count_in_the_worst_case() -> None:
+    suite = small_suite(limits=LIMITS, warm_pool_seconds=1800)
+    planned = plan(suite, for_training_job=100, across_all=100, warm_pool=100)
+    # as above, but each of the three attempts is followed by half an hour of idle instances
+    assert (planned.one_attempt_usd, planned.worst_case_usd) == (Decimal("2.816"), Decimal("16.896"))
+    capped = small_suite(limits={**LIMITS, "max_usd": "0.71"}, warm_pool_seconds=1800)
+    (refusal,) = plan(capped, for_training_job=100, across_all=100, warm_pool=100).refusals
+    assert refusal.reason.startswith("one job on 1 x ml.g5.xlarge may cost 1.408 USD (3600 s at 1.408 USD")
+
+
 def test_cost_is_exact_to_the_last_digit() -> None:
     # 1 s on 3 instances at 25.251286 USD/h
     assert cost_usd(1, 3, Decimal("25.251286")) == Decimal("75.753858") / 3600

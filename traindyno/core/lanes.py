@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from traindyno.core.suite import Purchase, Run
+from traindyno.core.suite import Purchase, Run, Settings
 
 CONCURRENCY_LIMIT = 1000
 
@@ -15,6 +15,11 @@ class Lane:
     instance_type: str
     purchase: Purchase
     runs: tuple[Run, ...]
+
+    @property
+    def largest(self) -> Settings:
+        """Of the run on the most instances."""
+        return max((run.cell.settings for run in self.runs), key=lambda settings: settings.instance_count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

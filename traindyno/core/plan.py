@@ -27,7 +27,10 @@ SECONDS_PER_HOUR = 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanePlan:
-    """``one_attempt_usd``: every run once, to its time limit. ``worst_case_usd``: every attempt of every run so."""
+    """``one_attempt_usd``: every run once, to its time limit.
+
+    ``worst_case_usd``: every attempt of every run so, its instances kept warm afterwards where the suite asks for that.
+    """
 
     lane_id: str
     instance_type: str
@@ -109,19 +112,20 @@ def _demand(suite: Suite, lane: Lane, quotas: QuotaReadings) -> LaneDemand:
 def _plan_lane(suite: Suite, lane: Lane, prices: PriceList, quotas: QuotaReadings, concurrency: int) -> LanePlan:
     price = prices.get(lane.instance_type)
     instances = sum(run.cell.settings.instance_count for run in lane.runs)
-    one_attempt_usd = cost_usd(suite.limits.max_job_seconds, instances, price.usd_per_hour) if price else None
+    job_seconds = suite.limits.max_job_seconds
+    worst_seconds = suite.limits.max_attempts * (job_seconds + suite.warm_pool_seconds)
     return LanePlan(
         lane_id=lane.lane_id,
         instance_type=lane.instance_type,
         purchase=lane.purchase,
         run_count=len(lane.runs),
-        largest_instance_count=max(run.cell.settings.instance_count for run in lane.runs),
+        largest_instance_count=lane.largest.instance_count,
         concurrency=concurrency,
         waves=ceil(len(lane.runs) / concurrency),
         quota=quotas.get(instance_quota(lane.instance_type, suite.purchase).name),
         price=price,
-        one_attempt_usd=one_attempt_usd,
-        worst_case_usd=None if one_attempt_usd is None else one_attempt_usd * suite.limits.max_attempts,
+        one_attempt_usd=cost_usd(job_seconds, instances, price.usd_per_hour) if price else None,
+        worst_case_usd=cost_usd(worst_seconds, instances, price.usd_per_hour) if price else None,
     )
 
 

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from traindyno.core.admission import worst_case_usd
 from traindyno.core.lanes import Lane
 from traindyno.core.money import exact_usd_text
-from traindyno.core.prices import PriceList, cost_usd
+from traindyno.core.prices import PriceList
 from traindyno.core.quotas import (
     QuotaIncrease,
     QuotaReading,
@@ -35,13 +36,13 @@ def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Ite
         if lane.instance_type not in prices:
             yield Refusal(reason=f"the price of {lane.instance_type} is unknown, so limits.max_usd can't be kept")
             continue
-        largest = max(run.cell.settings.instance_count for run in lane.runs)
         price = prices[lane.instance_type].usd_per_hour
-        one_job_usd = cost_usd(suite.limits.max_job_seconds, largest, price)
+        one_job_usd = worst_case_usd(suite, lane.largest, price)
         if one_job_usd > suite.limits.max_usd:
+            seconds = suite.limits.max_job_seconds + suite.warm_pool_seconds
             yield Refusal(
-                reason=f"one job on {largest} x {lane.instance_type} may cost {exact_usd_text(one_job_usd)} USD"
-                f" ({suite.limits.max_job_seconds} s at {exact_usd_text(price)} USD per instance hour), over"
+                reason=f"one job on {lane.largest.instance_count} x {lane.instance_type} may cost"
+                f" {exact_usd_text(one_job_usd)} USD ({seconds} s at {exact_usd_text(price)} USD per instance hour), over"
                 f" limits.max_usd {exact_usd_text(suite.limits.max_usd)}: raise it, or lower limits.max_job_seconds"
             )
 
@@ -58,11 +59,11 @@ def refuse_hours(suite: Suite) -> Iterator[Refusal]:
 def refuse_quotas(suite: Suite, lanes: Sequence[Lane], quotas: QuotaReadings) -> Iterator[Refusal]:
     remote = [lane for lane in lanes if not is_host_shared(lane.instance_type)]
     for lane in remote:
-        largest = max(run.cell.settings.instance_count for run in lane.runs)
+        largest = lane.largest.instance_count
         for quota in (instance_quota(lane.instance_type, suite.purchase), job_size_quota(suite.purchase)):
             yield from _refuse(quotas.get(quota.name), largest, f"a run on {largest} x {lane.instance_type}")
     if remote:
-        largest = max(run.cell.settings.instance_count for lane in remote for run in lane.runs)
+        largest = max(lane.largest.instance_count for lane in remote)
         yield from _refuse(quotas.get(account_quota(suite.purchase).name), largest, f"a run on {largest} instances")
         seconds = suite.limits.max_job_seconds
         yield from _refuse(quotas.get(run_time_quota().name), seconds, f"limits.max_job_seconds {seconds}")
