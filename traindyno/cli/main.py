@@ -8,6 +8,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from traindyno import __version__
 from traindyno.cli import execution_commands, local_commands
+from traindyno.cli.claims_command import claims
 from traindyno.cli.output import STANDARD_ERROR, print_json
 from traindyno.cli.run_command import run
 from traindyno.cli.suite_loading import SuiteFileInvalid
@@ -27,6 +28,7 @@ commands.command()(execution_commands.watch)
 commands.command()(execution_commands.stop)
 commands.command("list")(execution_commands.list_executions)
 commands.command()(execution_commands.report)
+commands.command()(claims)
 commands.add_typer(local_commands.app, name="local")
 
 

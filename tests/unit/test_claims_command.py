@@ -1,0 +1,24 @@
+import json
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from traindyno.cli.main import commands
+
+CLAIMS = Path(__file__).parents[2] / "suites" / "claims"
+
+
+def test_arithmetic_alone_is_checked_without_an_execution() -> None:
+    done = CliRunner().invoke(commands, ["claims", str(CLAIMS / "trainium.yaml"), "--format", "json"])
+    assert done.exit_code == 0
+    findings = {each["claim"]["claim_id"]: each["finding"] for each in json.loads(done.stdout)}
+    assert findings["faster-time-to-train"] == "internally_inconsistent"
+    assert findings["p4d-cost"] == "not_measured"
+
+
+def test_a_wrong_file_is_refused_with_lines(tmp_path: Path) -> None:
+    file = tmp_path / "claims.yaml"
+    file.write_text("title: x\nsource: y\nclaims:\n  - claim_id: a\n    form: gian\n", encoding="utf-8")
+    done = CliRunner().invoke(commands, ["claims", str(file)])
+    assert done.exit_code == 2
+    assert f"{file}:5: claims[0].form: expected one of value, ratio, gain" in done.stderr.replace("\n", "")

@@ -1,0 +1,99 @@
+"""`traindyno claims`: published figures against their own arithmetic and against what an execution measured."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
+from traindyno.cli.suite_text import read_suite_text
+from traindyno.cli.target import LabOption, LocalOption, ProfileOption, RegionOption, find_target
+from traindyno.core.claim import Claims, ClaimsInvalid, parse_claims
+from traindyno.core.claims import ClaimFinding, ClaimJudgement, judge_claims
+from traindyno.core.documents import to_document
+from traindyno.core.errors import TraindynoError
+from traindyno.core.lab import DEFAULT_LAB
+from traindyno.core.layout import report_data_key
+from traindyno.core.quantity_text import number_text, range_text
+from traindyno.core.report_data import parse_report
+
+REFUSED = 2
+STYLES = {
+    ClaimFinding.REPRODUCED: "green",
+    ClaimFinding.NOT_REPRODUCED: "red",
+    ClaimFinding.INCONSISTENT: "red",
+    ClaimFinding.UNDECIDED: "yellow",
+}
+
+
+class NothingMeasured(TraindynoError):
+    """The execution has no report to check claims against."""
+
+
+def claims(
+    file: Annotated[Path, typer.Argument(help="A claims file, such as suites/claims/trainium.yaml.")],
+    execution: Annotated[
+        str | None, typer.Argument(help="An execution that measured; without it, arithmetic only.")
+    ] = None,
+    local: LocalOption = False,
+    lab: LabOption = DEFAULT_LAB,
+    region: RegionOption = None,
+    profile: ProfileOption = None,
+    output: Annotated[Format, typer.Option("--format", help="A table to read, or one JSON document.")] = Format.TABLE,
+) -> None:
+    """Check published figures: against their own arithmetic, and against what an execution measured."""
+    found = _read_claims(file)
+    if execution is None:
+        judgements = judge_claims(found, (), ())
+    else:
+        target = find_target(is_local=local, lab=lab, region=region, profile=profile)
+        document = target.results.find_json(report_data_key(execution))
+        if document is None:
+            raise NothingMeasured(f"{execution} has no report; see: traindyno list")
+        judgements = _judge_measured(found, document)
+    if output is Format.JSON:
+        print_json([{**to_document(each), "is_consistent": each.is_consistent} for each in judgements])
+    else:
+        STANDARD_OUTPUT.print(_table(found, judgements))
+
+
+def _judge_measured(found: Claims, document: dict[str, Any]) -> tuple[ClaimJudgement, ...]:
+    report = parse_report(document)
+    return judge_claims(found, report.cells, report.results)
+
+
+def _read_claims(file: Path) -> Claims:
+    text = read_suite_text(file)
+    try:
+        return parse_claims(text.document)
+    except ClaimsInvalid as error:
+        for problem in error.problems:
+            tell(f"{text.place(problem.path)}: {problem}")
+        raise typer.Exit(REFUSED) from error
+
+
+def _table(found: Claims, judgements: tuple[ClaimJudgement, ...]) -> Table:
+    table = Table(title=found.title, title_justify="left", pad_edge=False)
+    for heading in ("claim", "published", "measured", "finding", "why"):
+        table.add_column(heading, justify="right" if heading in {"published", "measured"} else "left", overflow="fold")
+    for each in judgements:
+        finding = Text(each.finding.value.replace("_", " "), style=STYLES.get(each.finding, ""))
+        table.add_row(
+            Text(each.claim.text),
+            number_text(each.claim.published, digits=4),
+            _measured(each),
+            finding,
+            Text(each.reason),
+        )
+    return table
+
+
+def _measured(judgement: ClaimJudgement) -> str:
+    found = judgement.measured
+    if found is None:
+        return "unknown"
+    reach = found.interval
+    spread = f" ({range_text(number_text(reach.low), number_text(reach.high))})" if reach else ""
+    return f"{number_text(found.value, digits=4)}{spread}"
