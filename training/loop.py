@@ -16,7 +16,7 @@ def run_steps(
     strategy: Strategy,
     optimizer: Optimizer,
     step_log: StepLog,
-    should_stop: Callable[[int], bool],
+    should_stop: Callable[[StepLog], bool],
 ) -> None:
     accelerator, number_format = setup.accelerator, setup.number_format
     max_norm = setup.settings.gradient_clip_norm
@@ -35,6 +35,6 @@ def run_steps(
             number_format.step(optimizer, clip, strategy.agree_on_overflow)
             optimizer.zero_grad()
             accelerator.end_step()
-        if should_stop(step_log.steps):
+        if should_stop(step_log):
             break
     step_log.close_window()

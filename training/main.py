@@ -9,7 +9,6 @@ from traindyno.core.outcome import Outcome
 from traindyno.core.step_log_line import DIRECTORY_VARIABLE
 from training.compilers import build_compiler
 from training.data.dataset import load_dataset
-from training.divergence import refuse_divergence
 from training.doctor import environment_facts
 from training.ending import Ending
 from training.evaluate import evaluate
@@ -20,17 +19,20 @@ from training.precision import number_format
 from training.process_group import end_process_group
 from training.run_settings import RunSettings, read_run_settings
 from training.save import save_model
+from training.stopping import Stopping
 from training.strategies import Setup, build_strategy
 from training.topology import read_topology
 from training.train import collate_for, is_uniform, train
 
 
 def main() -> None:
-    step_log = StepLog(os.environ.get(DIRECTORY_VARIABLE), observe=refuse_divergence, otherwise=Outcome.INTERNAL_ERROR)
+    step_log = StepLog(os.environ.get(DIRECTORY_VARIABLE), otherwise=Outcome.INTERNAL_ERROR)
     step_log.open(environment_facts())
     Ending(step_log, read_topology().rank).take_over()
     run = read_run_settings(os.environ)
     job = find_job(run.workload)
+    stopping = Stopping(run.measurement)
+    step_log.observe_with(stopping.observe)
     with step_log.phase("load"):
         setup = _set_up(run, step_log)
         strategy = build_strategy(setup)
@@ -44,7 +46,7 @@ def main() -> None:
         )
         _log_size(run, model, step_log)
         strategy.place(model)
-    train(run, setup, strategy, dataset, step_log)
+    train(run, setup, strategy, dataset, step_log=step_log, should_stop=stopping.should_stop)
     if dataset.evaluation is not None:
         with step_log.phase("evaluate", {"examples": len(dataset.evaluation)}):
             metrics = evaluate(strategy, setup, dataset.evaluation, collate_for(run, dataset, dataset.evaluation))

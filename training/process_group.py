@@ -34,10 +34,23 @@ def sum_over_ranks(values: torch.Tensor) -> torch.Tensor:
     """Of a tensor on the CPU; the values themselves where there is one process."""
     if not distributed.is_initialized():
         return values
-    has_cpu_backend = "gloo" in distributed.distributed_c10d.get_backend_config()
-    summed = values if has_cpu_backend else values.to(torch.device("cuda", torch.cuda.current_device()))
+    summed = _where_collectives_run(values)
     distributed.all_reduce(summed)
     return summed.cpu()
+
+
+def decided_by_first_rank(decision: bool) -> bool:
+    """The first rank's decision, on every rank."""
+    if not distributed.is_initialized():
+        return decision
+    answer = _where_collectives_run(torch.tensor(int(decision)))
+    distributed.broadcast(answer, src=0)
+    return bool(answer)
+
+
+def _where_collectives_run(values: torch.Tensor) -> torch.Tensor:
+    has_cpu_backend = "gloo" in distributed.distributed_c10d.get_backend_config()
+    return values if has_cpu_backend else values.to(torch.device("cuda", torch.cuda.current_device()))
 
 
 def end_process_group() -> None:

@@ -15,7 +15,15 @@ from training.run_settings import RunSettings
 from training.strategies import Setup, Strategy
 
 
-def train(run: RunSettings, setup: Setup, strategy: Strategy, dataset: TokenDataset, step_log: StepLog) -> None:
+def train(
+    run: RunSettings,
+    setup: Setup,
+    strategy: Strategy,
+    dataset: TokenDataset,
+    *,
+    step_log: StepLog,
+    should_stop: Callable[[StepLog], bool],
+) -> None:
     settings = run.settings
     samples_per_step = settings.batch_size_per_device * settings.gradient_accumulation_steps * strategy.data_world_size
     learning_rate = scaled_learning_rate(settings, samples_per_step)
@@ -34,7 +42,7 @@ def train(run: RunSettings, setup: Setup, strategy: Strategy, dataset: TokenData
         strategy=strategy,
         optimizer=optimizer,
         step_log=step_log,
-        should_stop=never,
+        should_stop=should_stop,
     )
 
 
@@ -44,6 +52,3 @@ def collate_for(run: RunSettings, dataset: TokenDataset, sequences: Sequences) -
 
 def is_uniform(run: RunSettings, sequences: Sequences) -> bool:
     return sequences.uniform_length == run.workload.sequence_length
-
-
-never: Callable[[int], bool] = lambda _step: False  # noqa: E731

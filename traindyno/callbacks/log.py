@@ -72,13 +72,12 @@ class StepLog:
         self,
         directory: Optional[str],
         *,
-        observe: Optional[Callable[[List[RecordedStep]], None]] = None,
         otherwise: str = failure.USER_CODE_ERROR,
     ) -> None:
         self.is_enabled = bool(directory)
         self.steps = 0
         self._directory = directory or ""
-        self._observe = observe
+        self._observe: Callable[[List[RecordedStep]], None] = self._name_divergence
         self._otherwise = otherwise
         self.measure_with(clock_for_this_process, peak_memory_bytes)
         self._started = now()
@@ -94,6 +93,10 @@ class StepLog:
         """Called once, at the first step: by then the script has chosen its device."""
         self._make_clock = make_clock
         self._peak_memory = peak_memory
+
+    def observe_with(self, observe: Callable[[List[RecordedStep]], None]) -> None:
+        """Called with the steps as they become known; it may raise to end the run."""
+        self._observe = observe
 
     def step(self, samples: int, tokens: Optional[int] = None, learning_rate: Optional[float] = None) -> Step:
         """``samples`` and ``tokens``: this process's own share of the step's work."""
@@ -191,7 +194,7 @@ class StepLog:
     def _start_recording(self) -> None:
         self.open()
         self._clock = self._make_clock()
-        self._recorder = StepRecorder(self._writer, self._clock, self._peak_memory, self._observe_steps)
+        self._recorder = StepRecorder(self._writer, self._clock, self._peak_memory, self._observe)
         self._mark_end()
 
     def _mark_end(self) -> None:
@@ -206,10 +209,7 @@ class StepLog:
 
         sys.excepthook = hook
 
-    def _observe_steps(self, steps: List[RecordedStep]) -> None:
-        if self._observe is not None:
-            self._observe(steps)
-            return
+    def _name_divergence(self, steps: List[RecordedStep]) -> None:
         diverged = next((step for step in steps if step.loss is not None and not math.isfinite(step.loss)), None)
         if diverged is not None and not self._has_diverged:
             self._has_diverged = True
