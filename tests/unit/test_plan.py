@@ -8,8 +8,15 @@ import pytest
 from tests.unit.suites import small_suite
 from traindyno.core.cells import expand_cells
 from traindyno.core.plan import Plan, plan_suite
-from traindyno.core.prices import Price, cost_usd
-from traindyno.core.quotas import QuotaReading, account_quota, instance_quota, needed_quotas, warm_pool_quota
+from traindyno.core.prices import Price, cost_usd, spot_saving
+from traindyno.core.quotas import (
+    QuotaIncrease,
+    QuotaReading,
+    account_quota,
+    instance_quota,
+    needed_quotas,
+    warm_pool_quota,
+)
 from traindyno.core.suite import Purchase, Suite
 
 LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_attempts": 3}
@@ -208,3 +215,15 @@ def test_a_lane_begins_when_the_first_of_those_in_progress_ends() -> None:
     planned = plan(suite, *prices, usage=1, across_all=2)
     assert [(lane.run_count, lane.concurrency) for lane in planned.lanes] == [(2, 1), (6, 1), (2, 1)]
     assert (planned.lanes_at_once, planned.one_attempt_hours) == (2, Decimal(3))
+
+
+def test_a_request_without_a_code_says_where_to_ask() -> None:
+    nameless = QuotaIncrease(name="ml.m5.large for training job usage", code=None, current_value=0, desired_value=1)
+    with pytest.raises(ValueError, match="has no known code; expected a request through the Service Quotas console"):
+        nameless.request()
+
+
+def test_spot_saves_the_share_of_time_that_is_not_billed() -> None:
+    # 1000 s of training, 320 s billed: 68 per cent saved
+    assert spot_saving(billable_seconds=Decimal(320), training_seconds=Decimal(1000)) == Decimal("0.68")
+    assert spot_saving(billable_seconds=Decimal(0), training_seconds=Decimal(0)) is None

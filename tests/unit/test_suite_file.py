@@ -367,3 +367,46 @@ def test_a_malformed_workload_is_not_judged_by_what_is_left_of_it() -> None:
     document = small_document(workload={"task": "causal-llm", "examples": 100, "sequence_length": 8})
     (problem,) = problems(document)
     assert problem.startswith("workload.task: ")
+
+
+JOB_LIMITS: dict[str, tuple[dict[str, Any], str]] = {
+    "a hyperparameter too long": (
+        {"hyperparameters": {"text": "x" * 2500}},
+        "workload.hyperparameters.text: expected at most 2500 characters, got 2502",
+    ),
+    "too many hyperparameters": (
+        {"hyperparameters": {f"name_{index}": index for index in range(91)}},
+        "workload.hyperparameters: expected at most 90 names, got 91",
+    ),
+    "a hyperparameter of the SDK's": (
+        {"hyperparameters": {"sagemaker_program": "other.py"}},
+        "workload.hyperparameters.sagemaker_program: expected a name without sagemaker_",
+    ),
+    "a variable that is none": (
+        {"environment": {"1ST": "x"}},
+        "workload.environment.1ST: expected letters, digits and _, not beginning with a digit or TRAINDYNO_",
+    ),
+    "a variable of the lab's": ({"environment": {"TRAINDYNO_RUN_ID": "x"}}, "workload.environment.TRAINDYNO_RUN_ID:"),
+    "a variable too long": (
+        {"environment": {"LONG": "x" * 513}},
+        "workload.environment.LONG: expected at most 512 characters, got 513",
+    ),
+    "an image too long": ({"image": "x" * 256}, "workload.image: expected at most 255 characters, got 256"),
+    "too many channels": (
+        {"channels": {f"c{index}": "s3://b/c" for index in range(18)}},
+        "workload.channels: expected at most 17 channels, got 18",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), JOB_LIMITS.values(), ids=JOB_LIMITS)
+def test_what_sagemaker_would_refuse_is_refused_before(changes: dict[str, Any], expected: str) -> None:
+    document = script_document(workload={**script_document()["workload"], **changes})
+    (problem,) = problems(document)
+    assert problem.startswith(expected)
+
+
+def test_a_training_plan_is_named_by_its_arn() -> None:
+    (problem,) = problems(small_document(training_plans={"ml.g5.xlarge": "my-plan"}))
+    expected = "training_plans.ml.g5.xlarge: expected arn:aws:sagemaker:<region>:<account>:training-plan/<name>"
+    assert problem.startswith(expected)

@@ -9,13 +9,11 @@ from traindyno.core.cells import expand_cells
 from traindyno.core.lanes import Concurrency, Lane, LaneDemand, share_instances, split_lanes
 from traindyno.core.prices import Price, PriceList, cost_usd
 from traindyno.core.quotas import (
-    QuotaIncrease,
     QuotaReading,
     QuotaReadings,
     account_quota,
     instance_quota,
     is_host_shared,
-    merge_increases,
     warm_pool_quota,
 )
 from traindyno.core.refusals import Refusal, refuse_hours, refuse_prices, refuse_quotas
@@ -59,11 +57,6 @@ class Plan:
     worst_case_hours: Decimal
     refusals: tuple[Refusal, ...]
     notes: tuple[str, ...]
-
-    @property
-    def increases(self) -> tuple[QuotaIncrease, ...]:
-        """The quota requests that would lift the refusals."""
-        return merge_increases(refusal.increase for refusal in self.refusals if refusal.increase)
 
 
 def plan_suite(suite: Suite, *, execution_id: str, prices: PriceList, quotas: QuotaReadings) -> Plan:

@@ -6,6 +6,7 @@ from typing import Any
 
 from traindyno.core.document_problems import shown
 from traindyno.core.errors import Problem
+from traindyno.core.job_limits_check import check_job_limits
 from traindyno.core.matrix_check import check_matrix, check_value
 from traindyno.core.points_check import check_points
 from traindyno.core.suite import Purchase, Suite
@@ -27,6 +28,7 @@ def check_parts(suite: Suite) -> Iterator[Problem]:
     yield from _check_name(suite.name)
     yield from check_bounds(suite)
     yield from check_workload(suite.workload)
+    yield from check_job_limits(suite)
     yield from _check_purchase(suite)
     yield from check_matrix(suite)
     for path, point in _points(suite):

@@ -1,18 +1,13 @@
 """What each task's workload needs, and what it has no use for."""
 
 import json
-import re
 from collections.abc import Iterator
 
 from traindyno.core.errors import Problem
-from traindyno.core.job_channels import MODEL_CHANNEL, TOKENIZER_CHANNEL, TRAIN_CHANNEL
+from traindyno.core.job_limits_check import HYPERPARAMETER_CHARACTERS
 from traindyno.core.suite import DatasetFormat, Task, Workload
 from traindyno.core.suite_converter import suite_converter
 
-HYPERPARAMETER_CHARACTERS = 2500
-HYPERPARAMETER_KEYS = 80
-RESERVED_CHANNELS = (TRAIN_CHANNEL, MODEL_CHANNEL, TOKENIZER_CHANNEL)
-CHANNEL_NAME = re.compile(r"[A-Za-z0-9.\-_]{1,64}")
 SCRIPT_FIELDS = ("source", "entry_point", "hyperparameters")
 
 
@@ -36,10 +31,6 @@ def _check_alternatives(workload: Workload) -> Iterator[Problem]:
     if tokenizer and (tokenizer.path is None) == (tokenizer.train_vocabulary_size is None):
         message = f"expected one of path and train_vocabulary_size, got {_count(tokenizer.path)}"
         yield Problem(path="workload.tokenizer", message=message)
-    for name in workload.channels:
-        if name in RESERVED_CHANNELS or not CHANNEL_NAME.fullmatch(name):
-            message = f"expected a name of letters, digits, . _ - other than {', '.join(RESERVED_CHANNELS)}"
-            yield Problem(path=f"workload.channels.{name}", message=message)
     if dataset and (dataset.path is None) != (dataset.format is DatasetFormat.SYNTHETIC):
         expected = "no path with format synthetic" if dataset.path else "a path, or format synthetic"
         yield Problem(path="workload.dataset.path", message=f"expected {expected}, got {dataset.path or 'nothing'}")
@@ -57,13 +48,6 @@ def _check_script(workload: Workload) -> Iterator[Problem]:
         yield Problem(
             path="workload.entry_point", message=f'expected a .py file of source, got "{workload.entry_point}"'
         )
-    if len(workload.hyperparameters) > HYPERPARAMETER_KEYS:
-        message = f"expected at most {HYPERPARAMETER_KEYS} names, got {len(workload.hyperparameters)}"
-        yield Problem(path="workload.hyperparameters", message=message)
-    for name, value in workload.hyperparameters.items():
-        if len(json.dumps(value)) > HYPERPARAMETER_CHARACTERS:
-            message = f"expected at most {HYPERPARAMETER_CHARACTERS} characters, got {len(json.dumps(value))}"
-            yield Problem(path=f"workload.hyperparameters.{name}", message=message)
 
 
 def _check_built_in(workload: Workload) -> Iterator[Problem]:
