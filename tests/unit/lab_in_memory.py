@@ -233,7 +233,7 @@ class FixedTail(LogTail):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryLab:
-    """Everything that a test looks at; ``services`` is what the functions get."""
+    """Everything that a test looks at; ``services`` is the same as the functions see it."""
 
     attempts: MemoryAttempts = field(default_factory=MemoryAttempts)
     suites: MemorySuites = field(default_factory=MemorySuites)
@@ -242,17 +242,11 @@ class MemoryLab:
     jobs: ScriptedJobs = field(default_factory=ScriptedJobs)
     answers: Answers = field(default_factory=Answers)
 
+    log_tail: FixedTail = field(default_factory=FixedTail)
+
     @property
     def services(self) -> LabServices:
-        return LabServices(
-            attempts=self.attempts,
-            suites=self.suites,
-            spending=self.spending,
-            bucket=self.bucket,
-            jobs=self.jobs,
-            answers=self.answers,
-            log_tail=FixedTail(),
-        )
+        return self
 
 
 def make_lab(**changes: Any) -> tuple[MemoryLab, list[Run]]:

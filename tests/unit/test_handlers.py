@@ -31,12 +31,12 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> MemoryLab:
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
 
-    def connect(*, table: str, bucket: str) -> Any:
+    def connect(*, table: str, bucket: str) -> MemoryLab:
         assert (table, bucket) == ("rows", "results")
-        return lab.services
+        return lab
 
     for module in (submit_run, finish_run, record_run, reconcile_runs):
-        monkeypatch.setattr(module, "connect", connect)
+        monkeypatch.setattr(module, "ConnectedLab", connect)
     monkeypatch.setattr(time, "time", lambda: NOW)
     return lab
 

@@ -1,6 +1,7 @@
 """The services that a lab's functions speak to, bound to the lab's table and bucket."""
 
-from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
 
 from traindyno.aws import clients
 from traindyno.aws.attempt_rows import AttemptRows
@@ -12,25 +13,60 @@ from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabServices:
-    attempts: AttemptRows
-    suites: SuiteRows
-    spending: Spending
-    bucket: ResultsBucket
-    jobs: TrainingJobs
-    answers: TaskAnswers
-    log_tail: LogTail
+class LabServices(Protocol):
+    @property
+    def attempts(self) -> AttemptRows: ...
+
+    @property
+    def suites(self) -> SuiteRows: ...
+
+    @property
+    def spending(self) -> Spending: ...
+
+    @property
+    def bucket(self) -> ResultsBucket: ...
+
+    @property
+    def jobs(self) -> TrainingJobs: ...
+
+    @property
+    def answers(self) -> TaskAnswers: ...
+
+    @property
+    def log_tail(self) -> LogTail: ...
 
 
-def connect(*, table: str, bucket: str) -> LabServices:
-    rows = clients.table(table)
-    return LabServices(
-        attempts=AttemptRows(rows),
-        suites=SuiteRows(rows),
-        spending=Spending(rows),
-        bucket=ResultsBucket(clients.s3(), bucket),
-        jobs=TrainingJobs(clients.sagemaker()),
-        answers=TaskAnswers(clients.stepfunctions()),
-        log_tail=LogTail(clients.logs()),
-    )
+class ConnectedLab:
+    """Each client is made when it is first used: making SageMaker's alone takes a cold function half a second."""
+
+    def __init__(self, *, table: str, bucket: str) -> None:
+        self._table = table
+        self._bucket = bucket
+
+    @cached_property
+    def attempts(self) -> AttemptRows:
+        return AttemptRows(clients.table(self._table))
+
+    @cached_property
+    def suites(self) -> SuiteRows:
+        return SuiteRows(clients.table(self._table))
+
+    @cached_property
+    def spending(self) -> Spending:
+        return Spending(clients.table(self._table))
+
+    @cached_property
+    def bucket(self) -> ResultsBucket:
+        return ResultsBucket(clients.s3(), self._bucket)
+
+    @cached_property
+    def jobs(self) -> TrainingJobs:
+        return TrainingJobs(clients.sagemaker())
+
+    @cached_property
+    def answers(self) -> TaskAnswers:
+        return TaskAnswers(clients.stepfunctions())
+
+    @cached_property
+    def log_tail(self) -> LogTail:
+        return LogTail(clients.logs())
