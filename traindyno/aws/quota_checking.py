@@ -6,8 +6,8 @@ from traindyno.core.documents import from_document, to_document
 from traindyno.core.errors import SuiteRefused
 from traindyno.core.layout import plan_key, suite_key
 from traindyno.core.plan import Plan, plan_suite
-from traindyno.core.quotas import QuotaIncrease, needed_quotas
-from traindyno.core.refusals import Refusal
+from traindyno.core.quotas import needed_quotas
+from traindyno.core.refusals import refusal_lines
 from traindyno.core.suite_file import parse_suite
 
 
@@ -18,19 +18,5 @@ def check_quotas(execution_id: str, *, quotas: Quotas, bucket: ResultsBucket, no
     prices = {lane.instance_type: lane.price for lane in priced.lanes if lane.price}
     plan = plan_suite(suite, execution_id=execution_id, prices=prices, quotas=readings)
     if plan.refusals:
-        raise SuiteRefused([line for refusal in plan.refusals for line in _lines(refusal)])
+        raise SuiteRefused([line for refusal in plan.refusals for line in refusal_lines(refusal)])
     bucket.write_json(plan_key(execution_id), to_document(plan))
-
-
-def _lines(refusal: Refusal) -> list[str]:
-    return [refusal.reason, *([_request_text(refusal.increase)] if refusal.increase else [])]
-
-
-def _request_text(increase: QuotaIncrease) -> str:
-    if increase.code is None:
-        return f'  ask for it: "{increase.name}" in the Service Quotas console, {increase.desired_value}'
-    request = increase.request()
-    return (
-        f"  ask for it: aws service-quotas request-service-quota-increase --service-code {request['ServiceCode']}"
-        f" --quota-code {request['QuotaCode']} --desired-value {increase.desired_value}"
-    )

@@ -7,9 +7,11 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from traindyno import __version__
-from traindyno.cli import execution_commands, local_commands
+from traindyno.cli import execution_commands, local_commands, quota_commands
 from traindyno.cli.claims_command import claims
+from traindyno.cli.input_file import InputFileInvalid
 from traindyno.cli.output import STANDARD_ERROR, print_json
+from traindyno.cli.plan_command import plan
 from traindyno.cli.run_command import run
 from traindyno.cli.suite_loading import SuiteFileInvalid
 from traindyno.cli.suite_text import SuiteUnreadable
@@ -23,12 +25,14 @@ commands = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+commands.command()(plan)
 commands.command()(run)
 commands.command()(execution_commands.watch)
 commands.command()(execution_commands.stop)
 commands.command("list")(execution_commands.list_executions)
 commands.command()(execution_commands.report)
 commands.command()(claims)
+commands.add_typer(quota_commands.app, name="quotas")
 commands.add_typer(local_commands.app, name="local")
 
 
@@ -59,7 +63,7 @@ def app() -> None:
     """Exit status: 0 well, 1 failed, 2 the input or the suite is refused, 130 interrupted."""
     try:
         commands()
-    except (SuiteFileInvalid, SuiteUnreadable, SuiteRefused) as error:
+    except (SuiteFileInvalid, SuiteUnreadable, InputFileInvalid, SuiteRefused) as error:
         _leave(str(error), REFUSED)
     except TraindynoError as error:
         _leave(f"error: {error}", FAILED)

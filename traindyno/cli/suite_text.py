@@ -56,7 +56,8 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", FLOAT, list("-+.0123456
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", BOOLEAN, list("tTfF"))
 
 
-def read_suite_text(source: Path) -> SuiteText:
+def read_suite_text(source: Path, *, fields: str = "name, goal, workload, matrix…") -> SuiteText:
+    """``fields`` are named where the text is no mapping: other documents are read here as well."""
     try:
         text = source.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -72,7 +73,7 @@ def read_suite_text(source: Path) -> SuiteText:
         raise SuiteUnreadable(f"{source}: not valid YAML: {error}") from error
     if not isinstance(document, dict) or not isinstance(node, yaml.MappingNode):
         found = "nothing" if document is None else f"a {type(document).__name__}"
-        raise SuiteUnreadable(f"{source}:1: expected a mapping with name, goal, workload, matrix…; found {found}")
+        raise SuiteUnreadable(f"{source}:1: expected a mapping with {fields}; found {found}")
     return SuiteText(source=source, document=document, line_of=dict(_lines(node, "")))
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from traindyno.core.instance_types import find_instance_type
+from traindyno.core.instance_types import find_instance_type, instance_types
 from traindyno.core.suite import Cell, Purchase, Suite
 
 SERVICE_CODE = "sagemaker"
@@ -55,16 +55,6 @@ class QuotaIncrease:
         return {"ServiceCode": SERVICE_CODE, "QuotaCode": self.code, "DesiredValue": float(self.desired_value)}
 
 
-def merge_increases(increases: Iterable[QuotaIncrease]) -> tuple[QuotaIncrease, ...]:
-    """One request for each quota, for the most that anything asks of it."""
-    largest: dict[str, QuotaIncrease] = {}
-    for increase in increases:
-        known = largest.get(increase.name)
-        if known is None or known.desired_value < increase.desired_value:
-            largest[increase.name] = increase
-    return tuple(largest.values())
-
-
 QuotaReadings = Mapping[str, QuotaReading]
 
 
@@ -101,6 +91,14 @@ def needed_quotas(suite: Suite, cells: Iterable[Cell]) -> tuple[Quota, ...]:
     if remote:
         quotas += [job_size_quota(suite.purchase), account_quota(suite.purchase), run_time_quota()]
     return tuple(quotas)
+
+
+@cache
+def known_quotas() -> Mapping[str, Quota]:
+    """By name: every quota on training instances that AWS's table lists or that an instance type may have."""
+    types = [name for name, found in instance_types().items() if not found.is_local]
+    per_type = [_instance_quota(name, usage) for name in types for usage in ("training", "spot", "warm_pool")]
+    return {quota.name: quota for quota in (*map(_account_quota, _table()["account_level"]), *per_type)}
 
 
 def is_host_shared(instance_type: str) -> bool:

@@ -31,6 +31,21 @@ class Refusal:
     increase: QuotaIncrease | None = None
 
 
+def refusal_lines(refusal: Refusal) -> list[str]:
+    """The reason and, where a quota is it, how to ask for more."""
+    return [refusal.reason, *([_increase_text(refusal.increase)] if refusal.increase else [])]
+
+
+def _increase_text(increase: QuotaIncrease) -> str:
+    if increase.code is None:
+        return f'  ask for it: "{increase.name}" in the Service Quotas console, {increase.desired_value}'
+    request = increase.request()
+    return (
+        f"  ask for it: aws service-quotas request-service-quota-increase --service-code {request['ServiceCode']}"
+        f" --quota-code {request['QuotaCode']} --desired-value {increase.desired_value}"
+    )
+
+
 def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Iterator[Refusal]:
     for lane in lanes:
         if lane.instance_type not in prices:
@@ -42,8 +57,9 @@ def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Ite
             seconds = suite.limits.max_job_seconds + suite.warm_pool_seconds
             yield Refusal(
                 reason=f"one job on {lane.largest.instance_count} x {lane.instance_type} may cost"
-                f" {exact_usd_text(one_job_usd)} USD ({seconds} s at {exact_usd_text(price)} USD per instance hour), over"
-                f" limits.max_usd {exact_usd_text(suite.limits.max_usd)}: raise it, or lower limits.max_job_seconds"
+                f" {exact_usd_text(one_job_usd)} USD ({seconds} s at {exact_usd_text(price)} USD per instance hour),"
+                f" over limits.max_usd {exact_usd_text(suite.limits.max_usd)}: raise it, or lower"
+                " limits.max_job_seconds"
             )
 
 

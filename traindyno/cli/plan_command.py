@@ -1,0 +1,62 @@
+"""`traindyno plan`: what a suite would need, cost and take, and why it would be refused, before anything exists."""
+
+import time
+from typing import Any
+
+from traindyno.cli.execution_commands import FormatOption
+from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json
+from traindyno.cli.plan_inputs import PlanInputs, PricesOption, QuotasOption, read_plan_inputs
+from traindyno.cli.plan_table import print_plan
+from traindyno.cli.run_command import SuiteArgument
+from traindyno.cli.suite_loading import load_suite
+from traindyno.cli.target import LocalOption, ProfileOption, RegionOption, choose_account
+from traindyno.core.cells import expand_cells
+from traindyno.core.documents import to_document
+from traindyno.core.errors import SuiteRefused
+from traindyno.core.plan import Plan, plan_suite
+from traindyno.core.refusals import refusal_lines
+from traindyno.core.suite import Suite
+
+
+def plan(
+    suite: SuiteArgument,
+    local: LocalOption = False,
+    region: RegionOption = None,
+    profile: ProfileOption = None,
+    prices: PricesOption = None,
+    quotas: QuotasOption = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Show a suite's cells, lanes, quotas, cost and time; exit status 2 if it would be refused. Creates nothing."""
+    loaded = load_suite(suite).suite
+    if prices is None or quotas is None:
+        choose_account(is_local=local, region=region, profile=profile)
+    inputs = read_plan_inputs(loaded, expand_cells(loaded), price_path=prices, quota_path=quotas, now=time.time())
+    planned = plan_suite(loaded, execution_id=loaded.name, prices=inputs.prices, quotas=inputs.quotas)
+    if output is Format.JSON:
+        print_json(plan_document(loaded, planned, inputs))
+    else:
+        print_plan(STANDARD_OUTPUT, loaded, planned, inputs)
+    if planned.refusals:
+        raise SuiteRefused(_refusal_text(planned, f"traindyno quotas request {suite}{' --local' if local else ''}"))
+
+
+def _refusal_text(planned: Plan, request_command: str) -> list[str]:
+    count = len(planned.refusals)
+    lines = [line for refusal in planned.refusals for line in refusal_lines(refusal)]
+    if any(refusal.increase for refusal in planned.refusals):
+        lines.append(f"send what is to be asked for with: {request_command}")
+    return [f"refused for {count} {'reason' if count == 1 else 'reasons'}:", *lines]
+
+
+def plan_document(suite: Suite, planned: Plan, inputs: PlanInputs) -> dict[str, Any]:
+    document: dict[str, Any] = to_document(planned)
+    del document["execution_id"]
+    return {
+        "suite": suite.name,
+        "region": inputs.region,
+        "is_refused": bool(planned.refusals),
+        "limits": to_document(suite.limits),
+        **document,
+        "quotas": to_document(tuple(inputs.quotas.values())),
+    }

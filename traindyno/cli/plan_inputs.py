@@ -1,0 +1,87 @@
+"""The prices and quotas that a plan is made of: from files where given, else from the account."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from botocore.exceptions import NoCredentialsError, NoRegionError
+
+from traindyno.aws import clients
+from traindyno.aws.prices import read_prices
+from traindyno.aws.quotas import Quotas
+from traindyno.cli.input_file import InputFileInvalid, read_input_file
+from traindyno.core import price_file, quota_file
+from traindyno.core.errors import TraindynoError
+from traindyno.core.price_file import parse_prices
+from traindyno.core.prices import Price, PriceList
+from traindyno.core.quota_file import GivenQuotas, parse_quotas
+from traindyno.core.quotas import QuotaReadings, needed_quotas
+from traindyno.core.suite import Cell, Suite
+
+PricesOption = Annotated[
+    Path | None,
+    typer.Option(help="A file of prices: {region: us-east-1, as_of: 2026-11-21, prices: {ml.g5.xlarge: 1.408}}."),
+]
+QuotasOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file of quotas: {region: us-east-1, quotas: {NAME: 8, NAME: {applied: 8, in_use: 2}}}; NAME as in "
+        'Service Quotas, such as "ml.g5.xlarge for training job usage".'
+    ),
+]
+
+
+class AccountUnreachable(TraindynoError):
+    """No credentials or no region, and the command needs the account for something."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanInputs:
+    region: str
+    prices: PriceList
+    quotas: QuotaReadings
+
+
+def read_plan_inputs(
+    suite: Suite, cells: Sequence[Cell], *, price_path: Path | None, quota_path: Path | None, now: float
+) -> PlanInputs:
+    """No AWS client is made for what a file gives."""
+    prices = read_price_file(price_path) if price_path else None
+    given = read_input_file(quota_path, parse_quotas, fields=quota_file.SHAPE) if quota_path else None
+    region = _one_region(prices, given)
+    try:
+        if prices is None:
+            region = region or account_region()
+            types = (cell.settings.instance for cell in cells)
+            prices = read_prices(clients.pricing(), types, region=region, now=now)
+        quotas = given.readings if given else read_quotas(suite, cells, now=now)
+    except (NoCredentialsError, NoRegionError) as error:
+        raise AccountUnreachable(
+            f"{str(error).rstrip('.')}: give --profile or --region, --local for the local cloud, "
+            "or --prices FILE and --quotas FILE to plan without an account"
+        ) from error
+    return PlanInputs(region=region or account_region(), prices=prices, quotas=quotas)
+
+
+def read_price_file(path: Path) -> dict[str, Price]:
+    return read_input_file(path, lambda document: parse_prices(document, source=path.name), fields=price_file.SHAPE)
+
+
+def read_quotas(suite: Suite, cells: Sequence[Cell], *, now: float) -> QuotaReadings:
+    needed = needed_quotas(suite, cells)
+    return Quotas(clients.service_quotas(), clients.cloudwatch()).read(needed, now=now) if needed else {}
+
+
+def account_region() -> str:
+    return str(clients.service_quotas().meta.region_name)
+
+
+def _one_region(prices: PriceList | None, given: GivenQuotas | None) -> str | None:
+    regions = {price.region for price in (prices or {}).values()} | ({given.region} if given else set())
+    if len(regions) > 1:
+        raise InputFileInvalid(
+            f"--prices and --quotas: expected both of one region, got {' and '.join(sorted(regions))}"
+        )
+    return next(iter(regions), None)

@@ -1,0 +1,133 @@
+"""A plan as a person reads it in a terminal."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from rich.console import Console
+from rich.table import Table
+
+from traindyno.cli.plan_inputs import PlanInputs
+from traindyno.core.money import exact_usd_text
+from traindyno.core.plan import LanePlan, Plan
+from traindyno.core.prices import SECONDS_PER_HOUR, Price, cost_usd
+from traindyno.core.quantity_text import UNKNOWN, count_text, seconds_text, usd_text
+from traindyno.core.suite import Suite
+
+MOST_CELLS = 30
+
+
+def print_plan(console: Console, suite: Suite, planned: Plan, inputs: PlanInputs) -> None:
+    if len(planned.cells) <= MOST_CELLS:
+        console.print(_cells(suite, planned))
+        console.print()
+    console.print(_lanes(suite, planned))
+    if inputs.quotas:
+        console.print()
+        console.print(_quotas(inputs))
+    console.print()
+    console.print(_totals(suite, planned))
+    for note in planned.notes:
+        console.print(f"note: {note}", markup=False)
+
+
+def _cells(suite: Suite, planned: Plan) -> Table:
+    table = Table(title=f"{suite.name}: cells", title_justify="left", pad_edge=False)
+    table.add_column("cell")
+    table.add_column("what varies", overflow="fold")
+    table.add_column("instances")
+    table.add_column("one run to its limit", justify="right")
+    prices = {lane.instance_type: lane.price for lane in planned.lanes}
+    for cell in planned.cells:
+        count, price = cell.settings.instance_count, prices[cell.settings.instance]
+        usd = cost_usd(suite.limits.max_job_seconds, count, price.usd_per_hour) if price else None
+        table.add_row(cell.cell_id, cell.label, f"{count} × {cell.settings.instance}", usd_text(usd))
+    return table
+
+
+def _lanes(suite: Suite, planned: Plan) -> Table:
+    table = Table(title="lanes", title_justify="left", pad_edge=False)
+    table.add_column("instance")
+    table.add_column("purchase")
+    for heading in ("runs", "largest", "quota", "in use", "at once", "waves", "$/h", "every run once", "worst case"):
+        table.add_column(heading, justify="right")
+    for lane in planned.lanes:
+        table.add_row(*_lane_cells(lane))
+    return table
+
+
+def _lane_cells(lane: LanePlan) -> tuple[str, ...]:
+    quota = lane.quota
+    return (
+        lane.instance_type,
+        lane.purchase.value,
+        str(lane.run_count),
+        f"{lane.largest_instance_count} ×",
+        count_text(quota.limit) if quota else "-",
+        count_text(quota.in_use) if quota else "-",
+        str(lane.concurrency),
+        str(lane.waves),
+        exact_usd_text(lane.price.usd_per_hour) if lane.price else UNKNOWN,
+        usd_text(lane.one_attempt_usd),
+        usd_text(lane.worst_case_usd),
+    )
+
+
+def _quotas(inputs: PlanInputs) -> Table:
+    table = Table(title=f"quotas in {inputs.region}", title_justify="left", pad_edge=False)
+    table.add_column("quota")
+    table.add_column("code")
+    for heading in ("applied", "AWS's default", "in use"):
+        table.add_column(heading, justify="right")
+    for reading in inputs.quotas.values():
+        applied = "none" if reading.applied is None else f"{reading.applied:,}"
+        table.add_row(
+            reading.quota.name,
+            reading.quota.code or UNKNOWN,
+            applied,
+            count_text(reading.default),
+            count_text(reading.in_use),
+        )
+    return table
+
+
+def _totals(suite: Suite, planned: Plan) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, text in _facts(suite, planned):
+        table.add_row(name, text)
+    return table
+
+
+def _facts(suite: Suite, planned: Plan) -> Iterator[tuple[str, str]]:
+    limits, cells = suite.limits, len(planned.cells)
+    yield "runs", f"{planned.run_count}: {cells} cells × {suite.measurement.trials} trials; {_lanes_text(planned)}"
+    once = f"every run once, to its limit of {limits.max_job_seconds} s"
+    worst = f"every one of {limits.max_attempts} attempts so"
+    yield "cost", f"{usd_text(planned.one_attempt_usd)} ({once})"
+    yield "", f"{usd_text(planned.worst_case_usd)} at worst ({worst})"
+    yield "cap", f"{usd_text(limits.max_usd)}{_cap_text(planned, limits.max_usd)}"
+    yield "time", f"{_hours_text(planned.one_attempt_hours)} ({once})"
+    waiting = f"{worst}, after waiting {limits.max_pending_seconds} s for capacity each time"
+    yield "", f"{_hours_text(planned.worst_case_hours)} at worst ({waiting})"
+    if planned.worst_case_hours > limits.max_hours:
+        yield "", f"limits.max_hours {limits.max_hours} ends it sooner"
+    for line in dict.fromkeys(_price_text(lane.price) for lane in planned.lanes if lane.price):
+        yield "prices", line
+
+
+def _lanes_text(planned: Plan) -> str:
+    count = len(planned.lanes)
+    return "1 lane" if count == 1 else f"{count} lanes, {planned.lanes_at_once} at once"
+
+
+def _cap_text(planned: Plan, max_usd: Decimal) -> str:
+    if planned.worst_case_usd is None or planned.worst_case_usd <= max_usd:
+        return ""
+    return ": no run is admitted that could take what is spent and committed beyond it"
+
+
+def _hours_text(hours: Decimal) -> str:
+    return seconds_text(float(hours) * SECONDS_PER_HOUR)
+
+
+def _price_text(price: Price) -> str:
+    return f"{price.source}, {price.region}, {price.as_of}, {price.currency}"

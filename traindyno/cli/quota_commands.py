@@ -1,0 +1,111 @@
+"""`traindyno quotas`: ask AWS for the quotas that a suite lacks, once, and see how far the requests have come."""
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from traindyno.aws import clients
+from traindyno.aws.quota_requests import QuotaRequests
+from traindyno.cli.execution_commands import FormatOption
+from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
+from traindyno.cli.plan_inputs import account_region, read_quotas
+from traindyno.cli.run_command import SuiteArgument
+from traindyno.cli.suite_loading import load_suite
+from traindyno.cli.target import LocalOption, ProfileOption, RegionOption, choose_account
+from traindyno.core.cells import expand_cells
+from traindyno.core.documents import to_document
+from traindyno.core.errors import TraindynoError
+from traindyno.core.plan import plan_suite
+from traindyno.core.quota_increases import NeededIncrease, needed_increases
+from traindyno.core.suite import Suite
+
+app = typer.Typer(help="The account's quotas that a suite needs: ask for more, see the answers.", no_args_is_help=True)
+YesOption = Annotated[bool, typer.Option("--yes", help="Send without asking.")]
+
+
+class NotConfirmed(TraindynoError):
+    """Nobody said yes, so nothing was sent."""
+
+
+@app.command()
+def request(
+    suite: SuiteArgument,
+    local: LocalOption = False,
+    region: RegionOption = None,
+    profile: ProfileOption = None,
+    yes: YesOption = False,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Send an increase request for each quota that the suite lacks; never a second one while one is open."""
+    choose_account(is_local=local, region=region, profile=profile)
+    requests = QuotaRequests(clients.service_quotas())
+    needed = _look_up(load_suite(suite).suite, requests)
+    to_send = [each for each in needed if each.is_to_send]
+    if to_send and not yes:
+        _confirm(to_send)
+    answered = []
+    for each in needed:
+        answer, is_sent = requests.send(each) if each.is_to_send else (each, False)
+        if is_sent:
+            tell(f"sent: {each.increase.name}, {each.increase.desired_value}")
+        answered.append(answer)
+    _print(answered, output)
+
+
+@app.command()
+def status(
+    suite: SuiteArgument,
+    local: LocalOption = False,
+    region: RegionOption = None,
+    profile: ProfileOption = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Show the quotas that the suite lacks and what became of the requests for them."""
+    choose_account(is_local=local, region=region, profile=profile)
+    _print(_look_up(load_suite(suite).suite, QuotaRequests(clients.service_quotas())), output)
+
+
+def _look_up(suite: Suite, requests: QuotaRequests) -> list[NeededIncrease]:
+    readings = read_quotas(suite, expand_cells(suite), now=time.time())
+    planned = plan_suite(suite, execution_id=suite.name, prices={}, quotas=readings)
+    return [requests.look_up(increase) for increase in needed_increases(planned.refusals)]
+
+
+def _confirm(to_send: Sequence[NeededIncrease]) -> None:
+    tell(f"to be asked for in {account_region()}:")
+    for each in to_send:
+        change = f"from {each.increase.current_value} to {each.increase.desired_value}"
+        tell(f"  {each.increase.name} ({each.increase.code}) {change}")
+    try:
+        is_confirmed = typer.confirm("Send?", err=True)
+    except typer.Abort as error:
+        raise NotConfirmed("nothing was sent: expected an answer, y or n; --yes sends without asking") from error
+    if not is_confirmed:
+        raise NotConfirmed("nothing was sent")
+
+
+def _print(needed: Sequence[NeededIncrease], output: Format) -> None:
+    if output is Format.JSON:
+        print_json([{**to_document(each), "next_step": each.next_step} for each in needed])
+        return
+    if not needed:
+        STANDARD_OUTPUT.print("nothing is lacking: the account's quotas allow every run of this suite")
+        return
+    table = Table("quota", "code", "now", "needed", "request", "asked for", "on", "case", "next", pad_edge=False)
+    for each in needed:
+        table.add_row(*_cells(each))
+    STANDARD_OUTPUT.print(table)
+
+
+def _cells(each: NeededIncrease) -> tuple[str, ...]:
+    increase, request = each.increase, each.request
+    asked = ("none", "", "", "")
+    if request:
+        day = datetime.fromtimestamp(request.requested_at, UTC).date().isoformat()
+        asked = (request.status.value, str(request.desired_value), day, request.case_id or "none")
+    current, desired = str(increase.current_value), str(increase.desired_value)
+    return (increase.name, increase.code or "unknown", current, desired, *asked, each.next_step)
