@@ -51,7 +51,7 @@ def _read_settings(arguments: Sequence[str] | None) -> Settings:
     parser.add_argument("--local-usd-per-hour", type=Decimal, default=Decimal("0.10"), help="nominal price of local.*")
     parser.add_argument("--quotas", type=Path, help="JSON file of applied quota values by quota code")
     parser.add_argument("--quota-approval-seconds", type=float, help="approve increase requests after so long")
-    parser.add_argument("--grant-quotas", type=float, help="apply this value to every quota that has no other")
+    parser.add_argument("--grant-quotas", type=float, help="apply this value to every quota of instances that has none")
     parser.add_argument("--traces", type=Path, help="folder of trace files (*.json) for simulated jobs")
     parser.add_argument("--speed-up", type=float, default=600.0, help="virtual seconds of simulated jobs per second")
     parser.add_argument("--jump-when-quiet-seconds", type=float, default=0.1, help="then simulated time jumps ahead")

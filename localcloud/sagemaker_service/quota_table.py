@@ -39,11 +39,15 @@ class Quota:
     default: float
     is_adjustable: bool
 
+    @property
+    def counts_instances(self) -> bool:
+        return self.name.endswith(" usage") or "umber of instances" in self.name
+
 
 class QuotaTable:
     """Applied values are those given at the start and those that an approved request has set since.
 
-    ``granted`` is applied to every quota without a value of its own; None leaves AWS's default there.
+    ``granted`` is applied to every quota of instances without a value of its own; None leaves AWS's default there.
     """
 
     def __init__(self, store: JobStore, applied: Mapping[str, float], granted: float | None) -> None:
@@ -56,7 +60,8 @@ class QuotaTable:
         self._applied_since: dict[str, float] = store.documents("applied_quota")
 
     def applied(self, code: str) -> float | None:
-        return self._applied_since.get(code, self._applied_at_start.get(code, self._granted))
+        granted = self._granted if self.quotas[code].counts_instances else None
+        return self._applied_since.get(code, self._applied_at_start.get(code, granted))
 
     def apply(self, code: str, value: float) -> None:
         self._applied_since[code] = value

@@ -355,6 +355,15 @@ def test_without_a_grant_accelerators_have_no_quota(aws: AwsDouble, tmp_path: Pa
         assert refusal(impatient(running).create_training_job, **simulated_request("none")) == "ResourceLimitExceeded"
 
 
+def test_a_grant_is_of_instances_and_of_nothing_else(aws: AwsDouble, tmp_path: Path) -> None:
+    with start_service(tmp_path, aws.endpoint, "--grant-quotas", "7") as running:
+        quotas = client("service-quotas", running.endpoint).get_paginator("list_service_quotas")
+        granted = {row["QuotaName"] for page in quotas.paginate(ServiceCode="sagemaker") for row in page["Quotas"]}
+    assert "ml.p4d.24xlarge for spot training job usage" in granted
+    assert "Number of instances across all training jobs" in granted
+    assert not {name for name in granted if "run time" in name or "EBS" in name}
+
+
 def test_the_date_of_an_answer_is_the_simulated_jobs_clock(aws: AwsDouble, tmp_path: Path) -> None:
     from email.utils import parsedate_to_datetime
 
