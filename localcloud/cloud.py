@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,8 +38,11 @@ def require_ports(home: Home) -> Ports:
     return ports
 
 
-def start(home: Home, *, tell: Callable[[str], None]) -> Ports:
-    """Start what is not running yet. State from an earlier time is found again."""
+def start(home: Home, *, tell: Callable[[str], None], service_options: Sequence[str] = ()) -> Ports:
+    """Start what is not running yet. State from an earlier time is found again.
+
+    ``service_options`` are further arguments of the local SageMaker service.
+    """
     found = status(home)
     if found.ports:
         return found.ports
@@ -51,7 +54,7 @@ def start(home: Home, *, tell: Callable[[str], None]) -> Ports:
     tell(f"starting MiniStack on {LOOPBACK}:{ports.aws}")
     _start_ministack(home, ports)
     tell(f"starting the local SageMaker service on {LOOPBACK}:{ports.sagemaker}")
-    _start_sagemaker(home, ports)
+    start_sagemaker(home, ports, service_options)
     return ports
 
 
@@ -99,7 +102,7 @@ def _start_ministack(home: Home, ports: Ports) -> None:
     )
 
 
-def _start_sagemaker(home: Home, ports: Ports) -> None:
+def start_sagemaker(home: Home, ports: Ports, options: Sequence[str] = ()) -> None:
     aws = local_environment(ports)
     daemons.start(
         home,
@@ -107,6 +110,7 @@ def _start_sagemaker(home: Home, ports: Ports) -> None:
         [
             *[sys.executable, "-m", "localcloud.sagemaker_service", "--port", str(ports.sagemaker)],
             *["--state", str(home.state("sagemaker")), "--aws-endpoint", aws["AWS_ENDPOINT_URL"]],
+            *options,
         ],
         port=ports.sagemaker,
         health_url=f"http://{LOOPBACK}:{ports.sagemaker}/health",

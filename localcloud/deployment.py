@@ -4,7 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from localcloud.daemons import LocalCloudFailed, tail
@@ -16,9 +16,10 @@ TIME_LIMIT_SECONDS = 600
 SOURCES = ("app.py", "cdk.json", "requirements.txt", "infra", "lambdas", "traindyno", "training")
 
 
-def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None]) -> bool:
-    """Bootstrap and deploy; False when what is deployed is already made of these sources."""
-    fingerprint = _fingerprint()
+def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Mapping[str, str] | None = None) -> bool:
+    """Bootstrap and deploy; False when what is deployed is already made of these sources and ``context``."""
+    settings = [word for name, value in (context or {}).items() for word in ("--context", f"{name}={value}")]
+    fingerprint = _fingerprint() + " ".join(settings)
     before = home.read(DEPLOYED)
     if before and before["fingerprint"] == fingerprint:
         return False
@@ -26,7 +27,9 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None]) -> bool:
         tell("bootstrapping the CDK toolkit")
         _cdk(home, ports, "bootstrap", f"aws://{ACCOUNT}/{REGION}")
     tell("deploying the CDK app")
-    _cdk(home, ports, "deploy", "--all", "--require-approval", "never", "--output", str(home.state("cdk.out")))
+    _cdk(
+        home, ports, "deploy", "--all", "--require-approval", "never", "--output", str(home.state("cdk.out")), *settings
+    )
     home.write(DEPLOYED, {"fingerprint": fingerprint})
     return True
 
