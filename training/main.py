@@ -17,7 +17,7 @@ from training.job import find_job
 from training.model import build_model, empty_model
 from training.precision import number_format
 from training.process_group import end_process_group
-from training.run_settings import RunSettings, read_run_settings
+from training.run_settings import RunSettings, read_run_settings, run_facts
 from training.save import save_model
 from training.stopping import Stopping
 from training.strategies import Setup, build_strategy
@@ -27,9 +27,9 @@ from training.train import collate_for, is_uniform, train
 
 def main() -> None:
     step_log = StepLog(os.environ.get(DIRECTORY_VARIABLE), otherwise=Outcome.INTERNAL_ERROR)
-    step_log.open(environment_facts())
     Ending(step_log, read_topology().rank).take_over()
     run = read_run_settings(os.environ)
+    step_log.open({**environment_facts(), "run": run_facts(run)})
     job = find_job(run.workload)
     stopping = Stopping(run.measurement)
     step_log.observe_with(stopping.observe)

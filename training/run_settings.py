@@ -3,10 +3,11 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite import Measurement, Settings, Workload
-from traindyno.core.suite_file import parse_measurement, parse_settings, parse_workload
+from traindyno.core.suite_file import parse_measurement, parse_settings, parse_workload, settings_document
 from training.errors import WorkloadError
 
 HYPERPARAMETERS_VARIABLE = "SM_HPS"
@@ -39,3 +40,8 @@ def read_run_settings(environment: Mapping[str, str]) -> RunSettings:
     except SuiteInvalid as error:
         problems = "; ".join(map(str, error.problems))
         raise WorkloadError(f"{HYPERPARAMETERS_VARIABLE} does not describe a run: {problems}") from error
+
+
+def run_facts(run: RunSettings) -> dict[str, Any]:
+    """What the environment line says of the run itself."""
+    return {"run_id": run.run_id, "task": run.workload.task.value, "settings": settings_document(run.settings)}
