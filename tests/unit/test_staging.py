@@ -56,6 +56,7 @@ def test_what_is_there_already_is_not_sent_again(tmp_path: Path, s3: tuple[Any, 
     ("workload", "says"),
     [
         ({"dataset": {"path": "none.csv"}}, r"workload\.dataset\.path: 'none\.csv' names nothing on this machine"),
+        ({"channels": {"images": "./pictures"}}, r"workload\.channels\.images: '\./pictures' names nothing"),
         ({"dataset": {"path": "sample:moon"}}, r"is no sample; there is sample:python-standard-library"),
         ({"source": "nowhere"}, r"workload\.source: expected a folder"),
         ({"source": ".", "entry_point": "tran.py"}, r"holds no 'tran\.py'; it holds train\.py"),
@@ -71,7 +72,9 @@ def test_what_is_missing_is_named_before_anything_is_sent(
 
 
 def test_hub_ids_and_s3_uris_stay_as_they_are(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
-    document = suite_with(dataset={"path": "nyu-mll/glue"}, model={"path": "s3://bucket/model/"})
+    document = suite_with(
+        dataset={"path": "nyu-mll/glue"}, model={"path": "s3://bucket/model/"}, channels={"images": "s3://bucket/i/"}
+    )
     assert stage(s3[0], tmp_path).stage_suite(document) == document
 
 

@@ -41,12 +41,15 @@ class Stage:
         for section in ("dataset", "tokenizer", "model"):
             part = workload.get(section)
             if isinstance(part, dict) and isinstance(part.get("path"), str):
-                part["path"] = self._staged_path(part["path"], section)
+                part["path"] = self._staged_path(part["path"], f"{section}.path")
+        channels = workload.get("channels")
+        for name, path in channels.items() if isinstance(channels, dict) else ():
+            channels[name] = self._staged_path(path, f"channels.{name}") if isinstance(path, str) else path
         if isinstance(workload.get("source"), str) and not _is_remote(workload["source"]):
             workload["source"] = self._staged_source(workload["source"], workload.get("entry_point"))
         return staged
 
-    def _staged_path(self, path: str, section: str) -> str:
+    def _staged_path(self, path: str, field: str) -> str:
         if sample_data.is_sample(path):
             with tempfile.TemporaryDirectory() as folder:
                 return self._staged_files(sample_data.write_sample(path, Path(folder)))
@@ -55,7 +58,7 @@ class Stage:
             return self._staged_files(local)
         if _looks_local(path):
             raise StagingRefused(
-                f"workload.{section}.path: {path!r} names nothing on this machine (looked for {local}); "
+                f"workload.{field}: {path!r} names nothing on this machine (looked for {local}); "
                 "give a local file or folder, an s3:// URI, or a Hub id such as nyu-mll/glue"
             )
         return path

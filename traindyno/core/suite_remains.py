@@ -31,8 +31,10 @@ def remains_of(document: Mapping[str, Any], problems: Sequence[Problem]) -> dict
         _remove(remains, _parts(problem.path))
     for section in {_parts(problem.path)[0] for problem in problems if problem.path} & PLACEHOLDERS.keys():
         placeholder, found = PLACEHOLDERS[section], remains.get(section)
-        both = isinstance(placeholder, Mapping) and isinstance(found, dict)
-        remains[section] = {**placeholder, **found} if both else deepcopy(placeholder)
+        if isinstance(placeholder, Mapping) and isinstance(found, dict):
+            remains[section] = {**placeholder, **found}
+        else:
+            remains[section] = deepcopy(placeholder)
     return remains
 
 
