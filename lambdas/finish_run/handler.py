@@ -5,9 +5,9 @@ import time
 from typing import Any
 
 from traindyno.aws.finishing import finish_run
-from traindyno.aws.lab_services import ConnectedLab
+from traindyno.aws.lab_services import connect
 
 
 def handle(event: dict[str, Any], _context: object) -> None:
-    services = ConnectedLab(table=os.environ["TABLE"], bucket=os.environ["BUCKET"])
+    services = connect(table=os.environ["TABLE"], bucket=os.environ["BUCKET"])
     finish_run(event["detail"]["TrainingJobName"], services=services, now=time.time())

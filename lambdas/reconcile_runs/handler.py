@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from traindyno.aws import clients
 from traindyno.aws.embedded_metrics import metrics_line
 from traindyno.aws.executions import Executions
-from traindyno.aws.lab_services import ConnectedLab
+from traindyno.aws.lab_services import connect
 from traindyno.aws.pace import Pace
 from traindyno.aws.sweep import sweep
 from traindyno.core.lab import OPEN_RUNS_METRIC, OVERDUE_RUNS_METRIC
@@ -24,7 +24,7 @@ def handle(_event: dict[str, Any], context: Context) -> None:
     lab = os.environ["LAB"]
     swept = sweep(
         lab=lab,
-        services=ConnectedLab(table=os.environ["TABLE"], bucket=os.environ["BUCKET"]),
+        services=connect(table=os.environ["TABLE"], bucket=os.environ["BUCKET"]),
         executions=Executions(clients.stepfunctions(), os.environ["STATE_MACHINE_ARN"]),
         now=time.time(),
         pace=Pace(may_go_on=lambda: context.get_remaining_time_in_millis() > LAST_MILLISECONDS, sleep=time.sleep),

@@ -4,7 +4,7 @@ import os
 import time
 from typing import Any, Protocol
 
-from traindyno.aws.lab_services import ConnectedLab
+from traindyno.aws.lab_services import connect
 from traindyno.aws.pace import Pace
 from traindyno.aws.stopping import stop_runs
 
@@ -18,6 +18,6 @@ class Context(Protocol):
 def handle(event: dict[str, Any], context: Context) -> None:
     stop_runs(
         event["detail"]["name"],
-        services=ConnectedLab(table=os.environ["TABLE"], bucket=os.environ["BUCKET"]),
+        services=connect(table=os.environ["TABLE"], bucket=os.environ["BUCKET"]),
         pace=Pace(may_go_on=lambda: context.get_remaining_time_in_millis() > LAST_MILLISECONDS, sleep=time.sleep),
     )

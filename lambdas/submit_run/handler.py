@@ -4,7 +4,7 @@ import os
 import time
 from typing import Any
 
-from traindyno.aws.lab_services import ConnectedLab
+from traindyno.aws.lab_services import connect
 from traindyno.aws.submission import submit_run
 from traindyno.core.job_settings import JobSettings
 from traindyno.core.runs import parse_run
@@ -20,5 +20,5 @@ def handle(event: dict[str, Any], _context: object) -> None:
         gpu_image_uri=os.environ.get("EFA_IMAGE_URI"),
         neuron_image_uri=os.environ.get("NEURON_IMAGE_URI"),
     )
-    services = ConnectedLab(table=os.environ["TABLE"], bucket=os.environ["BUCKET"])
+    services = connect(table=os.environ["TABLE"], bucket=os.environ["BUCKET"])
     submit_run(parse_run(event["run"]), event["token"], services=services, settings=settings, now=time.time())

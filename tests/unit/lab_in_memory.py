@@ -17,6 +17,7 @@ from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.attempt import Attempt
 from traindyno.core.cells import expand_cells
+from traindyno.core.documents import to_document
 from traindyno.core.job_settings import JobSettings
 from traindyno.core.layout import suite_key
 from traindyno.core.outcome import Outcome
@@ -81,7 +82,9 @@ class MemoryAttempts(AttemptRows):
 
 class MemorySuites(SuiteRows):
     def __init__(self) -> None:
-        self.suites: dict[str, dict[str, Any]] = {EXECUTION: {"started_at": NOW}}
+        self.suites: dict[str, dict[str, Any]] = {
+            EXECUTION: {"started_at": NOW, "prices": {PRICE.instance_type: to_document(PRICE)}}
+        }
         self.runs: dict[str, dict[str, Any]] = {}
         self.writes = 0
 
@@ -96,9 +99,6 @@ class MemorySuites(SuiteRows):
 
     def mark_stopping(self, execution_id: str) -> None:
         self.suites[execution_id]["stopping"] = True
-
-    def read_price(self, execution_id: str, instance_type: str) -> Price | None:
-        return PRICE if instance_type == PRICE.instance_type else None
 
     def note_job(self, execution_id: str, run_id: str, job_name: str) -> None:
         self.runs.setdefault(run_id, {}).setdefault("jobs", set()).add(job_name)
@@ -139,6 +139,7 @@ class MemorySpending(Spending):
 class MemoryBucket(ResultsBucket):
     def __init__(self) -> None:
         self.name = "results"
+        self._fixed = {}
         self.objects: dict[str, bytes] = {}
 
     def find_json(self, key: str) -> Any | None:

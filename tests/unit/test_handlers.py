@@ -36,7 +36,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> MemoryLab:
         return lab
 
     for module in (submit_run, finish_run, record_run, reconcile_runs):
-        monkeypatch.setattr(module, "ConnectedLab", connect)
+        monkeypatch.setattr(module, "connect", connect)
     monkeypatch.setattr(time, "time", lambda: NOW)
     return lab
 

@@ -11,7 +11,7 @@ from tests.unit.stubbed import stubbed_table
 from traindyno.aws.attempt_rows import AttemptRow, AttemptRows
 from traindyno.aws.row_values import to_row
 from traindyno.aws.spending import Spending
-from traindyno.aws.suite_rows import SuiteRows
+from traindyno.aws.suite_rows import SuiteRows, planned_price
 from traindyno.core.attempt import Attempt
 from traindyno.core.documents import to_document
 from traindyno.core.outcome import Outcome
@@ -19,7 +19,9 @@ from traindyno.core.runs import run_document
 
 RUN = make_lab()[1][0]
 KEY = {"pk": "job#job-1", "sk": "attempt"}
-ROW = AttemptRow(job_name="job-1", run=RUN, number=1, is_last=False, token="t", submitted_at=NOW)
+ROW = AttemptRow(
+    job_name="job-1", run=RUN, number=1, is_last=False, token="t", submitted_at=NOW, usd_per_hour=Decimal("1.2")
+)
 
 
 def stored_item() -> dict[str, Any]:
@@ -34,6 +36,7 @@ def stored_item() -> dict[str, Any]:
         "is_last": {"BOOL": False},
         "token": {"S": "t"},
         "submitted_at": {"N": str(NOW)},
+        "usd_per_hour": {"N": "1.2"},
         "reserved_usd": {"N": "0"},
     }
 
@@ -163,12 +166,9 @@ def test_an_execution_without_a_row_has_nothing_to_stop() -> None:
 
 
 def test_the_price_is_the_one_that_the_suite_was_planned_with() -> None:
-    fields = {name: {"S": str(value)} for name, value in to_document(PRICE).items()}
-    with stubbed_table() as (table, stubber):
-        for _ in range(2):
-            stubber.add_response("get_item", {"Item": {"prices": {"M": {PRICE.instance_type: {"M": fields}}}}})
-        assert SuiteRows(table).read_price("e", PRICE.instance_type) == PRICE
-        assert SuiteRows(table).read_price("e", "ml.p4d.24xlarge") is None
+    facts = {"prices": {PRICE.instance_type: to_document(PRICE)}}
+    assert planned_price(facts, PRICE.instance_type) == PRICE
+    assert planned_price(facts, "ml.p4d.24xlarge") is None
 
 
 def test_money_is_reserved_only_where_there_is_room_below_the_cap() -> None:

@@ -28,7 +28,8 @@ class AttemptRow:
     """``end`` is None until the job's end was described; ``is_open`` until the waiting task has its answer.
 
     ``is_last``: the suite allows no further attempt. ``stopped_for``: why the lab asked the job to stop, if it did.
-    ``reserved_usd`` is what the job may cost at most, held back from the execution's cap until it has ended.
+    ``usd_per_hour`` is of one instance, as the suite was planned with. ``reserved_usd`` is what the job may cost at
+    most, held back from the execution's cap until it has ended.
     """
 
     job_name: str
@@ -37,6 +38,7 @@ class AttemptRow:
     is_last: bool
     token: str
     submitted_at: float
+    usd_per_hour: Decimal
     reserved_usd: Decimal = Decimal(0)
     is_open: bool = True
     stopped_for: Outcome | None = None
@@ -58,6 +60,7 @@ class AttemptRows:
             "is_last": row.is_last,
             "token": row.token,
             "submitted_at": to_row(row.submitted_at),
+            "usd_per_hour": row.usd_per_hour,
             "reserved_usd": row.reserved_usd,
         }
         try:
@@ -143,6 +146,7 @@ def _read(item: Mapping[str, Any]) -> AttemptRow:
         is_last=item["is_last"],
         token=item["token"],
         submitted_at=float(item["submitted_at"]),
+        usd_per_hour=item["usd_per_hour"],
         reserved_usd=item["reserved_usd"],
         is_open="open" in item,
         stopped_for=Outcome(item["stopped_for"]) if "stopped_for" in item else None,

@@ -61,12 +61,10 @@ def _find_end(row: AttemptRow, services: LabServices, now: float) -> Attempt | N
 
 def _settle(row: AttemptRow, services: LabServices) -> None:
     """A job whose billable time is unknown keeps its worst case."""
-    settings, execution_id = row.run.cell.settings, row.run.execution_id
-    price = services.suites.read_price(execution_id, settings.instance)
     billable = row.end.billable_seconds if row.end else None
-    if price is not None and billable is not None:
-        spent = cost_usd(Decimal(str(billable)), settings.instance_count, price.usd_per_hour)
-        services.spending.settle(execution_id, reserved_usd=row.reserved_usd, spent_usd=spent)
+    if billable is not None:
+        spent = cost_usd(Decimal(str(billable)), row.run.cell.settings.instance_count, row.usd_per_hour)
+        services.spending.settle(row.run.execution_id, reserved_usd=row.reserved_usd, spent_usd=spent)
 
 
 def _answer(row: AttemptRow, services: LabServices) -> bool:

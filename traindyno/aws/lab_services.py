@@ -1,6 +1,6 @@
 """The services that a lab's functions speak to, bound to the lab's table and bucket."""
 
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Protocol
 
 from traindyno.aws import clients
@@ -70,3 +70,9 @@ class ConnectedLab:
     @cached_property
     def log_tail(self) -> LogTail:
         return LogTail(clients.logs())
+
+
+@cache
+def connect(*, table: str, bucket: str) -> ConnectedLab:
+    """The same for every call of a warm function."""
+    return ConnectedLab(table=table, bucket=bucket)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from traindyno.aws.lab_services import LabServices
+from traindyno.aws.suite_rows import planned_price
 from traindyno.core.attempt import Attempt
 from traindyno.core.job_attempt import LAST_OUTCOMES
 from traindyno.core.layout import result_key, suite_key
@@ -46,7 +47,7 @@ def record_run(run: Run, *, ending: Ending | None, services: LabServices) -> Non
     step_log, log_problem = _read_step_log(run, services)
     final = _final_ending(attempts, ending, step_log, log_problem)
     last_job = attempts[-1].job_name if attempts else None
-    suite = parse_suite(services.bucket.read_json(suite_key(run.execution_id)))
+    suite = parse_suite(services.bucket.read_fixed_json(suite_key(run.execution_id)))
     result = build_run_result(
         run,
         suite=suite,
@@ -94,7 +95,7 @@ def _final_ending(
 
 
 def _paid_price(run: Run, suite: Suite, services: LabServices) -> PaidPrice:
-    price = services.suites.read_price(run.execution_id, run.cell.settings.instance)
+    price = planned_price(services.suites.read(run.execution_id) or {}, run.cell.settings.instance)
     if price is None:
         return PaidPrice(usd_per_instance_hour=None)
     return PaidPrice(

@@ -12,14 +12,25 @@ from traindyno.core.layout import checkpoints_prefix
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
+FIXED_DOCUMENTS = 8
+
 
 class ResultsBucket:
     def __init__(self, s3: "S3Client", name: str) -> None:
         self._s3 = s3
         self.name = name
+        self._fixed: dict[str, Any] = {}
 
     def read_json(self, key: str) -> Any:
         return json.loads(self.read(key))
+
+    def read_fixed_json(self, key: str) -> Any:
+        """Of a document that is written once: a warm function reads it once. Few are kept at a time."""
+        if key not in self._fixed:
+            if len(self._fixed) >= FIXED_DOCUMENTS:
+                self._fixed.clear()
+            self._fixed[key] = self.read_json(key)
+        return self._fixed[key]
 
     def find_json(self, key: str) -> Any | None:
         try:

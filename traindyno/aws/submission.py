@@ -1,11 +1,14 @@
 """Start the training job of a run's next attempt, at most once, and answer the waiting task where none is started."""
 
+from collections.abc import Mapping
 from decimal import Decimal
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from traindyno.aws.attempt_rows import AttemptRow
 from traindyno.aws.lab_services import LabServices
+from traindyno.aws.suite_rows import planned_price
 from traindyno.aws.training_jobs import JobRefused
 from traindyno.core.admission import Decision, admit_cost, admit_time, worst_case_usd
 from traindyno.core.errors import NextAttempt, ServiceFault, SlotUnavailable
@@ -30,7 +33,7 @@ def submit_run(run: Run, token: str, *, services: LabServices, settings: JobSett
 
 
 def _submit(run: Run, token: str, *, services: LabServices, settings: JobSettings, now: float) -> None:
-    suite = parse_suite(services.bucket.read_json(suite_key(run.execution_id)))
+    suite = parse_suite(services.bucket.read_fixed_json(suite_key(run.execution_id)))
     latest = _latest_attempt(run, services)
     if latest and latest.end is None:
         # The task was started again by a fault between the two; its job may exist and must not be paid twice.
@@ -38,7 +41,9 @@ def _submit(run: Run, token: str, *, services: LabServices, settings: JobSetting
     elif latest and latest.end and latest.end.outcome:
         services.answers.succeed(token, {"job_name": latest.job_name})
     else:
-        _refuse_late(run, suite, services, now)
+        facts = services.suites.read(run.execution_id) or {}
+        _refuse_late(run, suite, facts, now)
+        usd_per_hour = _usd_per_hour(run, facts)
         number = latest.number + 1 if latest else 1
         row = AttemptRow(
             job_name=training_job_name(run, suite.name, attempt=number, lab=settings.lab),
@@ -47,7 +52,8 @@ def _submit(run: Run, token: str, *, services: LabServices, settings: JobSetting
             is_last=number >= suite.limits.max_attempts,
             token=token,
             submitted_at=now,
-            reserved_usd=_worst_case_usd(run, suite, services),
+            usd_per_hour=usd_per_hour,
+            reserved_usd=worst_case_usd(suite, run.cell.settings, usd_per_hour),
         )
         _start(row, suite=suite, services=services, settings=settings)
 
@@ -58,11 +64,10 @@ def _latest_attempt(run: Run, services: LabServices) -> AttemptRow | None:
     return max(rows, key=lambda row: row.number, default=None)
 
 
-def _refuse_late(run: Run, suite: Suite, services: LabServices, now: float) -> None:
-    row = services.suites.read(run.execution_id) or {}
-    if row.get("stopping"):
+def _refuse_late(run: Run, suite: Suite, facts: Mapping[str, Any], now: float) -> None:
+    if facts.get("stopping"):
         raise JobRefused(Outcome.STOPPED_BY_USER, f"run {run.run_id}: its execution was stopped before it was started")
-    admission = admit_time(began=float(row.get("started_at", now)), now=now, limits=suite.limits)
+    admission = admit_time(began=float(facts.get("started_at", now)), now=now, limits=suite.limits)
     if admission.decision is Decision.REFUSE:
         raise JobRefused(Outcome.TIMED_OUT, f"run {run.run_id} was not started: {admission.reason}")
 
@@ -108,9 +113,9 @@ def _release(row: AttemptRow, services: LabServices) -> None:
     services.spending.settle(row.run.execution_id, reserved_usd=row.reserved_usd, spent_usd=Decimal(0))
 
 
-def _worst_case_usd(run: Run, suite: Suite, services: LabServices) -> Decimal:
-    settings = run.cell.settings
-    price = services.suites.read_price(run.execution_id, settings.instance)
+def _usd_per_hour(run: Run, facts: Mapping[str, Any]) -> Decimal:
+    instance = run.cell.settings.instance
+    price = planned_price(facts, instance)
     if price is None:
-        raise JobRefused(Outcome.INTERNAL_ERROR, f"run {run.run_id}: its execution has no price of {settings.instance}")
-    return worst_case_usd(suite, settings, price.usd_per_hour)
+        raise JobRefused(Outcome.INTERNAL_ERROR, f"run {run.run_id}: its execution has no price of {instance}")
+    return price.usd_per_hour

@@ -48,11 +48,6 @@ class SuiteRows:
     def is_stopping(self, execution_id: str) -> bool:
         return bool((self.read(execution_id) or {}).get("stopping"))
 
-    def read_price(self, execution_id: str, instance_type: str) -> Price | None:
-        """As the suite was planned with."""
-        prices = (self.read(execution_id) or {}).get("prices", {})
-        return from_document(prices[instance_type], Price) if instance_type in prices else None
-
     def note_job(self, execution_id: str, run_id: str, job_name: str) -> None:
         self._table.update_item(
             Key=_key(execution_id, f"run#{run_id}"),
@@ -110,3 +105,9 @@ class SuiteRows:
 
 def _key(execution_id: str, row: str) -> dict[str, str]:
     return {"pk": f"execution#{execution_id}", "sk": row}
+
+
+def planned_price(facts: Mapping[str, Any], instance_type: str) -> Price | None:
+    """``facts``: of the suite's row, which holds the prices that it was planned with."""
+    prices = facts.get("prices", {})
+    return from_document(prices[instance_type], Price) if instance_type in prices else None

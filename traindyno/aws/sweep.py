@@ -12,7 +12,7 @@ from traindyno.aws.stopping import stop_jobs, stop_runs
 from traindyno.core.outcome import Outcome
 
 # An event takes seconds; what is older than this and still unheard of is looked at.
-QUIET_SECONDS = 60
+QUIET_SECONDS = 20
 # DescribeTrainingJob allows five requests per second for the account; the command line wants some of them.
 SECONDS_BETWEEN_LOOKS = 0.25
 

@@ -1,0 +1,91 @@
+"""What an execution has paid so far, whether or not it has ended, been aborted or failed."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from traindyno.aws.attempt_rows import AttemptRow, AttemptRows
+from traindyno.aws.executions import Execution
+from traindyno.aws.results_bucket import ResultsBucket
+from traindyno.aws.run_results import load_results
+from traindyno.aws.suite_rows import SuiteRows
+from traindyno.core.attempt import Attempt
+from traindyno.core.documents import from_document
+from traindyno.core.layout import suite_key
+from traindyno.core.outcome import Outcome
+from traindyno.core.prices import Price
+from traindyno.core.receipt import Receipt, write_receipt
+from traindyno.core.run_result import PaidPrice, RunResult, build_run_result
+from traindyno.core.suite import Suite
+from traindyno.core.suite_file import read_stored_suite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionReceipt:
+    """``running_jobs`` are in flight: what they will be billed is not known yet, and the receipt not final."""
+
+    execution_id: str
+    status: str
+    is_final: bool
+    running_jobs: tuple[str, ...]
+    receipt: Receipt
+
+
+def load_receipt(
+    execution: Execution, *, bucket: ResultsBucket, suites: SuiteRows, attempts: AttemptRows
+) -> ExecutionReceipt:
+    execution_id = execution.execution_id
+    results = [_refreshed(result, attempts) for result in load_results(bucket, execution_id)]
+    recorded = {result.run.run_id for result in results}
+    rows = [
+        [row for row in map(attempts.read, sorted(run["jobs"])) if row]
+        for run in suites.list_runs(execution_id)
+        if run.get("jobs") and run["sk"].removeprefix("run#") not in recorded
+    ]
+    if any(rows):
+        suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
+        prices = (suites.read(execution_id) or {}).get("prices", {})
+        results += [_unrecorded(jobs, suite, prices) for jobs in rows if jobs]
+    running = tuple(_running(results, attempts))
+    return ExecutionReceipt(
+        execution_id=execution_id,
+        status=execution.status,
+        is_final=not execution.is_running and not running,
+        running_jobs=running,
+        receipt=write_receipt(results, running_jobs=running),
+    )
+
+
+def _refreshed(result: RunResult, attempts: AttemptRows) -> RunResult:
+    """A run may have been recorded while its job was still being stopped."""
+    return replace(result, attempts=tuple(_end(attempt, attempts) for attempt in result.attempts))
+
+
+def _end(attempt: Attempt, attempts: AttemptRows) -> Attempt:
+    row = attempts.read(attempt.job_name) if attempt.billable_seconds is None else None
+    return row.end if row and row.end else attempt
+
+
+def _unrecorded(jobs: list[AttemptRow], suite: Suite, prices: Mapping[str, object]) -> RunResult:
+    run = jobs[0].run
+    found = prices.get(run.cell.settings.instance)
+    price = from_document(found, Price) if isinstance(found, Mapping) else None
+    return build_run_result(
+        run,
+        suite=suite,
+        outcome=Outcome.STOPPED_BY_USER,
+        attempts=sorted((_attempt(row) for row in jobs), key=lambda attempt: attempt.number),
+        step_log=None,
+        price=PaidPrice(usd_per_instance_hour=price.usd_per_hour if price else None),
+    )
+
+
+def _attempt(row: AttemptRow) -> Attempt:
+    return row.end or Attempt(number=row.number, job_name=row.job_name, submitted_at=row.submitted_at)
+
+
+def _running(results: list[RunResult], attempts: AttemptRows) -> Iterator[str]:
+    for attempt in (attempt for result in results for attempt in result.attempts):
+        if attempt.billable_seconds is None and attempt.ended_at is None:
+            row = attempts.read(attempt.job_name)
+            if row and row.end is None:
+                yield attempt.job_name
