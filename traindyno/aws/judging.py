@@ -16,7 +16,7 @@ from traindyno.core.layout import (
 )
 from traindyno.core.plan import Plan
 from traindyno.core.report_data import build_report, report_document
-from traindyno.core.suite_file import parse_suite
+from traindyno.core.suite_file import read_stored_suite
 from traindyno.core.verdict import Verdict, judge, verdict_document
 from traindyno.core.verdict_text import describe_verdict
 from traindyno.report.html import render
@@ -25,7 +25,7 @@ from traindyno.report.html import render
 def judge_suite(
     execution_id: str, *, bucket: ResultsBucket, suites: SuiteRows, facts: Mapping[str, str], now: float
 ) -> Verdict:
-    suite = parse_suite(bucket.read_json(suite_key(execution_id)))
+    suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
     plan = from_document(bucket.read_json(plan_key(execution_id)), Plan)
     results = load_results(bucket, execution_id)
     verdict = judge(suite, plan.cells, results)

@@ -8,11 +8,11 @@ from traindyno.core.layout import plan_key, suite_key
 from traindyno.core.plan import Plan, plan_suite
 from traindyno.core.quotas import needed_quotas
 from traindyno.core.refusals import refusal_lines
-from traindyno.core.suite_file import parse_suite
+from traindyno.core.suite_file import read_stored_suite
 
 
 def check_quotas(execution_id: str, *, quotas: Quotas, bucket: ResultsBucket, now: float) -> None:
-    suite = parse_suite(bucket.read_json(suite_key(execution_id)))
+    suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
     priced = from_document(bucket.read_json(plan_key(execution_id)), Plan)
     readings = quotas.read(needed_quotas(suite, priced.cells), now=now)
     prices = {lane.instance_type: lane.price for lane in priced.lanes if lane.price}

@@ -12,7 +12,7 @@ from traindyno.core.outcome import Outcome
 from traindyno.core.run_result import PaidPrice, build_run_result, run_result_document, summary_row
 from traindyno.core.step_log import StepLog, StepLogInvalid, read_step_log
 from traindyno.core.suite import Run, Suite
-from traindyno.core.suite_file import parse_suite
+from traindyno.core.suite_file import read_stored_suite
 
 OUTCOME_OF_ERROR = {
     "States.Timeout": Outcome.TIMED_OUT,
@@ -47,7 +47,7 @@ def record_run(run: Run, *, ending: Ending | None, services: LabServices) -> Non
     step_log, log_problem = _read_step_log(run, services)
     final = _final_ending(attempts, ending, step_log, log_problem)
     last_job = attempts[-1].job_name if attempts else None
-    suite = parse_suite(services.bucket.read_fixed_json(suite_key(run.execution_id)))
+    suite = read_stored_suite(services.bucket.read_fixed_json(suite_key(run.execution_id)))
     result = build_run_result(
         run,
         suite=suite,

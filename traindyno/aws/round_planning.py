@@ -11,14 +11,14 @@ from traindyno.core.plan import Plan
 from traindyno.core.rounds import plan_round
 from traindyno.core.runs import run_document
 from traindyno.core.suite import Limits, Search
-from traindyno.core.suite_file import parse_suite
+from traindyno.core.suite_file import read_stored_suite
 
 GRACE_SECONDS = 3600
 
 
 def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsBucket) -> dict[str, Any]:
     """What the state machine carries on with; no lanes means that there is nothing left to measure."""
-    suite = parse_suite(bucket.read_json(suite_key(execution_id)))
+    suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
     plan = from_document(bucket.read_json(plan_key(execution_id)), Plan)
     number = finished_rounds + 1
     results = load_results(bucket, execution_id) if suite.search is not Search.GRID and finished_rounds else ()

@@ -16,7 +16,7 @@ from traindyno.core.job_settings import JobSettings
 from traindyno.core.layout import suite_key
 from traindyno.core.outcome import Outcome
 from traindyno.core.suite import Run, Suite
-from traindyno.core.suite_file import parse_suite
+from traindyno.core.suite_file import read_stored_suite
 from traindyno.core.training_job import build_training_job_request, training_job_name
 
 
@@ -33,7 +33,7 @@ def submit_run(run: Run, token: str, *, services: LabServices, settings: JobSett
 
 
 def _submit(run: Run, token: str, *, services: LabServices, settings: JobSettings, now: float) -> None:
-    suite = parse_suite(services.bucket.read_fixed_json(suite_key(run.execution_id)))
+    suite = read_stored_suite(services.bucket.read_fixed_json(suite_key(run.execution_id)))
     latest = _latest_attempt(run, services)
     if latest and latest.end is None:
         # The task was started again by a fault between the two; its job may exist and must not be paid twice.
