@@ -11,6 +11,7 @@ from rich.table import Table
 from traindyno.aws.executions import Execution
 from traindyno.cli.output import STANDARD_ERROR, STANDARD_OUTPUT, Format, print_json, tell
 from traindyno.cli.progress import follow
+from traindyno.cli.receipt_table import summary
 from traindyno.cli.target import LabOption, LocalOption, ProfileOption, RegionOption, Target, find_target
 from traindyno.cli.verdict_table import print_verdict
 from traindyno.core.errors import SuiteInvalid, SuiteRefused, TraindynoError
@@ -92,7 +93,7 @@ def stop(
     region: RegionOption = None,
     profile: ProfileOption = None,
 ) -> None:
-    """Stop an execution and wait until its training jobs are stopped."""
+    """Stop an execution, wait until its training jobs are stopped, and say what was spent."""
     target = find_target(is_local=local, lab=lab, region=region, profile=profile)
     found = target.executions.describe(execution)
     if not found.is_running:
@@ -102,6 +103,9 @@ def stop(
         tell(f"stopping {execution}")
     _await_jobs(target, execution)
     tell(f"{execution} is stopped and none of its training jobs runs")
+    for line in summary(target.receipt(execution)):
+        tell(line)
+    tell(f"each of them: traindyno receipt {execution}{target.option}")
 
 
 def finish(target: Target, ended: Execution, output: Format, folder: Path) -> None:

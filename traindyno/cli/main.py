@@ -12,6 +12,8 @@ from traindyno.cli.claims_command import claims
 from traindyno.cli.input_file import InputFileInvalid
 from traindyno.cli.output import STANDARD_ERROR, print_json
 from traindyno.cli.plan_command import plan
+from traindyno.cli.receipt_command import receipt
+from traindyno.cli.reprice_command import reprice_execution
 from traindyno.cli.run_command import run
 from traindyno.cli.suite_loading import SuiteFileInvalid
 from traindyno.cli.suite_text import SuiteUnreadable
@@ -31,6 +33,8 @@ commands.command()(execution_commands.watch)
 commands.command()(execution_commands.stop)
 commands.command("list")(execution_commands.list_executions)
 commands.command()(execution_commands.report)
+commands.command()(receipt)
+commands.command("reprice")(reprice_execution)
 commands.command()(claims)
 commands.add_typer(quota_commands.app, name="quotas")
 commands.add_typer(local_commands.app, name="local")

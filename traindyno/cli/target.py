@@ -12,6 +12,7 @@ from localcloud.home import Home
 from traindyno.aws import clients
 from traindyno.aws.attempt_rows import AttemptRows
 from traindyno.aws.deployment import Deployment, find_deployment
+from traindyno.aws.execution_receipt import ExecutionReceipt, load_receipt
 from traindyno.aws.executions import Executions
 from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.aws.suite_rows import SuiteRows
@@ -38,6 +39,10 @@ class Target:
         if self.is_local:
             return " --local"
         return "" if self.deployment.lab == DEFAULT_LAB else f" --lab {self.deployment.lab}"
+
+    def receipt(self, execution_id: str) -> ExecutionReceipt:
+        execution = self.executions.describe(execution_id)
+        return load_receipt(execution, bucket=self.results, suites=self.suites, attempts=self.attempts)
 
 
 def choose_account(*, is_local: bool, region: str | None = None, profile: str | None = None) -> None:

@@ -1,6 +1,6 @@
 """What an execution paid: every attempt with its seconds, price and phases, adding up to the total to the cent."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -14,6 +14,7 @@ TRAINING = "training"
 SERVICE_PHASES = (*UNBILLED_PHASES, "downloading", TRAINING, "interrupted", "uploading", "stopping")
 OTHER = "other"
 WARM_POOL = "kept warm"
+RUNNING = "running"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +54,20 @@ class Receipt:
     phases: tuple[PhaseCost, ...]
 
 
-def write_receipt(results: Sequence[RunResult], *, warm_seconds: Mapping[str, float] | None = None) -> Receipt:
+def write_receipt(
+    results: Sequence[RunResult],
+    *,
+    warm_seconds: Mapping[str, float] | None = None,
+    running_jobs: Collection[str] = (),
+) -> Receipt:
     """``warm_seconds``: job name → billed seconds for which its instances were kept warm after it."""
     drafts = [
-        _line(result, attempt, (warm_seconds or {}).get(attempt.job_name, 0.0))
+        _line(
+            result,
+            attempt,
+            warm_seconds=(warm_seconds or {}).get(attempt.job_name, 0.0),
+            is_running=attempt.job_name in running_jobs,
+        )
         for result in results
         for attempt in result.attempts
     ]
@@ -72,7 +83,7 @@ def write_receipt(results: Sequence[RunResult], *, warm_seconds: Mapping[str, fl
     )
 
 
-def _line(result: RunResult, attempt: Attempt, warm_seconds: float) -> ReceiptLine:
+def _line(result: RunResult, attempt: Attempt, *, warm_seconds: float, is_running: bool) -> ReceiptLine:
     settings, price = result.run.cell.settings, result.price.usd_per_instance_hour
     billed = None if attempt.billable_seconds is None else Decimal(str(attempt.billable_seconds + warm_seconds))
     outcome = attempt.outcome.value if attempt.outcome else attempt.error
@@ -85,7 +96,7 @@ def _line(result: RunResult, attempt: Attempt, warm_seconds: float) -> ReceiptLi
         label=result.run.cell.label,
         attempt=attempt.number,
         job_name=attempt.job_name,
-        ending=outcome or "unknown",
+        ending=RUNNING if is_running else outcome or "unknown",
         instance=settings.instance,
         instance_count=settings.instance_count,
         billable_seconds=billed,

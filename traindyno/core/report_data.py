@@ -8,8 +8,7 @@ from traindyno.core.claims import ClaimJudgement
 from traindyno.core.documents import from_document, to_document
 from traindyno.core.run_result import RunResult, parse_run_result, run_result_document
 from traindyno.core.suite import Cell, Suite
-from traindyno.core.suite_converter import suite_converter
-from traindyno.core.suite_file import suite_document
+from traindyno.core.suite_file import read_stored_suite, suite_document
 from traindyno.core.thinning import thin_results
 from traindyno.core.verdict import Verdict, parse_verdict, verdict_document
 
@@ -76,12 +75,11 @@ def report_document(report: Report) -> dict[str, Any]:
 
 
 def parse_report(document: Mapping[str, Any]) -> Report:
-    """The suite is read as it was: today's rules of what can be run don't apply to what has been."""
     return Report(
         version=document["version"],
         execution_id=document["execution_id"],
         created_at=document["created_at"],
-        suite=suite_converter().structure(document["suite"], Suite),
+        suite=read_stored_suite(document["suite"]),
         cells=tuple(from_document(cell, Cell) for cell in document["cells"]),
         verdict=parse_verdict(document["verdict"]),
         results=tuple(parse_run_result(result) for result in document["results"]),

@@ -44,6 +44,11 @@ def suite_document(suite: Suite) -> dict[str, Any]:
     return suite_converter().unstructure(suite)  # type: ignore[no-any-return]
 
 
+def read_stored_suite(document: Mapping[str, Any]) -> Suite:
+    """As it was taken in: today's rules of what can be run don't apply to what has been."""
+    return suite_converter().structure(document, Suite)
+
+
 def settings_document(settings: Settings) -> dict[str, Any]:
     return suite_converter().unstructure(settings)  # type: ignore[no-any-return]
 

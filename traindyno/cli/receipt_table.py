@@ -1,0 +1,91 @@
+"""A receipt as a person reads it in a terminal."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from rich.console import Console
+from rich.table import Table
+
+from traindyno.aws.execution_receipt import ExecutionReceipt
+from traindyno.core.money import exact_usd_text, to_cents
+from traindyno.core.quantity_text import UNKNOWN, seconds_text
+from traindyno.core.receipt import PhaseCost, ReceiptLine
+
+
+def print_receipt(console: Console, found: ExecutionReceipt) -> None:
+    if not found.receipt.lines:
+        console.print(f"{found.execution_id}: nothing was paid, as no training job was started", markup=False)
+        return
+    console.print(_lines(found))
+    console.print()
+    console.print(_phases(found))
+    console.print()
+    for line in summary(found):
+        console.print(line, markup=False)
+
+
+def summary(found: ExecutionReceipt) -> Iterator[str]:
+    """The total, and what keeps it from being final."""
+    receipt = found.receipt
+    unknown = [line.job_name for line in receipt.lines if line.usd is None and line.job_name not in found.running_jobs]
+    jobs = "1 training job" if len(receipt.lines) == 1 else f"{len(receipt.lines)} training jobs"
+    exact = sum((line.exact_usd for line in receipt.lines if line.exact_usd is not None), Decimal(0))
+    computed = f" (computed: {exact_usd_text(exact)})" if exact != receipt.known_usd else ""
+    total = f"total {receipt.known_usd:,} ${computed} for {jobs}"
+    if found.is_final and not unknown:
+        yield total
+        return
+    yield f"{total} so far, not final: {', '.join(_open_ends(found, unknown))}"
+
+
+def _open_ends(found: ExecutionReceipt, unknown: list[str]) -> Iterator[str]:
+    if found.running_jobs:
+        yield f"{len(found.running_jobs)} still running and billed ({', '.join(found.running_jobs)})"
+    elif not found.is_final:
+        yield "the execution is still running"
+    if unknown:
+        yield f"billed time or price unknown for {', '.join(unknown)}"
+
+
+def _lines(found: ExecutionReceipt) -> Table:
+    table = Table(title=f"{found.execution_id}: training jobs", title_justify="left", pad_edge=False, show_lines=True)
+    table.add_column("job, and where its time went", overflow="fold")
+    table.add_column("ending")
+    for heading in ("billed", "instances", "$/h", "computed", "$"):
+        table.add_column(heading, justify="right")
+    for line in found.receipt.lines:
+        table.add_row(*_cells(line))
+    return table
+
+
+def _cells(line: ReceiptLine) -> tuple[str, ...]:
+    phases = ", ".join(f"{phase.name} {_phase_text(phase)}" for phase in line.phases)
+    price = line.usd_per_instance_hour
+    return (
+        f"{line.job_name}\n{line.label}, attempt {line.attempt}\n{phases or 'phases unknown'}",
+        line.ending.replace("_", " "),
+        UNKNOWN if line.billable_seconds is None else f"{line.billable_seconds.normalize():f} s",
+        f"{line.instance_count} × {line.instance}",
+        UNKNOWN if price is None else exact_usd_text(price),
+        UNKNOWN if line.exact_usd is None else exact_usd_text(line.exact_usd),
+        UNKNOWN if line.usd is None else f"{line.usd:,}",
+    )
+
+
+def _phase_text(phase: PhaseCost) -> str:
+    paid = f" ({phase.usd:,} $)" if phase.usd else ""
+    return f"{seconds_text(phase.seconds)}{paid}"
+
+
+def _phases(found: ExecutionReceipt) -> Table:
+    table = Table(title="by phase", title_justify="left", pad_edge=False)
+    table.add_column("phase")
+    table.add_column("time", justify="right")
+    table.add_column("$", justify="right")
+    for phase in found.receipt.phases:
+        table.add_row(
+            phase.name, seconds_text(phase.seconds), UNKNOWN if phase.usd is None else f"{to_cents(phase.usd):,}"
+        )
+    table.add_section()
+    table.add_row("all", "", f"{found.receipt.known_usd:,}")
+    return table
