@@ -53,6 +53,7 @@ class Case:
     model: str
     options: Mapping[str, Any] = field(default_factory=dict)
     local_world_size: int | None = None
+    layer_count: int = 4
 
     def settings(self, data_world_size: int) -> Settings:
         accumulation = self.options.get("gradient_accumulation_steps", 1)
@@ -68,13 +69,21 @@ class Case:
         return Settings(**{**values, **self.options})
 
 
-def workload(model: str) -> Workload:
-    task, config = WORKLOADS[model]
-    return Workload(task=task, examples=1, model=Model(config=config), sequence_length=SEQUENCE_LENGTH, label_count=LABEL_COUNT)
+def workload(case: Case) -> Workload:
+    task, config = WORKLOADS[case.model]
+    layers = {"n_layer" if "n_layer" in config else "num_hidden_layers": case.layer_count}
+    is_classified = task is Task.SEQUENCE_CLASSIFICATION
+    return Workload(
+        task=task,
+        examples=1,
+        model=Model(config={**config, **layers}),
+        sequence_length=SEQUENCE_LENGTH,
+        label_count=LABEL_COUNT if is_classified else None,
+    )
 
 
 def model_of(case: Case) -> PreTrainedModel:
-    return build_model(workload(case.model), case.settings(1), None, model_path=None)
+    return build_model(workload(case), case.settings(1), None, model_path=None)
 
 
 def global_batch(model: str, step: int) -> Batch:

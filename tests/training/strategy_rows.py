@@ -1,0 +1,137 @@
+"""The rows of the table of strategies: what is trained, by how many processes, and what it is compared with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.training.strategy_cases import MODELS, Case
+from traindyno.core.suite import (
+    Compiler,
+    LearningRate,
+    OptimizerName,
+    PipelineSchedule,
+    Precision,
+    ShardScope,
+    Strategy,
+)
+
+ADAMW = {"optimizer": OptimizerName.ADAMW, "learning_rate": LearningRate(base=1e-3)}
+REFERENCE_OPTIONS = ("optimizer", "learning_rate", "precision", "gradient_clip_norm")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
+    loss: float
+    parameter: float
+
+
+TOLERANCES = {
+    Precision.FP32: Tolerance(loss=1e-5, parameter=1e-4),
+    Precision.BF16: Tolerance(loss=2e-3, parameter=1e-2),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """``environment``: main, or xla with its own PyTorch. ``instances``: of equal numbers of processes."""
+
+    label: str
+    processes: int
+    options: Mapping[str, Any]
+    environment: str = "main"
+    instances: int = 1
+    layer_count: int = 4
+    models: tuple[str, ...] = field(default=MODELS)
+
+    def case(self, model: str) -> Case:
+        return Case(
+            model=model,
+            options=self.options,
+            local_world_size=self.processes // self.instances,
+            layer_count=self.layer_count,
+        )
+
+    def reference(self, model: str) -> Case:
+        options = {name: value for name, value in self.options.items() if name in REFERENCE_OPTIONS}
+        return Case(model=model, options=options, layer_count=self.layer_count)
+
+    @property
+    def tolerance(self) -> Tolerance:
+        return TOLERANCES[self.options.get("precision", Precision.FP32)]
+
+
+FAMILIES: Mapping[str, Mapping[str, Any]] = {
+    "ddp": {"strategy": Strategy.DDP},
+    "zero1": {"strategy": Strategy.ZERO1, **ADAMW},
+    "fsdp": {"strategy": Strategy.FSDP},
+    "tensor": {"strategy": Strategy.TENSOR, "tensor_degree": 2},
+    "pipeline": {"strategy": Strategy.PIPELINE, "pipeline_degree": 2, "micro_batches": 2},
+}
+SCHEDULES = [
+    (schedule, {**FAMILIES["pipeline"], "pipeline_schedule": schedule, "micro_batches": 4})
+    for schedule in PipelineSchedule
+]
+MEMORY_OPTIONS = {"activation_checkpointing": True, "gradient_accumulation_steps": 2, "gradient_clip_norm": 0.1}
+
+
+def _rows() -> list[Row]:
+    plain = [Row(label=name, processes=2, options=options) for name, options in FAMILIES.items() if name != "pipeline"]
+    pipelines = [Row(label=f"pipeline, {schedule}", processes=2, options=options) for schedule, options in SCHEDULES]
+    memory = [
+        Row(label=f"{name}, checkpointing, accumulation, clipping", processes=2, options={**options, **MEMORY_OPTIONS})
+        for name, options in FAMILIES.items()
+    ]
+    lower = [
+        Row(label=f"{name}, bf16", processes=2, options={**options, "precision": Precision.BF16})
+        for name, options in FAMILIES.items()
+    ]
+    return [*plain, *pipelines, *memory, *lower, *_four_processes(), *_compiled(), *_xla()]
+
+
+def _four_processes() -> list[Row]:
+    hybrid = {"strategy": Strategy.FSDP, "shard_scope": ShardScope.HYBRID}
+    tensor = {"strategy": Strategy.TENSOR, "tensor_degree": 4}
+    deep = {"strategy": Strategy.PIPELINE, "pipeline_degree": 4, "micro_batches": 4}
+    one_f_one_b = {**deep, "pipeline_schedule": PipelineSchedule.ONE_F_ONE_B}
+    return [
+        *(Row(label=name, processes=4, options=FAMILIES[name]) for name in ("ddp", "zero1", "fsdp")),
+        Row(label="fsdp, hybrid", processes=4, instances=2, options=hybrid),
+        Row(label="tensor", processes=4, options=tensor),
+        Row(label="tensor × data", processes=4, options={**FAMILIES["tensor"], "gradient_clip_norm": 0.1}),
+        Row(label="pipeline, gpipe", processes=4, options=deep),
+        Row(label="pipeline, 1f1b", processes=4, options=one_f_one_b),
+        *(
+            Row(label=f"pipeline, {schedule} × data", processes=4, options={**options, "gradient_clip_norm": 0.1})
+            for schedule, options in SCHEDULES
+        ),
+    ]
+
+
+def _compiled() -> list[Row]:
+    inductor = {"compiler": Compiler.INDUCTOR}
+    single = {"strategy": Strategy.SINGLE}
+    return [
+        Row(label="single, inductor", processes=1, layer_count=1, options={**single, **inductor}),
+        *(
+            Row(
+                label=f"{name}, inductor",
+                processes=2,
+                layer_count=2 if name == "pipeline" else 1,
+                models=("gpt2",),
+                options={**FAMILIES[name], **inductor},
+            )
+            for name in ("ddp", "fsdp", "tensor", "pipeline")
+        ),
+    ]
+
+
+def _xla() -> list[Row]:
+    xla = {"compiler": Compiler.XLA, "gradient_clip_norm": 0.1}
+    single, ddp = {"strategy": Strategy.SINGLE, **xla}, {"strategy": Strategy.DDP, **xla}
+    return [
+        Row(label="single, xla", environment="xla", processes=1, layer_count=2, options=single),
+        Row(label="ddp, xla", environment="xla", processes=2, layer_count=2, options=ddp),
+    ]
+
+
+ROWS = _rows()

@@ -1,0 +1,82 @@
+"""Trains all rows of one environment and number of processes in one go, and compares each with one process."""
+
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from tests.training.strategy_rows import ROWS, Row
+from tests.training.strategy_trial import Trained, train
+from training.topology import Topology
+from training.xla_environment import make_environment
+
+REPOSITORY = Path(__file__).parents[2]
+LIMIT_SECONDS = 480
+XLA_ENVIRONMENT = {
+    "PJRT_DEVICE": "CPU",
+    # Compiling is what takes the time, and the speed of what is compiled is not measured here.
+    "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",
+}
+
+
+@cache
+def results_of(environment: str, processes: int, scratch: Path) -> dict[str, Trained | str]:
+    """Of each row and model what rank 0 ended with, or why it was refused."""
+    cases = {
+        f"{row.label} {model}": row.case(model)
+        for row in ROWS
+        if (row.environment, row.processes) == (environment, processes)
+        for model in row.models
+    }
+    cases_path, results_path = scratch / "cases.pt", scratch / "results.pt"
+    results_path.unlink(missing_ok=True)
+    torch.save(cases, cases_path)
+    ended = subprocess.run(
+        [
+            *(str(_python(environment)), "-m", "torch.distributed.run", "--standalone"),
+            *("--nproc-per-node", str(processes), "-m", "tests.training.strategy_worker"),
+            *(str(cases_path), str(results_path)),
+        ],
+        cwd=REPOSITORY,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **_cache_folder(), **XLA_ENVIRONMENT},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-6000:]
+    results: dict[str, Trained | str] = torch.load(results_path, weights_only=False)
+    return results
+
+
+_references: dict[str, Trained] = {}
+
+
+def reference_of(row: Row, model: str) -> Trained:
+    """One process without wrappers, compiler or options that only save memory; trained once for all rows it serves."""
+    case = row.reference(model)
+    key = repr(case)
+    if key not in _references:
+        _references[key] = train(case, Topology())
+    return _references[key]
+
+
+def differences(found: Trained, reference: Trained) -> tuple[float, float]:
+    """The largest of a loss, and of a parameter of the saved model."""
+    assert found.state.keys() == reference.state.keys()
+    losses = max(abs(mine - theirs) for mine, theirs in zip(found.losses, reference.losses, strict=True))
+    parameters = max(float((found.state[name] - reference.state[name]).abs().max()) for name in reference.state)
+    return losses, parameters
+
+
+def _python(environment: str) -> Path:
+    if environment == "xla":
+        return make_environment(REPOSITORY / ".envs" / "xla")
+    return Path(sys.executable)
+
+
+def _cache_folder() -> dict[str, str]:
+    return {"TORCHINDUCTOR_CACHE_DIR": str(REPOSITORY / ".torchinductor")}

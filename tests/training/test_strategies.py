@@ -1,0 +1,37 @@
+"""Every strategy, with every model that it supports, trains what one process trains."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.training.strategy_rows import ROWS, Row
+from tests.training.strategy_runs import differences, reference_of, results_of
+from tests.training.strategy_trial import Trained
+
+CASES = [
+    pytest.param(row, model, id=f"{row.label}-{row.processes}-{model}", marks=pytest.mark.timeout(600))
+    for row in ROWS
+    for model in row.models
+]
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("strategies")
+
+
+@pytest.mark.parametrize(("row", "model"), CASES)
+def test_the_first_ten_losses_and_the_saved_model_are_those_of_one_process(row: Row, model: str, scratch: Path) -> None:
+    found = results_of(row.environment, row.processes, scratch)[f"{row.label} {model}"]
+    assert isinstance(found, Trained), found
+    losses, parameters = differences(found, reference_of(row, model))
+    assert losses <= row.tolerance.loss
+    assert parameters <= row.tolerance.parameter
+
+
+def test_the_losses_that_are_compared_differ_from_step_to_step(scratch: Path) -> None:
+    for row in (row for row in ROWS if row.label == "ddp" and row.processes == 2):
+        for model in row.models:
+            losses = reference_of(row, model).losses
+            assert min(abs(now - before) for before, now in pairwise(losses)) > 2e-5
