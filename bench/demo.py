@@ -1,0 +1,77 @@
+"""The demo as a new user sees it: a local cloud from nothing, the quickstart suite, its report; then once more."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bench.figures import Figure, Section, at_most
+from bench.groups import TITLES, command
+from bench.own_cloud import OwnCloud, own_cloud
+from bench.transitions import count_transitions
+from localcloud.home import REPO_ROOT
+
+DEMO_SECONDS, OVERHEAD_RATIO, TRANSITIONS = 240, 1.25, 8
+SUITE = REPO_ROOT / "suites" / "quickstart.yaml"
+QUICK_STEPS = 12
+
+
+def measure(*, is_quick: bool) -> Section:
+    with own_cloud() as cloud:
+        suite = shortened(SUITE, cloud.folder / "quickstart.yaml") if is_quick else SUITE
+        up = cloud.traindyno("local", "up")
+        first = cloud.run_suite(suite, "first")
+        up_again = cloud.traindyno("local", "up")
+        second = cloud.run_suite(suite, "second")
+        results = first.json()["results"]
+        transitions = count_transitions(cloud.client("stepfunctions"), cloud.execution_arn("first"))
+        wall_seconds = execution_seconds(cloud, "first")
+    return Section(
+        title=TITLES["demo"],
+        command=command("demo"),
+        figures=(
+            Figure(
+                name="`make demo` after installation",
+                value=up.seconds + first.seconds,
+                unit="s",
+                budget=at_most(DEMO_SECONDS),
+            ),
+            Figure(name="of which `traindyno local up`", value=up.seconds, unit="s"),
+            Figure(name="`make demo` again", value=up_again.seconds + second.seconds, unit="s"),
+            Figure(
+                name="suite's wall time ÷ its jobs' time, in a lane of one",
+                value=wall_seconds / job_seconds(results),
+                unit="×",
+                budget=at_most(OVERHEAD_RATIO),
+            ),
+            Figure(
+                name="state transitions per run",
+                value=transitions.total() / len(results),
+                unit="",
+                budget=at_most(TRANSITIONS),
+            ),
+        ),
+        notes=(
+            f"{len(results)} runs. A job's time is from its creation to its end; the suite's from the execution's "
+            f"start to its end. Transitions: {', '.join(f'{name} {count}' for name, count in transitions.items())}.",
+        ),
+    )
+
+
+def job_seconds(results: list[dict[str, Any]]) -> float:
+    attempts = [attempt for result in results for attempt in result["attempts"]]
+    return math.fsum(attempt["ended_at"] - attempt["submitted_at"] for attempt in attempts)
+
+
+def execution_seconds(cloud: OwnCloud, name: str) -> float:
+    found = cloud.client("stepfunctions").describe_execution(executionArn=cloud.execution_arn(name))
+    return float((found["stopDate"] - found["startDate"]).total_seconds())
+
+
+def shortened(suite: Path, path: Path) -> Path:
+    document = yaml.safe_load(suite.read_text())
+    document["measurement"] |= {"trials": 1, "max_steps": QUICK_STEPS}
+    document["matrix"]["compiler"] = ["none"]
+    path.write_text(yaml.safe_dump(document, sort_keys=False))
+    return path

@@ -1,0 +1,40 @@
+"""Figures as a table's rows: in a terminal and in docs/performance.md alike."""
+
+from bench.figures import Budget, Figure, Section, Spread
+
+HEADINGS = ("figure", "measured", "least – most", "budget", "met")
+
+
+def section_lines(section: Section, origin: str) -> list[str]:
+    """Markdown. ``origin`` says when and where it was measured."""
+    lines = [f"## {section.title}", "", f"`{section.command}` · {origin}", ""]
+    if section.figures:
+        rows = [HEADINGS, tuple("---" for _ in HEADINGS), *map(figure_row, section.figures)]
+        lines += [f"| {' | '.join(row)} |" for row in rows] + [""]
+    for note in section.notes:
+        lines += [note, ""]
+    return lines
+
+
+def figure_row(figure: Figure) -> tuple[str, ...]:
+    value = figure.value
+    unit = f" {figure.unit}" if figure.unit else ""
+    if isinstance(value, Spread):
+        measured = f"{number_text(value.median)}{unit}"
+        extent = f"{number_text(value.least)} – {number_text(value.most)} ({value.count})"
+    else:
+        measured, extent = "unknown" if value is None else f"{number_text(value)}{unit}", ""
+    met = {True: "yes", False: "**no**", None: ""}[figure.is_met]
+    return figure.name, measured, extent, budget_text(figure.budget, unit), met
+
+
+def budget_text(budget: Budget | None, unit: str) -> str:
+    return "" if budget is None else f"{budget.sense} {number_text(budget.limit)}{unit}"
+
+
+def number_text(value: float) -> str:
+    """Three digits that count, and no more zeros than needed."""
+    if value == int(value):
+        return f"{int(value):,}"
+    digits = 3 if abs(value) < 1 else 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+    return f"{value:,.{digits}f}"

@@ -1,0 +1,67 @@
+"""What a measurement says: a figure, its budget if it has one, and whether it was met."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+
+
+class Sense(StrEnum):
+    AT_MOST = "≤"
+    AT_LEAST = "≥"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    sense: Sense
+    limit: float
+
+    def is_met(self, value: float) -> bool:
+        return value <= self.limit if self.sense is Sense.AT_MOST else value >= self.limit
+
+
+def at_most(limit: float) -> Budget:
+    return Budget(sense=Sense.AT_MOST, limit=limit)
+
+
+def at_least(limit: float) -> Budget:
+    return Budget(sense=Sense.AT_LEAST, limit=limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Of repeated measurements."""
+
+    median: float
+    least: float
+    most: float
+    count: int
+
+
+def spread(values: list[float]) -> Spread:
+    return Spread(median=median(values), least=min(values), most=max(values), count=len(values))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """``value`` of None: it could not be measured. A spread's median is compared with the budget."""
+
+    name: str
+    value: float | Spread | None
+    unit: str
+    budget: Budget | None = None
+
+    @property
+    def is_met(self) -> bool | None:
+        if self.budget is None or self.value is None:
+            return None
+        return self.budget.is_met(self.value.median if isinstance(self.value, Spread) else self.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One group's figures, with what one has to know to read them."""
+
+    title: str
+    command: str
+    figures: tuple[Figure, ...]
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,37 @@
+"""The groups of figures, in the order of the document. Adding one: a module with ``measure``, and a line here."""
+
+from collections.abc import Callable
+from importlib import import_module
+
+from bench.figures import Section
+
+MODULES = {
+    "demo": "bench.demo",
+    "lambda": "bench.lambda_functions",
+    "synth": "bench.synthesis",
+    "service": "bench.sagemaker_service",
+    "step_log": "bench.step_log",
+    "loop": "bench.training_loop",
+    "gpu": "bench.gpu",
+    "replay": "bench.replay",
+}
+TITLES = {
+    "demo": "The demo, from nothing to the report",
+    "lambda": "Lambda functions",
+    "synth": "Synthesis of the CDK app",
+    "service": "The local SageMaker service",
+    "step_log": "Writing the step log",
+    "loop": "The training loop against Hugging Face's Trainer, on a CPU",
+    "gpu": "Full-size models on a GPU",
+    "replay": "Thousands of runs in the replay engine",
+}
+
+
+def command(group: str) -> str:
+    return f"python -m bench {group}"
+
+
+def measure(group: str, *, is_quick: bool) -> Section:
+    """``is_quick``: few repetitions, to see that it works; its figures say nothing."""
+    module: Callable[..., Section] = import_module(MODULES[group]).measure
+    return module(is_quick=is_quick)

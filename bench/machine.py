@@ -1,0 +1,43 @@
+"""Where and with what a section was measured."""
+
+import platform
+import subprocess
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import psutil
+
+from localcloud.home import REPO_ROOT
+
+PACKAGES = ("torch", "transformers", "boto3", "aws-cdk-lib")
+CPU_FACTS = Path("/proc/cpuinfo")
+
+
+def origin() -> str:
+    """One line: date, machine, versions and the commit."""
+    memory_gib = psutil.virtual_memory().total / 2**30
+    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    return (
+        f"{datetime.now(UTC):%Y-%m-%d} · {psutil.cpu_count()} cores of {processor_name()}, {memory_gib:.0f} GiB · "
+        f"Python {platform.python_version()}, {versions} · commit {commit()}"
+    )
+
+
+def processor_name() -> str:
+    if CPU_FACTS.exists():
+        for line in CPU_FACTS.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def commit() -> str:
+    """With a plus sign where tracked files differ from it."""
+    named = _git("rev-parse", "--short", "HEAD")
+    return "unknown" if named is None else named + ("+" if _git("status", "--porcelain", "-uno") else "")
+
+
+def _git(*arguments: str) -> str | None:
+    answer = subprocess.run(["git", *arguments], cwd=REPO_ROOT, capture_output=True, text=True, check=False)
+    return answer.stdout.strip() if answer.returncode == 0 else None

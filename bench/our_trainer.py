@@ -1,0 +1,84 @@
+"""Trains with the product's own loop, data and strategies, as a training job would, and reads its step log."""
+
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bench.race_case import RaceCase
+from bench.trained import Trained
+from traindyno.callbacks import StepLog
+from traindyno.core.suite import Measurement
+from traindyno.core.suite_file import parse_settings, parse_workload
+from training.accelerators import Accelerator
+from training.compilers import build_compiler
+from training.data.dataset import TokenDataset, load_dataset, tokenise
+from training.job import Job
+from training.model import build_model
+from training.precision import number_format
+from training.run_settings import RunSettings
+from training.strategies import Setup, build_strategy
+from training.topology import Topology
+from training.train import train
+
+
+def read_run(case: RaceCase, changes: Mapping[str, Any]) -> RunSettings:
+    return RunSettings(
+        run_id=case.name,
+        workload=parse_workload(case.workload),
+        settings=parse_settings({**case.settings, **changes}),
+        measurement=Measurement(max_steps=case.steps),
+    )
+
+
+def load_sequences(run: RunSettings, data_folder: str | None, scratch: Path) -> TokenDataset:
+    """Tokenised once per kind of packing, as PrepareData does once per suite."""
+    job = Job(data_root=None, model_path=None, tokenizer_path=None, save_folder=scratch)
+    if data_folder is not None:
+        prepared = scratch / ("packed" if run.settings.packing else "unpacked")
+        if not prepared.exists():
+            tokenise(run, replace(job, data_root=Path(data_folder)), prepared)
+        job = replace(job, data_root=prepared)
+    return load_dataset(run, job, Topology())
+
+
+def train_with_ours(run: RunSettings, dataset: TokenDataset) -> Trained:
+    with tempfile.TemporaryDirectory() as folder:
+        step_log = StepLog(folder)
+        setup = set_up(run, step_log)
+        strategy = build_strategy(setup)
+        model = build_model(
+            run.workload, run.settings, dataset.tokenizer, model_path=None, is_padded=not dataset.is_uniform
+        )
+        strategy.place(model)
+        train(run, setup, strategy, dataset, step_log=step_log, should_stop=lambda _: False)
+        step_log.close()
+        return _read(Path(folder))
+
+
+def set_up(run: RunSettings, step_log: StepLog) -> Setup:
+    compiler = build_compiler(run.settings.compiler)
+    accelerator: Accelerator = compiler.accelerator(Topology())
+    step_log.measure_with(accelerator.make_clock, accelerator.peak_memory_bytes)
+    return Setup(
+        settings=run.settings,
+        task=run.workload.task,
+        topology=Topology(),
+        accelerator=accelerator,
+        compiler=compiler,
+        number_format=number_format(run.settings.precision, accelerator.device),
+    )
+
+
+def _read(folder: Path) -> Trained:
+    (path,) = folder.rglob("rank-*.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    steps = [line for line in lines if line["kind"] == "step"]
+    return Trained(
+        step_seconds=tuple(step["end"] - step["begin"] for step in steps),
+        tokens=tuple(step["tokens"] for step in steps),
+        losses=tuple(step["loss"] for step in steps),
+        peak_memory_bytes=steps[-1]["peak_memory_bytes"],
+    )

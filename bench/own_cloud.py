@@ -1,0 +1,99 @@
+"""A local cloud of its own in a new folder, used through the command line as a person would."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+
+from localcloud.cloud import require_ports
+from localcloud.daemons import LOOPBACK
+from localcloud.environment import local_environment
+from localcloud.home import HOME_VARIABLE, REPO_ROOT, Home
+from traindyno.aws.deployment import Deployment, find_deployment
+from traindyno.core.errors import TraindynoError
+from traindyno.core.lab import DEFAULT_LAB
+
+
+class CommandFailed(TraindynoError):
+    """A command of the product did not do what is to be measured; carries what it said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    seconds: float
+    output: str
+
+    def json(self) -> Any:
+        return json.loads(self.output)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCloud:
+    folder: Path
+
+    @property
+    def home(self) -> Home:
+        return Home(self.folder / "home")
+
+    def traindyno(self, *arguments: str) -> Answer:
+        began = time.perf_counter()
+        ended = subprocess.run(
+            [sys.executable, "-m", "traindyno", *arguments],
+            cwd=REPO_ROOT,
+            env={**os.environ, HOME_VARIABLE: str(self.home.folder)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if ended.returncode != 0:
+            raise CommandFailed(f"traindyno {' '.join(arguments)} ended with {ended.returncode}:\n{ended.stderr}")
+        return Answer(seconds=time.perf_counter() - began, output=ended.stdout)
+
+    def run_suite(self, suite: Path, name: str) -> Answer:
+        """Its answer is the report as JSON."""
+        options = ["--local", "--name", name, "--format", "json", "--output", str(self.folder / "reports")]
+        return self.traindyno("run", str(suite), *options)
+
+    def client(self, service: str) -> Any:
+        environment = local_environment(require_ports(self.home))
+        endpoint = environment.get(f"AWS_ENDPOINT_URL_{service.upper()}", environment["AWS_ENDPOINT_URL"])
+        session = boto3.Session(
+            aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+            region_name=environment["AWS_REGION"],
+        )
+        return session.client(service, endpoint_url=endpoint)  # type: ignore[call-overload]
+
+    def apply_quotas(self, values: Mapping[str, float]) -> None:
+        """Values by quota code, as an approved request would set them."""
+        url = f"http://{LOOPBACK}:{require_ports(self.home).sagemaker}/_local/quotas"
+        with urllib.request.urlopen(url, data=json.dumps(values).encode()):
+            pass
+
+    def deployment(self) -> Deployment:
+        return find_deployment(self.client("cloudformation"), DEFAULT_LAB)
+
+    def execution_arn(self, name: str) -> str:
+        return f"{self.deployment().state_machine_arn.replace(':stateMachine:', ':execution:')}:{name}"
+
+
+@contextmanager
+def own_cloud() -> Iterator[OwnCloud]:
+    """Nothing runs yet; at the end all is stopped and removed, whatever happened."""
+    with tempfile.TemporaryDirectory(prefix="traindyno-bench-") as folder:
+        cloud = OwnCloud(Path(folder))
+        try:
+            yield cloud
+        finally:
+            cloud.traindyno("local", "down", "--erase")

@@ -1,0 +1,40 @@
+"""A race's case and result as JSON files, between the process that asks and the one that trains."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import cattrs
+
+from bench.race_case import RaceCase, RaceResult
+from localcloud.home import REPO_ROOT
+
+CONVERTER = cattrs.Converter(forbid_extra_keys=True)
+OFFLINE = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "TRANSFORMERS_VERBOSITY": "error"}
+
+
+def run_race(case: RaceCase) -> RaceResult:
+    """In a process of its own: thread settings and memory are the case's alone."""
+    threads = {} if case.threads is None else {"OMP_NUM_THREADS": str(case.threads)}
+    with tempfile.TemporaryDirectory() as folder:
+        case_path, result_path = Path(folder, "case.json"), Path(folder, "result.json")
+        case_path.write_text(json.dumps(CONVERTER.unstructure(case)))
+        subprocess.run(
+            [sys.executable, "-m", "bench.race", str(case_path), str(result_path)],
+            cwd=REPO_ROOT,
+            env={**os.environ, **OFFLINE, **threads},
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+        return CONVERTER.structure(json.loads(result_path.read_text()), RaceResult)
+
+
+def read_case(path: Path) -> RaceCase:
+    return CONVERTER.structure(json.loads(path.read_text()), RaceCase)
+
+
+def write_result(result: RaceResult, path: Path) -> None:
+    path.write_text(json.dumps(CONVERTER.unstructure(result)))

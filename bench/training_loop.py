@@ -1,0 +1,59 @@
+"""Our training loop against Hugging Face's Trainer on one CPU thread: at the same work, and with our best cell."""
+
+import tempfile
+from pathlib import Path
+
+from bench.figures import Figure, Section, at_least, spread
+from bench.groups import TITLES, command
+from bench.loop_cases import SIZES, TEXT_MODELS, best_cell_case, same_work_case
+from bench.race_case import RaceCase, RaceResult
+from bench.race_files import run_race
+from bench.sample_rows import write_rows
+
+NOTES = (
+    "Same work: both train the same model from the same weights on the same batches in the same order, with fused "
+    "AdamW, weight decay, gradients clipped and a constant learning rate, in one process and on one thread, in turn. "
+    "Trainer reads a `datasets.Dataset` of tensors that are padded already; ours collates, and writes its step log. "
+    "Ratios are Trainer's median step over ours, round by round; the losses are compared step by step.",
+    "Best cell: paragraphs of Python's own documentation and source. Trainer's defaults (fp32, no compiler, random "
+    "order, each batch padded to its longest sequence) against the fastest of our cells of precision and compiler, "
+    "with packing for language models and buckets of like length for classification: tokens per second, padding left "
+    "out.",
+)
+
+
+def measure(*, is_quick: bool) -> Section:
+    figures = []
+    for size in SIZES:
+        case = same_work_case(size, is_quick=is_quick)
+        figures += same_work_figures(case, run_race(case), size.least_ratio)
+    with tempfile.TemporaryDirectory() as folder:
+        data_folder = str(write_rows(Path(folder)))
+        for model in TEXT_MODELS:
+            case = best_cell_case(model, data_folder, is_quick=is_quick)
+            figures += best_cell_figures(case, run_race(case))
+    return Section(title=TITLES["loop"], command=command("loop"), figures=tuple(figures), notes=NOTES)
+
+
+def same_work_figures(case: RaceCase, result: RaceResult, least_ratio: float) -> list[Figure]:
+    ratios = [their / our for our, their in zip(result.our_step_seconds, result.their_step_seconds, strict=True)]
+    return [
+        Figure(name=f"{case.name}: ratio", value=spread(ratios), unit="×", budget=at_least(least_ratio)),
+        Figure(name=f"{case.name}: ours", value=spread(_milliseconds(result.our_step_seconds)), unit="ms"),
+        Figure(name=f"{case.name}: Trainer", value=spread(_milliseconds(result.their_step_seconds)), unit="ms"),
+        Figure(name=f"{case.name}: largest difference of losses", value=result.largest_loss_difference, unit=""),
+    ]
+
+
+def best_cell_figures(case: RaceCase, result: RaceResult) -> list[Figure]:
+    pairs = zip(result.our_tokens_per_second, result.their_tokens_per_second, strict=True)
+    cell = " ".join(str(result.chosen[name]) for name in ("precision", "compiler"))
+    return [
+        Figure(name=f"{case.name}: ratio of our {cell}", value=spread([our / their for our, their in pairs]), unit="×"),
+        Figure(name=f"{case.name}: ours", value=spread(list(result.our_tokens_per_second)), unit="tokens/s"),
+        Figure(name=f"{case.name}: Trainer", value=spread(list(result.their_tokens_per_second)), unit="tokens/s"),
+    ]
+
+
+def _milliseconds(seconds: tuple[float, ...]) -> list[float]:
+    return [each * 1e3 for each in seconds]
