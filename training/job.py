@@ -5,16 +5,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from traindyno.core.suite import Workload
+from traindyno.core.suite import InputMode, Workload
 
 S3_PREFIX = "s3://"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """``data_root`` of None: the dataset is on the Hub. Model and tokenizer paths of None: the workload names none."""
+    """``data_root``: a folder, an S3 prefix to stream from, or None for a dataset on the Hub.
 
-    data_root: Path | None
+    Model and tokenizer paths of None: the workload names none.
+    """
+
+    data_root: Path | str | None
     model_path: str | None
     tokenizer_path: str | None
     save_folder: Path
@@ -33,7 +36,10 @@ def find_job(workload: Workload, environment: Mapping[str, str] = os.environ) ->
     )
 
 
-def _data_root(workload: Workload, environment: Mapping[str, str]) -> Path | None:
+def _data_root(workload: Workload, environment: Mapping[str, str]) -> Path | str | None:
+    dataset = workload.dataset
+    if dataset is not None and dataset.input_mode is InputMode.STREAM:
+        return dataset.path
     channel = environment.get("SM_CHANNEL_TRAIN")
     if channel is not None:
         return Path(channel)

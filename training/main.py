@@ -22,7 +22,7 @@ from training.save import save_model
 from training.stopping import Stopping
 from training.strategies import Setup, build_strategy
 from training.topology import read_topology
-from training.train import collate_for, is_uniform, train
+from training.train import collate_for, train
 
 
 def main() -> None:
@@ -42,14 +42,14 @@ def main() -> None:
             run.settings,
             dataset.tokenizer,
             model_path=job.model_path,
-            is_padded=not is_uniform(run, dataset.train),
+            is_padded=not dataset.is_uniform,
         )
         _log_size(run, model, step_log)
         strategy.place(model)
     train(run, setup, strategy, dataset, step_log=step_log, should_stop=stopping.should_stop)
     if dataset.evaluation is not None:
         with step_log.phase("evaluate", {"examples": len(dataset.evaluation)}):
-            metrics = evaluate(strategy, setup, dataset.evaluation, collate_for(run, dataset, dataset.evaluation))
+            metrics = evaluate(strategy, setup, dataset.evaluation, collate_for(run, dataset))
         step_log.evaluation(metrics)
     if run.measurement.save_model:
         with step_log.phase("save"):

@@ -2,13 +2,12 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from traindyno.core.suite import Task, Workload
-from training.data.rows import read_rows
+from training.data.rows import DataRoot, read_rows
 from training.errors import WorkloadError
 from training.job import Job
 
@@ -39,7 +38,7 @@ def load_tokenizer(workload: Workload, job: Job) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def train_tokenizer(workload: Workload, root: Path | None, vocabulary_size: int) -> PreTrainedTokenizerBase:
+def train_tokenizer(workload: Workload, root: DataRoot | None, vocabulary_size: int) -> PreTrainedTokenizerBase:
     assert workload.dataset is not None
     rows = read_rows(workload.dataset, root, workload.dataset.split, with_labels=False)
     texts = _up_to(TRAINING_CHARACTERS, itertools.chain.from_iterable(batch.texts for batch in rows))

@@ -1,14 +1,15 @@
 """The part of a run that is measured: from sequences on disk to trained weights."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import ceil
 
 from traindyno.callbacks import StepLog
+from training.data.batch import Batch
 from training.data.choose_collate import choose_collate
 from training.data.collate import Collate
 from training.data.dataset import TokenDataset
 from training.data.loader import StepBatches, load_steps
-from training.data.sequences import Sequences
+from training.data.stream import StreamedBatches, stream_steps
 from training.loop import run_steps
 from training.optimizer import build_optimizer, scaled_learning_rate
 from training.run_settings import RunSettings
@@ -28,16 +29,9 @@ def train(
     samples_per_step = settings.batch_size_per_device * settings.gradient_accumulation_steps * strategy.data_world_size
     learning_rate = scaled_learning_rate(settings, samples_per_step)
     optimizer = strategy.build_optimizer(lambda parameters: build_optimizer(parameters, settings, learning_rate))
-    batches = StepBatches(
-        dataset.train,
-        collate_for(run, dataset, dataset.train),
-        settings,
-        data_rank=strategy.data_rank,
-        data_world_size=strategy.data_world_size,
-    )
     step_count = min(run.measurement.max_steps, ceil(run.workload.examples / samples_per_step))
     run_steps(
-        load_steps(batches, step_count, settings),
+        _batches(run, strategy, dataset, step_count),
         setup=setup,
         strategy=strategy,
         optimizer=optimizer,
@@ -46,9 +40,18 @@ def train(
     )
 
 
-def collate_for(run: RunSettings, dataset: TokenDataset, sequences: Sequences) -> Collate:
-    return choose_collate(run.workload, run.settings, dataset.special_tokens, is_uniform=is_uniform(run, sequences))
+def _batches(run: RunSettings, strategy: Strategy, dataset: TokenDataset, step_count: int) -> Iterator[list[Batch]]:
+    collate = collate_for(run, dataset)
+    rank, world_size = strategy.data_rank, strategy.data_world_size
+    if dataset.train is not None:
+        batches = StepBatches(dataset.train, collate, run.settings, data_rank=rank, data_world_size=world_size)
+        return load_steps(batches, step_count, run.settings)
+    assert dataset.tokenizer is not None
+    streamed = StreamedBatches(
+        run, dataset.files, dataset.tokenizer, collate, data_rank=rank, data_world_size=world_size
+    )
+    return stream_steps(streamed, step_count, run)
 
 
-def is_uniform(run: RunSettings, sequences: Sequences) -> bool:
-    return sequences.uniform_length == run.workload.sequence_length
+def collate_for(run: RunSettings, dataset: TokenDataset) -> Collate:
+    return choose_collate(run.workload, run.settings, dataset.special_tokens, is_uniform=dataset.is_uniform)

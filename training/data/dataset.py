@@ -1,13 +1,16 @@
 """The run's token sequences: made by arithmetic, prepared before, or tokenised now by one process of each host."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from traindyno.core.suite import DatasetFormat
+from traindyno.core.suite import DatasetFormat, InputMode, Task
+from training.data.files import DataFile
 from training.data.once_per_host import made_once_per_host
 from training.data.prepare import prepare
+from training.data.rows import find_files
 from training.data.sequences import MANIFEST, Sequences, read_sequences
 from training.data.special_tokens import SpecialTokens, special_tokens
 from training.data.synthetic import synthetic_sequences, synthetic_tokens
@@ -27,12 +30,17 @@ MOST_HELD_OUT = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenDataset:
-    """``evaluation``: the evaluation split, or the training sequences' last part, which is then not trained on."""
+    """``train`` of None: the sequences are streamed from ``files``. ``is_uniform``: nothing has to be padded.
 
-    train: Sequences
+    ``evaluation``: the evaluation split, or the training sequences' last part, which is then not trained on.
+    """
+
+    train: Sequences | None
+    files: Sequence[DataFile] = ()
     evaluation: Sequences | None
     tokenizer: PreTrainedTokenizerBase | None
     special_tokens: SpecialTokens
+    is_uniform: bool
 
 
 def load_dataset(run: RunSettings, job: Job, topology: Topology) -> TokenDataset:
@@ -41,34 +49,69 @@ def load_dataset(run: RunSettings, job: Job, topology: Topology) -> TokenDataset
     if dataset.format is DatasetFormat.SYNTHETIC:
         return _synthetic(run, job)
     folder = job.data_root
-    if folder is None or not (folder / TRAIN / MANIFEST).exists():
+    if not isinstance(folder, Path) or not (folder / TRAIN / MANIFEST).exists():
         folder = made_once_per_host("data", topology, lambda made: tokenise(run, job, made))
+    evaluation = read_sequences(folder / EVALUATION) if (folder / EVALUATION).exists() else None
     tokenizer = AutoTokenizer.from_pretrained(folder / TOKENIZER)
-    evaluation = folder / EVALUATION
-    train, held_out = _held_out(read_sequences(folder / TRAIN), run, has_split=evaluation.exists())
+    if dataset.input_mode is InputMode.STREAM:
+        return _streamed(run, job, evaluation, tokenizer)
+    train = read_sequences(folder / TRAIN)
+    if evaluation is None:
+        train, evaluation = _held_out(train, run)
     return TokenDataset(
         train=train,
-        evaluation=read_sequences(evaluation) if evaluation.exists() else held_out,
+        evaluation=evaluation,
         tokenizer=tokenizer,
         special_tokens=special_tokens(tokenizer),
+        is_uniform=_are_uniform(run, train, evaluation),
     )
 
 
 def tokenise(run: RunSettings, job: Job, folder: Path) -> None:
+    assert run.workload.dataset is not None
     tokenizer = load_tokenizer(run.workload, job)
-    prepare(run.workload, tokenizer, job.data_root, folder, packing=run.settings.packing)
+    is_streamed = run.workload.dataset.input_mode is InputMode.STREAM
+    packing = run.settings.packing
+    prepare(run.workload, tokenizer, job.data_root, folder, packing=packing, with_train=not is_streamed)
     tokenizer.save_pretrained(folder / TOKENIZER)
+
+
+def _streamed(
+    run: RunSettings, job: Job, evaluation: Sequences | None, tokenizer: PreTrainedTokenizerBase
+) -> TokenDataset:
+    dataset = run.workload.dataset
+    assert dataset is not None
+    assert job.data_root is not None
+    if run.measurement.evaluate and evaluation is None:
+        raise WorkloadError("nothing can be held out of a stream: expected dataset.evaluation_split")
+    return TokenDataset(
+        train=None,
+        files=find_files(job.data_root, dataset.split),
+        evaluation=evaluation,
+        tokenizer=tokenizer,
+        special_tokens=special_tokens(tokenizer),
+        is_uniform=run.settings.packing and run.workload.task is not Task.SEQUENCE_CLASSIFICATION,
+    )
 
 
 def _synthetic(run: RunSettings, job: Job) -> TokenDataset:
     config = model_config(run.workload, run.settings, None, model_path=job.model_path)
-    train, held_out = _held_out(synthetic_sequences(run.workload, config.vocab_size), run, has_split=False)
-    special = synthetic_tokens(config.vocab_size)
-    return TokenDataset(train=train, evaluation=held_out, tokenizer=None, special_tokens=special)
+    train, held_out = _held_out(synthetic_sequences(run.workload, config.vocab_size), run)
+    return TokenDataset(
+        train=train,
+        evaluation=held_out,
+        tokenizer=None,
+        special_tokens=synthetic_tokens(config.vocab_size),
+        is_uniform=_are_uniform(run, train, held_out),
+    )
 
 
-def _held_out(train: Sequences, run: RunSettings, *, has_split: bool) -> tuple[Sequences, Sequences | None]:
-    if not run.measurement.evaluate or has_split:
+def _are_uniform(run: RunSettings, *parts: Sequences | None) -> bool:
+    return {part.uniform_length for part in parts if part is not None} == {run.workload.sequence_length}
+
+
+def _held_out(train: Sequences, run: RunSettings) -> tuple[Sequences, Sequences | None]:
+    if not run.measurement.evaluate:
         return train, None
     count = min(MOST_HELD_OUT, int(len(train) * HELD_OUT_SHARE))
     if count == 0:

@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerBase
 from traindyno.core.suite import Task, Workload
 from training.data.encoding import Encoded, encode
 from training.data.labels import LabelCodes
-from training.data.rows import read_rows
+from training.data.rows import DataRoot, read_rows
 from training.data.sequences import write_sequences
 from training.errors import WorkloadError
 
@@ -17,13 +17,19 @@ EVALUATION_EXAMPLES = 512
 
 
 def prepare(
-    workload: Workload, tokenizer: PreTrainedTokenizerBase, root: Path | None, folder: Path, *, packing: bool
+    workload: Workload,
+    tokenizer: PreTrainedTokenizerBase,
+    root: DataRoot | None,
+    folder: Path,
+    *,
+    packing: bool,
+    with_train: bool = True,
 ) -> None:
     """``folder`` gets ``train`` and, if the workload names an evaluation split, ``evaluation``."""
     dataset = workload.dataset
     assert dataset is not None
     codes = LabelCodes(workload.label_count, dataset.label_column)
-    parts = {"train": (dataset.split, workload.examples)}
+    parts = {"train": (dataset.split, workload.examples)} if with_train else {}
     if dataset.evaluation_split is not None:
         parts["evaluation"] = (dataset.evaluation_split, EVALUATION_EXAMPLES)
     for name, (split, limit) in parts.items():
@@ -39,7 +45,7 @@ def prepare(
 def _encoded_split(
     workload: Workload,
     tokenizer: PreTrainedTokenizerBase,
-    root: Path | None,
+    root: DataRoot | None,
     split: str,
     *,
     codes: LabelCodes,

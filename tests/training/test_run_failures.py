@@ -1,0 +1,152 @@
+"""Runs that can't succeed end soon, on all ranks, with the right outcome and a message that names the cause."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.training.jobs import JOB_NAME, JobEnd, job_environment
+from tests.training.run_documents import ENTRY_POINT, run_document, run_training, write_reviews, write_texts
+from traindyno.core.outcome import Outcome
+
+TOO_LONG = {"max_steps": 100_000}
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_texts(tmp_path_factory.mktemp("data") / "texts")
+
+
+def assert_failed(end: JobEnd, outcome: Outcome, *words: str, processes: int = 1) -> None:
+    assert end.exit_code != 0
+    for rank in range(processes):
+        (error,) = end.of_kind("error", rank)
+        assert error["outcome"] == outcome, error
+        for word in words:
+            assert word in error["message"]
+        assert end.of_kind("end", rank) == []
+    assert end.failure.startswith(f"traindyno-outcome: {outcome}: rank ")
+
+
+def test_a_missing_column_is_named_with_the_columns_found(tmp_path: Path) -> None:
+    data = write_reviews(tmp_path / "data", text="review", label="stars")
+    end = run_training(tmp_path, run_document("bert"), data)
+    assert_failed(end, Outcome.USER_CODE_ERROR, "train.csv has no column 'text'", "its columns are stars, review")
+
+
+def test_a_label_out_of_range_is_named_with_its_row(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "train.csv").write_text("text,label\nfine,0\nodd,7\n")
+    end = run_training(tmp_path, run_document("bert", workload={"tokenizer": {"train_vocabulary_size": 300}}), data)
+    assert_failed(end, Outcome.USER_CODE_ERROR, "row 2 has 7 in column 'label'", "2 labels, numbered 0 to 1")
+
+
+def test_a_model_with_a_smaller_vocabulary_than_the_tokenizer_is_refused(tmp_path: Path, texts: Path) -> None:
+    document = run_document()
+    document["workload"]["model"]["config"]["vocab_size"] = 300
+    try:
+        end = run_training(tmp_path, document, texts)
+    finally:
+        del document["workload"]["model"]["config"]["vocab_size"]
+    assert_failed(end, Outcome.USER_CODE_ERROR, "tokens and the model's vocabulary 300")
+
+
+@pytest.mark.parametrize(
+    ("dataset", "words"),
+    [
+        (
+            {"path": "s3://bucket/data", "split": "validation"},
+            "no file of the dataset belongs to the split 'validation'",
+        ),
+        ({"path": "s3://bucket/data", "format": "json"}, "can't be read as json"),
+    ],
+)
+def test_a_split_or_format_that_is_not_there_is_named(
+    tmp_path: Path, texts: Path, dataset: dict[str, Any], words: str
+) -> None:
+    document = run_document(
+        workload={"dataset": {"path": "s3://bucket/data", **dataset}, "tokenizer": {"train_vocabulary_size": 300}}
+    )
+    assert_failed(run_training(tmp_path, document, texts), Outcome.USER_CODE_ERROR, words)
+
+
+def test_an_empty_split_ends_all_ranks(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "train.txt").write_text("")
+    document = run_document(settings={"strategy": "ddp"})
+    end = run_training(tmp_path, document, data, processes=2)
+    assert_failed(end, Outcome.USER_CODE_ERROR, "gives no sequence of 16 tokens", processes=2)
+
+
+def test_a_loss_that_is_no_number_ends_all_ranks(tmp_path: Path, texts: Path) -> None:
+    document = run_document(settings={"strategy": "ddp", "learning_rate": {"base": 1e20}})
+    end = run_training(tmp_path, document, texts, processes=2)
+    assert_failed(end, Outcome.LOSS_DIVERGED, "the loss of step", "is nan", processes=2)
+
+
+def test_a_model_too_big_for_the_machine_is_out_of_memory(tmp_path: Path, texts: Path) -> None:
+    document = run_document()
+    config = {**document["workload"]["model"]["config"], "n_embd": 2**20, "n_layer": 1}
+    document["workload"]["model"] = {"config": config}
+    assert_failed(run_training(tmp_path, document, texts), Outcome.OUT_OF_MEMORY, "memory")
+
+
+def test_several_processes_without_a_strategy_for_them_are_refused(tmp_path: Path, texts: Path) -> None:
+    end = run_training(tmp_path, run_document(), texts, processes=2)
+    # The other rank may still be importing when the launcher ends it, before it has a log.
+    assert end.exit_code != 0
+    assert end.failure.startswith("traindyno-outcome: user_code_error: rank ")
+    assert "strategy single was started with 2 processes" in end.failure
+
+
+def test_a_killed_rank_ends_the_others_within_seconds(tmp_path: Path, texts: Path) -> None:
+    with _started(tmp_path, run_document(settings={"strategy": "ddp"}, measurement=TOO_LONG), texts) as launcher:
+        os.kill(_process_of_rank(launcher, 1), signal.SIGKILL)
+        killed = time.monotonic()
+        launcher.wait(timeout=60)
+        assert time.monotonic() - killed < 30
+    end = JobEnd(exit_code=launcher.returncode, output="", folder=tmp_path)
+    (error,) = end.of_kind("error", 0)
+    assert (error["outcome"], end.of_kind("error", 1)) == (Outcome.INTERNAL_ERROR, [])
+    assert "another process ended without a word" in error["message"]
+
+
+def test_a_stopped_job_says_so_on_every_rank(tmp_path: Path, texts: Path) -> None:
+    with _started(tmp_path, run_document(settings={"strategy": "ddp"}, measurement=TOO_LONG), texts) as launcher:
+        launcher.terminate()
+        launcher.wait(timeout=60)
+    end = JobEnd(exit_code=launcher.returncode, output="", folder=tmp_path)
+    for rank in range(2):
+        (error,) = end.of_kind("error", rank)
+        assert error["outcome"] == Outcome.STOPPED_BY_USER
+    assert end.failure == ""
+
+
+def _started(folder: Path, document: dict[str, Any], data: Path) -> "subprocess.Popen[bytes]":
+    """A job of two processes that has done its first steps."""
+    import json
+
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(ENTRY_POINT)]
+    environment = {**job_environment(folder), "SM_HPS": json.dumps(document), "SM_CHANNEL_TRAIN": str(data)}
+    launcher = subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    logs = folder / "step_log" / JOB_NAME
+    deadline = time.monotonic() + 120
+    while sum('"step"' in path.read_text() for path in logs.glob("rank-*")) < 2:
+        assert launcher.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    return launcher
+
+
+def _process_of_rank(launcher: "subprocess.Popen[bytes]", rank: int) -> int:
+    children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
+    return next(int(child) for child in children if f"\0RANK={rank}\0" in Path(f"/proc/{child}/environ").read_text())

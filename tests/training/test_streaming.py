@@ -1,0 +1,98 @@
+"""Training sequences streamed from S3, by the real connector from a real S3 interface on loopback."""
+
+from pathlib import Path
+
+import boto3
+import numpy as np
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from tests.training.run_documents import run_document, run_training, write_texts
+from tests.training.s3_server import PROGRAM, s3_server
+from traindyno.core.suite_file import parse_measurement, parse_settings, parse_workload
+from training.data.collate import CollateCausal
+from training.data.files import local_files
+from training.data.stream import StreamedBatches
+from training.run_settings import RunSettings
+
+
+def streamed(folder: Path, *, rank: int, ranks: int) -> StreamedBatches:
+    """Files of numbers, each number one token, in sequences of four."""
+    document = run_document(workload={"sequence_length": 4}, settings={"batch_size_per_device": 2})
+    run = RunSettings(
+        run_id="r",
+        workload=parse_workload(document["workload"]),
+        settings=parse_settings(document["settings"]),
+        measurement=parse_measurement(document["measurement"]),
+    )
+    vocabulary = {"[UNK]": 0, **{str(number): number for number in range(1, 200)}}
+    words = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words)
+    collate = CollateCausal(pad_to=None)
+    return StreamedBatches(run, local_files(folder), tokenizer, collate, data_rank=rank, data_world_size=ranks)
+
+
+def first_tokens(batches: StreamedBatches, count: int) -> list[int]:
+    row = iter(batches)
+    return [int(token) for _ in range(count) for token in next(row)["input_ids"][:, 0]]
+
+
+@pytest.fixture
+def numbers(tmp_path: Path) -> Path:
+    folder = tmp_path / "numbers"
+    folder.mkdir()
+    for number in range(4):  # file n holds 16 tokens: 4 sequences that begin with 16n+1, 16n+5, 16n+9, 16n+13
+        (folder / f"{number}.txt").write_text(" ".join(str(16 * number + place) for place in range(1, 17)))
+    return folder
+
+
+def test_two_ranks_share_the_files_of_an_epoch_without_overlap(numbers: Path) -> None:
+    mine, theirs = (first_tokens(streamed(numbers, rank=rank, ranks=2), 4) for rank in range(2))
+    assert sorted(mine + theirs) == [4 * place + 1 for place in range(16)]
+
+
+def test_more_ranks_than_files_share_the_sequences(numbers: Path) -> None:
+    (numbers / "1.txt").unlink()
+    (numbers / "2.txt").unlink()
+    (numbers / "3.txt").unlink()
+    assert [first_tokens(streamed(numbers, rank=rank, ranks=4), 1) for rank in range(4)] == [
+        [1, 1],
+        [5, 5],
+        [9, 9],
+        [13, 13],
+    ]
+
+
+def test_the_order_is_the_same_every_time_and_differs_between_epochs(numbers: Path) -> None:
+    tokens = first_tokens(streamed(numbers, rank=0, ranks=1), 80)
+    assert tokens == first_tokens(streamed(numbers, rank=0, ranks=1), 80)
+    epochs = np.asarray(tokens).reshape(10, 16)
+    assert all(sorted(epoch) == sorted(epochs[0]) for epoch in epochs)
+    assert any(list(epoch) != list(epochs[0]) for epoch in epochs)
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="MiniStack's environment is not made: run make install")
+def test_a_run_of_two_processes_streams_its_text_from_s3(tmp_path: Path) -> None:
+    texts = write_texts(tmp_path / "texts")
+    with s3_server(tmp_path) as environment:
+        s3 = boto3.client(
+            "s3",
+            endpoint_url=environment["AWS_ENDPOINT_URL"],
+            region_name="us-east-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+        s3.create_bucket(Bucket="corpus")
+        for path in texts.iterdir():
+            s3.upload_file(str(path), "corpus", f"books/{path.name}")
+        dataset = {"path": "s3://corpus/books", "input_mode": "stream"}
+        settings = {"strategy": "ddp", "loader_workers": 1, "gradient_accumulation_steps": 2}
+        document = run_document(workload={"dataset": dataset}, settings=settings)
+        end = run_training(tmp_path, document, None, processes=2, environment=environment)
+    assert end.exit_code == 0, end.output
+    for rank in range(2):
+        steps = end.of_kind("step", rank)
+        assert [step["samples"] for step in steps] == [8] * 10
+        assert steps[-1]["loss"] < steps[0]["loss"]

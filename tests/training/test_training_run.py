@@ -1,0 +1,103 @@
+"""Whole runs as the container does them, on tiny models: what they log, save and evaluate."""
+
+from pathlib import Path
+
+import pytest
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
+
+from tests.training.jobs import JobEnd
+from tests.training.run_documents import SEQUENCE_LENGTH, run_document, run_training, write_reviews, write_texts
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_texts(tmp_path_factory.mktemp("data") / "texts")
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_reviews(tmp_path_factory.mktemp("data") / "reviews")
+
+
+def mean_losses(end: JobEnd, processes: int) -> list[float]:
+    by_rank = [[step["loss"] for step in end.of_kind("step", rank)] for rank in range(processes)]
+    return [sum(losses) / processes for losses in zip(*by_rank, strict=True)]
+
+
+def test_a_run_logs_its_phases_steps_and_evaluation_and_saves_a_model_that_loads(tmp_path: Path, texts: Path) -> None:
+    measurement = {"evaluate": True, "save_model": True}
+    end = run_training(tmp_path, run_document(measurement=measurement), texts)
+    assert end.exit_code == 0, end.output
+    kinds = [line["kind"] for line in end.lines()]
+    assert kinds == ["environment", "model", "phase", *["step"] * 10, "phase", "evaluation", "phase", "end"]
+    assert [phase["name"] for phase in end.of_kind("phase")] == ["load", "evaluate", "save"]
+    steps = end.of_kind("step")
+    assert {(step["samples"], step["tokens"]) for step in steps} == {(4, 4 * SEQUENCE_LENGTH)}
+    assert steps[-1]["loss"] < steps[0]["loss"]
+    (evaluation,) = end.of_kind("evaluation")
+    assert set(evaluation["metrics"]) == {"loss", "accuracy", "perplexity"}
+    saved = AutoModelForCausalLM.from_pretrained(tmp_path / "model")
+    assert sum(parameter.numel() for parameter in saved.parameters()) == end.of_kind("model")[0]["parameters"]
+    assert AutoTokenizer.from_pretrained(tmp_path / "model").vocab_size == saved.config.vocab_size
+
+
+@pytest.mark.parametrize("model", ["gpt2", "albert", "bert"])
+def test_two_processes_reproduce_the_losses_of_one(tmp_path: Path, texts: Path, reviews: Path, model: str) -> None:
+    data = reviews if model == "bert" else texts
+    packing = {"packing": model == "gpt2", "padding": "bucket"}
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    one = run_training(tmp_path / "one", run_document(model, settings={**packing, "batch_size_per_device": 8}), data)
+    settings = {**packing, "strategy": "ddp", "batch_size_per_device": 2, "gradient_accumulation_steps": 2}
+    two = run_training(tmp_path / "two", run_document(model, settings=settings), data, processes=2)
+    assert (one.exit_code, two.exit_code) == (0, 0), one.output + two.output
+    assert mean_losses(two, 2) == pytest.approx(mean_losses(one, 1), abs=2e-5)
+    assert sum(step["tokens"] for step in one.of_kind("step")) == sum(
+        step["tokens"] for rank in range(2) for step in two.of_kind("step", rank)
+    )
+
+
+def test_a_classifier_learns_a_csv_and_its_accuracy_is_evaluated(tmp_path: Path, reviews: Path) -> None:
+    measurement = {"max_steps": 60, "evaluate": True, "save_model": True}
+    settings = {"learning_rate": {"base": 0.01}, "padding": "longest", "loader_workers": 1}
+    end = run_training(tmp_path, run_document("bert", settings=settings, measurement=measurement), reviews)
+    assert end.exit_code == 0, end.output
+    (evaluation,) = end.of_kind("evaluation")
+    assert evaluation["metrics"]["accuracy"] == 1.0
+    assert "perplexity" not in evaluation["metrics"]
+    saved = AutoModelForSequenceClassification.from_pretrained(tmp_path / "model")
+    assert saved.config.num_labels == 2
+
+
+@pytest.mark.parametrize("model", ["gpt2", "albert", "bert", "gptj"])
+def test_synthetic_data_needs_no_files_and_no_tokenizer(tmp_path: Path, model: str) -> None:
+    workload = {"dataset": {"format": "synthetic"}, "tokenizer": None}
+    end = run_training(tmp_path, run_document(model, workload=workload, measurement={"evaluate": True}), None)
+    assert end.exit_code == 0, end.output
+    assert len(end.of_kind("step")) == 10
+
+
+def test_a_run_does_the_suites_examples_and_no_more(tmp_path: Path, texts: Path) -> None:
+    # 30 examples, 4 a step: 8 steps
+    end = run_training(tmp_path, run_document(workload={"examples": 30}), texts)
+    assert len(end.of_kind("step")) == 8
+
+
+def test_a_run_stops_when_its_step_time_is_known_well_enough(tmp_path: Path, texts: Path) -> None:
+    measurement = {"max_steps": 2000, "stop_when": {"relative_half_width": 0.9}}
+    end = run_training(
+        tmp_path, run_document(settings={"strategy": "ddp"}, measurement=measurement), texts, processes=2
+    )
+    assert end.exit_code == 0, end.output
+    counts = {end.lines(rank)[-1]["steps"] for rank in range(2)}
+    assert len(counts) == 1
+    assert counts.pop() < 2000
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_lower_precision_trains_too(tmp_path: Path, texts: Path, precision: str) -> None:
+    settings = {"precision": precision, "gradient_clip_norm": 1.0, "activation_checkpointing": True}
+    end = run_training(tmp_path, run_document(settings=settings), texts)
+    assert end.exit_code == 0, end.output
+    steps = end.of_kind("step")
+    assert steps[-1]["loss"] < steps[0]["loss"]

@@ -1,0 +1,107 @@
+"""Training sequences read from S3 while training, never held as a whole: each rank tokenises its own share of files."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+from transformers import PreTrainedTokenizerBase
+
+from traindyno.core.suite import Task
+from training.data.batch import Batch
+from training.data.collate import Collate
+from training.data.encoding import Encoded, encode
+from training.data.files import DataFile
+from training.data.labels import LabelCodes
+from training.data.rows import file_rows
+from training.data.sequences import Sequences
+from training.errors import WorkloadError
+from training.run_settings import RunSettings
+
+
+class StreamedBatches(IterableDataset[Batch]):
+    """An endless row of this rank's batches. Files go round the ranks and their workers in a seeded order per epoch;
+    where there are fewer files than readers, each reader takes every n-th sequence of all of them."""
+
+    def __init__(
+        self,
+        run: RunSettings,
+        files: Sequence[DataFile],
+        tokenizer: PreTrainedTokenizerBase,
+        collate: Collate,
+        *,
+        data_rank: int,
+        data_world_size: int,
+    ) -> None:
+        self._run = run
+        self._files = files
+        self._tokenizer = tokenizer
+        self._collate = collate
+        self._data_rank = data_rank
+        self._data_world_size = data_world_size
+
+    def __iter__(self) -> Iterator[Batch]:
+        worker = get_worker_info()
+        workers, number = (1, 0) if worker is None else (worker.num_workers, worker.id)
+        readers, reader = self._data_world_size * workers, self._data_rank * workers + number
+        sequences = itertools.chain.from_iterable(self._epoch(epoch, readers, reader) for epoch in itertools.count())
+        size = self._run.settings.batch_size_per_device
+        for batch in itertools.count():
+            rows = list(itertools.islice(sequences, size))
+            first = (batch * readers + reader) * size
+            yield self._collate(_held(rows), np.arange(size), np.arange(first, first + size))
+
+    def _epoch(self, epoch: int, readers: int, reader: int) -> Iterator[Encoded]:
+        order = np.random.default_rng((self._run.settings.seed, epoch)).permutation(len(self._files))
+        files = [self._files[place] for place in order]
+        if len(files) >= readers:
+            sequences = self._encoded(files[reader::readers])
+        else:
+            sequences = itertools.islice(self._encoded(files), reader, None, readers)
+        found = False
+        for sequence in sequences:
+            found = True
+            yield sequence
+        if not found:
+            raise WorkloadError(
+                f"reader {reader + 1} of {readers} finds no sequence of {self._run.workload.sequence_length} tokens in "
+                f"its share of {len(files)} files; expected larger files or fewer processes and workers"
+            )
+
+    def _encoded(self, files: list[DataFile]) -> Iterator[Encoded]:
+        workload = self._run.workload
+        assert workload.dataset is not None
+        assert workload.sequence_length is not None
+        rows = file_rows(workload.dataset, files, with_labels=workload.task is Task.SEQUENCE_CLASSIFICATION)
+        return encode(
+            rows,
+            self._tokenizer,
+            task=workload.task,
+            sequence_length=workload.sequence_length,
+            packing=self._run.settings.packing,
+            codes=LabelCodes(workload.label_count, workload.dataset.label_column),
+        )
+
+
+def _held(rows: list[Encoded]) -> Sequences:
+    labels = [row.label for row in rows if row.label is not None]
+    return Sequences(
+        tokens=np.concatenate([row.tokens for row in rows]),
+        offsets=np.cumsum([0, *(len(row.tokens) for row in rows)], dtype=np.int64),
+        labels=np.asarray(labels, dtype=np.int64) if labels else None,
+    )
+
+
+def stream_steps(batches: StreamedBatches, step_count: int, run: RunSettings) -> Iterator[list[Batch]]:
+    settings = run.settings
+    loader = DataLoader(
+        batches,
+        batch_size=None,
+        num_workers=settings.loader_workers,
+        prefetch_factor=settings.prefetch_factor,
+        pin_memory=settings.pin_memory and torch.cuda.is_available(),
+    )
+    row = iter(loader)
+    for _ in range(step_count):
+        yield list(itertools.islice(row, settings.gradient_accumulation_steps))
