@@ -10,6 +10,7 @@ MASKED_SHARE = 0.15
 REPLACED_BY_MASK, REPLACED_BY_ANY = 0.8, 0.9  # of the masked: 80 % [MASK], 10 % another token, 10 % as they are
 FRAME_TOKENS = 2  # [CLS] and [SEP] are not masked
 IGNORED = -100
+GOLDEN_GAMMA = 0x9E3779B97F4A7C15  # SplitMix64's step from one state to the next
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,8 @@ def _lowest(draw: AnyArray, lengths: Array, counts: Array) -> Mask:
 
 
 def _draws(seed: int, positions: Array, width: int) -> AnyArray:
-    rows = _mixed(positions.astype(np.uint64) + np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15))
+    start = np.uint64(seed * GOLDEN_GAMMA % (1 << 64))
+    rows = _mixed(positions.astype(np.uint64) + start)
     return _mixed(rows[:, None] + np.arange(1, width + 1, dtype=np.uint64))
 
 

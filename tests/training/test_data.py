@@ -1,0 +1,136 @@
+"""Order, shares, padding, masking and labels of training data, by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+from traindyno.core.suite import Padding, Settings, Strategy
+from training.data.collate import IGNORED, CollateCausal, CollateClassified
+from training.data.labels import LabelCodes
+from training.data.loader import StepBatches
+from training.data.masking import Masking
+from training.data.order import BucketedOrder, SeededOrder
+from training.data.padding import PadTo
+from training.data.sequences import Sequences
+from training.errors import WorkloadError
+
+
+def ragged(*lengths: int) -> Sequences:
+    """Sequence n holds the token n + 1, ``lengths[n]`` times; its label is n."""
+    tokens = np.concatenate([np.full(length, number + 1, dtype=np.uint16) for number, length in enumerate(lengths)])
+    offsets = np.cumsum([0, *lengths], dtype=np.int64)
+    return Sequences(tokens=tokens, offsets=offsets, labels=np.arange(len(lengths), dtype=np.int64))
+
+
+def settings(**values: object) -> Settings:
+    return Settings(instance="local.cpu", strategy=Strategy.DDP, **values)  # type: ignore[arg-type]
+
+
+def test_every_epoch_has_every_sample_once_in_an_order_of_its_own() -> None:
+    order = SeededOrder(5, 5, seed=1)
+    epochs = [order.step(step).tolist() for step in range(4)]
+    assert all(sorted(epoch) == [0, 1, 2, 3, 4] for epoch in epochs)
+    assert len({tuple(epoch) for epoch in epochs}) > 1
+    assert epochs == [SeededOrder(5, 5, seed=1).step(step).tolist() for step in range(4)]
+
+
+def test_a_step_larger_than_the_dataset_straddles_epochs() -> None:
+    step = SeededOrder(3, 7, seed=0).step(0).tolist()
+    assert (sorted(step[:3]), sorted(step[3:6]), len(step)) == ([0, 1, 2], [0, 1, 2], 7)
+
+
+def test_buckets_bring_like_lengths_into_one_step_and_leave_no_sample_out() -> None:
+    lengths = np.arange(1, 257, dtype=np.int64)
+    order = BucketedOrder(SeededOrder(256, 4, seed=0), lengths, 4, seed=0)
+    steps = [order.step(step) for step in range(64)]
+    assert all(np.ptp(lengths[step]) == 3 for step in steps)
+    assert sorted(np.concatenate(steps).tolist()) == list(range(256))
+    assert not all(steps[n].max() < steps[n + 1].min() for n in range(63))
+
+
+def test_ranks_and_accumulated_batches_partition_the_global_step() -> None:
+    data = ragged(*[1] * 24)
+    one = StepBatches(
+        data, CollateClassified(pad_to=None), settings(batch_size_per_device=12), data_rank=0, data_world_size=1
+    )
+    options = settings(batch_size_per_device=3, gradient_accumulation_steps=2)
+    seen = [
+        int(label)
+        for rank in range(2)
+        for batch in StepBatches(data, collate, options, data_rank=rank, data_world_size=2)[1]
+        for label in batch["labels"]
+    ]
+    assert sorted(seen) == sorted(one[1][0]["labels"].tolist())
+
+
+def test_batches_weigh_by_the_labels_they_hold() -> None:
+    # Lengths 2 and 4 on two ranks: 1 and 3 next-token labels of 4; mean of the ranks' weighted means = mean over all 4.
+    data = ragged(2, 4)
+    pad_to = PadTo(padding=Padding.LONGEST, sequence_length=8, pad_token=0)
+    weights = {}
+    for rank in range(2):
+        (batch,) = StepBatches(
+            data, CollateCausal(pad_to=pad_to), settings(batch_size_per_device=1), data_rank=rank, data_world_size=2
+        )[0]
+        weights[batch["input_ids"].shape[1]] = float(batch["weight"])
+    assert weights == {2: 1 * 2 / 4, 4: 3 * 2 / 4}
+
+
+@pytest.mark.parametrize(("padding", "width"), [(Padding.MAX_LENGTH, 32), (Padding.LONGEST, 5), (Padding.BUCKET, 8)])
+def test_padding_gives_the_width_of_its_policy(padding: Padding, width: int) -> None:
+    # Buckets of a 32-token limit are multiples of 32 / 8 = 4: five tokens go into 8.
+    collate = CollateClassified(pad_to=PadTo(padding=padding, sequence_length=32, pad_token=9))
+    batch = collate(ragged(3, 5), np.array([0, 1]), np.array([0, 1]))
+    assert batch["input_ids"].shape == (2, width)
+    assert batch["input_ids"][0].tolist() == [1, 1, 1] + [9] * (width - 3)
+    assert batch["attention_mask"].sum(1).tolist() == [3, 5]
+
+
+def test_padding_is_no_label_of_a_language_model() -> None:
+    pad_to = PadTo(padding=Padding.LONGEST, sequence_length=8, pad_token=0)
+    batch = CollateCausal(pad_to=pad_to)(ragged(2, 3), np.array([0, 1]), np.array([0, 1]))
+    assert batch["labels"].tolist() == [[1, 1, IGNORED], [2, 2, 2]]
+
+
+def test_masking_hides_the_same_number_in_every_row_and_never_the_frame() -> None:
+    masking = Masking(seed=3, mask_token=4, vocabulary_size=100)
+    tokens = np.tile(np.arange(10, 52, dtype=np.int64), (200, 1))  # 42 tokens: 40 of text, 15 % = 6
+    inputs, labels = masking(tokens, None, np.arange(200))
+    chosen = labels != IGNORED
+    assert (chosen.sum(axis=1) == 6).all()
+    assert not chosen[:, [0, -1]].any()
+    assert (labels[chosen] == tokens[chosen]).all()
+    assert (inputs[~chosen] == tokens[~chosen]).all()
+    assert 0.75 < (inputs[chosen] == 4).mean() < 0.85
+    assert len({tuple(row) for row in chosen}) > 190
+
+
+def test_a_samples_mask_depends_on_its_place_in_the_order_only() -> None:
+    masking = Masking(seed=3, mask_token=4, vocabulary_size=100)
+    tokens = np.tile(np.arange(10, 52, dtype=np.int64), (4, 1))
+    together = masking(tokens, None, np.array([5, 6, 7, 8]))[0]
+    alone = masking(tokens[:1], None, np.array([7]))[0]
+    assert (together[2] == alone[0]).all()
+
+
+def test_short_rows_are_masked_within_their_text() -> None:
+    masking = Masking(seed=0, mask_token=4, vocabulary_size=100)
+    mask = np.arange(12) < np.array([[12], [4]])
+    _, labels = masking(np.full((2, 12), 50, dtype=np.int64), mask, np.array([0, 1]))
+    assert (labels != IGNORED).sum(axis=1).tolist() == [2, 1]  # 15 % of 10 is 1.5, rounded to even; at least one of 2
+    assert set(np.flatnonzero(labels[1] != IGNORED)) <= {1, 2}
+
+
+def test_labels_are_numbers_kept_or_texts_numbered_as_they_appear() -> None:
+    assert [LabelCodes(3, "label").code(value) for value in (2, True)] == [2, 1]
+    codes = LabelCodes(2, "label")
+    assert [codes.code(value) for value in ("good", "bad", "good")] == [0, 1, 0]
+    with pytest.raises(WorkloadError, match=r"row 4 has 'fair'.*2 labels, numbered 0 to 1"):
+        codes.code("fair")
+    with pytest.raises(WorkloadError, match="row 1 has -1"):
+        LabelCodes(None, "label").code(-1)
+
+
+def test_batches_are_of_the_types_that_models_take() -> None:
+    batch = CollateClassified(pad_to=None)(ragged(2, 2), np.array([1, 0]), np.array([0, 1]))
+    assert {name: tensor.dtype for name, tensor in batch.items()} == {"input_ids": torch.int64, "labels": torch.int64}

@@ -1,0 +1,86 @@
+"""When lines reach the disk, and what becomes of them when they can't."""
+
+import errno
+import json
+from pathlib import Path
+
+import pytest
+
+from traindyno.callbacks import clock, failure, writer
+from traindyno.callbacks.log import StepLog
+from traindyno.callbacks.writer import StepLogWriter
+from traindyno.core.outcome import Outcome
+
+
+def test_lines_are_written_a_second_after_the_last_write_and_not_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = [100.0]
+    monkeypatch.setattr(writer, "now", lambda: seconds[0])
+    log = StepLogWriter(tmp_path / "job" / "rank.jsonl")
+    log.write({"kind": "step", "step": 1})
+    seconds[0] = 100.9
+    log.write({"kind": "step", "step": 2})
+    assert not log.path.exists()
+    seconds[0] = 101.0
+    log.write({"kind": "step", "step": 3})
+    assert [json.loads(line)["step"] for line in log.path.read_text().splitlines()] == [1, 2, 3]
+
+
+def test_a_full_disk_is_an_error_of_the_run_that_names_it() -> None:
+    log = StepLogWriter(Path("/dev/full"))
+    log.write({"kind": "step"})
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        log.flush()
+    assert caught.value.errno == errno.ENOSPC
+    assert failure.classify(caught.value, Outcome.INTERNAL_ERROR) == Outcome.USER_CODE_ERROR
+    assert "No space left on device" in failure.describe(caught.value, 0)
+
+
+def test_the_first_failure_is_the_one_that_sagemaker_reads(tmp_path: Path) -> None:
+    environment = {"SM_OUTPUT_DIR": str(tmp_path)}
+    failure.report_failure("out_of_memory", "rank 1: full", environment)
+    failure.report_failure("internal_error", "rank 0: lost a peer", environment)
+    assert (tmp_path / "failure").read_text() == "traindyno-outcome: out_of_memory: rank 1: full"
+    assert failure.reported_failure(environment) == ("out_of_memory", "rank 1: full")
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"), Outcome.OUT_OF_MEMORY),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+            Outcome.OUT_OF_MEMORY,
+        ),
+        (MemoryError(), Outcome.OUT_OF_MEMORY),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), Outcome.USER_CODE_ERROR),
+        (KeyboardInterrupt(), Outcome.STOPPED_BY_USER),
+    ],
+)
+def test_errors_are_classified_by_what_they_say(error: BaseException, outcome: Outcome) -> None:
+    assert failure.classify(error) == outcome
+
+
+def test_time_spent_in_a_phase_is_not_waiting_for_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = [50.0]
+    for module in ("clock", "log", "recorder", "writer"):
+        monkeypatch.setattr(f"traindyno.callbacks.{module}.now", lambda: seconds[0])
+    log = StepLog(str(tmp_path))
+
+    def step(wait: float, work: float) -> None:
+        seconds[0] += wait
+        with log.step(samples=1):
+            seconds[0] += work
+
+    step(0.0, 1.0)
+    step(0.5, 1.0)
+    with log.phase("evaluate"):
+        seconds[0] += 10.0
+    step(0.25, 1.0)
+    log.close()
+    (path,) = tmp_path.glob("*/rank-*.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["wait_seconds"] for line in lines if line["kind"] == "step"] == [0.0, 0.5, 0.25]
+    assert [line["begin"] for line in lines if line["kind"] == "step"] == [50.0, 51.0, 62.5]
+    assert clock.now() == seconds[0]
