@@ -1,14 +1,13 @@
-"""The role that training jobs run under, and who may hand it to SageMaker."""
+"""The role that training jobs run under."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import aws_cdk as cdk
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
-from infra.permissions import allow
+from infra.permissions import Grant, make_role
 
 JOB_LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 # Repositories of AWS's own training containers, which live in one AWS account per region.
@@ -26,72 +25,81 @@ class Identity(Construct):
         data_buckets: Sequence[str],
     ) -> None:
         super().__init__(scope, construct_id)
-        self.training_role = iam.Role(
+        self.training_role = make_role(
             self,
             "TrainingRole",
-            assumed_by=iam.ServicePrincipal(
-                "sagemaker.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}},
-            ),
+            service="sagemaker.amazonaws.com",
+            trust_conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}},
             description="What a training job of this lab may do: read data and source, write results, log, pull images",
-        )
-        self._allow_objects(results)
-        self._allow(["s3:GetObject"], [source.bucket.arn_for_objects(source.s3_object_key)])
-        self._allow_data(data_buckets)
-        self._allow_images()
-        self._allow_observation()
-
-    def _allow_objects(self, results: s3.IBucket) -> None:
-        readable = [results.arn_for_objects(f"{prefix}/*") for prefix in ("suites", "code", "data")]
-        written = results.arn_for_objects("suites/*")
-        self._allow(["s3:ListBucket"], [results.bucket_arn])
-        self._allow(["s3:GetObject"], readable, "A job reads source, data and checkpoints under names made per suite.")
-        self._allow(
-            ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"],
-            [written],
-            "A job writes outputs and checkpoints under its run's own prefix, which is named when the suite runs.",
+            grants=[
+                *_objects(results, source),
+                *self._data(data_buckets),
+                *self._images(),
+                *self._observation(),
+            ],
         )
 
-    def _allow_data(self, data_buckets: Sequence[str]) -> None:
+    def _data(self, data_buckets: Sequence[str]) -> Iterator[Grant]:
         for name in data_buckets:
             bucket_arn = cdk.Stack.of(self).format_arn(service="s3", region="", account="", resource=name)
-            self._allow(["s3:ListBucket"], [bucket_arn])
-            self._allow(["s3:GetObject"], [f"{bucket_arn}/*"], "The person who deployed the lab named this bucket.")
+            yield Grant(actions=["s3:ListBucket"], resources=[bucket_arn])
+            yield Grant(
+                actions=["s3:GetObject"],
+                resources=[f"{bucket_arn}/*"],
+                wildcard_reason="The person who deployed the lab named this bucket.",
+            )
 
-    def _allow_images(self) -> None:
+    def _images(self) -> list[Grant]:
         stack = cdk.Stack.of(self)
         repositories = [stack.format_arn(service="ecr", resource="repository", resource_name="*")] + [
             stack.format_arn(service="ecr", account="*", resource="repository", resource_name=name)
             for name in STOCK_REPOSITORIES
         ]
-        self._allow(["ecr:GetAuthorizationToken"], ["*"], "This action knows no resources.")
-        self._allow(
-            ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
-            repositories,
-            "A suite may name an image of this account or one of AWS's training containers.",
-        )
+        return [
+            Grant(
+                actions=["ecr:GetAuthorizationToken"],
+                resources=["*"],
+                wildcard_reason="This action knows no resources.",
+            ),
+            Grant(
+                actions=["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
+                resources=repositories,
+                wildcard_reason="A suite may name an image of this account or one of AWS's training containers.",
+            ),
+        ]
 
-    def _allow_observation(self) -> None:
+    def _observation(self) -> list[Grant]:
         group = cdk.Stack.of(self).format_arn(
             service="logs", resource=f"log-group:{JOB_LOG_GROUP}*", arn_format=cdk.ArnFormat.NO_RESOURCE_NAME
         )
-        self._allow(
-            ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
-            [group],
-            "SageMaker names one stream per job and host in its log group.",
-        )
-        self._allow(
-            ["cloudwatch:PutMetricData"],
-            ["*"],
-            "This action knows no resources; the condition limits it to SageMaker's namespace.",
-            conditions={"StringEquals": {"cloudwatch:namespace": JOB_LOG_GROUP}},
-        )
+        return [
+            Grant(
+                actions=["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+                resources=[group],
+                wildcard_reason="SageMaker names one stream per job and host in its log group.",
+            ),
+            Grant(
+                actions=["cloudwatch:PutMetricData"],
+                resources=["*"],
+                wildcard_reason="This action knows no resources; the condition limits it to SageMaker's namespace.",
+                conditions={"StringEquals": {"cloudwatch:namespace": JOB_LOG_GROUP}},
+            ),
+        ]
 
-    def _allow(
-        self,
-        actions: Sequence[str],
-        resources: Sequence[str],
-        wildcard_reason: str | None = None,
-        conditions: dict[str, dict[str, str]] | None = None,
-    ) -> None:
-        allow(self.training_role, actions, resources, wildcard_reason=wildcard_reason, conditions=conditions)
+
+def _objects(results: s3.IBucket, source: s3_assets.Asset) -> list[Grant]:
+    bucket_arn = results.bucket_arn
+    return [
+        Grant(actions=["s3:ListBucket"], resources=[bucket_arn]),
+        Grant(actions=["s3:GetObject"], resources=[source.bucket.arn_for_objects(source.s3_object_key)]),
+        Grant(
+            actions=["s3:GetObject"],
+            resources=[f"{bucket_arn}/{prefix}/*" for prefix in ("suites", "code", "data")],
+            wildcard_reason="A job reads source, data and checkpoints under names made per suite.",
+        ),
+        Grant(
+            actions=["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"],
+            resources=[f"{bucket_arn}/suites/*"],
+            wildcard_reason="A job writes outputs and checkpoints under its run's prefix, named when the suite runs.",
+        ),
+    ]

@@ -1,42 +1,79 @@
-"""Grants to one role, statement by statement, with the reason for every wildcard beside it."""
+"""What a role may do: statement by statement, with the reason for every wildcard beside it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
+from constructs import Construct
 
-from infra.acknowledgements import acknowledge
+Conditions = Mapping[str, Mapping[str, str]]
 
 
-def allow(
-    role: iam.Role,
-    actions: Sequence[str],
-    resources: Sequence[str],
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """``wildcard_reason`` is there exactly when a resource holds a wildcard."""
+
+    actions: Sequence[str]
+    resources: Sequence[str]
+    wildcard_reason: str | None = None
+    conditions: Conditions = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if bool(self.wild_resources) != bool(self.wildcard_reason):
+            raise ValueError(f"{self.actions} on {self.resources}: a reason is needed exactly when there is a wildcard")
+
+    @property
+    def wild_resources(self) -> list[str]:
+        return [resource for resource in self.resources if "*" in resource]
+
+    def statement(self) -> dict[str, Any]:
+        condition = {"Condition": self.conditions} if self.conditions else {}
+        return {"Effect": "Allow", "Action": [*self.actions], "Resource": [*self.resources], **condition}
+
+
+def make_role(
+    scope: Construct,
+    construct_id: str,
     *,
-    wildcard_reason: str | None = None,
-    conditions: Mapping[str, Mapping[str, str]] | None = None,
-) -> None:
-    """``wildcard_reason`` is required exactly when a resource holds a wildcard."""
-    wild = [resource for resource in resources if "*" in resource]
-    if bool(wild) != bool(wildcard_reason):
-        raise ValueError(f"{role.node.path}: {resources} need a reason exactly when there is a wildcard")
-    role.add_to_policy(iam.PolicyStatement(actions=[*actions], resources=[*resources], conditions=conditions))
-    for resource in wild:
-        acknowledge(role, f"AwsSolutions-IAM5[Resource::{_as_reported(role, resource)}]", wildcard_reason or "")
+    service: str,
+    grants: Sequence[Grant],
+    trust_conditions: Conditions | None = None,
+    description: str | None = None,
+) -> iam.Role:
+    """One policy within the role: the role is complete before anything can use it."""
+    document = {"Version": "2012-10-17", "Statement": [grant.statement() for grant in grants]}
+    role = iam.Role(
+        scope,
+        construct_id,
+        assumed_by=iam.ServicePrincipal(service, conditions=trust_conditions),
+        description=description,
+        inline_policies={"Grants": iam.PolicyDocument.from_json(document)},
+    )
+    stack = cdk.Stack.of(scope)
+    excused = [
+        cdk.Acknowledgment(
+            id=f"AwsSolutions-IAM5[Resource::{_as_reported(stack.resolve(resource))}]",
+            reason=grant.wildcard_reason or "",
+        )
+        for grant in grants
+        for resource in grant.wild_resources
+    ]
+    if excused:
+        cdk.Validations.of(role).acknowledge(*excused)
+    return role
 
 
-def _as_reported(role: iam.Role, arn: str) -> str:
+def _as_reported(arn: Any) -> str:
     """The rules print ``<LogicalId.Attribute>`` for a reference that is a token in the ARN."""
-    resolved = cdk.Stack.of(role).resolve(arn)
-    if isinstance(resolved, str):
-        return resolved
-    return "".join(part if isinstance(part, str) else _reference(part) for part in resolved["Fn::Join"][1])
-
-
-def _reference(part: Mapping[str, object]) -> str:
-    match part:
+    match arn:
+        case str():
+            return arn
+        case {"Fn::Join": ["", list(parts)]}:
+            return "".join(map(_as_reported, parts))
         case {"Ref": str(name)}:
             return f"<{name}>"
         case {"Fn::GetAtt": [str(name), str(attribute)]}:
             return f"<{name}.{attribute}>"
-    raise ValueError(f"expected Ref or Fn::GetAtt, found {part}")
+    raise ValueError(f"expected text or a reference, found {arn}")

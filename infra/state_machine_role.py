@@ -6,7 +6,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.functions import Functions
-from infra.permissions import allow
+from infra.permissions import Grant, make_role
 
 LOG_DELIVERY = (
     "logs:CreateLogDelivery",
@@ -28,13 +28,6 @@ TRACING = (
 
 def state_machine_role(scope: Construct, construct_id: str, *, functions: Functions, results: s3.IBucket) -> iam.Role:
     """The CDK's own grants would reach every version of each function and the whole bucket."""
-    role = iam.Role(
-        scope,
-        construct_id,
-        assumed_by=iam.ServicePrincipal(
-            "states.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
-        ),
-    )
     steps = (
         functions.plan_suite,
         functions.check_quotas,
@@ -43,25 +36,30 @@ def state_machine_role(scope: Construct, construct_id: str, *, functions: Functi
         functions.record_run,
         functions.judge_suite,
     )
-    allow(role, ["lambda:InvokeFunction"], [step.function.function_arn for step in steps])
-    allow(
-        role,
-        ["s3:GetObject"],
-        [results.arn_for_objects("suites/*")],
-        wildcard_reason="The runs of a round lie under their execution's prefix, which begins after deployment.",
-    )
-    _allow_children(role, functions.state_machine_arn)
-    nothing_narrower = "CloudWatch Logs delivery and X-Ray know no resources for these actions."
-    allow(role, LOG_DELIVERY + TRACING, ["*"], wildcard_reason=nothing_narrower)
-    return role
-
-
-def _allow_children(role: iam.Role, state_machine_arn: str) -> None:
-    executions = state_machine_arn.replace(":stateMachine:", ":execution:")
-    allow(role, ["states:StartExecution"], [state_machine_arn])
-    allow(
-        role,
-        ["states:DescribeExecution", "states:RedriveExecution", "states:StopExecution"],
-        [f"{executions}:*", f"{executions}/*"],
-        wildcard_reason="The Distributed Map names one child execution per run.",
+    executions = functions.state_machine_arn.replace(":stateMachine:", ":execution:")
+    grants = [
+        Grant(actions=["lambda:InvokeFunction"], resources=[step.function.function_arn for step in steps]),
+        Grant(
+            actions=["s3:GetObject"],
+            resources=[f"{results.bucket_arn}/suites/*"],
+            wildcard_reason="The runs of a round lie under their execution's prefix, which begins after deployment.",
+        ),
+        Grant(actions=["states:StartExecution"], resources=[functions.state_machine_arn]),
+        Grant(
+            actions=["states:DescribeExecution", "states:RedriveExecution", "states:StopExecution"],
+            resources=[f"{executions}:*", f"{executions}/*"],
+            wildcard_reason="The Distributed Map names one child execution per run.",
+        ),
+        Grant(
+            actions=[*LOG_DELIVERY, *TRACING],
+            resources=["*"],
+            wildcard_reason="CloudWatch Logs delivery and X-Ray know no resources for these actions.",
+        ),
+    ]
+    return make_role(
+        scope,
+        construct_id,
+        service="states.amazonaws.com",
+        trust_conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}},
+        grants=grants,
     )

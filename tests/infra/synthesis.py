@@ -51,12 +51,8 @@ class Template:
 
     def statements(self, role_part: str) -> list[dict[str, Any]]:
         """Policy statements of the one role whose logical id holds ``role_part``."""
-        policies = [
-            policy
-            for policy in self.of_type("AWS::IAM::Policy").values()
-            if any(role_part in role["Ref"] for role in policy["Roles"])
-        ]
-        return [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
+        (role,) = [role for name, role in self.of_type("AWS::IAM::Role").items() if role_part in name]
+        return [statement for policy in role["Policies"] for statement in policy["PolicyDocument"]["Statement"]]
 
     def definition(self) -> dict[str, Any]:
         """The state machine's, with every reference to a resource replaced by that resource's logical id."""

@@ -1,0 +1,99 @@
+"""What the lab's functions need of its bucket, table, jobs and executions, by the operations that they call."""
+
+from dataclasses import dataclass
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+
+from infra.identity import JOB_LOG_GROUP
+from infra.permissions import Grant
+from infra.storage import Storage
+from traindyno.core.lab import OPEN_ATTEMPTS_INDEX, state_machine_name
+
+PER_EXECUTION = "Objects and executions are named after deployment, when suites run."
+PER_JOB = "Jobs are named after suite, run and attempt; the lab's name in front keeps other labs' jobs out."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabGrants:
+    lab: str
+    stack: cdk.Stack
+    bucket_arn: str
+    table_arn: str
+
+    @property
+    def state_machine_arn(self) -> str:
+        """By its fixed name: functions and state machine would wait for each other otherwise."""
+        return self.stack.format_arn(
+            service="states",
+            resource="stateMachine",
+            resource_name=state_machine_name(self.lab),
+            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+        )
+
+    def objects(self, *, reads: bool, writes: bool) -> list[Grant]:
+        actions = ["s3:GetObject"] * reads + ["s3:PutObject"] * writes
+        listing = [Grant(actions=["s3:ListBucket"], resources=[self.bucket_arn])] if reads else []
+        under = Grant(actions=actions, resources=[f"{self.bucket_arn}/suites/*"], wildcard_reason=PER_EXECUTION)
+        return [under, *listing]
+
+    def rows(self, *operations: str) -> Grant:
+        return Grant(actions=[f"dynamodb:{operation}" for operation in operations], resources=[self.table_arn])
+
+    def open_attempts(self) -> Grant:
+        return Grant(actions=["dynamodb:Query"], resources=[f"{self.table_arn}/index/{OPEN_ATTEMPTS_INDEX}"])
+
+    def jobs(self, *operations: str) -> Grant:
+        ours = self.stack.format_arn(service="sagemaker", resource="training-job", resource_name=f"{self.lab}-*")
+        actions = [f"sagemaker:{operation}" for operation in operations]
+        return Grant(actions=actions, resources=[ours], wildcard_reason=PER_JOB)
+
+    def all_jobs_listed(self) -> Grant:
+        return without_resources("sagemaker:ListTrainingJobs")
+
+    def task_answers(self) -> Grant:
+        # A task token of a Distributed Map's child belongs to the state machine's ARN with the Map's label behind it.
+        return Grant(
+            actions=["states:SendTaskSuccess", "states:SendTaskFailure"],
+            resources=[self.state_machine_arn, f"{self.state_machine_arn}/*"],
+            wildcard_reason="Child executions of the Distributed Map bear the state machine's ARN and the Map's label.",
+        )
+
+    def executions_described(self) -> Grant:
+        executions = self.state_machine_arn.replace(":stateMachine:", ":execution:")
+        return Grant(actions=["states:DescribeExecution"], resources=[f"{executions}:*"], wildcard_reason=PER_EXECUTION)
+
+    def recording(self) -> list[Grant]:
+        streams = self.stack.format_arn(
+            service="logs",
+            resource="log-group",
+            resource_name=f"{JOB_LOG_GROUP}:*",
+            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+        )
+        return [
+            *self.objects(reads=True, writes=True),
+            self.rows("GetItem", "UpdateItem"),
+            self.jobs("StopTrainingJob"),
+            Grant(
+                actions=["logs:DescribeLogStreams", "logs:GetLogEvents"], resources=[streams], wildcard_reason=PER_JOB
+            ),
+        ]
+
+    def finishing(self) -> list[Grant]:
+        return [*self.recording(), self.jobs("DescribeTrainingJob"), self.task_answers()]
+
+
+def lab_grants(stack: cdk.Stack, lab: str, storage: Storage) -> LabGrants:
+    return LabGrants(lab=lab, stack=stack, bucket_arn=storage.results.bucket_arn, table_arn=storage.table.table_arn)
+
+
+def without_resources(*actions: str) -> Grant:
+    return Grant(actions=actions, resources=["*"], wildcard_reason="These actions know no resources.")
+
+
+def pass_role(role: iam.IRole) -> Grant:
+    return Grant(
+        actions=["iam:PassRole"],
+        resources=[role.role_arn],
+        conditions={"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}},
+    )
