@@ -41,6 +41,7 @@ def reasons(settings: dict[str, Any], workload: Any = BUILT_IN) -> list[str]:
         {"strategy": "ddp", "instance": "local.cpu", "compiler": "xla"},
         {"loader_workers": 2, "prefetch_factor": 4},
         {"precision": "fp16"},
+        {"activation_offloading": True, "activation_checkpointing": True},
         {"precision": "bf16", "instance": "ml.m5.xlarge"},
     ],
 )
@@ -60,6 +61,10 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
             "strategy: strategy smddp runs on ml.p4d, ml.p4de, ml.p3dn",
         ),
         ({"precision": "fp16", "instance": "ml.m5.xlarge"}, "precision: precision fp16 needs a GPU, got ml.m5.xlarge"),
+        (
+            {"activation_offloading": True, "instance": "local.cpu"},
+            "activation_offloading: activation_offloading moves activations from a GPU to its host, and local.cpu has",
+        ),
         (
             {"strategy": "tensor", "instance": "ml.g5.xlarge"},
             "tensor_degree: strategy tensor needs tensor_degree of 2 or more, got 1",

@@ -69,6 +69,12 @@ def check_precision(settings: Settings, instance_type: InstanceType) -> Iterator
         yield Impossible(field="precision", reason=reason)
 
 
+def check_offloading(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
+    if settings.activation_offloading and instance_type.accelerator_kind is not AcceleratorKind.GPU:
+        reason = f"activation_offloading moves activations from a GPU to its host, and {instance_type.name} has none"
+        yield Impossible(field="activation_offloading", reason=reason)
+
+
 def check_effect(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
     if settings.shard_scope is ShardScope.HYBRID and settings.strategy is not Strategy.FSDP:
         reason = f"shard_scope hybrid has no effect with strategy {settings.strategy}: expected strategy fsdp"
