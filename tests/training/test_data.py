@@ -50,9 +50,8 @@ def test_buckets_bring_like_lengths_into_one_step_and_leave_no_sample_out() -> N
 
 def test_ranks_and_accumulated_batches_partition_the_global_step() -> None:
     data = ragged(*[1] * 24)
-    one = StepBatches(
-        data, CollateClassified(pad_to=None), settings(batch_size_per_device=12), data_rank=0, data_world_size=1
-    )
+    collate = CollateClassified(pad_to=None)
+    one = StepBatches(data, collate, settings(batch_size_per_device=12), data_rank=0, data_world_size=1)
     options = settings(batch_size_per_device=3, gradient_accumulation_steps=2)
     seen = [
         int(label)

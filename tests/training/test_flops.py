@@ -17,15 +17,19 @@ def test_gpt2s_flops_by_hand() -> None:
     assert size.parameters == 64_000 + 2_048 + 2 * (49_152 + 832) + 128
 
 
+def albert(layers: int) -> AlbertConfig:
+    return AlbertConfig(
+        vocab_size=100,
+        embedding_size=16,
+        hidden_size=32,
+        num_attention_heads=2,
+        intermediate_size=64,
+        num_hidden_layers=layers,
+    )
+
+
 def test_albert_works_for_every_layer_though_the_layers_share_weights() -> None:
-    config = {
-        "vocab_size": 100,
-        "embedding_size": 16,
-        "hidden_size": 32,
-        "num_attention_heads": 2,
-        "intermediate_size": 64,
-    }
-    one, two = (measure_size(Task.MASKED_LM, AlbertConfig(num_hidden_layers=layers, **config), 8) for layers in (1, 2))
+    one, two = (measure_size(Task.MASKED_LM, albert(layers), 8) for layers in (1, 2))
     assert one.parameters == two.parameters
     # A layer: 4 x 32^2 + 2 x 32 x 64 = 8192 weights, 6 FLOPs each, and attention 2 x 2 x 8 x 32 x 3 = 3072
     assert two.flops_per_token - one.flops_per_token == pytest.approx(6 * 8192 + 3072)

@@ -29,7 +29,7 @@ def streamed(folder: Path, *, rank: int, ranks: int) -> StreamedBatches:
     vocabulary = {"[UNK]": 0, **{str(number): number for number in range(1, 200)}}
     words = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words)  # type: ignore[no-untyped-call]
     collate = CollateCausal(pad_to=None)
     return StreamedBatches(run, local_files(folder), tokenizer, collate, data_rank=rank, data_world_size=ranks)
 
