@@ -1,28 +1,17 @@
-"""All that is kept of an execution: the suite as it was taken in, its cells and the results of its runs."""
-
-from dataclasses import dataclass
+"""Read from S3 what is kept of an execution."""
 
 from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.aws.run_results import load_results
 from traindyno.core.documents import from_document
 from traindyno.core.errors import TraindynoError
+from traindyno.core.execution_record import ExecutionRecord
 from traindyno.core.layout import plan_key, suite_key
 from traindyno.core.plan import Plan
-from traindyno.core.run_result import RunResult
-from traindyno.core.suite import Cell, Suite
 from traindyno.core.suite_file import read_stored_suite
 
 
 class NothingRecorded(TraindynoError):
     """The execution has no results: it was refused, has only begun, or is not one of this lab's."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutionRecord:
-    execution_id: str
-    suite: Suite
-    cells: tuple[Cell, ...]
-    results: tuple[RunResult, ...]
 
 
 def load_record(bucket: ResultsBucket, execution_id: str) -> ExecutionRecord:

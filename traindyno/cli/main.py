@@ -9,6 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from traindyno import __version__
 from traindyno.cli import execution_commands, local_commands, quota_commands
 from traindyno.cli.claims_command import claims
+from traindyno.cli.compare_command import compare
 from traindyno.cli.input_file import InputFileInvalid
 from traindyno.cli.output import STANDARD_ERROR, print_json
 from traindyno.cli.plan_command import plan
@@ -17,6 +18,7 @@ from traindyno.cli.reprice_command import reprice_execution
 from traindyno.cli.run_command import run
 from traindyno.cli.suite_loading import SuiteFileInvalid
 from traindyno.cli.suite_text import SuiteUnreadable
+from traindyno.core.comparison import NotComparable
 from traindyno.core.errors import SuiteRefused, TraindynoError
 
 FAILED, REFUSED, INTERRUPTED = 1, 2, 130
@@ -35,6 +37,7 @@ commands.command("list")(execution_commands.list_executions)
 commands.command()(execution_commands.report)
 commands.command()(receipt)
 commands.command("reprice")(reprice_execution)
+commands.command()(compare)
 commands.command()(claims)
 commands.add_typer(quota_commands.app, name="quotas")
 commands.add_typer(local_commands.app, name="local")
@@ -67,7 +70,7 @@ def app() -> None:
     """Exit status: 0 well, 1 failed, 2 the input or the suite is refused, 130 interrupted."""
     try:
         commands()
-    except (SuiteFileInvalid, SuiteUnreadable, InputFileInvalid, SuiteRefused) as error:
+    except (SuiteFileInvalid, SuiteUnreadable, InputFileInvalid, NotComparable, SuiteRefused) as error:
         _leave(str(error), REFUSED)
     except TraindynoError as error:
         _leave(f"error: {error}", FAILED)

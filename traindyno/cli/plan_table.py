@@ -11,7 +11,7 @@ from traindyno.core.money import exact_usd_text
 from traindyno.core.plan import LanePlan, Plan
 from traindyno.core.prices import SECONDS_PER_HOUR, Price, cost_usd
 from traindyno.core.quantity_text import UNKNOWN, count_text, seconds_text, usd_text
-from traindyno.core.suite import Suite
+from traindyno.core.suite import Purchase, Suite
 
 MOST_CELLS = 30
 
@@ -47,8 +47,7 @@ def _cells(suite: Suite, planned: Plan) -> Table:
 def _lanes(suite: Suite, planned: Plan) -> Table:
     table = Table(title="lanes", title_justify="left", pad_edge=False)
     table.add_column("instance")
-    table.add_column("purchase")
-    for heading in ("runs", "largest", "quota", "in use", "at once", "waves", "$/h", "every run once", "worst case"):
+    for heading in ("runs", "largest", "quota", "in use", "at once", "waves", "$/h", "once", "at worst"):
         table.add_column(heading, justify="right")
     for lane in planned.lanes:
         table.add_row(*_lane_cells(lane))
@@ -58,8 +57,7 @@ def _lanes(suite: Suite, planned: Plan) -> Table:
 def _lane_cells(lane: LanePlan) -> tuple[str, ...]:
     quota = lane.quota
     return (
-        lane.instance_type,
-        lane.purchase.value,
+        f"{lane.instance_type} (spot)" if lane.purchase is Purchase.SPOT else lane.instance_type,
         str(lane.run_count),
         f"{lane.largest_instance_count} ×",
         count_text(quota.limit) if quota else "-",
@@ -100,14 +98,14 @@ def _totals(suite: Suite, planned: Plan) -> Table:
 def _facts(suite: Suite, planned: Plan) -> Iterator[tuple[str, str]]:
     limits, cells = suite.limits, len(planned.cells)
     yield "runs", f"{planned.run_count}: {cells} cells × {suite.measurement.trials} trials; {_lanes_text(planned)}"
-    once = f"every run once, to its limit of {limits.max_job_seconds} s"
+    once = f"every run once, each to its limit of {limits.max_job_seconds} s"
     worst = f"every one of {limits.max_attempts} attempts so"
-    yield "cost", f"{usd_text(planned.one_attempt_usd)} ({once})"
-    yield "", f"{usd_text(planned.worst_case_usd)} at worst ({worst})"
+    yield "cost", f"{usd_text(planned.one_attempt_usd)} for {once}"
+    yield "", f"{usd_text(planned.worst_case_usd)} at worst: {worst}"
     yield "cap", f"{usd_text(limits.max_usd)}{_cap_text(planned, limits.max_usd)}"
-    yield "time", f"{_hours_text(planned.one_attempt_hours)} ({once})"
+    yield "time", f"{_hours_text(planned.one_attempt_hours)} for {once}"
     waiting = f"{worst}, after waiting {limits.max_pending_seconds} s for capacity each time"
-    yield "", f"{_hours_text(planned.worst_case_hours)} at worst ({waiting})"
+    yield "", f"{_hours_text(planned.worst_case_hours)} at worst: {waiting}"
     if planned.worst_case_hours > limits.max_hours:
         yield "", f"limits.max_hours {limits.max_hours} ends it sooner"
     for line in dict.fromkeys(_price_text(lane.price) for lane in planned.lanes if lane.price):

@@ -20,7 +20,7 @@ from traindyno.core.cells import expand_cells
 from traindyno.core.documents import to_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.plan import plan_suite
-from traindyno.core.quota_increases import NeededIncrease, needed_increases
+from traindyno.core.quota_increases import NeededIncrease, RequestedIncrease, needed_increases
 from traindyno.core.suite import Suite
 
 app = typer.Typer(help="The account's quotas that a suite needs: ask for more, see the answers.", no_args_is_help=True)
@@ -95,17 +95,19 @@ def _print(needed: Sequence[NeededIncrease], output: Format) -> None:
     if not needed:
         STANDARD_OUTPUT.print("nothing is lacking: the account's quotas allow every run of this suite")
         return
-    table = Table("quota", "code", "now", "needed", "request", "asked for", "on", "case", "next", pad_edge=False)
+    table = Table("quota", "code", "now", "needed", "request", "next", pad_edge=False)
     for each in needed:
-        table.add_row(*_cells(each))
+        increase = each.increase
+        current, desired = str(increase.current_value), str(increase.desired_value)
+        table.add_row(
+            increase.name, increase.code or "unknown", current, desired, _request_text(each.request), each.next_step
+        )
     STANDARD_OUTPUT.print(table)
 
 
-def _cells(each: NeededIncrease) -> tuple[str, ...]:
-    increase, request = each.increase, each.request
-    asked = ("none", "", "", "")
-    if request:
-        day = datetime.fromtimestamp(request.requested_at, UTC).date().isoformat()
-        asked = (request.status.value, str(request.desired_value), day, request.case_id or "none")
-    current, desired = str(increase.current_value), str(increase.desired_value)
-    return (increase.name, increase.code or "unknown", current, desired, *asked, each.next_step)
+def _request_text(request: RequestedIncrease | None) -> str:
+    if request is None:
+        return "none"
+    day = datetime.fromtimestamp(request.requested_at, UTC).date().isoformat()
+    case = f", case {request.case_id}" if request.case_id else ""
+    return f"{request.status.value}: {request.desired_value}, {day}{case}"

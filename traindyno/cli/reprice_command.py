@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from traindyno.aws import clients
-from traindyno.aws.execution_record import ExecutionRecord, load_record
+from traindyno.aws.execution_record import load_record
 from traindyno.aws.prices import read_prices
 from traindyno.cli.execution_commands import ExecutionArgument, FormatOption
 from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json
@@ -16,6 +16,7 @@ from traindyno.cli.reprice_table import print_repriced
 from traindyno.cli.target import LabOption, LocalOption, ProfileOption, find_target
 from traindyno.core.documents import to_document
 from traindyno.core.errors import TraindynoError
+from traindyno.core.execution_record import ExecutionRecord
 from traindyno.core.lab import DEFAULT_LAB
 from traindyno.core.prices import Price
 from traindyno.core.reprice import Repriced, reprice

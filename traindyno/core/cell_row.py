@@ -55,9 +55,10 @@ class CellTrials:
     others: tuple[RunResult, ...]
 
     def values(self, quantity: Quantity) -> list[float]:
-        """Over the measured trials; empty if any of them doesn't know it."""
+        """Over the measured trials; empty if any of them doesn't know it, or knows only that it is nought."""
         found = [quantity(result) for result in self.measured]
-        return [value for value in found if value is not None] if None not in found else []
+        known = [value for value in found if value is not None and value > 0]
+        return known if len(known) == len(found) else []
 
 
 def group_trials(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[CellTrials, ...]:

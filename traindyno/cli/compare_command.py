@@ -1,0 +1,32 @@
+"""`traindyno compare`: two executions of the same work side by side."""
+
+from typing import Annotated
+
+import typer
+
+from traindyno.aws.execution_record import load_record
+from traindyno.cli.compare_table import print_comparison
+from traindyno.cli.execution_commands import FormatOption
+from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json
+from traindyno.cli.target import LabOption, LocalOption, ProfileOption, RegionOption, find_target
+from traindyno.core.comparison import compare_executions
+from traindyno.core.documents import to_document
+from traindyno.core.lab import DEFAULT_LAB
+
+
+def compare(
+    first: Annotated[str, typer.Argument(help="The execution to compare with.")],
+    second: Annotated[str, typer.Argument(help="The execution that may have become better or worse.")],
+    local: LocalOption = False,
+    lab: LabOption = DEFAULT_LAB,
+    region: RegionOption = None,
+    profile: ProfileOption = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Compare the cells that two executions share, and name what else differs; exit status 2 for unlike work."""
+    target = find_target(is_local=local, lab=lab, region=region, profile=profile)
+    compared = compare_executions(*(load_record(target.results, execution) for execution in (first, second)))
+    if output is Format.JSON:
+        print_json(to_document(compared))
+    else:
+        print_comparison(STANDARD_OUTPUT, compared)
