@@ -26,7 +26,7 @@ check: install ## Lint, types, and the security rules over the synthesised app
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy traindyno lambdas training infra localcloud app.py
-	$(BIN)/cdk synth --quiet --no-notices --output build/cdk.out
+	$(BIN)/cdk synth --quiet --no-notices --context rules=on --output build/cdk.out
 
 bench: install ## Measure speed and memory, and write docs/performance.md
 	$(BIN)/python -m bench

@@ -1,4 +1,4 @@
-"""The CDK app: one lab, named and aimed by the context (cdk.json, or --context lab=... --context target=local)."""
+"""The CDK app: one lab. Its name, target and settings come from the context: cdk.json, or --context lab=my-lab."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -7,7 +7,8 @@ import aws_cdk as cdk
 
 from infra.lab import add_lab
 
-app = cdk.App()
+# The CDK's own validation belongs to the rules, which are checked where the context asks for them.
+app = cdk.App(builtin_cloud_formation_validation=False)
 with TemporaryDirectory() as staging:
     add_lab(app, staging=Path(staging))
 app.synth()

@@ -1,9 +1,8 @@
-"""One lab as a CDK app: its stacks, tagged with its name and checked against AwsSolutions."""
+"""One lab as a CDK app: its stacks, tagged with its name and, where asked, held to the security rules."""
 
 from pathlib import Path
 
 import aws_cdk as cdk
-from cdk_nag import AwsSolutionsChecks
 
 from infra.images_stack import ImagesStack
 from infra.lab_settings import Target, read_lab_settings
@@ -29,7 +28,11 @@ def add_lab(app: cdk.App, *, staging: Path) -> None:
         image_uris=images.image_uris if images else {},
     )
     cdk.Tags.of(app).add(LAB_TAG, settings.lab)
-    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    if settings.checks_rules:
+        # Imported here: loading both engines takes longer than the rest of the synthesis.
+        from infra.rules import check_rules  # noqa: PLC0415
+
+        check_rules(app)
 
 
 def _write_training_source(path: Path) -> Path:

@@ -25,7 +25,8 @@ class FixedConcurrency:
 class LabSettings:
     """``concurrency`` of None leaves it to each suite's plan, as it should be wherever that is possible.
 
-    ``data_buckets`` are the person's own buckets that training jobs may read, beside the lab's.
+    ``data_buckets`` are the person's own buckets that training jobs may read, beside the lab's. ``checks_rules``:
+    synthesis fails on any finding; `make check` asks for it.
     """
 
     lab: str
@@ -33,6 +34,7 @@ class LabSettings:
     concurrency: FixedConcurrency | None
     notify_email: str | None
     data_buckets: tuple[str, ...]
+    checks_rules: bool
 
 
 def read_lab_settings(node: Node) -> LabSettings:
@@ -48,6 +50,7 @@ def read_lab_settings(node: Node) -> LabSettings:
         target=target,
         concurrency=_concurrency(node, target),
         notify_email=node.try_get_context("notify_email"),
+        checks_rules=_switch(node, "rules"),
         data_buckets=tuple(str(node.try_get_context("data_buckets") or "").split()),
     )
 
@@ -74,3 +77,10 @@ def _count(node: Node, name: str) -> int | None:
     if not str(found).isdecimal() or int(str(found)) < 1:
         raise ValueError(f"context {name}={found!r}: expected a whole number of at least 1")
     return int(str(found))
+
+
+def _switch(node: Node, name: str) -> bool:
+    found = str(node.try_get_context(name) or "off")
+    if found not in {"on", "off"}:
+        raise ValueError(f"context {name}={found!r}: expected on or off")
+    return found == "on"

@@ -54,6 +54,7 @@ def test_the_command_line_finds_every_output_that_it_asks_for() -> None:
         ({"lab": "a-name-that-is-far-too-long"}, "1 to 18"),
         ({"target": "azure"}, "expected one of aws, local"),
         ({"lane_concurrency": "0"}, "lane_concurrency='0'"),
+        ({"rules": "true"}, "expected on or off"),
     ],
 )
 def test_a_wrong_context_is_refused_with_what_would_be_accepted(context: dict[str, str], text: str) -> None:
