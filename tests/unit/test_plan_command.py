@@ -1,0 +1,113 @@
+"""`traindyno plan` from files: no account, no credentials, no network."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.unit.suites import small_document
+
+REPO_ROOT = Path(__file__).resolve().parents[2]
+PRICES = "region: us-east-1\nas_of: 2026-11-21\nprices: {ml.g5.xlarge: 1.408}\n"
+ENOUGH = (
+    "region: us-east-1\nquotas:\n  ml.g5.xlarge for training job usage: {applied: 4, in_use: 1}\n"
+    "  Number of instances across all training jobs: 8\n"
+)
+NONE_LEFT = "region: us-east-1\nquotas: {ml.g5.xlarge for training job usage: 0}\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    status: int
+    output: str
+    errors: str
+
+    def json(self) -> Any:
+        return json.loads(self.output)
+
+
+def plan(folder: Path, *options: str, quotas: str = ENOUGH, prices: str = PRICES, **changes: Any) -> Answer:
+    """Through the command's own front door, in an environment that leads to no account."""
+    files = {"suite.yaml": yaml.safe_dump(small_document(**changes)), "prices.yaml": prices, "quotas.yaml": quotas}
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
+    ran = subprocess.run(
+        [sys.executable, "-m", "traindyno", "plan", "suite.yaml", *options],
+        cwd=folder,
+        env={**kept, "HOME": str(folder), "PYTHONPATH": str(REPO_ROOT), "AWS_EC2_METADATA_DISABLED": "true"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return Answer(status=ran.returncode, output=ran.stdout, errors=ran.stderr)
+
+
+FILES = ("--prices", "prices.yaml", "--quotas", "quotas.yaml")
+
+
+def test_two_files_are_all_that_a_plan_needs(tmp_path: Path) -> None:
+    answer = plan(tmp_path, *FILES, "--format", "json")
+    assert (answer.status, answer.errors) == (0, "")
+    planned = answer.json()
+    (lane,) = planned["lanes"]
+    # 2 cells x 2 trials of 1800 s at 1.408 $/h = 2.816 $; five attempts each, 14.08 $; 4 - 1 instances are free
+    assert (planned["run_count"], lane["concurrency"], lane["waves"]) == (4, 3, 2)
+    assert (planned["one_attempt_usd"], planned["worst_case_usd"]) == ("2.816", "14.080")
+    assert lane["price"]["usd_per_hour"] == "1.408"
+    assert not planned["is_refused"]
+
+
+def test_the_table_names_lanes_quotas_cost_and_where_prices_come_from(tmp_path: Path) -> None:
+    answer = plan(tmp_path, *FILES)
+    assert answer.status == 0
+    for words in ("ml.g5.xlarge", "L-00C91CB5", "2.82 $ for every run once", "14.08 $ at worst", "prices.yaml"):
+        assert words in answer.output
+
+
+def test_every_refusal_comes_with_its_request_and_exit_status_2(tmp_path: Path) -> None:
+    limits = {"max_usd": 0.5, "max_hours": 0.1, "max_job_seconds": 1800}
+    answer = plan(tmp_path, *FILES, "--format", "json", quotas=NONE_LEFT, limits=limits)
+    assert answer.status == 2
+    assert len(answer.json()["refusals"]) == 3
+    for words in ("limits.max_usd", "limits.max_hours", "--quota-code", "traindyno quotas request suite.yaml"):
+        assert words in answer.errors
+
+
+def test_without_credentials_the_way_out_is_named(tmp_path: Path) -> None:
+    answer = plan(tmp_path, "--prices", "prices.yaml")
+    assert answer.status == 1
+    assert "--quotas FILE to plan without an account" in answer.errors
+
+
+@pytest.mark.parametrize(
+    ("prices", "quotas", "says"),
+    [
+        (
+            PRICES.replace("1.408", "cheap"),
+            ENOUGH,
+            'prices.yaml:3: prices.ml.g5.xlarge: expected a number, got "cheap"',
+        ),
+        (PRICES, ENOUGH.replace("8", "-8"), "quotas.yaml:4: quotas.Number of instances across all training jobs"),
+        (PRICES, ENOUGH.replace("us-east-1", "eu-west-1"), "expected both of one region, got eu-west-1 and us-east-1"),
+        ("prices: [", ENOUGH, "prices.yaml:"),
+    ],
+)
+def test_wrong_files_are_refused_with_their_lines(tmp_path: Path, prices: str, quotas: str, says: str) -> None:
+    answer = plan(tmp_path, *FILES, prices=prices, quotas=quotas)
+    assert (answer.status, answer.output) == (2, "")
+    assert says in answer.errors
+
+
+def test_a_price_that_the_file_lacks_is_unknown_and_refused(tmp_path: Path) -> None:
+    answer = plan(tmp_path, *FILES, prices=PRICES.replace("ml.g5.xlarge", "ml.g5.2xlarge"))
+    assert answer.status == 2
+    assert "the price of ml.g5.xlarge is unknown" in answer.errors
+    assert "unknown" in answer.output

@@ -1,0 +1,50 @@
+"""Quotas from a file: what it names is known, what it does not name is not."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from traindyno.core.errors import DocumentInvalid
+from traindyno.core.quota_file import parse_quotas
+
+P4D = "ml.p4d.24xlarge for training job usage"
+
+
+def document(quotas: Mapping[str, Any]) -> dict[str, Any]:
+    return {"region": "us-east-1", "quotas": quotas}
+
+
+def test_a_plain_number_is_the_applied_value() -> None:
+    reading = parse_quotas(document({P4D: 4})).readings[P4D]
+    assert (reading.applied, reading.in_use, reading.limit) == (4, None, 4)
+
+
+def test_what_is_in_use_is_taken_off() -> None:
+    reading = parse_quotas(document({P4D: {"applied": 4, "in_use": 1}})).readings[P4D]
+    assert reading.available == 3
+
+
+def test_without_an_applied_value_the_default_of_aws_holds() -> None:
+    name = "Number of instances across all training jobs"
+    reading = parse_quotas(document({name: {"in_use": 1}})).readings[name]
+    # AWS's default is 4
+    assert (reading.applied, reading.limit, reading.available) == (None, 4, 3)
+
+
+def test_a_known_quota_brings_its_code_and_others_stay_unknown() -> None:
+    readings = parse_quotas(document({P4D: 4})).readings
+    assert readings[P4D].quota.code == "L-09B4A649"
+    assert list(readings) == [P4D]
+
+
+def test_all_problems_come_at_once() -> None:
+    wrong = {"ml.p4d.24xlarge for training jobs usage": 4, P4D: {"applid": 4}, "p": -3, "q": 1.5}
+    with pytest.raises(DocumentInvalid) as caught:
+        parse_quotas({"quotas": wrong})
+    said = str(caught.value)
+    assert f'did you mean "{P4D}"?' in said
+    assert f"quotas.{P4D}.applid: expected one of applied, in_use" in said
+    assert "quotas.p.applied: expected 0 or more, got -3" in said
+    assert "quotas.q.applied: expected an integer, got 1.5" in said
+    assert "region: expected text, got nothing" in said
