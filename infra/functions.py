@@ -14,7 +14,7 @@ from infra.notifications import Notifications
 from infra.permissions import Grant
 from infra.storage import Storage
 
-SHORT_SECONDS = 30
+SHORT_SECONDS = 120
 LONG_SECONDS = 300
 SWEEP_SECONDS = 900
 
