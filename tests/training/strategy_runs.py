@@ -3,17 +3,20 @@
 import os
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 
 import torch
 
+from tests.training.strategy_cases import Case
 from tests.training.strategy_rows import ROWS, Row
 from tests.training.strategy_trial import Trained, train
 from training.topology import Topology
 from training.xla_environment import make_environment
 
 REPOSITORY = Path(__file__).parents[2]
+COMPILED = str(REPOSITORY / ".torchinductor")
 LIMIT_SECONDS = 480
 XLA_ENVIRONMENT = {
     "PJRT_DEVICE": "CPU",
@@ -23,7 +26,7 @@ XLA_ENVIRONMENT = {
 
 
 @cache
-def results_of(environment: str, processes: int, scratch: Path) -> dict[str, Trained | str]:
+def results_of(environment: str, processes: int) -> dict[str, Trained | str]:
     """Of each row and model what rank 0 ended with, or why it was refused."""
     cases = {
         f"{row.label} {model}": row.case(model)
@@ -31,17 +34,22 @@ def results_of(environment: str, processes: int, scratch: Path) -> dict[str, Tra
         if (row.environment, row.processes) == (environment, processes)
         for model in row.models
     }
+    with tempfile.TemporaryDirectory() as scratch:
+        return _train_under_torchrun(_python(environment), processes, cases, Path(scratch))
+
+
+def _train_under_torchrun(
+    python: Path, processes: int, cases: dict[str, Case], scratch: Path
+) -> dict[str, Trained | str]:
     cases_path, results_path = scratch / "cases.pt", scratch / "results.pt"
-    results_path.unlink(missing_ok=True)
     torch.save(cases, cases_path)
     ended = subprocess.run(
         [
-            *(str(_python(environment)), "-m", "torch.distributed.run", "--standalone"),
-            *("--nproc-per-node", str(processes), "-m", "tests.training.strategy_worker"),
-            *(str(cases_path), str(results_path)),
+            *(str(python), "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)),
+            *("-m", "tests.training.strategy_worker", str(cases_path), str(results_path)),
         ],
         cwd=REPOSITORY,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **_cache_folder(), **XLA_ENVIRONMENT},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_CACHE_DIR": COMPILED, **XLA_ENVIRONMENT},
         capture_output=True,
         text=True,
         timeout=LIMIT_SECONDS,
@@ -76,7 +84,3 @@ def _python(environment: str) -> Path:
     if environment == "xla":
         return make_environment(REPOSITORY / ".envs" / "xla")
     return Path(sys.executable)
-
-
-def _cache_folder() -> dict[str, str]:
-    return {"TORCHINDUCTOR_CACHE_DIR": str(REPOSITORY / ".torchinductor")}

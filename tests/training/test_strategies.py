@@ -1,7 +1,6 @@
 """Every strategy, with every model that it supports, trains what one process trains."""
 
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -16,21 +15,16 @@ CASES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("strategies")
-
-
 @pytest.mark.parametrize(("row", "model"), CASES)
-def test_the_first_ten_losses_and_the_saved_model_are_those_of_one_process(row: Row, model: str, scratch: Path) -> None:
-    found = results_of(row.environment, row.processes, scratch)[f"{row.label} {model}"]
+def test_the_first_ten_losses_and_the_saved_model_are_those_of_one_process(row: Row, model: str) -> None:
+    found = results_of(row.environment, row.processes)[f"{row.label} {model}"]
     assert isinstance(found, Trained), found
     losses, parameters = differences(found, reference_of(row, model))
     assert losses <= row.tolerance.loss
     assert parameters <= row.tolerance.parameter
 
 
-def test_the_losses_that_are_compared_differ_from_step_to_step(scratch: Path) -> None:
+def test_the_losses_that_are_compared_differ_from_step_to_step() -> None:
     for row in (row for row in ROWS if row.label == "ddp" and row.processes == 2):
         for model in row.models:
             losses = reference_of(row, model).losses

@@ -1,0 +1,34 @@
+"""docs/strategies.md says what the tests found. TRAINDYNO_WRITE_DOCS=1 writes it anew."""
+
+import os
+import re
+
+import pytest
+
+from tests.training.strategy_rows import Row
+from tests.training.strategy_runs import differences, reference_of, results_of
+from tests.training.strategy_table import BEGIN, DOCUMENT, END, REFUSED, generated, reasons
+from tests.training.strategy_trial import Trained
+
+
+def passed(row: Row, model: str) -> bool:
+    found = results_of(row.environment, row.processes)[f"{row.label} {model}"]
+    if not isinstance(found, Trained):
+        return False
+    losses, parameters = differences(found, reference_of(row, model))
+    return losses <= row.tolerance.loss and parameters <= row.tolerance.parameter
+
+
+@pytest.mark.timeout(1200)
+def test_the_documents_table_is_what_the_strategies_did() -> None:
+    text = DOCUMENT.read_text()
+    table = generated(passed)
+    if os.environ.get("TRAINDYNO_WRITE_DOCS"):
+        text = re.sub(f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda _: table, text, flags=re.DOTALL)
+        DOCUMENT.write_text(text)
+    assert table in text
+
+
+@pytest.mark.parametrize("options", REFUSED, ids=str)
+def test_what_the_document_calls_refused_is_refused(options: dict[str, object]) -> None:
+    assert reasons(options)
