@@ -7,8 +7,10 @@ from datetime import timedelta
 import torch
 from torch import distributed
 
+from training.errors import WorkloadError
 from training.topology import Topology
 
+MASTER_ADDRESS = "MASTER_ADDR"
 # Longer than the slowest compilation that one rank may do while the others wait in a collective.
 COLLECTIVE_TIMEOUT = timedelta(minutes=5)
 # Gloo's thread needs the interpreter lock to drop its last collective, and destroying the group waits for that thread
@@ -19,6 +21,11 @@ DRAIN_SECONDS = 0.2
 def start_process_group(backend: str, topology: Topology, device: torch.device) -> None:
     if distributed.is_initialized():  # by a caller that runs several strategies in turn
         return
+    if MASTER_ADDRESS not in os.environ:
+        raise WorkloadError(
+            f"a strategy of several processes was started without {MASTER_ADDRESS}; expected torchrun or SageMaker's "
+            "launcher, or strategy single"
+        )
     # A rank that waits for a dead NCCL peer is ended by the watchdog instead of hanging.
     os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")
     distributed.init_process_group(

@@ -16,6 +16,8 @@ class DataParallel(WholeModelStrategy):
         super().__init__(setup)
         self.data_rank = setup.topology.rank
         self.data_world_size = setup.topology.world_size
+        # One process has nobody to average with: wrapped, it would copy gradients and compile in pieces for nothing.
+        self._is_wrapped = self.data_world_size > 1 and not setup.accelerator.averages_gradients_itself
         self._wrapped: DistributedDataParallel
         start_process_group(self._backend(), setup.topology, setup.accelerator.device)
 
@@ -23,7 +25,7 @@ class DataParallel(WholeModelStrategy):
         return self._setup.accelerator.process_group_backend
 
     def _wrap(self, objective: Objective) -> nn.Module:
-        if self._setup.accelerator.averages_gradients_itself:
+        if not self._is_wrapped:
             return objective
         device = self._setup.accelerator.device
         self._wrapped = DistributedDataParallel(
@@ -32,9 +34,7 @@ class DataParallel(WholeModelStrategy):
         return self._wrapped
 
     def _without_communication(self) -> AbstractContextManager[None]:
-        if self._setup.accelerator.averages_gradients_itself:
-            return nullcontext()
-        return self._wrapped.no_sync()
+        return self._wrapped.no_sync() if self._is_wrapped else nullcontext()
 
     def _after_backward(self) -> None:
         if self._setup.accelerator.averages_gradients_itself:
