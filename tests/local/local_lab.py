@@ -56,7 +56,9 @@ class LocalLab:
 
     def client(self, service: str) -> Any:
         environment = local_environment(require_ports(self.home))
-        endpoint = environment.get(f"AWS_ENDPOINT_URL_{service.upper()}", environment["AWS_ENDPOINT_URL"])
+        endpoint = environment.get(
+            f"AWS_ENDPOINT_URL_{service.upper().replace('-', '_')}", environment["AWS_ENDPOINT_URL"]
+        )
         return boto3.client(
             service,  # type: ignore[call-overload]
             endpoint_url=endpoint,

@@ -109,6 +109,9 @@ class MemorySuites(SuiteRows):
     def read_run(self, execution_id: str, run_id: str) -> dict[str, Any]:
         return self.runs.get(run_id, {})
 
+    def list_runs(self, execution_id: str) -> Iterator[dict[str, Any]]:
+        return ({"sk": f"run#{run_id}", **row} for run_id, row in self.runs.items())
+
     def record_run(self, execution_id: str, run_id: str, summary: Mapping[str, Any]) -> bool:
         row = self.runs.setdefault(run_id, {})
         if "outcome" in row:

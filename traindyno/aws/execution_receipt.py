@@ -1,6 +1,6 @@
 """What an execution has paid so far, whether or not it has ended, been aborted or failed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from traindyno.aws.attempt_rows import AttemptRow, AttemptRows
@@ -9,10 +9,8 @@ from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.aws.run_results import load_results
 from traindyno.aws.suite_rows import SuiteRows
 from traindyno.core.attempt import Attempt
-from traindyno.core.documents import from_document
 from traindyno.core.layout import suite_key
 from traindyno.core.outcome import Outcome
-from traindyno.core.prices import Price
 from traindyno.core.receipt import Receipt, write_receipt
 from traindyno.core.run_result import PaidPrice, RunResult, build_run_result
 from traindyno.core.suite import Suite
@@ -43,8 +41,7 @@ def load_receipt(
     ]
     if any(rows):
         suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
-        prices = (suites.read(execution_id) or {}).get("prices", {})
-        results += [_unrecorded(jobs, suite, prices) for jobs in rows if jobs]
+        results += [_unrecorded(jobs, suite) for jobs in rows if jobs]
     running = tuple(_running(results, attempts))
     return ExecutionReceipt(
         execution_id=execution_id,
@@ -65,17 +62,14 @@ def _end(attempt: Attempt, attempts: AttemptRows) -> Attempt:
     return row.end if row and row.end else attempt
 
 
-def _unrecorded(jobs: list[AttemptRow], suite: Suite, prices: Mapping[str, object]) -> RunResult:
-    run = jobs[0].run
-    found = prices.get(run.cell.settings.instance)
-    price = from_document(found, Price) if isinstance(found, Mapping) else None
+def _unrecorded(jobs: list[AttemptRow], suite: Suite) -> RunResult:
     return build_run_result(
-        run,
+        jobs[0].run,
         suite=suite,
         outcome=Outcome.STOPPED_BY_USER,
         attempts=sorted((_attempt(row) for row in jobs), key=lambda attempt: attempt.number),
         step_log=None,
-        price=PaidPrice(usd_per_instance_hour=price.usd_per_hour if price else None),
+        price=PaidPrice(usd_per_instance_hour=jobs[0].usd_per_hour),
     )
 
 

@@ -1,0 +1,199 @@
+"""What money is about, from the command line: plan, quotas, receipt, reprice, compare and stop, in the local cloud."""
+
+import json
+import time
+import urllib.request
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from localcloud.cloud import require_ports
+from tests.local.local_lab import LocalLab
+
+pytestmark = pytest.mark.local
+
+LIMITS = {"max_usd": 1, "max_hours": 1, "max_job_seconds": 30}
+SCRIPT = """
+import sys, time
+from traindyno.callbacks import step_log
+delay = dict(zip(sys.argv[1::2], sys.argv[2::2]))["--delay_milliseconds"]
+for number in range(30):
+    with step_log.step(samples=10) as step:
+        time.sleep(float(delay) / 1000)
+"""
+P4D = "ml.p4d.24xlarge"
+
+
+def script_suite(lab: LocalLab, delays: list[int], **workload: Any) -> dict[str, Any]:
+    source = lab.write_script("money", SCRIPT)
+    work = {"task": "script", "source": source, "entry_point": "train.py", "examples": 1_000_000, **workload}
+    return {
+        "goal": "cheapest",
+        "workload": work,
+        "training": {"instance": "local.cpu", "strategy": "single"},
+        "matrix": {"hyperparameters.delay_milliseconds": delays},
+        "measurement": {"trials": 2},
+        "limits": LIMITS,
+    }
+
+
+def gpu_suite() -> dict[str, Any]:
+    return {
+        "goal": "cheapest",
+        "workload": {
+            "task": "causal-lm",
+            "model": {"config": {"model_type": "gpt2"}},
+            "tokenizer": {"train_vocabulary_size": 2000},
+            "dataset": {"path": "s3://bucket/data/"},
+            "sequence_length": 128,
+            "examples": 1000,
+        },
+        "training": {"instance": P4D},
+        "matrix": {"instance_count": [1, 2]},
+        "limits": {"max_usd": 500, "max_hours": 12, "max_job_seconds": 3600},
+    }
+
+
+def run(lab: LocalLab, name: str, suite: dict[str, Any]) -> dict[str, Any]:
+    path = lab.write_suite(name, suite)
+    answer = lab.traindyno("run", str(path), "--local", "--name", name, "--format", "json")
+    assert answer.status == 0, answer.errors
+    report: dict[str, Any] = answer.json()
+    return report
+
+
+@pytest.fixture(scope="module")
+def spent(lab: LocalLab) -> dict[str, Any]:
+    return run(lab, "spent", script_suite(lab, [5, 40]))
+
+
+def receipt_of(lab: LocalLab, execution: str) -> dict[str, Any]:
+    found: dict[str, Any] = lab.traindyno("receipt", execution, "--local", "--format", "json").json()
+    return found
+
+
+def test_the_plan_reads_the_local_price_and_shares_the_machine(lab: LocalLab) -> None:
+    path = lab.write_suite("planned", script_suite(lab, [5, 40]))
+    answer = lab.traindyno("plan", str(path), "--local", "--format", "json")
+    assert answer.status == 0, answer.errors
+    planned = answer.json()
+    (lane,) = planned["lanes"]
+    assert (planned["run_count"], lane["concurrency"], lane["waves"]) == (4, 1, 4)
+    # 4 runs of 30 s at the nominal 0.10 $/h
+    assert Decimal(planned["one_attempt_usd"]) == Decimal(4 * 30) * Decimal("0.1") / 3600
+
+
+def test_a_missing_quota_is_refused_asked_for_once_and_followed(lab: LocalLab) -> None:
+    path = str(lab.write_suite("chips", gpu_suite()))
+    refused = lab.traindyno("plan", path, "--local", "--format", "json")
+    assert refused.status == 2
+    (increase,) = [each["increase"] for each in refused.json()["refusals"]]
+    assert (increase["name"], increase["desired_value"]) == (f"{P4D} for training job usage", 2)
+
+    unanswered = lab.traindyno("quotas", "request", path, "--local")
+    assert unanswered.status == 1
+    assert "nothing was sent" in unanswered.errors
+    sent = lab.traindyno("quotas", "request", path, "--local", "--yes", "--format", "json")
+    assert sent.status == 0, sent.errors
+    again = lab.traindyno("quotas", "request", path, "--local", "--yes", "--format", "json")
+    assert again.json() == sent.json()
+    assert "sent" not in again.errors
+    history = lab.client("service-quotas").list_requested_service_quota_change_history(ServiceCode="sagemaker")
+    assert len(history["RequestedQuotas"]) == 1
+    shown = lab.traindyno("quotas", "status", path, "--local").output
+    assert "PENDING" in shown
+    assert "wait for AWS" in shown
+
+
+def test_the_receipt_equals_what_the_service_billed(lab: LocalLab, spent: dict[str, Any]) -> None:
+    found = receipt_of(lab, "spent")
+    lines = found["receipt"]["lines"]
+    assert found["is_final"]
+    assert [line["ending"] for line in lines] == ["completed"] * 4
+    billed = {line["job_name"]: Decimal(line["billable_seconds"]) for line in lines}
+    assert billed == billed_by_service(lab, "-spent-")
+    total = sum(Decimal(line["usd"]) for line in lines)
+    assert total == Decimal(found["receipt"]["total_usd"])
+
+
+def billed_by_service(lab: LocalLab, name_part: str) -> dict[str, Decimal]:
+    """Seconds by job, as the service's own ledger has them."""
+    url = f"http://127.0.0.1:{require_ports(lab.home).sagemaker}/_local/ledger"
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        rows = json.load(answer)["rows"]
+    found = {row["job_name"]: Decimal(str(row["billed_seconds"])) for row in rows}
+    return {name: seconds for name, seconds in found.items() if name_part in name}
+
+
+def test_repricing_changes_every_cost_and_runs_nothing(lab: LocalLab, spent: dict[str, Any]) -> None:
+    (lab.folder / "dear.yaml").write_text("region: here\nas_of: 2026-11-21\nprices: {local.cpu: 0.25}\n")
+    answer = lab.traindyno("reprice", "spent", "--local", "--prices", "dear.yaml", "--format", "json")
+    assert answer.status == 0, answer.errors
+    found = answer.json()
+    before, after = (
+        {row["cell_id"]: row["usd"]["mean"] for row in found[side]["rows"]} for side in ("before", "after")
+    )
+    # 0.25 instead of 0.10 $/h
+    assert after == {cell_id: pytest.approx(usd * 2.5) for cell_id, usd in before.items()}
+    assert not found["is_flipped"]
+    nowhere = lab.traindyno("reprice", "spent", "--local", "--region", "eu-north-1")
+    assert nowhere.status == 1
+    assert "eu-north-1: expected a price of local.cpu, found none" in nowhere.errors
+
+
+def test_two_executions_are_compared_cell_by_cell(lab: LocalLab, spent: dict[str, Any]) -> None:
+    run(lab, "later", script_suite(lab, [40, 60]))
+    answer = lab.traindyno("compare", "spent", "later", "--local", "--format", "json")
+    assert answer.status == 0, answer.errors
+    compared = answer.json()
+    (cell,) = compared["cells"]
+    assert cell["label"] == "delay_milliseconds=40"
+    interval = cell["rate"]["interval"]
+    assert interval["low"] <= cell["rate"]["ratio"] <= interval["high"]
+    assert (compared["only_first"], compared["only_second"]) == (["delay_milliseconds=5"], ["delay_milliseconds=60"])
+
+
+@pytest.fixture(scope="module")
+def stopped(lab: LocalLab) -> dict[str, Any]:
+    """The receipt while it ran, and what stopping it said."""
+    suite = {**script_suite(lab, [10_000], examples=2_000_000), "limits": {**LIMITS, "max_job_seconds": 300}}
+    path = lab.write_suite("endless-money", suite)
+    started = lab.traindyno("run", str(path), "--local", "--name", "stopped", "--no-wait")
+    assert started.status == 0, started.errors
+    deadline = time.monotonic() + 60
+    while not (running := receipt_of(lab, "stopped"))["running_jobs"]:
+        assert time.monotonic() < deadline
+    answer = lab.traindyno("stop", "stopped", "--local")
+    assert answer.status == 0, answer.errors
+    return {"running": running, "said": answer.errors}
+
+
+def test_the_receipt_of_a_running_execution_is_not_final(stopped: dict[str, Any]) -> None:
+    running = stopped["running"]
+    assert not running["is_final"]
+    assert running["receipt"]["total_usd"] is None
+    assert "running" in {line["ending"] for line in running["receipt"]["lines"]}
+
+
+def test_stopping_says_what_was_spent(lab: LocalLab, stopped: dict[str, Any]) -> None:
+    assert "for 1 training job\n" in stopped["said"]
+    assert "traindyno receipt stopped --local" in stopped["said"]
+    final = receipt_of(lab, "stopped")
+    assert final["is_final"]
+    (line,) = final["receipt"]["lines"]
+    assert line["ending"] == "stopped_by_user"
+    assert {line["job_name"]: Decimal(line["billable_seconds"])} == billed_by_service(lab, "-endless-money-")
+
+
+def test_unlike_work_is_not_compared(lab: LocalLab, spent: dict[str, Any], stopped: dict[str, Any]) -> None:
+    refused = lab.traindyno("compare", "spent", "stopped", "--local")
+    assert refused.status == 2
+    assert "workload.examples is 1000000 in the first and 2000000 in the second" in refused.errors
+
+
+def test_an_execution_that_nobody_knows_is_an_error(lab: LocalLab) -> None:
+    for command in ("receipt", "reprice"):
+        answer = lab.traindyno(command, "nobody", "--local")
+        assert (answer.status, answer.output) == (1, "")
+        assert "nobody" in answer.errors

@@ -1,0 +1,134 @@
+"""Two executions side by side: only what is alike is compared, and a change is claimed only where it shows."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.unit.run_samples import PRICE, completed_result, failed_result, make_suite
+from traindyno.core.cells import expand_cells
+from traindyno.core.comparison import Change, NotComparable, compare_executions
+from traindyno.core.execution_record import ExecutionRecord
+from traindyno.core.loss_parity import ParityFinding
+from traindyno.core.outcome import Outcome
+from traindyno.core.run_result import PaidPrice
+from traindyno.core.suite import Measurement, Suite, Task, Workload
+
+INSTANCE = "ml.p4d.24xlarge"
+
+
+def suite_of(strategies: Sequence[str] = ("ddp",), **changes: Any) -> Suite:
+    return make_suite(training={"instance": INSTANCE}, matrix={"strategy": tuple(strategies)}, **changes)
+
+
+def record(
+    name: str, suite: Suite, step_seconds: Sequence[float], *, price: PaidPrice = PRICE, **changes: Any
+) -> ExecutionRecord:
+    """Each cell has one trial for each of ``step_seconds``, the mean time of its steps."""
+    cells = expand_cells(suite)
+    results = tuple(
+        completed_result(cell, trial, step_seconds=seconds, suite=suite, price=price, **changes)
+        for cell in cells
+        for trial, seconds in enumerate(step_seconds, start=1)
+    )
+    return ExecutionRecord(execution_id=name, suite=suite, cells=cells, results=results)
+
+
+STEADY = (1.0, 1.001, 0.999)
+HALF = (0.5, 0.5005, 0.4995)
+
+
+def test_a_change_is_the_second_over_the_first_with_its_interval() -> None:
+    (cell,) = compare_executions(record("old", suite_of(), STEADY), record("new", suite_of(), HALF)).cells
+    assert cell.rate is not None
+    assert cell.rate.interval is not None
+    # steps of half the time: twice the samples per second
+    assert cell.rate.ratio == pytest.approx(2.0, rel=1e-6)
+    assert cell.rate.interval.low < 2.0 < cell.rate.interval.high
+    assert cell.change is Change.FASTER
+    assert cell.usd is not None
+    assert cell.usd.ratio < 1
+
+
+def test_the_other_way_round_it_is_slower() -> None:
+    (cell,) = compare_executions(record("old", suite_of(), HALF), record("new", suite_of(), STEADY)).cells
+    assert cell.change is Change.SLOWER
+
+
+def test_noise_is_no_change() -> None:
+    noisy = record("new", suite_of(), (1.02, 0.98, 1.01))
+    (cell,) = compare_executions(record("old", suite_of(), (1.0, 1.03, 0.97)), noisy).cells
+    assert cell.change is Change.NO_DETECTABLE_DIFFERENCE
+
+
+def test_one_trial_claims_nothing() -> None:
+    (cell,) = compare_executions(record("old", suite_of(), (1.0,)), record("new", suite_of(), (0.5,))).cells
+    assert cell.rate is not None
+    assert cell.rate.interval is None
+    assert cell.change is Change.TOO_FEW_TRIALS
+
+
+def test_a_cell_that_was_not_measured_has_no_change() -> None:
+    old = record("old", suite_of(), STEADY)
+    failed = tuple(failed_result(old.cells[0], trial, Outcome.OUT_OF_MEMORY) for trial in (1, 2))
+    (cell,) = compare_executions(old, replace(old, execution_id="new", results=failed)).cells
+    assert (cell.rate, cell.change) == (None, Change.NOT_MEASURED)
+    assert cell.second.outcomes == {"out_of_memory": 2}
+
+
+def test_only_cells_of_the_same_configuration_are_compared() -> None:
+    old, new = record("old", suite_of(["ddp", "fsdp"]), STEADY), record("new", suite_of(["fsdp", "zero1"]), STEADY)
+    compared = compare_executions(old, new)
+    assert [cell.label for cell in compared.cells] == ["fsdp"]
+    assert (compared.only_first, compared.only_second) == (("ddp",), ("zero1",))
+
+
+def test_nothing_in_common_is_refused() -> None:
+    with pytest.raises(NotComparable, match="no cell in common"):
+        compare_executions(record("old", suite_of(["ddp"]), STEADY), record("new", suite_of(["fsdp"]), STEADY))
+
+
+def test_unlike_work_is_refused_with_every_reason() -> None:
+    other = suite_of(workload=Workload(task=Task.MASKED_LM, examples=5))
+    with pytest.raises(NotComparable) as caught:
+        compare_executions(record("old", suite_of(), STEADY), record("new", other, STEADY))
+    assert "workload.task is causal-lm in the first and masked-lm in the second" in str(caught.value)
+    assert "workload.examples is 100000 in the first and 5 in the second" in str(caught.value)
+
+
+def test_another_script_and_other_measuring_are_named_and_not_refused() -> None:
+    workload = Workload(task=Task.SCRIPT, examples=100_000, source="s3://b/one", entry_point="train.py")
+    old = suite_of(workload=workload)
+    new = suite_of(workload=replace(workload, source="s3://b/two"), measurement=Measurement(max_steps=300))
+    compared = compare_executions(record("old", old, STEADY), record("new", new, STEADY))
+    assert {each.name: (each.first, each.second) for each in compared.running} == {
+        "workload.source": ("s3://b/one", "s3://b/two"),
+        "measurement.max_steps": ("200", "300"),
+    }
+
+
+def test_versions_devices_and_prices_that_differ_are_named() -> None:
+    facts = {"versions": {"torch": "2.13.0"}, "device_name": "NVIDIA A100-SXM4-40GB"}
+    newer = {"versions": {"torch": "2.14.0"}, "device_name": "NVIDIA A100-SXM4-40GB"}
+    dearer = replace(PRICE, usd_per_instance_hour=Decimal("40.0"))
+    compared = compare_executions(
+        record("old", suite_of(), STEADY, facts=facts), record("new", suite_of(), STEADY, price=dearer, facts=newer)
+    )
+    assert {each.name: (each.first, each.second) for each in compared.environment} == {
+        "versions.torch": ("2.13.0", "2.14.0"),
+        f"price of {INSTANCE}": ("36 $/h", "40 $/h"),
+    }
+
+
+def test_an_execution_against_itself_differs_in_nothing() -> None:
+    old = record("old", suite_of(), STEADY)
+    compared = compare_executions(old, replace(old, execution_id="new"))
+    (cell,) = compared.cells
+    assert cell.change is Change.NO_DETECTABLE_DIFFERENCE
+    assert cell.rate is not None
+    assert cell.rate.ratio == 1
+    assert cell.parity is not None
+    assert cell.parity.finding is not ParityFinding.DIFFERS
+    assert (compared.running, compared.environment) == ((), ())

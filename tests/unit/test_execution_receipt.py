@@ -1,0 +1,111 @@
+"""What an execution has paid: of runs with a result, of runs without one, and of jobs that still run."""
+
+from decimal import Decimal
+from typing import Any
+
+from tests.unit.lab_in_memory import EXECUTION, PRICE, MemoryLab, make_lab
+from traindyno.aws.attempt_rows import AttemptRow
+from traindyno.aws.execution_receipt import ExecutionReceipt, load_receipt
+from traindyno.aws.executions import Execution
+from traindyno.core.attempt import Attempt
+from traindyno.core.layout import result_key
+from traindyno.core.outcome import Outcome
+from traindyno.core.run_result import PaidPrice, build_run_result, run_result_document
+from traindyno.core.suite import Run
+from traindyno.core.suite_file import parse_suite
+
+
+def make_execution(status: str = "RUNNING") -> Execution:
+    return Execution(execution_id=EXECUTION, status=status, started_at=0.0, ended_at=None, error=None, cause=None)
+
+
+def attempt_of(run: Run, number: int = 1, **changes: Any) -> Attempt:
+    return Attempt(number=number, job_name=f"{run.run_id}-a{number}", submitted_at=0.0, **changes)
+
+
+def note(lab: MemoryLab, run: Run, number: int, end: Attempt | None) -> None:
+    """As SubmitRun and FinishRun leave it: the job in the run's row, and the attempt's own row."""
+    job_name = f"{run.run_id}-a{number}"
+    lab.attempts.create(
+        AttemptRow(
+            job_name=job_name,
+            run=run,
+            number=number,
+            is_last=False,
+            token="t",
+            submitted_at=0.0,
+            usd_per_hour=PRICE.usd_per_hour,
+            end=end,
+        )
+    )
+    lab.suites.note_job(EXECUTION, run.run_id, job_name)
+
+
+def record(lab: MemoryLab, run: Run, *attempts: Attempt) -> None:
+    result = build_run_result(
+        run,
+        suite=parse_suite(lab.bucket.read_json(f"suites/{EXECUTION}/suite.json")),
+        outcome=Outcome.COMPLETED,
+        attempts=attempts,
+        step_log=None,
+        price=PaidPrice(usd_per_instance_hour=PRICE.usd_per_hour),
+    )
+    lab.bucket.write_json(result_key(EXECUTION, run.run_id), run_result_document(result))
+
+
+def load(lab: MemoryLab, status: str = "RUNNING") -> ExecutionReceipt:
+    return load_receipt(make_execution(status), bucket=lab.bucket, suites=lab.suites, attempts=lab.attempts)
+
+
+def test_a_result_is_paid_by_its_attempts() -> None:
+    lab, (run, *_) = make_lab()
+    end = attempt_of(run, outcome=Outcome.COMPLETED, billable_seconds=300.0)
+    note(lab, run, 1, end)
+    record(lab, run, end)
+    found = load(lab, "SUCCEEDED")
+    # 300 s at 1.20 $/h = 0.10 $
+    assert (found.is_final, found.receipt.total_usd) == (True, Decimal("0.10"))
+    assert [line.ending for line in found.receipt.lines] == ["completed"]
+
+
+def test_attempts_of_a_run_without_a_result_are_paid_too() -> None:
+    lab, (run, *_) = make_lab()
+    note(lab, run, 1, attempt_of(run, error="CapacityUnavailable", billable_seconds=0.0))
+    note(lab, run, 2, attempt_of(run, 2, outcome=Outcome.STOPPED_BY_USER, billable_seconds=600.0))
+    found = load(lab, "ABORTED")
+    assert [line.ending for line in found.receipt.lines] == ["CapacityUnavailable", "stopped_by_user"]
+    # 600 s at 1.20 $/h
+    assert (found.is_final, found.receipt.total_usd) == (True, Decimal("0.20"))
+
+
+def test_a_job_in_flight_keeps_the_receipt_open() -> None:
+    lab, (first, second, *_) = make_lab()
+    end = attempt_of(first, outcome=Outcome.COMPLETED, billable_seconds=300.0)
+    note(lab, first, 1, end)
+    record(lab, first, end)
+    note(lab, second, 1, None)
+    found = load(lab)
+    assert found.running_jobs == (f"{second.run_id}-a1",)
+    assert (found.is_final, found.receipt.total_usd, found.receipt.known_usd) == (False, None, Decimal("0.10"))
+    assert [line.ending for line in found.receipt.lines] == ["completed", "running"]
+
+
+def test_a_job_that_outlives_its_execution_keeps_the_receipt_open() -> None:
+    lab, (run, *_) = make_lab()
+    note(lab, run, 1, None)
+    assert not load(lab, "ABORTED").is_final
+
+
+def test_a_run_recorded_before_its_job_had_ended_is_paid_as_the_job_ended() -> None:
+    lab, (run, *_) = make_lab()
+    record(lab, run, attempt_of(run))
+    note(lab, run, 1, attempt_of(run, outcome=Outcome.TIMED_OUT, billable_seconds=900.0, ended_at=1.0))
+    found = load(lab, "SUCCEEDED")
+    # 900 s at 1.20 $/h
+    assert (found.receipt.total_usd, found.receipt.lines[0].ending) == (Decimal("0.30"), "timed_out")
+
+
+def test_before_any_job_nothing_was_paid() -> None:
+    lab, _ = make_lab()
+    found = load(lab, "FAILED")
+    assert (found.receipt.lines, found.receipt.total_usd, found.is_final) == ((), Decimal("0.00"), True)
