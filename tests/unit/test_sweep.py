@@ -1,5 +1,7 @@
+import pytest
+
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab
-from traindyno.aws.executions import Execution, Executions
+from traindyno.aws.executions import Execution, Executions, ExecutionUnknown
 from traindyno.aws.pace import Pace
 from traindyno.aws.stopping import stop_runs
 from traindyno.aws.submission import submit_run
@@ -14,6 +16,8 @@ class FixedExecutions(Executions):
         self._status = status
 
     def describe(self, execution_id: str) -> Execution:
+        if self._status == "FORGOTTEN":
+            raise ExecutionUnknown(execution_id)
         return Execution(
             execution_id=execution_id, status=self._status, started_at=NOW, ended_at=None, error=None, cause=None
         )
@@ -45,9 +49,10 @@ def test_what_was_submitted_a_moment_ago_is_not_looked_at() -> None:
     assert lab.answers.given == []
 
 
-def test_jobs_of_an_execution_that_is_over_are_stopped_and_it_starts_no_more() -> None:
+@pytest.mark.parametrize("status", ["ABORTED", "FAILED", "TIMED_OUT", "SUCCEEDED", "FORGOTTEN"])
+def test_jobs_of_an_execution_that_is_over_are_stopped_and_it_starts_no_more(status: str) -> None:
     lab, names = lab_with_jobs(2)
-    assert look(lab, status="ABORTED").stopped == 2
+    assert look(lab, status=status).stopped == 2
     assert lab.jobs.stopped == names
     assert lab.suites.is_stopping(EXECUTION)
 

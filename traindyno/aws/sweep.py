@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from traindyno.aws.attempt_rows import AttemptRow
-from traindyno.aws.executions import Executions
+from traindyno.aws.executions import Executions, ExecutionUnknown
 from traindyno.aws.finishing import finish_run, report_end
 from traindyno.aws.lab_services import LabServices
 from traindyno.aws.pace import Pace
@@ -55,8 +55,15 @@ def _stop_what_should_not_run(
 ) -> int:
     stopped = 0
     for name in sorted({row.run.execution_id for row in rows}):
-        if not executions.describe(name).is_running:
+        if _is_over(name, executions):
             stopped += stop_runs(name, services=services, pace=pace)
         elif now > (services.suites.read(name) or {}).get("latest_end", now):
             stopped += stop_jobs(name, Outcome.TIMED_OUT, services=services, pace=pace)
     return stopped
+
+
+def _is_over(execution_id: str, executions: Executions) -> bool:
+    try:
+        return not executions.describe(execution_id).is_running
+    except ExecutionUnknown:
+        return True  # forgotten by Step Functions, which it does with none that runs
