@@ -18,6 +18,7 @@ from traindyno.core.suite import Settings, Task, Workload
 from training.activations import enable_checkpointing
 from training.attention import attend_without_mask
 from training.errors import WorkloadError
+from training.pretrained import explained
 
 AUTO_CLASSES: Mapping[Task, Any] = {
     Task.CAUSAL_LM: AutoModelForCausalLM,
@@ -36,12 +37,16 @@ def build_model(
     is_padded: bool = True,
 ) -> PreTrainedModel:
     """On the CPU, in single precision; the same on every rank, because the seed is."""
+    assert workload.model is not None
     config = model_config(workload, settings, tokenizer, model_path=model_path)
     torch.manual_seed(settings.seed)
     if model_path is None:
         model: PreTrainedModel = AUTO_CLASSES[workload.task].from_config(config)
     else:
-        model = AUTO_CLASSES[workload.task].from_pretrained(model_path, config=config, dtype=torch.float32)
+        with explained(f"the model {model_path}"):
+            model = AUTO_CLASSES[workload.task].from_pretrained(
+                model_path, config=config, revision=workload.model.revision, dtype=torch.float32
+            )
     if settings.activation_checkpointing:
         enable_checkpointing(model)
     if not is_padded:
@@ -73,7 +78,8 @@ def model_config(
 ) -> PreTrainedConfig:
     assert workload.model is not None
     if model_path is not None:
-        config: PreTrainedConfig = AutoConfig.from_pretrained(model_path, revision=workload.model.revision)
+        with explained(f"the model {workload.model.path or model_path}"):
+            config: PreTrainedConfig = AutoConfig.from_pretrained(model_path, revision=workload.model.revision)
     else:
         config = _config_from_mapping(workload.model.config or {}, tokenizer)
     if tokenizer is not None:

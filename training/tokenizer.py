@@ -10,6 +10,7 @@ from traindyno.core.suite import Task, Workload
 from training.data.rows import DataRoot, read_rows
 from training.errors import WorkloadError
 from training.job import Job
+from training.pretrained import explained
 
 TRAINING_CHARACTERS = 20_000_000  # more text changes a vocabulary little and takes time from every run
 END_OF_TEXT = "<|endoftext|>"
@@ -32,7 +33,8 @@ def load_tokenizer(workload: Workload, job: Job) -> PreTrainedTokenizerBase:
             "the workload has a model from a config and no tokenizer; expected tokenizer.path or "
             "tokenizer.train_vocabulary_size"
         )
-    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(path)
+    with explained(f"the tokenizer {path}"):
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(path)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer

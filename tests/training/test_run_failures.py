@@ -76,6 +76,17 @@ def test_a_split_or_format_that_is_not_there_is_named(
     assert_failed(run_training(tmp_path, document, texts), Outcome.USER_CODE_ERROR, words)
 
 
+def test_a_hub_dataset_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
+    dataset = {"path": "nobody/no-such-dataset", "format": "hub"}
+    end = run_training(tmp_path, run_document(workload={"dataset": dataset}), None)
+    assert_failed(end, Outcome.USER_CODE_ERROR, "the dataset 'nobody/no-such-dataset' can't be loaded from the")
+
+
+def test_a_model_that_is_not_there_is_named(tmp_path: Path, texts: Path) -> None:
+    end = run_training(tmp_path, run_document(workload={"model": {"path": "nobody/no-such-model"}}), texts)
+    assert_failed(end, Outcome.USER_CODE_ERROR, "the model nobody/no-such-model can't be loaded")
+
+
 def test_an_empty_split_ends_all_ranks(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()

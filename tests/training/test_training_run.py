@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
 
 from tests.training.jobs import JobEnd
 from tests.training.run_documents import SEQUENCE_LENGTH, run_document, run_training, write_reviews, write_texts
+from traindyno.core.suite import Dataset
+from training.data.rows import read_rows
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +105,31 @@ def test_lower_precision_trains_too(tmp_path: Path, texts: Path, precision: str)
     assert end.exit_code == 0, end.output
     steps = end.of_kind("step")
     assert steps[-1]["loss"] < steps[0]["loss"]
+
+
+def test_a_saved_model_is_trained_on_from_its_channel_with_its_own_tokenizer(tmp_path: Path, texts: Path) -> None:
+    (tmp_path / "first").mkdir()
+    (tmp_path / "second").mkdir()
+    first = run_training(tmp_path / "first", run_document(measurement={"save_model": True, "max_steps": 30}), texts)
+    document = run_document(workload={"model": {"path": "s3://bucket/model"}, "tokenizer": None})
+    environment = {"SM_CHANNEL_MODEL": str(tmp_path / "first" / "model")}
+    second = run_training(tmp_path / "second", document, texts, environment=environment)
+    assert second.exit_code == 0, second.output
+    assert second.of_kind("step")[0]["loss"] < first.of_kind("step")[10]["loss"] < first.of_kind("step")[0]["loss"]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "tsv"])
+def test_rows_are_read_from_every_file_format(tmp_path: Path, kind: str) -> None:
+    table = pa.table({"label": [0, 1], "sentence": ["bad", "good\nfilm"], "other": [1.5, 2.5]})
+    path = tmp_path / f"validation-00000-of-00001.{kind}"
+    match kind:
+        case "jsonl":
+            path.write_text('{"sentence": "bad", "label": 0}\n{"sentence": "good\\nfilm", "label": 1}\n')
+        case "parquet":
+            parquet.write_table(table, path)
+        case _:
+            path.write_text('label\tsentence\n0\tbad\n1\t"good\nfilm"\n')
+    (tmp_path / "train-00000-of-00001.txt").write_text("not this one")
+    dataset = Dataset(path="s3://bucket/data", text_column="sentence")
+    (rows,) = read_rows(dataset, tmp_path, "validation", with_labels=True)
+    assert (rows.texts, rows.labels) == (["bad", "good\nfilm"], [0, 1])

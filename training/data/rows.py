@@ -88,7 +88,13 @@ def _hub_rows(dataset: Dataset, split: str, *, with_labels: bool) -> Iterator[Ro
     from datasets import load_dataset  # noqa: PLC0415  # slow to import and seldom needed
 
     assert dataset.path is not None
-    rows = load_dataset(dataset.path, dataset.name, split=split, revision=dataset.revision)
+    try:
+        rows = load_dataset(dataset.path, dataset.name, split=split, revision=dataset.revision)
+    except (OSError, ValueError) as error:  # not found, not reachable, no such split, not a Hub id
+        raise WorkloadError(
+            f"the dataset {dataset.path!r} can't be loaded from the Hugging Face Hub: {error}; expected an id such as "
+            "nyu-mll/glue with its name and split, an S3 prefix, or a folder"
+        ) from error
     wanted = _wanted_columns(dataset, with_labels=with_labels)
     _require_columns(wanted, rows.column_names, dataset.path)
     for batch in rows.select_columns(wanted).iter(ROWS_PER_BATCH):
