@@ -1,7 +1,9 @@
 """Runs that can't succeed end soon, on all ranks, with the right outcome and a message that names the cause."""
 
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -117,6 +119,27 @@ def test_several_processes_without_a_strategy_for_them_are_refused(tmp_path: Pat
     assert "strategy single was started with 2 processes" in end.failure
 
 
+def test_a_cause_on_one_host_is_named_on_the_other(tmp_path: Path, texts: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (empty / "train.txt").write_text("")
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = str(listener.getsockname()[1])
+    hosts = [tmp_path / "host0", tmp_path / "host1"]
+    launchers = []
+    for number, (host, data) in enumerate(zip(hosts, [texts, empty], strict=True)):
+        host.mkdir()
+        options = ["--nnodes", "2", "--node-rank", str(number), "--master-addr", "127.0.0.1", "--master-port", port]
+        launchers.append(_launch(host, options, run_document(settings={"strategy": "ddp"}), data))
+    for launcher in launchers:
+        launcher.wait(timeout=120)
+    for rank, host in enumerate(hosts):
+        (error,) = JobEnd(exit_code=1, output="", folder=host).of_kind("error", rank)
+        assert error["outcome"] == Outcome.USER_CODE_ERROR
+        assert "rank 1: WorkloadError: the split 'train'" in error["message"]
+
+
 def test_a_killed_rank_ends_the_others_within_seconds(tmp_path: Path, texts: Path) -> None:
     with _started(tmp_path, run_document(settings={"strategy": "ddp"}, measurement=TOO_LONG), texts) as launcher:
         os.kill(_process_of_rank(launcher, 1), signal.SIGKILL)
@@ -140,15 +163,19 @@ def test_a_stopped_job_says_so_on_every_rank(tmp_path: Path, texts: Path) -> Non
     assert end.failure == ""
 
 
+def _launch(folder: Path, options: list[str], document: dict[str, Any], data: Path) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "torch.distributed.run", *options, str(ENTRY_POINT)],
+        cwd=folder,
+        env={**job_environment(folder), "SM_HPS": json.dumps(document), "SM_CHANNEL_TRAIN": str(data)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
 def _started(folder: Path, document: dict[str, Any], data: Path) -> "subprocess.Popen[bytes]":
     """A job of two processes that has done its first steps."""
-    import json
-
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(ENTRY_POINT)]
-    environment = {**job_environment(folder), "SM_HPS": json.dumps(document), "SM_CHANNEL_TRAIN": str(data)}
-    launcher = subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    launcher = _launch(folder, ["--standalone", "--nproc-per-node", "2"], document, data)
     logs = folder / "step_log" / JOB_NAME
     deadline = time.monotonic() + 120
     while sum('"step"' in path.read_text() for path in logs.glob("rank-*")) < 2:
