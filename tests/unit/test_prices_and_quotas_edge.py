@@ -43,6 +43,11 @@ def test_a_price_comes_with_its_date_region_and_source() -> None:
     assert (price.region, price.as_of, price.source) == ("us-east-1", "2026-09-21", "AWS Price List")
 
 
+def test_a_list_that_has_a_version_is_named_with_it() -> None:
+    versioned = json.dumps({**json.loads(product("25.25")), "version": "local-snapshot-2026-11-21"})
+    assert read(versioned)[P4D].source == "AWS Price List local-snapshot-2026-11-21"
+
+
 def test_free_tiers_clusters_and_plans_are_not_the_price_of_training() -> None:
     cluster = product("99", usage_type=f"USE1-Cluster:{P4D}")
     plan = product("98", usage_type=f"USE1-Train:{P4D}-trainingplaninuse")

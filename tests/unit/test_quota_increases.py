@@ -22,7 +22,9 @@ def needed(status: RequestStatus | None, desired: int = 16) -> NeededIncrease:
 
 
 def test_one_increase_for_each_quota_the_largest_that_is_needed() -> None:
-    found = needed_increases([refusal("a", 4), refusal("b", 2), refusal("a", 16), Refusal(reason="no price")])
+    found = needed_increases(
+        [refusal("a", 4), refusal("b", 2), refusal("a", 16), refusal("a", 8), Refusal(reason="no price")]
+    )
     assert [(each.name, each.desired_value) for each in found] == [("a", 16), ("b", 2)]
 
 

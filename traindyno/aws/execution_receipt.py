@@ -24,6 +24,7 @@ class ExecutionReceipt:
     execution_id: str
     status: str
     is_final: bool
+    is_simulated: bool
     running_jobs: tuple[str, ...]
     receipt: Receipt
 
@@ -47,6 +48,7 @@ def load_receipt(
         execution_id=execution_id,
         status=execution.status,
         is_final=not execution.is_running and not running,
+        is_simulated=any(result.is_simulated for result in results),
         running_jobs=running,
         receipt=write_receipt(results, running_jobs=running),
     )

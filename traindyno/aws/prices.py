@@ -23,24 +23,27 @@ def read_prices(
     as_of = datetime.fromtimestamp(now, UTC).date().isoformat()
     found = {name: _read_price(pricing, name, region) for name in dict.fromkeys(instance_types)}
     return {
-        name: Price(instance_type=name, region=region, usd_per_hour=usd, as_of=as_of, source=SOURCE)
-        for name, usd in found.items()
+        name: Price(instance_type=name, region=region, usd_per_hour=usd, as_of=as_of, source=source)
+        for name, (usd, source) in found.items()
         if usd is not None
     }
 
 
-def _read_price(pricing: "PricingClient", instance_type: str, region: str) -> Decimal | None:
+def _read_price(pricing: "PricingClient", instance_type: str, region: str) -> tuple[Decimal | None, str]:
+    """And its source: the local cloud's list says by its version that it is a snapshot."""
     wanted = {"regionCode": region, "platoinstancetype": "Training", "instanceName": instance_type}
     pages = pricing.get_paginator("get_products").paginate(
         ServiceCode=SERVICE_CODE,
         Filters=[{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()],
     )
-    products = (json.loads(text) for page in pages for text in page["PriceList"])
-    hourly = {usd for product in products if _is_plain_use(product, instance_type) for usd in _hourly_usd(product)}
+    products = [json.loads(text) for page in pages for text in page["PriceList"]]
+    plain = [product for product in products if _is_plain_use(product, instance_type)]
+    hourly = {usd for product in plain for usd in _hourly_usd(product)}
     if len(hourly) > 1:
         listed = ", ".join(str(usd) for usd in sorted(hourly))
         raise ValueError(f"{instance_type} in {region}: expected one training price, found {listed} USD per hour")
-    return next(iter(hourly), None)
+    versions = sorted({str(product["version"]) for product in plain if "version" in product})
+    return next(iter(hourly), None), " ".join((SOURCE, *versions))
 
 
 def _is_plain_use(product: Mapping[str, Any], instance_type: str) -> bool:

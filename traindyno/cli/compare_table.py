@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.console import Console
 from rich.table import Table
 
+from traindyno.cli.output import SIMULATED
 from traindyno.core.comparison import CellChange, Change, ExecutionComparison
 from traindyno.core.confounds import Difference
 from traindyno.core.loss_parity import ParityFinding
@@ -14,7 +15,7 @@ from traindyno.core.statistics import Comparison, Estimate
 
 def print_comparison(console: Console, compared: ExecutionComparison) -> None:
     if compared.is_simulated:
-        console.print("SIMULATED: some of these figures come from a trace, not from hardware", style="bold red")
+        console.print(SIMULATED)
     console.print(_cells(compared))
     for title, differences in (
         ("what differs in how they were run", compared.running),

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
 
 class Format(StrEnum):
@@ -16,6 +17,7 @@ class Format(StrEnum):
 
 WIDTH_WITHOUT_TERMINAL = 160
 STANDARD_OUTPUT = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
+SIMULATED = Text("SIMULATED: no training job ran; these figures come from a trace", style="bold red")
 STANDARD_ERROR = Console(stderr=True, highlight=False, soft_wrap=True)
 
 

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from traindyno.aws.execution_receipt import ExecutionReceipt
+from traindyno.cli.output import SIMULATED
 from traindyno.core.money import exact_usd_text, to_cents
 from traindyno.core.quantity_text import UNKNOWN, seconds_text
 from traindyno.core.receipt import PhaseCost, ReceiptLine
@@ -16,6 +17,8 @@ def print_receipt(console: Console, found: ExecutionReceipt) -> None:
     if not found.receipt.lines:
         console.print(f"{found.execution_id}: nothing was paid, as no training job was started", markup=False)
         return
+    if found.is_simulated:
+        console.print(SIMULATED)
     console.print(_lines(found))
     console.print()
     console.print(_phases(found))

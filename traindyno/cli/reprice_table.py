@@ -6,6 +6,7 @@ from decimal import Decimal
 from rich.console import Console
 from rich.table import Table
 
+from traindyno.cli.output import SIMULATED
 from traindyno.core.cell_row import CellRow
 from traindyno.core.money import exact_usd_text
 from traindyno.core.prices import PriceList
@@ -17,6 +18,8 @@ from traindyno.core.verdict_text import describe_verdict
 
 
 def print_repriced(console: Console, execution_id: str, *, before: Verdict, after: Repriced, prices: PriceList) -> None:
+    if after.verdict.is_simulated:
+        console.print(SIMULATED)
     console.print(_table(execution_id, before, after.verdict))
     console.print()
     for line in (*_sources(after, prices), *_answers(before, after), *_changes(after)):

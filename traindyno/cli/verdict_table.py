@@ -7,6 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from traindyno.cli.output import SIMULATED
 from traindyno.core.cell_row import CellRow
 from traindyno.core.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.report_data import Report
@@ -24,7 +25,7 @@ def _render(report: Report) -> RenderableType:
     parts: list[RenderableType] = [_table(report.verdict), Text(f"\n{text.headline}", style="bold")]
     parts += [Padding(Text(f"· {line}"), (0, 0, 0, 2)) for line in (*text.support, *text.changes, *text.cautions)]
     if report.is_simulated:
-        parts.insert(0, Text("SIMULATED: no training job ran; these figures come from a trace", style="bold red"))
+        parts.insert(0, SIMULATED)
     return Group(*parts)
 
 
