@@ -52,6 +52,17 @@ def test_training_is_split_into_what_the_step_log_says() -> None:
     assert phase_usd(line)["steady"] == Decimal("0.60")
 
 
+def test_a_log_that_seems_longer_than_its_job_is_fitted_into_it() -> None:
+    phases = {"load": 20.4, "steady": 81.6}
+    result = replace(with_attempts(completed_result(make_cell(), 1), 140), phases_seconds=phases)
+    (line,) = write_receipt([result]).lines
+    seconds = {phase.name: phase.seconds for phase in line.phases}
+    # 102 s were logged in 100 s of training: 20.4 x 100 / 102 and 81.6 x 100 / 102
+    assert (seconds["load"], seconds["steady"], seconds["other"]) == (pytest.approx(20), pytest.approx(80), 0)
+    too_long = replace(result, phases_seconds={"load": 20.4, "steady": 81.7})
+    assert "training" in {phase.name for phase in write_receipt([too_long]).lines[0].phases}
+
+
 def test_only_the_last_attempt_is_the_one_that_was_measured() -> None:
     result = replace(with_attempts(completed_result(make_cell(), 1), 140, 140), phases_seconds={"steady": 90.0})
     first, last = write_receipt([result]).lines

@@ -12,6 +12,8 @@ from traindyno.core.money import exact_usd_text, to_cents
 from traindyno.core.quantity_text import UNKNOWN, seconds_text
 from traindyno.core.receipt import PhaseCost, ReceiptLine
 
+WIDEST = 64
+
 
 def print_receipt(console: Console, found: ExecutionReceipt) -> None:
     if not found.receipt.lines:
@@ -52,7 +54,7 @@ def _open_ends(found: ExecutionReceipt, unknown: list[str]) -> Iterator[str]:
 
 def _lines(found: ExecutionReceipt) -> Table:
     table = Table(title=f"{found.execution_id}: training jobs", title_justify="left", pad_edge=False, show_lines=True)
-    table.add_column("job, and where its time went", overflow="fold")
+    table.add_column("job, and where its time went", overflow="fold", max_width=WIDEST)
     table.add_column("ending")
     for heading in ("billed", "instances", "$/h", "computed", "$"):
         table.add_column(heading, justify="right")

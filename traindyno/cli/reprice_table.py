@@ -69,11 +69,10 @@ def _answers(before: Verdict, after: Repriced) -> Iterator[str]:
 
 def _changes(after: Repriced) -> Iterator[str]:
     verdict = after.verdict
+    best = verdict.row(verdict.recommended).label if verdict.recommended else ""
     for found in verdict.break_evens:
-        yield (
-            f"break-even: {verdict.row(found.cell_id).label} costs as much as the recommended cell with"
-            f" {found.instance} at {exact_usd_text(found.usd_per_instance_hour)} $/h"
-        )
+        price, label = exact_usd_text(found.usd_per_instance_hour), verdict.row(found.cell_id).label
+        yield f"break-even: {found.instance} at {price} $/h, where {label} costs what {best} does"
     for flip in after.flips:
         yield _flip_text(verdict, flip)
     if not after.flips:
@@ -83,7 +82,7 @@ def _changes(after: Repriced) -> Iterator[str]:
 def _flip_text(verdict: Verdict, flip: PriceFlip) -> str:
     winner = verdict.row(flip.cell_id).label if flip.cell_id else "no cell"
     prices = f"{exact_usd_text(flip.now_usd_per_hour)} to {exact_usd_text(flip.at_usd_per_hour)} $/h"
-    return f"would change the answer to {winner}: {flip.instance} from {prices} ({_share_text(float(flip.change))})"
+    return f"the answer changes to {winner} with {flip.instance} from {prices} ({_share_text(float(flip.change))})"
 
 
 def _why_none(verdict: Verdict) -> str:

@@ -15,6 +15,8 @@ SERVICE_PHASES = (*UNBILLED_PHASES, "downloading", TRAINING, "interrupted", "upl
 OTHER = "other"
 WARM_POOL = "kept warm"
 RUNNING = "running"
+# The service's clock and the script's are two, so that what was logged may seem to take a little longer than the job.
+CLOCK_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,10 +114,12 @@ def _phase_seconds(attempt: Attempt, run_phases: Mapping[str, float]) -> dict[st
     seconds: dict[str, float] = {}
     for name, value in attempt.phase_seconds.items():
         script = {phase: spent for phase, spent in run_phases.items() if phase not in (*SERVICE_PHASES, OTHER)}
-        if name != TRAINING or not script or sum(script.values()) > value:
+        logged = sum(script.values())
+        if name != TRAINING or not logged or logged > value + CLOCK_SECONDS:
             seconds[name] = value
         else:
-            seconds |= {**script, OTHER: value - sum(script.values())}
+            fitted = {phase: spent * min(1.0, value / logged) for phase, spent in script.items()}
+            seconds |= {**fitted, OTHER: max(0.0, value - logged)}
     return seconds
 
 
