@@ -62,6 +62,9 @@ class MemoryAttempts(AttemptRows):
     def note_stop(self, job_name: str, outcome: Outcome) -> bool:
         return bool(self._change(job_name, stopped_for=outcome))
 
+    def hold(self, job_name: str, reserved_usd: Decimal) -> bool:
+        return bool(self._change(job_name, reserved_usd=reserved_usd))
+
     def record_end(self, end: Attempt) -> AttemptRow | None:
         return self._change(end.job_name, end=end)
 
@@ -167,6 +170,7 @@ class ScriptedJobs(TrainingJobs):
         self.stopped: list[str] = []
         self.refusals: list[Exception] = []
         self.stop_refusals: list[Exception] = []
+        self.warm: list[str] = []
 
     def start(self, request: Mapping[str, Any]) -> None:
         self.requests.append(request)
@@ -185,6 +189,13 @@ class ScriptedJobs(TrainingJobs):
 
     def working(self, name_part: str) -> frozenset[str]:
         return frozenset(name for name, job in self.jobs.items() if job["TrainingJobStatus"] == "InProgress")
+
+    def keeping_warm(self, name_part: str) -> list[str]:
+        return [name for name in self.warm if name.startswith(name_part)]
+
+    def release_instances(self, job_name: str) -> bool:
+        self.warm.remove(job_name)
+        return True
 
     def end(self, job_name: str, status: str, *, reason: str = "", billable_seconds: int | None = 300) -> None:
         changes: dict[str, Any] = {"TrainingJobStatus": status, "SecondaryStatus": status, "TrainingEndTime": NOW + 400}

@@ -1,5 +1,7 @@
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -75,6 +77,33 @@ def test_two_deliveries_at_once_are_answered_once(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(lab.attempts, "read", lambda _: before)  # the second had read the row before the first wrote
     finish(lab, name)
     assert len(lab.answers.given) == 1
+
+
+def test_an_end_that_is_told_before_the_submission_has_returned_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab, (run, *_) = make_lab()
+    start = lab.jobs.start
+
+    def start_and_end_at_once(request: Mapping[str, Any]) -> None:
+        start(request)
+        lab.jobs.end(request["TrainingJobName"], "Failed", reason=CAPACITY)
+        finish(lab, request["TrainingJobName"])
+
+    monkeypatch.setattr(lab.jobs, "start", start_and_end_at_once)
+    submit_run(run, "token-1", services=lab.services, settings=SETTINGS, now=NOW)
+    assert [answer[:2] for answer in lab.answers.given] == [("token-1", "CapacityUnavailable")]
+    assert not list(lab.attempts.list_open())
+
+
+def test_an_event_after_the_run_was_recorded_adds_nothing_to_it() -> None:
+    lab, name = started(make_lab())
+    run = lab.attempts.rows[name].run
+    lab.suites.record_run(EXECUTION, run.run_id, {"outcome": "timed_out"})
+    lab.answers.gone = {"token-1"}
+    lab.jobs.end(name, "Completed")
+    finish(lab, name)
+    assert lab.suites.runs[run.run_id]["outcome"] == "timed_out"
+    assert lab.suites.writes == 1
+    assert not lab.attempts.rows[name].is_open
 
 
 def test_an_event_of_a_job_that_still_works_or_of_another_lab_changes_nothing() -> None:

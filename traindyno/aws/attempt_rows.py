@@ -87,6 +87,10 @@ class AttemptRows:
         """The lab is about to stop the job, and why; False if it has ended already."""
         return bool(self._update(job_name, "SET stopped_for = :outcome", {":outcome": outcome.value}))
 
+    def hold(self, job_name: str, reserved_usd: Decimal) -> bool:
+        """What is held back for the job from now on; False if it has ended already."""
+        return bool(self._update(job_name, "SET reserved_usd = :usd", {":usd": reserved_usd}))
+
     def record_end(self, end: Attempt) -> AttemptRow | None:
         """The row as it is now; None if another delivery of the same event came first."""
         return self._update(end.job_name, "SET #end = :end", {":end": to_row(to_document(end))})

@@ -21,12 +21,15 @@ def stop_jobs(execution_id: str, outcome: Outcome, *, services: LabServices, pac
     for row in services.attempts.list_open(execution_id):
         if not pace.may_go_on():
             break
-        if row.end is None and services.attempts.note_stop(row.job_name, outcome):
-            stopped += _stop(row.job_name, services, pace)
+        if row.end is None:
+            stopped += stop_job(row.job_name, outcome, services=services, pace=pace)
     return stopped
 
 
-def _stop(job_name: str, services: LabServices, pace: Pace) -> bool:
+def stop_job(job_name: str, outcome: Outcome, *, services: LabServices, pace: Pace) -> bool:
+    """False if the job had ended already."""
+    if not services.attempts.note_stop(job_name, outcome):
+        return False
     try:
         stopped = services.jobs.stop(job_name)
     except Throttled:

@@ -1,4 +1,4 @@
-"""Find what no event told of: jobs that ended unheard, and jobs that outlast their execution or its time limit."""
+"""Find what no event told of: jobs that ended unheard, outlast their execution or its hours, or break its cap."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,14 +7,13 @@ from traindyno.aws.attempt_rows import AttemptRow
 from traindyno.aws.executions import Executions, ExecutionUnknown
 from traindyno.aws.finishing import finish_run, report_end
 from traindyno.aws.lab_services import LabServices
+from traindyno.aws.overruns import SECONDS_BETWEEN_LOOKS, stop_overruns
 from traindyno.aws.pace import Pace
 from traindyno.aws.stopping import stop_jobs, stop_runs
 from traindyno.core.outcome import Outcome
 
 # An event takes seconds; what is older than this and still unheard of is looked at.
 QUIET_SECONDS = 20
-# DescribeTrainingJob allows five requests per second for the account; the command line wants some of them.
-SECONDS_BETWEEN_LOOKS = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +58,9 @@ def _stop_what_should_not_run(
             stopped += stop_runs(name, services=services, pace=pace)
         elif now > (services.suites.read(name) or {}).get("latest_end", now):
             stopped += stop_jobs(name, Outcome.TIMED_OUT, services=services, pace=pace)
+        else:
+            own = [row for row in rows if row.run.execution_id == name]
+            stopped += stop_overruns(own, name, services=services, now=now, pace=pace)
     return stopped
 
 
