@@ -97,7 +97,12 @@ class Functions(Construct):
         return self._function("ReconcileRuns", SWEEP_SECONDS, grants, environment=environment)
 
     def _stop_runs(self) -> LabFunction:
-        grants = [self._grants.open_attempts(), self._grants.rows("UpdateItem"), self._grants.jobs("StopTrainingJob")]
+        grants = [
+            self._grants.open_attempts(),
+            self._grants.rows("GetItem", "UpdateItem"),
+            self._grants.jobs("StopTrainingJob", "UpdateTrainingJob"),
+            self._grants.all_jobs_listed(),
+        ]
         return self._function("StopRuns", SWEEP_SECONDS, grants)
 
     def _judge_suite(self, notifications: Notifications) -> LabFunction:
@@ -105,7 +110,9 @@ class Functions(Construct):
         bus_arn = cdk.Stack.of(self).format_arn(service="events", resource="event-bus", resource_name="default")
         grants = [
             *self._grants.objects(reads=True, writes=True),
-            self._grants.rows("UpdateItem"),
+            self._grants.rows("GetItem", "UpdateItem"),
+            self._grants.jobs("UpdateTrainingJob"),
+            self._grants.all_jobs_listed(),
             Grant(actions=["sns:Publish"], resources=[topic_arn]),
             Grant(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[notifications.key.key_arn]),
             Grant(actions=["events:PutEvents"], resources=[bus_arn]),

@@ -6,18 +6,20 @@ from typing import Any
 
 from traindyno.aws import clients
 from traindyno.aws.judging import judge_suite, verdict_event
+from traindyno.aws.lab_services import connect
 from traindyno.aws.notifications import notify, tell
-from traindyno.aws.results_bucket import ResultsBucket
-from traindyno.aws.suite_rows import SuiteRows
+from traindyno.aws.warm_pools import release_warm_pools
 from traindyno.core.verdict_text import describe_verdict
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
     execution_id, bucket_name = event["execution_id"], os.environ["BUCKET"]
+    services = connect(table=os.environ["TABLE"], bucket=bucket_name)
+    release_warm_pools(execution_id, lab=os.environ["LAB"], suites=services.suites, jobs=services.jobs)
     verdict = judge_suite(
         execution_id,
-        bucket=ResultsBucket(clients.s3(), bucket_name),
-        suites=SuiteRows(clients.table(os.environ["TABLE"])),
+        bucket=services.bucket,
+        suites=services.suites,
         facts={"lab": os.environ["LAB"], "region": os.environ["AWS_REGION"]},
         now=time.time(),
     )

@@ -1,4 +1,4 @@
-"""Event: an execution was aborted, failed or timed out. Stop its training jobs."""
+"""Event: an execution was aborted, failed or timed out. Stop its training jobs, and keep no instances warm for it."""
 
 import os
 import time
@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from traindyno.aws.lab_services import connect
 from traindyno.aws.pace import Pace
 from traindyno.aws.stopping import stop_runs
+from traindyno.aws.warm_pools import release_warm_pools
 
 LAST_MILLISECONDS = 30_000
 
@@ -16,8 +17,11 @@ class Context(Protocol):
 
 
 def handle(event: dict[str, Any], context: Context) -> None:
+    execution_id = event["detail"]["name"]
+    services = connect(table=os.environ["TABLE"], bucket=os.environ["BUCKET"])
     stop_runs(
-        event["detail"]["name"],
-        services=connect(table=os.environ["TABLE"], bucket=os.environ["BUCKET"]),
+        execution_id,
+        services=services,
         pace=Pace(may_go_on=lambda: context.get_remaining_time_in_millis() > LAST_MILLISECONDS, sleep=time.sleep),
     )
+    release_warm_pools(execution_id, lab=os.environ["LAB"], suites=services.suites, jobs=services.jobs)

@@ -19,6 +19,7 @@ from tests.infra.synthesis import lab as synthesised
 from tests.local.local_lab import LocalLab
 from tests.local.recorded_calls import Recorder, recording
 from traindyno.aws import clients
+from traindyno.aws.log_tail import JOB_LOG_GROUP
 from traindyno.aws.suite_rows import SuiteRows
 from traindyno.core.lab import OPEN_ATTEMPTS_INDEX
 
@@ -34,8 +35,13 @@ BROUGHT_ALONG = {
     "states:SendTaskSuccess": {"states:SendTaskFailure"},
     "states:SendTaskFailure": {"states:SendTaskSuccess"},
 }
-# Asked for only where Service Quotas names a usage metric, which the local one doesn't.
-ELSEWHERE = {"CheckQuotas": {"cloudwatch:GetMetricStatistics"}}
+# Asked for only where Service Quotas names a usage metric, or where instances are kept warm: not with local types.
+WARM_POOLS = {"sagemaker:ListTrainingJobs", "sagemaker:UpdateTrainingJob"}
+ELSEWHERE = {
+    "CheckQuotas": {"cloudwatch:GetMetricStatistics"},
+    "JudgeSuite": WARM_POOLS,
+    "StopRuns": WARM_POOLS,
+}
 OWN_LOG = {"logs:CreateLogStream", "logs:PutLogEvents"}
 # A lab of another name, so that the deployed functions leave this one's jobs alone.
 LAB, BUCKET, TABLE, EXECUTION = "granted", "granted-results", "granted-rows", "e1"
@@ -111,8 +117,8 @@ def go_through_everything(recorder: Recorder, service: str) -> None:
     given_up, ended, refused, orphaned = [item["run"] for item in json.loads(items)]
 
     abandoned_job = submit(recorder, given_up)
-    recorder.call("record_run", {"run": given_up, "failure": {"Error": "States.Timeout", "Cause": ""}})
     wait_for_end(abandoned_job)
+    recorder.call("record_run", {"run": given_up, "failure": {"Error": "States.Timeout", "Cause": ""}})
     with throttled(service):
         submit(recorder, refused)
     wait_for_end(submit(recorder, orphaned, seconds_ago=100))
@@ -155,12 +161,18 @@ def submit_to_stopped(recorder: Recorder, run: dict[str, Any]) -> str:
 
 
 def wait_for_end(job_name: str) -> None:
+    """Until its log has arrived as well, which may take a moment longer."""
     for _ in range(600):
         job = boto3.client("sagemaker").describe_training_job(TrainingJobName=job_name)
-        if job["TrainingJobStatus"] not in {"InProgress", "Stopping"}:
+        if job["TrainingJobStatus"] not in {"InProgress", "Stopping"} and has_log(job_name):
             return
         time.sleep(0.1)
-    raise AssertionError(f"{job_name} has not ended after a minute")
+    raise AssertionError(f"{job_name} has not ended with a log after a minute")
+
+
+def has_log(job_name: str) -> bool:
+    found = boto3.client("logs").describe_log_streams(logGroupName=JOB_LOG_GROUP, logStreamNamePrefix=f"{job_name}/")
+    return bool(found["logStreams"])
 
 
 @contextmanager

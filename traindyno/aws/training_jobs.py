@@ -59,6 +59,25 @@ class TrainingJobs:
             raise
         return True
 
+    def keeping_warm(self, name_part: str) -> list[str]:
+        """Names of ended jobs that hold ``name_part`` and whose instances are kept, and billed, for a next one."""
+        pages = self._sagemaker.get_paginator("list_training_jobs").paginate(
+            NameContains=name_part, WarmPoolStatusEquals="Available"
+        )
+        return [job["TrainingJobName"] for page in pages for job in page["TrainingJobSummaries"]]
+
+    def release_instances(self, job_name: str) -> bool:
+        """False if another job has taken them over, or they have been released already."""
+        try:
+            self._sagemaker.update_training_job(
+                TrainingJobName=job_name, ResourceConfig={"KeepAlivePeriodInSeconds": 0}
+            )
+        except ClientError as error:
+            if error_code(error) in {"ValidationException", "ResourceNotFound"}:
+                return False
+            raise
+        return True
+
     def working(self, name_part: str) -> frozenset[str]:
         """Names of jobs that hold ``name_part`` and have not ended."""
         pages = self._sagemaker.get_paginator("list_training_jobs")

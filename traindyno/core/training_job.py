@@ -13,7 +13,7 @@ from traindyno.core.layout import checkpoints_prefix, output_prefix, s3_uri
 from traindyno.core.step_log_line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
 from traindyno.core.suite import Purchase, Run, Suite
 
-__all__ = ["JobSettings", "build_training_job_request", "training_job_name"]
+__all__ = ["JobSettings", "build_training_job_request", "job_name_prefix", "training_job_name"]
 
 RUN_ID_VARIABLE = "TRAINDYNO_RUN_ID"
 JOB_NAME_CHARACTERS = 63
@@ -24,14 +24,20 @@ EFA_FAMILIES_WITHOUT_SETUP = ("p5en", "p6-b200", "p6-b300", "g6e", "g7e", "trn1n
 
 def training_job_name(run: Run, suite_name: str, *, attempt: int, lab: str) -> str:
     """The same for a repeated call, so that it can't start a second job; another attempt has another name."""
-    digest = hashlib.sha1(run.execution_id.encode(), usedforsecurity=False).hexdigest()[:8]
-    suite_part = suite_name[:SUITE_NAME_CHARACTERS].rstrip("-")
-    name = f"{lab}-{suite_part}-{digest}-{run.cell.cell_id}-t{run.trial}-a{attempt}"
+    prefix = job_name_prefix(run.execution_id, suite_name, lab=lab)
+    name = f"{prefix}{run.cell.cell_id}-t{run.trial}-a{attempt}"
     if len(name) > JOB_NAME_CHARACTERS:
         raise ValueError(
             f"job name {name} has {len(name)} characters; at most {JOB_NAME_CHARACTERS}: shorten the lab's name"
         )
     return name
+
+
+def job_name_prefix(execution_id: str, suite_name: str, *, lab: str) -> str:
+    """What the names of all jobs of one execution begin with."""
+    digest = hashlib.sha1(execution_id.encode(), usedforsecurity=False).hexdigest()[:8]
+    suite_part = suite_name[:SUITE_NAME_CHARACTERS].rstrip("-")
+    return f"{lab}-{suite_part}-{digest}-"
 
 
 def build_training_job_request(run: Run, suite: Suite, *, attempt: int, settings: JobSettings) -> dict[str, Any]:
