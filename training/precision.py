@@ -7,6 +7,7 @@ import torch
 from torch.optim import Optimizer
 
 from traindyno.core.suite import Precision
+from training.loss_scaling import LossScaler
 
 LOWER_TYPES = {Precision.FP32: None, Precision.BF16: torch.bfloat16, Precision.FP16: torch.float16}
 
@@ -44,5 +45,5 @@ class NumberFormat:
 
 def number_format(precision: Precision, device: torch.device) -> NumberFormat:
     is_scaled = precision is Precision.FP16
-    scaler = torch.amp.GradScaler(device.type, enabled=is_scaled)
+    scaler = LossScaler(device.type, enabled=is_scaled)
     return NumberFormat(lower_type=LOWER_TYPES[precision], device_type=device.type, scaler=scaler)

@@ -10,9 +10,9 @@ from transformers import PreTrainedModel
 from traindyno.core.suite import PipelineSchedule
 from training.activations import saved_activations
 from training.data.batch import Batch
+from training.gradients import local_gradients, scale_to_norm, sum_of_squares
 from training.objective import counted_labels, task_score
 from training.strategies import OptimizerBuilder, Setup, Strategy
-from training.strategies.gradients import local_gradients, scale_to_norm, sum_of_squares
 from training.strategies.pipeline_schedules import Schedules
 from training.strategies.pipeline_stages import cut
 from training.strategies.pipeline_weights import PipelineWeights

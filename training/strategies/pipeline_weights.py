@@ -7,7 +7,7 @@ from torch import distributed, nn
 from torch.distributed import ProcessGroup
 from transformers import PreTrainedModel
 
-from training.strategies.gradients import sum_gradients
+from training.gradients import sum_gradients
 
 Holders = tuple[int, ...]
 

@@ -8,9 +8,9 @@ from torch.distributed import ProcessGroup
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from training.errors import WorkloadError
+from training.gradients import sum_gradients
 from training.process_group import start_process_group
 from training.strategies import Setup
-from training.strategies.gradients import sum_gradients
 
 
 class Replicas:

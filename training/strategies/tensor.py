@@ -9,10 +9,10 @@ from torch.distributed.tensor import DTensor, Replicate
 from torch.distributed.tensor.parallel import ColwiseParallel, ParallelStyle, RowwiseParallel, parallelize_module
 
 from training.data.batch import Batch
+from training.gradients import local_gradients, scale_to_norm, sum_gradients, sum_of_squares
 from training.objective import Objective
 from training.strategies import Setup, Strategy
 from training.strategies.conv1d import ConvertedLayers
-from training.strategies.gradients import local_gradients, scale_to_norm, sum_gradients, sum_of_squares
 from training.strategies.replicas import Replicas
 from training.strategies.tensor_plans import (
     COLUMNS,
