@@ -54,7 +54,7 @@ def measure(*, is_quick: bool) -> Section:
         ),
         notes=(
             f"{len(results)} runs. A job's time is from its creation to its end; the suite's from the execution's "
-            f"start to its end. Transitions: {', '.join(f'{name} {count}' for name, count in transitions.items())}.",
+            f"start to its end. Transitions: {', '.join(f'{count} {name}' for name, count in transitions.items())}.",
         ),
     )
 

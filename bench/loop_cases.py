@@ -77,9 +77,9 @@ def best_cell_case(model: str, data_folder: str, *, is_quick: bool) -> RaceCase:
         settings={**_settings(TEXT_BATCH), "gradient_clip_norm": 1.0},
         candidates=tuple(cells),
         data_folder=data_folder,
-        steps=6 if is_quick else 40,
-        warmup_steps=2 if is_quick else 12,
-        rounds=1 if is_quick else 5,
+        steps=6 if is_quick else 30,
+        warmup_steps=2 if is_quick else 10,
+        rounds=1 if is_quick else 3,
     )
 
 

@@ -1,0 +1,81 @@
+"""The races on a GPU: models of the four experiments at full size, from their configurations, in bf16."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bench.race_case import Against, RaceCase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullSize:
+    name: str
+    task: str
+    config: Mapping[str, Any]
+    length: int
+    batch: int
+
+
+MODELS = (
+    FullSize(name="GPT-2 124M", task="causal-lm", config={"model_type": "gpt2"}, length=1024, batch=16),
+    FullSize(name="BERT-base", task="masked-lm", config={"model_type": "bert"}, length=512, batch=32),
+    FullSize(
+        name="ALBERT-base",
+        task="masked-lm",
+        config={
+            "model_type": "albert",
+            "embedding_size": 128,
+            "hidden_size": 768,
+            "num_hidden_layers": 12,
+            "num_attention_heads": 12,
+            "intermediate_size": 3072,
+        },
+        length=512,
+        batch=32,
+    ),
+)
+GPT_J = FullSize(name="GPT-J 6B", task="causal-lm", config={"model_type": "gptj"}, length=1024, batch=4)
+# Weights, gradients and AdamW's two moments in single precision: 16 bytes for each of 6.05 billion parameters.
+GPT_J_LEAST_BYTES = 16 * 6_050_882_784
+
+
+def full_size_cases(models: tuple[FullSize, ...] = MODELS, *, is_quick: bool) -> Iterator[RaceCase]:
+    for model in models:
+        for compiler in ("none", "inductor"):
+            yield _case(model, {"compiler": compiler}, is_quick=is_quick)
+
+
+def gpt_j_case(*, is_quick: bool) -> RaceCase:
+    return _case(GPT_J, {"activation_checkpointing": True}, is_quick=is_quick, with_theirs=False)
+
+
+def _case(model: FullSize, settings: Mapping[str, Any], *, is_quick: bool, with_theirs: bool = True) -> RaceCase:
+    how = "compiled" if settings.get("compiler") == "inductor" else "eager"
+    return RaceCase(
+        name=f"{model.name}, {model.length} tokens, batch {model.batch}, {how}",
+        against=Against.SAME_WORK,
+        workload={
+            "task": model.task,
+            "examples": 1_000_000,
+            "model": {"config": model.config},
+            "dataset": {"format": "synthetic"},
+            "sequence_length": model.length,
+        },
+        settings={
+            "instance": "local.gpu",
+            "strategy": "single",
+            "precision": "bf16",
+            "batch_size_per_device": model.batch,
+            "learning_rate": {"base": 1e-4},
+            "weight_decay": 0.01,
+            "gradient_clip_norm": 1.0,
+            "dropout": 0.0,
+            "pin_memory": True,
+            **settings,
+        },
+        steps=6 if is_quick else 40,
+        warmup_steps=3 if is_quick else 10,
+        rounds=1 if is_quick else 3,
+        threads=None,
+        with_theirs=with_theirs,
+    )

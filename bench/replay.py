@@ -1,0 +1,113 @@
+"""Suites of a thousand and of ten thousand runs, simulated by the replay engine: what a run costs must not grow."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bench.demo import execution_seconds
+from bench.figures import Budget, Figure, Section, at_most
+from bench.groups import TITLES, command
+from bench.own_cloud import OwnCloud, own_cloud
+from bench.transitions import count_transitions
+from localcloud import cloud as local_cloud
+from localcloud import deployment
+
+RUN_COUNTS, QUICK_RUN_COUNTS = (1000, 10_000), (24, 48)
+TRANSITIONS = 8
+INSTANCES = ("ml.g4dn.xlarge", "ml.g5.2xlarge", "ml.g6.xlarge", "ml.g5.12xlarge")
+TRIALS = 2
+TRACE = {"step_seconds": 2, "steps": 20, "load_seconds": 10}
+SERVICE_OPTIONS = ("--engine", "replay", "--grant-quotas", "10000", "--speed-up", "3000")
+CONTEXT = {"lanes_at_once": str(len(INSTANCES)), "lane_concurrency": "8"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsed:
+    """One suite: ``transitions`` and ``items`` of all its runs together."""
+
+    runs: int
+    outcomes: Counter[str]
+    seconds: float
+    transitions: int
+    items: int
+
+
+def measure(*, is_quick: bool) -> Section:
+    with own_cloud() as cloud:
+        traces = cloud.folder / "traces"
+        traces.mkdir()
+        (traces / "trace.json").write_text(json.dumps(TRACE))
+        ports = local_cloud.start(
+            cloud.home, tell=lambda _: None, service_options=(*SERVICE_OPTIONS, "--traces", str(traces))
+        )
+        deployment.deploy(cloud.home, ports, tell=lambda _: None, context=CONTEXT)
+        rehearsed = [rehearse(cloud, count) for count in (QUICK_RUN_COUNTS if is_quick else RUN_COUNTS)]
+    return Section(
+        title=TITLES["replay"],
+        command=command("replay"),
+        figures=tuple(figure for each in rehearsed for figure in figures(each)),
+        notes=tuple(outcome_text(each) for each in rehearsed),
+    )
+
+
+def rehearse(cloud: OwnCloud, runs: int) -> Rehearsed:
+    name = f"runs-{runs}"
+    items_before = count_items(cloud)
+    report = cloud.run_suite(write_suite(cloud.folder / f"{name}.yaml", runs), name).json()
+    return Rehearsed(
+        runs=len(report["results"]),
+        outcomes=Counter(result["outcome"] for result in report["results"]),
+        seconds=execution_seconds(cloud, name),
+        transitions=count_transitions(cloud.client("stepfunctions"), cloud.execution_arn(name)).total(),
+        items=count_items(cloud) - items_before,
+    )
+
+
+def write_suite(path: Path, runs: int) -> Path:
+    document: dict[str, Any] = {
+        "name": path.stem,
+        "goal": "fastest",
+        "workload": {
+            "task": "causal-lm",
+            "model": {"config": {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 2, "n_positions": 64}},
+            "tokenizer": {"train_vocabulary_size": 1000},
+            "dataset": {"format": "synthetic"},
+            "sequence_length": 64,
+            "examples": 1_000_000,
+        },
+        "training": {"strategy": "ddp", "precision": "bf16"},
+        "matrix": {
+            "instance": list(INSTANCES),
+            "batch_size_per_device": list(range(1, runs // (len(INSTANCES) * TRIALS) + 1)),
+        },
+        "measurement": {"trials": TRIALS, "max_steps": TRACE["steps"]},
+        "limits": {"max_usd": 10_000_000, "max_hours": 10_000, "max_job_seconds": 3600},
+    }
+    path.write_text(yaml.safe_dump(document, sort_keys=False))
+    return path
+
+
+def count_items(cloud: OwnCloud) -> int:
+    pages = cloud.client("dynamodb").get_paginator("scan").paginate(TableName=cloud.deployment().table, Select="COUNT")
+    return sum(page["Count"] for page in pages)
+
+
+def figures(done: Rehearsed) -> tuple[Figure, ...]:
+    def each(name: str, value: float, unit: str = "", budget: Budget | None = None) -> Figure:
+        return Figure(name=f"{done.runs:,} runs: {name}", value=value, unit=unit, budget=budget)
+
+    return (
+        each("wall time", done.seconds, "s"),
+        each("runs per second", done.runs / done.seconds),
+        each("state transitions per run", done.transitions / done.runs, budget=at_most(TRANSITIONS)),
+        each("DynamoDB items per run", done.items / done.runs),
+    )
+
+
+def outcome_text(done: Rehearsed) -> str:
+    counted = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(done.outcomes.items()))
+    return f"Outcomes of {done.runs:,} simulated runs: {counted}."

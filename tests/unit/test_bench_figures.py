@@ -1,0 +1,120 @@
+"""Figures of `make bench`: budgets, tables, the document that keeps what was not measured, counted transitions."""
+
+import pytest
+
+from bench.alternation import alternate
+from bench.document import PREFACE, merge, split_sections
+from bench.figure_text import figure_row, number_text, section_lines
+from bench.figures import Figure, Section, Spread, at_least, at_most, spread
+from bench.gpu import is_named
+from bench.transitions import transitions
+
+
+def figure(value: float | Spread | None, **more: object) -> Figure:
+    return Figure(name="wall", value=value, unit="s", **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("budget", "value", "is_met"),
+    [
+        (at_most(240), 240, True),
+        (at_most(240), 240.1, False),
+        (at_least(1.25), 1.25, True),
+        (at_least(1.25), 1.249, False),
+        (at_most(240), None, None),
+        (None, 500, None),
+    ],
+)
+def test_a_budget_is_met_up_to_its_limit_and_unknown_is_neither(budget: object, value: float, is_met: bool) -> None:
+    assert figure(value, budget=budget).is_met is is_met
+
+
+def test_the_median_of_repetitions_is_compared_with_the_budget() -> None:
+    repeated = spread([100.0, 1.0, 2.0])
+    assert (repeated.median, repeated.least, repeated.most, repeated.count) == (2.0, 1.0, 100.0, 3)
+    assert figure(repeated, budget=at_most(2)).is_met is True
+
+
+def test_a_row_shows_value_extent_budget_and_verdict() -> None:
+    repeated = spread([3.0, 1.5, 2.25])
+    assert figure_row(figure(repeated, budget=at_most(2))) == (
+        "wall",
+        "2.25 s",
+        "1.50 – 3 (3)",
+        "≤ 2 s",
+        "**no**",
+    )
+    assert figure_row(figure(None, budget=at_most(2))) == ("wall", "unknown", "", "≤ 2 s", "")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.1234, "0.123"), (1.2345, "1.23"), (12.345, "12.3"), (123.45, "123"), (12345.6, "12,346"), (8.0, "8")],
+)
+def test_numbers_have_three_digits_that_count(value: float, text: str) -> None:
+    assert number_text(value) == text
+
+
+def test_two_things_are_run_in_turn_and_compared_round_by_round() -> None:
+    ran: list[str] = []
+    values = iter([2.0, 6.0, 4.0, 8.0])
+
+    def take(name: str) -> float:
+        ran.append(name)
+        return next(values)
+
+    compared = alternate(lambda: take("a"), lambda: take("b"), rounds=2)
+    assert ran == ["a", "b", "a", "b"]
+    # 6 ÷ 2 = 3 and 8 ÷ 4 = 2: the median of two is 2.5; both differences are 4
+    assert compared.ratio == Spread(median=2.5, least=2.0, most=3.0, count=2)
+    assert compared.difference == Spread(median=4.0, least=4.0, most=4.0, count=2)
+
+
+def text_of(title: str, origin: str) -> str:
+    section = Section(title=title, command="python -m bench x", figures=(figure(1.0),), notes=("A note.",))
+    return "\n".join(section_lines(section, origin))
+
+
+def test_sections_that_were_not_measured_keep_their_text_and_all_keep_their_order() -> None:
+    first = merge("", {"B": text_of("B", "Monday"), "C": text_of("C", "Monday")}, ["A", "B", "C"])
+    second = merge(first, {"A": text_of("A", "Tuesday"), "C": text_of("C", "Tuesday")}, ["A", "B", "C"])
+    assert list(split_sections(second)) == ["A", "B", "C"]
+    assert {title: "Monday" in text for title, text in split_sections(second).items()} == {
+        "A": False,
+        "B": True,
+        "C": False,
+    }
+    assert second.startswith(PREFACE.strip())
+    assert second.count("# Performance\n") == 1
+    assert merge(second, {}, ["A", "B", "C"]) == second
+
+
+def test_sections_of_groups_that_are_no_more_go() -> None:
+    before = merge("", {"Old": text_of("Old", "Monday")}, ["Old"])
+    assert "Old" not in merge(before, {"New": text_of("New", "Tuesday")}, ["New"])
+
+
+def test_a_retry_of_a_task_is_a_transition_and_its_entry_is_not_counted_twice() -> None:
+    kinds = [
+        "ChoiceStateEntered",
+        "TaskStateEntered",
+        "TaskScheduled",
+        "TaskFailed",
+        "TaskScheduled",
+        "TaskStateExited",
+    ]
+    events = [{"type": kind} for kind in kinds]
+    assert transitions(events) == ["Choice", "Task", "Task", "Map"]
+
+
+@pytest.mark.parametrize(
+    ("device", "accelerator", "expected"),
+    [
+        ("NVIDIA H200", "NVIDIA H200", True),
+        ("NVIDIA H100 80GB HBM3", "NVIDIA H100", True),
+        ("NVIDIA H100 PCIe", "NVIDIA H100", False),
+        ("NVIDIA L40S", "NVIDIA L4", False),
+    ],
+)
+def test_a_devices_peak_is_not_taken_from_a_like_named_one(device: str, accelerator: str, expected: bool) -> None:
+    assert is_named(device, accelerator) is expected
