@@ -1,5 +1,6 @@
 """`traindyno quotas`: ask AWS for the quotas that a suite lacks, once, and see how far the requests have come."""
 
+import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -80,11 +81,11 @@ def _confirm(to_send: Sequence[NeededIncrease]) -> None:
     for each in to_send:
         change = f"from {each.increase.current_value} to {each.increase.desired_value}"
         tell(f"  {each.increase.name} ({each.increase.code}) {change}")
-    try:
-        is_confirmed = typer.confirm("Send?", err=True)
-    except typer.Abort as error:
-        raise NotConfirmed("nothing was sent: expected an answer, y or n; --yes sends without asking") from error
-    if not is_confirmed:
+    tell("Send? [y/N]")
+    answer = sys.stdin.readline()
+    if not answer:
+        raise NotConfirmed("nothing was sent: expected an answer, y or n; --yes sends without asking")
+    if answer.strip().lower() not in {"y", "yes"}:
         raise NotConfirmed("nothing was sent")
 
 

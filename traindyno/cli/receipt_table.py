@@ -22,8 +22,9 @@ def print_receipt(console: Console, found: ExecutionReceipt) -> None:
     if found.is_simulated:
         console.print(SIMULATED)
     console.print(_lines(found))
-    console.print()
-    console.print(_phases(found))
+    if found.receipt.phases:
+        console.print()
+        console.print(_phases(found))
     console.print()
     for line in summary(found):
         console.print(line, markup=False)
@@ -64,7 +65,7 @@ def _lines(found: ExecutionReceipt) -> Table:
 
 
 def _cells(line: ReceiptLine) -> tuple[str, ...]:
-    phases = ", ".join(f"{phase.name} {_phase_text(phase)}" for phase in line.phases)
+    phases = ", ".join(f"{phase.name.replace('_', ' ')} {_phase_text(phase)}" for phase in line.phases)
     price = line.usd_per_instance_hour
     return (
         f"{line.job_name}\n{line.label}, attempt {line.attempt}\n{phases or 'phases unknown'}",
@@ -89,7 +90,9 @@ def _phases(found: ExecutionReceipt) -> Table:
     table.add_column("$", justify="right")
     for phase in found.receipt.phases:
         table.add_row(
-            phase.name, seconds_text(phase.seconds), UNKNOWN if phase.usd is None else f"{to_cents(phase.usd):,}"
+            phase.name.replace("_", " "),
+            seconds_text(phase.seconds),
+            UNKNOWN if phase.usd is None else f"{to_cents(phase.usd):,}",
         )
     table.add_section()
     table.add_row("all", "", f"{found.receipt.known_usd:,}")
