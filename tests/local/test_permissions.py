@@ -19,7 +19,7 @@ from tests.infra.synthesis import lab as synthesised
 from tests.local.local_lab import LocalLab
 from tests.local.recorded_calls import Recorder, recording
 from traindyno.aws import clients
-from traindyno.aws.log_tail import JOB_LOG_GROUP
+from traindyno.aws.log_tail import LogTail
 from traindyno.aws.suite_rows import SuiteRows
 from traindyno.core.lab import OPEN_ATTEMPTS_INDEX
 
@@ -162,17 +162,13 @@ def submit_to_stopped(recorder: Recorder, run: dict[str, Any]) -> str:
 
 def wait_for_end(job_name: str) -> None:
     """Until its log has arrived as well, which may take a moment longer."""
+    tail = LogTail(clients.logs())
     for _ in range(600):
         job = boto3.client("sagemaker").describe_training_job(TrainingJobName=job_name)
-        if job["TrainingJobStatus"] not in {"InProgress", "Stopping"} and has_log(job_name):
+        if job["TrainingJobStatus"] not in {"InProgress", "Stopping"} and tail.read(job_name):
             return
         time.sleep(0.1)
     raise AssertionError(f"{job_name} has not ended with a log after a minute")
-
-
-def has_log(job_name: str) -> bool:
-    found = boto3.client("logs").describe_log_streams(logGroupName=JOB_LOG_GROUP, logStreamNamePrefix=f"{job_name}/")
-    return bool(found["logStreams"])
 
 
 @contextmanager
