@@ -17,7 +17,6 @@ class Cuda:
     def __init__(self, local_rank: int) -> None:
         self.device = torch.device("cuda", local_rank)
         torch.cuda.set_device(self.device)
-        torch.backends.cuda.matmul.allow_tf32 = True
 
     def make_clock(self) -> HostClock:
         return CudaClock()

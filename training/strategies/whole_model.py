@@ -1,6 +1,6 @@
 """What strategies share under which every rank calls the whole model: single, ddp, smddp, fsdp, zero1, tensor."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
@@ -25,12 +25,15 @@ class WholeModelStrategy:
         self._setup = setup
         self._objective: Objective
         self._module: nn.Module
+        self._parameters: list[nn.Parameter]
 
     def place(self, model: PreTrainedModel) -> None:
         model.to(self._setup.accelerator.device)  # type: ignore[arg-type]
         model.tie_weights()  # PyTorch/XLA moves a weight once for each of its names
         self._objective = Objective(model, self._setup.task, self._setup.number_format.autocast())
         self._module = self._setup.compiler.compile(self._wrap(self._objective))
+        # Kept, because finding them takes a walk through all modules, in every step.
+        self._parameters = list(self._objective.parameters())
 
     def _wrap(self, objective: Objective) -> nn.Module:
         return objective
@@ -38,8 +41,8 @@ class WholeModelStrategy:
     def build_optimizer(self, build: OptimizerBuilder) -> Optimizer:
         return build(self.parameters())
 
-    def parameters(self) -> Iterator[nn.Parameter]:
-        return self._objective.parameters()
+    def parameters(self) -> Sequence[nn.Parameter]:
+        return self._parameters
 
     def forward_backward(self, batches: Sequence[Batch]) -> torch.Tensor | None:
         if len(batches) == 1:
