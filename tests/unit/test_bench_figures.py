@@ -95,15 +95,9 @@ def test_sections_of_groups_that_are_no_more_go() -> None:
 
 
 def test_a_retry_of_a_task_is_a_transition_and_its_entry_is_not_counted_twice() -> None:
-    kinds = [
-        "ChoiceStateEntered",
-        "TaskStateEntered",
-        "TaskScheduled",
-        "TaskFailed",
-        "TaskScheduled",
-        "TaskStateExited",
-    ]
-    events = [{"type": kind} for kind in kinds]
+    attempts = ["TaskScheduled", "TaskFailed", "TaskScheduled", "TaskSucceeded"]
+    kinds = ["ExecutionStarted", "ChoiceStateEntered", "TaskStateEntered", *attempts, "TaskStateExited"]
+    events = [{"type": kind} for kind in [*kinds, "MapStateEntered"]]
     assert transitions(events) == ["Choice", "Task", "Task", "Map"]
 
 
