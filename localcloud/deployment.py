@@ -23,13 +23,12 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
     before = home.read(DEPLOYED)
     if before and before["fingerprint"] == fingerprint:
         return False
+    own_output = ("--output", str(home.state("cdk.out")))  # two local clouds may be started at once
     if not before:
         tell("bootstrapping the CDK toolkit")
-        _cdk(home, ports, "bootstrap", f"aws://{ACCOUNT}/{REGION}")
+        _cdk(home, ports, "bootstrap", f"aws://{ACCOUNT}/{REGION}", *own_output)
     tell("deploying the CDK app")
-    _cdk(
-        home, ports, "deploy", "--all", "--require-approval", "never", "--output", str(home.state("cdk.out")), *settings
-    )
+    _cdk(home, ports, "deploy", "--all", "--require-approval", "never", *own_output, *settings)
     home.write(DEPLOYED, {"fingerprint": fingerprint})
     return True
 

@@ -110,6 +110,8 @@ def _facts(suite: Suite, planned: Plan) -> Iterator[tuple[str, str]]:
         yield "", f"limits.max_hours {limits.max_hours} ends it sooner"
     for line in dict.fromkeys(_price_text(lane.price) for lane in planned.lanes if lane.price):
         yield "prices", line
+    if suite.purchase is Purchase.SPOT:
+        yield "", "on demand: spot has no list price, and what it saves is known from the billed seconds afterwards"
 
 
 def _lanes_text(planned: Plan) -> str:
