@@ -31,6 +31,9 @@ check: install ## Lint, types, and the security rules over the synthesised app
 bench: install ## Measure speed and memory, and write docs/performance.md
 	$(BIN)/python -m bench
 
+chaos: install ## Rehearse 1,000 simulated runs while capacity, requests, events and a service fail
+	TRAINDYNO_CHAOS_RUNS=1000 $(BIN)/python -m pytest tests/local/test_chaos.py
+
 schema: install ## Write docs/suite.schema.json from the suite's types
 	$(BIN)/traindyno schema > docs/suite.schema.json
 

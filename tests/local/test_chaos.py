@@ -1,0 +1,171 @@
+"""Many runs while capacity, requests and events fail, the service is killed, and another execution is aborted.
+
+``make chaos`` asks for 1,000 runs.
+"""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.local.chaos_lab import ChaosLab, chaos_lab
+
+RUNS_VARIABLE = "TRAINDYNO_CHAOS_RUNS"
+pytestmark = [
+    pytest.mark.local,
+    pytest.mark.timeout(1500),
+    pytest.mark.skipif(RUNS_VARIABLE not in os.environ, reason=f"{RUNS_VARIABLE} is not set; make chaos sets it"),
+]
+RUNS = int(os.environ.get(RUNS_VARIABLE, "100"))
+LANES = ("ml.g4dn.xlarge", "ml.g5.2xlarge", "ml.g6.xlarge")
+SLOW_LANE = "ml.g5.xlarge"
+TRIALS = 3
+CELLS_PER_LANE = -(-RUNS // (len(LANES) * TRIALS))
+QUICK = {"step_seconds": 2, "steps": 10, "load_seconds": 10}
+SLOW = {**QUICK, "match": {"instance_type": SLOW_LANE}, "step_seconds": 30_000}
+FAULTS = {
+    "seed": 7,
+    "capacity_error_fraction": 0.2,
+    "internal_error_fraction": 0.03,
+    "out_of_memory_fraction": 0.05,
+    "throttling_fraction": 0.1,
+    "duplicated_event_fraction": 0.2,
+    "late_event_fraction": 0.2,
+    "late_event_seconds": 1.5,
+    "lost_event_fraction": 0.02,
+}
+ENDED = {"SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"}
+
+
+def suite_document(instances: tuple[str, ...], cells: int, max_job_seconds: int) -> dict[str, Any]:
+    return {
+        "goal": "fastest",
+        "workload": {
+            "task": "causal-lm",
+            "model": {"config": {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 2, "n_positions": 64}},
+            "tokenizer": {"train_vocabulary_size": 1000},
+            "dataset": {"format": "synthetic"},
+            "sequence_length": 64,
+            "examples": 20000,
+        },
+        "training": {"strategy": "ddp", "precision": "bf16", "learning_rate": {"base": 3.0e-4}},
+        "baseline": {"instance": instances[0]},
+        "matrix": {"instance": list(instances), "batch_size_per_device": list(range(1, cells + 1))},
+        "measurement": {"trials": TRIALS, "max_steps": 10},
+        "limits": {"max_usd": 1_000_000, "max_hours": 1000, "max_job_seconds": max_job_seconds, "max_attempts": 12},
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aftermath:
+    results: list[dict[str, Any]]
+    receipt: dict[str, Any]
+    ledger: dict[str, dict[str, Any]]
+    orphans_before_abort: int
+    execution_status: str
+    job_counts: dict[str, int]
+
+
+@pytest.fixture(scope="module")
+def aftermath(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aftermath]:
+    with chaos_lab(tmp_path_factory.mktemp("chaos"), {"quick": QUICK, "slow": SLOW}) as chaos:
+        chaos.administer("/_local/faults", FAULTS)
+        yield wreak(chaos)
+
+
+def wreak(chaos: ChaosLab) -> Aftermath:
+    main = chaos.lab.write_suite("chaos", suite_document(LANES, CELLS_PER_LANE, 3600))
+    doomed = chaos.lab.write_suite("doomed", suite_document((SLOW_LANE,), 4, 400_000))
+    start(chaos, main, "main")
+    until(lambda: counted(chaos, is_slow=False, has_ended=True) > RUNS // 3, 600)
+    chaos.kill_and_restart_sagemaker()
+    start(chaos, doomed, "doomed")
+    until(lambda: counted(chaos, is_slow=True, has_ended=False) > 0, 120)
+    orphans = counted(chaos, is_slow=True, has_ended=False)
+    chaos.lab.client("stepfunctions").stop_execution(executionArn=execution_arn(chaos, "doomed"))
+    until(lambda: execution_status(chaos, "main") in ENDED, 1200)
+    until(lambda: not any(row["has_ended"] is False for row in chaos.ledger().values()), 180)
+    return Aftermath(
+        results=chaos.document("report", "main")["results"],
+        receipt=chaos.document("receipt", "main")["receipt"],
+        ledger=chaos.ledger(),
+        orphans_before_abort=orphans,
+        execution_status=execution_status(chaos, "main"),
+        job_counts=chaos.administer("/health")["jobs"],
+    )
+
+
+def start(chaos: ChaosLab, suite: Path, name: str) -> None:
+    answer = chaos.lab.traindyno("run", str(suite), "--local", "--no-wait", "--name", name)
+    assert answer.status == 0, answer.errors
+
+
+def counted(chaos: ChaosLab, *, is_slow: bool, has_ended: bool) -> int:
+    rows = chaos.ledger().values()
+    return sum((row["instance_type"] == SLOW_LANE) is is_slow and row["has_ended"] is has_ended for row in rows)
+
+
+def execution_arn(chaos: ChaosLab, name: str) -> str:
+    machine = chaos.lab.deployment().state_machine_arn
+    return f"{machine.replace(':stateMachine:', ':execution:')}:{name}"
+
+
+def execution_status(chaos: ChaosLab, name: str) -> str:
+    described = chaos.lab.client("stepfunctions").describe_execution(executionArn=execution_arn(chaos, name))
+    return str(described["status"])
+
+
+def until(is_true: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < deadline, f"not so within {seconds} s"
+        time.sleep(1)
+
+
+def jobs_of_main(aftermath: Aftermath) -> list[dict[str, Any]]:
+    return [row for row in aftermath.ledger.values() if row["instance_type"] != SLOW_LANE]
+
+
+def test_every_run_ends_in_one_result_with_an_outcome_that_was_to_be_expected(aftermath: Aftermath) -> None:
+    assert aftermath.execution_status == "SUCCEEDED"
+    run_ids = [result["run"]["run_id"] for result in aftermath.results]
+    assert len(run_ids) == len(set(run_ids)) == len(LANES) * TRIALS * CELLS_PER_LANE
+    assert {result["outcome"] for result in aftermath.results} <= {"completed", "out_of_memory"}
+    outcomes = Counter(result["outcome"] for result in aftermath.results)
+    assert outcomes["completed"] > 0.8 * len(run_ids)
+
+
+def test_every_job_belongs_to_one_run_and_at_most_one_of_a_run_completed(aftermath: Aftermath) -> None:
+    attempts = [attempt["job_name"] for result in aftermath.results for attempt in result["attempts"]]
+    assert Counter(attempts) == Counter(row["job_name"] for row in jobs_of_main(aftermath))
+    for result in aftermath.results:
+        statuses = [aftermath.ledger[attempt["job_name"]]["status"] for attempt in result["attempts"]]
+        assert statuses[:-1] == ["Failed"] * (len(statuses) - 1)
+        assert statuses[-1] == ("Completed" if result["outcome"] == "completed" else "Failed")
+
+
+def test_the_receipt_adds_up_to_the_engines_own_ledger(aftermath: Aftermath) -> None:
+    for result in aftermath.results:
+        for attempt in result["attempts"]:
+            billed = aftermath.ledger[attempt["job_name"]]["billed_seconds"]
+            assert attempt["billable_seconds"] == billed, attempt
+    receipt_seconds = sum(Decimal(str(line["billable_seconds"] or 0)) for line in aftermath.receipt["lines"])
+    assert receipt_seconds == sum(row["billed_seconds"] for row in jobs_of_main(aftermath))
+
+
+def test_no_job_of_the_aborted_execution_ran_on(aftermath: Aftermath) -> None:
+    assert aftermath.orphans_before_abort > 0
+    slow = [row for row in aftermath.ledger.values() if row["instance_type"] == SLOW_LANE]
+    assert {row["status"] for row in slow} <= {"Stopped", "Failed"}
+    assert set(aftermath.job_counts) <= {"Completed", "Failed", "Stopped"}
+
+
+def test_every_result_says_that_it_is_simulated(aftermath: Aftermath) -> None:
+    completed = [result for result in aftermath.results if result["outcome"] == "completed"]
+    assert all(result["is_simulated"] for result in completed)
