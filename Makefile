@@ -25,7 +25,7 @@ test: install ## Run every test, the end-to-end ones in a local cloud of their o
 check: install ## Lint, types, and the security rules over the synthesised app
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy traindyno lambdas training infra localcloud app.py
+	$(BIN)/mypy traindyno lambdas training infra localcloud bench app.py
 	$(BIN)/cdk synth --quiet --no-notices --context rules=on --output build/cdk.out
 
 bench: install ## Measure speed and memory, and write docs/performance.md

@@ -1,6 +1,7 @@
 """``python -m bench [GROUP ...]``: measures, prints and writes docs/performance.md; exit status 1 over a budget."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,11 +13,14 @@ from bench.groups import MODULES, TITLES, command, measure
 from bench.machine import origin
 from localcloud.home import REPO_ROOT
 
+TERMINATED = 128 + signal.SIGTERM
 DOCUMENT = REPO_ROOT / "docs" / "performance.md"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     asked = _read(arguments)
+    # So that what runs in the background is stopped at the end of its block.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     where = origin()
     is_over = False
     for group in asked.groups or MODULES:

@@ -19,6 +19,7 @@ class Size:
     length: int
     batch: int
     steps: int
+    rounds: int
     least_ratio: float
 
     def __str__(self) -> str:
@@ -26,9 +27,9 @@ class Size:
 
 
 SIZES = (
-    Size(hidden=64, layers=2, length=32, batch=4, steps=400, least_ratio=1.25),
-    Size(hidden=64, layers=2, length=32, batch=32, steps=150, least_ratio=1.10),
-    Size(hidden=256, layers=4, length=64, batch=16, steps=25, least_ratio=1.00),
+    Size(hidden=64, layers=2, length=32, batch=4, steps=400, rounds=9, least_ratio=1.25),
+    Size(hidden=64, layers=2, length=32, batch=32, steps=150, rounds=9, least_ratio=1.10),
+    Size(hidden=256, layers=4, length=64, batch=16, steps=25, rounds=11, least_ratio=1.00),
 )
 TEXT_MODELS = {"GPT-2": "causal-lm", "BERT": "sequence-classification", "ALBERT": "masked-lm"}
 PADDED_BY_LENGTH = {"padding": "bucket", "packing": False}
@@ -50,7 +51,7 @@ def same_work_case(size: Size, *, is_quick: bool) -> RaceCase:
         settings={**_settings(size.batch), "weight_decay": 0.01, "gradient_clip_norm": 1.0, "dropout": 0.0},
         steps=15 if is_quick else size.steps,
         warmup_steps=5,
-        rounds=2 if is_quick else 7,
+        rounds=2 if is_quick else size.rounds,
     )
 
 
