@@ -54,7 +54,14 @@ def record(lab: MemoryLab, run: Run, *attempts: Attempt) -> None:
 
 
 def load(lab: MemoryLab, status: str = "RUNNING") -> ExecutionReceipt:
-    return load_receipt(make_execution(status), bucket=lab.bucket, suites=lab.suites, attempts=lab.attempts)
+    return load_receipt(
+        make_execution(status),
+        bucket=lab.bucket,
+        suites=lab.suites,
+        attempts=lab.attempts,
+        jobs=lab.jobs,
+        sleep=lambda _: None,
+    )
 
 
 def test_a_result_is_paid_by_its_attempts() -> None:
@@ -103,6 +110,23 @@ def test_a_run_recorded_before_its_job_had_ended_is_paid_as_the_job_ended() -> N
     found = load(lab, "SUCCEEDED")
     # 900 s at 1.20 $/h
     assert (found.receipt.total_usd, found.receipt.lines[0].ending) == (Decimal("0.30"), "timed_out")
+
+
+def test_time_for_which_instances_were_kept_warm_is_paid() -> None:
+    lab, (run, *_) = make_lab()
+    lab.suites.suites[EXECUTION]["warm_pool_seconds"] = 600
+    end = attempt_of(run, outcome=Outcome.COMPLETED, billable_seconds=300.0)
+    note(lab, run, 1, end)
+    record(lab, run, end)
+    pool = {"Status": "Reused", "ResourceRetainedBillableTimeInSeconds": 60}
+    lab.jobs.jobs[end.job_name] = {"WarmPoolStatus": pool}
+    found = load(lab, "SUCCEEDED")
+    # 360 s at 1.20 $/h = 0.12 $
+    assert (found.is_final, found.receipt.total_usd) == (True, Decimal("0.12"))
+    assert {phase.name: phase.seconds for phase in found.receipt.lines[0].phases} == {"kept warm": 60}
+    pool["Status"] = "Available"
+    still = load(lab, "SUCCEEDED")
+    assert (still.is_final, still.warm_jobs) == (False, (end.job_name,))
 
 
 def test_before_any_job_nothing_was_paid() -> None:

@@ -1,6 +1,6 @@
 """What an execution has paid so far, whether or not it has ended, been aborted or failed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from traindyno.aws.attempt_rows import AttemptRow, AttemptRows
@@ -8,6 +8,8 @@ from traindyno.aws.executions import Execution
 from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.aws.run_results import load_results
 from traindyno.aws.suite_rows import SuiteRows
+from traindyno.aws.training_jobs import TrainingJobs
+from traindyno.aws.warm_pools import read_warm_times
 from traindyno.core.attempt import Attempt
 from traindyno.core.layout import suite_key
 from traindyno.core.outcome import Outcome
@@ -19,20 +21,48 @@ from traindyno.core.suite_file import read_stored_suite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionReceipt:
-    """``running_jobs`` are in flight: what they will be billed is not known yet, and the receipt not final."""
+    """While ``running_jobs`` are in flight or ``warm_jobs`` keep their instances, more is billed: it is not final."""
 
     execution_id: str
     status: str
     is_final: bool
     is_simulated: bool
     running_jobs: tuple[str, ...]
+    warm_jobs: tuple[str, ...]
     receipt: Receipt
 
 
 def load_receipt(
-    execution: Execution, *, bucket: ResultsBucket, suites: SuiteRows, attempts: AttemptRows
+    execution: Execution,
+    *,
+    bucket: ResultsBucket,
+    suites: SuiteRows,
+    attempts: AttemptRows,
+    jobs: TrainingJobs,
+    sleep: Callable[[float], None],
 ) -> ExecutionReceipt:
+    """``sleep`` waits between descriptions of jobs, which only a suite that keeps instances warm needs."""
     execution_id = execution.execution_id
+    results = _load_results(execution_id, bucket=bucket, suites=suites, attempts=attempts)
+    running = tuple(_running(results, attempts))
+    is_warm = bool((suites.read(execution_id) or {}).get("warm_pool_seconds"))
+    names = [attempt.job_name for result in results for attempt in result.attempts] if is_warm else []
+    warm = read_warm_times(names, jobs=jobs, sleep=sleep)
+    return ExecutionReceipt(
+        execution_id=execution_id,
+        status=execution.status,
+        is_final=not execution.is_running and not running and not warm.kept_by,
+        is_simulated=any(result.is_simulated for result in results),
+        running_jobs=running,
+        warm_jobs=warm.kept_by,
+        receipt=write_receipt(results, warm_seconds=warm.seconds, running_jobs=running),
+    )
+
+
+def _load_results(
+    execution_id: str, *, bucket: ResultsBucket, suites: SuiteRows, attempts: AttemptRows
+) -> list[RunResult]:
+    """Of runs that have none yet, as far as their attempts tell."""
     results = [_refreshed(result, attempts) for result in load_results(bucket, execution_id)]
     recorded = {result.run.run_id for result in results}
     rows = [
@@ -43,15 +73,7 @@ def load_receipt(
     if any(rows):
         suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
         results += [_unrecorded(jobs, suite) for jobs in rows if jobs]
-    running = tuple(_running(results, attempts))
-    return ExecutionReceipt(
-        execution_id=execution_id,
-        status=execution.status,
-        is_final=not execution.is_running and not running,
-        is_simulated=any(result.is_simulated for result in results),
-        running_jobs=running,
-        receipt=write_receipt(results, running_jobs=running),
-    )
+    return results
 
 
 def _refreshed(result: RunResult, attempts: AttemptRows) -> RunResult:

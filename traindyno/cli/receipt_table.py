@@ -47,7 +47,9 @@ def summary(found: ExecutionReceipt) -> Iterator[str]:
 def _open_ends(found: ExecutionReceipt, unknown: list[str]) -> Iterator[str]:
     if found.running_jobs:
         yield f"{len(found.running_jobs)} still running and billed ({', '.join(found.running_jobs)})"
-    elif not found.is_final:
+    if found.warm_jobs:
+        yield f"instances still kept warm and billed after {', '.join(found.warm_jobs)}"
+    if not found.is_final and not found.running_jobs and not found.warm_jobs:
         yield "the execution is still running"
     if unknown:
         yield f"billed time or price unknown for {', '.join(unknown)}"

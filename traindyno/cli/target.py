@@ -1,6 +1,7 @@
 """Which lab a command works on: the local cloud's, or one deployed in the person's AWS account."""
 
 import os
+import time
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from traindyno.aws.execution_receipt import ExecutionReceipt, load_receipt
 from traindyno.aws.executions import Executions
 from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.aws.suite_rows import SuiteRows
+from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.lab import DEFAULT_LAB
 
 LocalOption = Annotated[bool, typer.Option("--local", help="Use the local cloud of this machine.")]
@@ -42,7 +44,14 @@ class Target:
 
     def receipt(self, execution_id: str) -> ExecutionReceipt:
         execution = self.executions.describe(execution_id)
-        return load_receipt(execution, bucket=self.results, suites=self.suites, attempts=self.attempts)
+        return load_receipt(
+            execution,
+            bucket=self.results,
+            suites=self.suites,
+            attempts=self.attempts,
+            jobs=TrainingJobs(clients.sagemaker()),
+            sleep=time.sleep,
+        )
 
 
 def choose_account(*, is_local: bool, region: str | None = None, profile: str | None = None) -> None:
