@@ -7,11 +7,12 @@ from rich.console import Console
 from rich.table import Table
 
 from traindyno.cli.plan_inputs import PlanInputs
+from traindyno.core.elimination import first_trials
 from traindyno.core.money import exact_usd_text
 from traindyno.core.plan import LanePlan, Plan
 from traindyno.core.prices import SECONDS_PER_HOUR, Price, cost_usd
 from traindyno.core.quantity_text import UNKNOWN, count_text, seconds_text, usd_text
-from traindyno.core.suite import Purchase, Suite
+from traindyno.core.suite import Purchase, Search, Suite
 
 MOST_CELLS = 30
 
@@ -98,6 +99,9 @@ def _totals(suite: Suite, planned: Plan) -> Table:
 def _facts(suite: Suite, planned: Plan) -> Iterator[tuple[str, str]]:
     limits, cells = suite.limits, len(planned.cells)
     yield "runs", f"{planned.run_count}: {cells} cells × {suite.measurement.trials} trials; {_lanes_text(planned)}"
+    if suite.search is Search.ELIMINATE:
+        first = len(first_trials(suite))
+        yield "", f"at most: {cells * first} at first ({first} of each cell), then more of the cells that may still win"
     once = f"every run once, each to its limit of {limits.max_job_seconds} s"
     worst = f"every one of {limits.max_attempts} attempts so"
     yield "cost", f"{usd_text(planned.one_attempt_usd)} for {once}"
