@@ -37,13 +37,28 @@ ENCODER = {
     "num_hidden_layers": 4,
     "num_attention_heads": 4,
 }
-WORKLOADS: Mapping[str, tuple[Task, Mapping[str, Any]]] = {
+WORKLOADS: dict[str, tuple[Task, Mapping[str, Any]]] = {
     "gpt2": (Task.CAUSAL_LM, {"model_type": "gpt2", **GPT}),
     "gptj": (Task.CAUSAL_LM, {"model_type": "gptj", "rotary_dim": 4, **GPT}),
     "albert": (Task.MASKED_LM, {"model_type": "albert", "embedding_size": 16, **ENCODER}),
     "bert": (Task.SEQUENCE_CLASSIFICATION, {"model_type": "bert", **ENCODER}),
 }
 MODELS = tuple(WORKLOADS)
+# Cut by transformers' own plans; Qwen3 has norms within a head, of which each process sees only its own.
+LLAMA = {
+    "vocab_size": VOCABULARY_SIZE,
+    "max_position_embeddings": 16,
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+WORKLOADS |= {name: (Task.CAUSAL_LM, {"model_type": name, **LLAMA}) for name in ("llama", "qwen3")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
