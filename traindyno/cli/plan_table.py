@@ -11,7 +11,7 @@ from traindyno.core.elimination import first_trials
 from traindyno.core.money import exact_usd_text
 from traindyno.core.plan import LanePlan, Plan
 from traindyno.core.prices import SECONDS_PER_HOUR, Price, cost_usd
-from traindyno.core.quantity_text import UNKNOWN, count_text, seconds_text, usd_text
+from traindyno.core.quantity_text import UNKNOWN, count_text, seconds_text, share_text, usd_text
 from traindyno.core.suite import Purchase, Search, Suite
 
 MOST_CELLS = 30
@@ -20,7 +20,9 @@ MOST_CELLS = 30
 def print_plan(console: Console, suite: Suite, planned: Plan, inputs: PlanInputs) -> None:
     if len(planned.cells) <= MOST_CELLS:
         console.print(_cells(suite, planned))
-        console.print()
+    else:
+        console.print(f"{suite.name}: {len(planned.cells)} cells, listed by --format json", markup=False)
+    console.print()
     console.print(_lanes(suite, planned))
     if inputs.quotas:
         console.print()
@@ -124,9 +126,11 @@ def _lanes_text(planned: Plan) -> str:
 
 
 def _cap_text(planned: Plan, max_usd: Decimal) -> str:
-    if planned.worst_case_usd is None or planned.worst_case_usd <= max_usd:
+    if planned.one_attempt_usd is None or planned.worst_case_usd is None or planned.worst_case_usd <= max_usd:
         return ""
-    return ": no run is admitted that could take what is spent and committed beyond it"
+    is_tight = planned.one_attempt_usd > max_usd
+    covered = f", {share_text(float(max_usd / planned.one_attempt_usd))} of every run once" if is_tight else ""
+    return f"{covered}: no run is admitted that could take what is spent and committed beyond it"
 
 
 def _hours_text(hours: Decimal) -> str:
