@@ -1,0 +1,94 @@
+"""What can't be spread is refused before anything is started, with what would be accepted."""
+
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+from tests.training.strategy_cases import GPT, LLAMA, Case
+from tests.training.strategy_trial import make_setup
+from traindyno.core.suite import Compiler, Strategy
+from training.compilers import build_compiler
+from training.compilers.dynamo import is_recompilation
+from training.errors import WorkloadError
+from training.strategies import build_strategy
+from training.strategies.conv1d import ConvertedLayers
+from training.strategies.pipeline_stages import cut
+from training.strategies.tensor_plans import check_divisible, plan_for
+from training.strategies.zero1 import divide
+from training.topology import Topology
+
+
+def causal_model(kind: str, **config: Any) -> PreTrainedModel:
+    model: PreTrainedModel = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **config))
+    return model
+
+
+def test_a_degree_that_does_not_divide_the_processes_is_refused() -> None:
+    case = Case(model="gpt2", options={"strategy": Strategy.TENSOR, "tensor_degree": 3})
+    with pytest.raises(WorkloadError, match="tensor_degree is 3, which does not divide the job's 4 processes"):
+        build_strategy(make_setup(case, Topology(world_size=4)))
+
+
+def test_heads_and_features_that_do_not_divide_are_named() -> None:
+    model = causal_model("gpt2", **{**GPT, "n_embd": 30, "n_head": 3})
+    with pytest.raises(WorkloadError, match=r"3 num_attention_heads.*expected a tensor_degree that divides them"):
+        check_divisible(model, plan_for(model), 2)
+
+
+def test_a_model_without_a_tensor_plan_is_refused() -> None:
+    model = causal_model("opt", hidden_size=16, ffn_dim=16, num_hidden_layers=1, num_attention_heads=2, vocab_size=8)
+    with pytest.raises(WorkloadError, match="no plan for model type opt"):
+        plan_for(model)
+
+
+def test_a_pipeline_needs_a_block_for_each_stage() -> None:
+    with pytest.raises(WorkloadError, match="asks for 5 stages, but this gpt2 has 4 blocks"):
+        cut(causal_model("gpt2", **GPT), 5, None)
+
+
+def test_a_pipeline_cuts_only_the_models_it_knows() -> None:
+    with pytest.raises(WorkloadError, match=r"gpt2, gptj, bert, albert into stages, not model type llama"):
+        cut(causal_model("llama", **LLAMA), 2, None)
+
+
+def test_smddp_says_which_images_carry_it() -> None:
+    case = Case(model="gpt2", options={"strategy": Strategy.SMDDP})
+    with pytest.raises(WorkloadError, match="strategy smddp needs smdistributed"):
+        build_strategy(make_setup(case, Topology(world_size=2)))
+
+
+@pytest.mark.parametrize(
+    ("compiler", "message"),
+    [
+        (Compiler.XLA, "compiler xla needs torch_xla, which this environment lacks"),
+        (Compiler.NEURON, r"compiler neuron needs TorchNeuron \(torch_neuronx\), which this environment lacks"),
+    ],
+)
+def test_a_compiler_that_is_not_installed_says_what_it_needs(compiler: Compiler, message: str) -> None:
+    with pytest.raises(WorkloadError, match=message):
+        build_compiler(compiler).accelerator(Topology())
+
+
+def test_parts_of_the_optimizer_state_are_even() -> None:
+    parameters = [torch.nn.Parameter(torch.zeros(size)) for size in (5, 1, 4, 2)]
+    # largest first: 5 | 4, then 2 to the part of 4, then 1 to the part of 5
+    assert [sorted(p.numel() for p in part) for part in divide(parameters, 2)] == [[1, 5], [2, 4]]
+
+
+def test_a_fused_projection_is_ordered_by_rank_and_restored() -> None:
+    model = causal_model("gpt2", **GPT)
+    original = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    converted = ConvertedLayers(model.base_model, plan_for(model), 2)
+    # 32 features, 2 ranks: rank 0 has rows 0-15 of the query, 32-47 of the key and 64-79 of the value
+    own = [*range(16), *range(32, 48), *range(64, 80)]
+    name = "transformer.h.0.attn.c_attn.weight"
+    assert torch.equal(model.state_dict()[name][:48], original[name].t()[own])
+    restored = converted.restore(model.state_dict(), "transformer.")
+    assert all(torch.equal(restored[name], original[name]) for name in original)
+
+
+@pytest.mark.parametrize(("compile_id", "expected"), [("0/0", False), ("3/0", False), ("0/1", True), ("12/3", True)])
+def test_a_frame_that_is_compiled_again_is_a_recompilation(compile_id: str, expected: bool) -> None:
+    assert is_recompilation(compile_id) is expected
