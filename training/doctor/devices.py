@@ -29,9 +29,16 @@ def accelerator_facts() -> dict[str, Any]:
         "nvidia_driver": _driver_version(),
         "cuda_devices": [_cuda_device(index) for index in range(torch.cuda.device_count())],
         "cuda": torch.version.cuda,
-        "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
+        "cudnn": _cudnn_version(),
         "nccl": _nccl_version(),
     }
+
+
+def _cudnn_version() -> int | None:
+    if not torch.cuda.is_available():
+        return None
+    version: int | None = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]
+    return version
 
 
 def _nccl_version() -> str | None:
