@@ -11,6 +11,7 @@ from types import TracebackType
 from traindyno.callbacks import StepLog, failure
 from traindyno.core.outcome import Outcome
 from training import cause
+from training.data.once_per_host import remove_made_folders
 from training.errors import PeerFailed, RunStopped
 from training.memory_pressure import count_kills_for_memory
 
@@ -75,6 +76,7 @@ class Ending:
 
     def _end(self, error: BaseException) -> None:
         self._step_log.failed(error)
+        remove_made_folders()
         sys.stdout.flush()
         sys.stderr.flush()
         # Not sys.exit: destructors of process groups wait for peers that are gone.

@@ -47,7 +47,7 @@ def main() -> None:
         _log_size(run, model, step_log)
         strategy.place(model)
     train(run, setup, strategy, dataset, step_log=step_log, should_stop=stopping.should_stop)
-    if dataset.evaluation is not None:
+    if run.measurement.evaluate and dataset.evaluation is not None:
         with step_log.phase("evaluate", {"examples": len(dataset.evaluation)}):
             metrics = evaluate(strategy, setup, dataset.evaluation, collate_for(run, dataset))
         step_log.evaluation(metrics)

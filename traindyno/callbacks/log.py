@@ -12,6 +12,7 @@ from traindyno.callbacks.clock import HostClock, clock_for_this_process, now
 from traindyno.callbacks.environment import environment_facts, peak_memory_bytes
 from traindyno.callbacks.process import Process, this_process
 from traindyno.callbacks.recorder import RecordedStep, StepMarks, StepRecorder
+from traindyno.callbacks.spans import Phase, Step
 from traindyno.callbacks.writer import StepLogWriter, log_path
 from traindyno.core.step_log_line import (
     DIRECTORY_VARIABLE,
@@ -24,56 +25,10 @@ from traindyno.core.step_log_line import (
 )
 
 
-class Step:
-    """One optimizer step. ``loss`` may be set to a number or a tensor; a tensor on a device is read later."""
-
-    def __init__(self, log: "StepLog", samples: int, tokens: Optional[int], learning_rate: Optional[float]) -> None:
-        self._log = log
-        self.samples = samples
-        self.tokens = tokens
-        self.learning_rate = learning_rate
-        self.loss: Any = None
-
-    def __enter__(self) -> "Step":
-        self._log.begin_step()
-        return self
-
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
-        if error is None:
-            self._log.end_step(self.samples, self.tokens, self.loss, self.learning_rate)
-
-
-class Phase:
-    """A stretch of time that is not a step: load, compile, evaluate, save, or a name of your own."""
-
-    def __init__(self, log: "StepLog", name: str, facts: Optional[Dict[str, Any]]) -> None:
-        self._log = log
-        self._name = name
-        self.facts = dict(facts or {})
-        self._begin = 0.0
-
-    def __enter__(self) -> "Phase":
-        self._begin = now()
-        return self
-
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
-        if error is None:
-            self._log.phase_ended(self._name, self._begin, self.facts)
-
-
 class StepLog:
     """Writes nothing, and costs next to nothing, where Traindyno did not start the process."""
 
-    def __init__(
-        self,
-        directory: Optional[str],
-        *,
-        otherwise: str = failure.USER_CODE_ERROR,
-    ) -> None:
+    def __init__(self, directory: Optional[str], *, otherwise: str = failure.USER_CODE_ERROR) -> None:
         self.is_enabled = bool(directory)
         self.steps = 0
         self._directory = directory or ""
@@ -90,7 +45,7 @@ class StepLog:
         self._wait_seconds = 0.0
 
     def measure_with(self, make_clock: Callable[[], HostClock], peak_memory: Callable[[], Optional[int]]) -> None:
-        """Called once, at the first step: by then the script has chosen its device."""
+        """The clock is made at the first step: by then the script has chosen its device."""
         self._make_clock = make_clock
         self._peak_memory = peak_memory
 

@@ -11,20 +11,28 @@ from pathlib import Path
 from training.topology import Topology
 
 POLL_SECONDS = 0.05
+_made: list[Path] = []
 
 
 def made_once_per_host(name: str, topology: Topology, make: Callable[[Path], None]) -> Path:
     """The folder that ``make`` fills. If it fails, the launcher ends the processes that wait."""
     # Processes of one launch share their parent, two launches on one machine don't.
     owner = os.getppid() if topology.local_world_size > 1 else os.getpid()
-    folder = Path(tempfile.gettempdir()) / f"traindyno-{name}-{owner}"
+    job = os.environ.get("TRAINING_JOB_NAME", "job")
+    folder = Path(tempfile.gettempdir()) / f"traindyno-{name}-{job}-{owner}"
     if topology.local_rank > 0:
         while not folder.exists():
             time.sleep(POLL_SECONDS)
         return folder
     unfinished = Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    atexit.register(shutil.rmtree, unfinished, ignore_errors=True)
+    _made.extend([unfinished, folder])
     make(unfinished)
     unfinished.rename(folder)
     return folder
+
+
+@atexit.register
+def remove_made_folders() -> None:
+    """Also called by hand where a process ends without its exit functions."""
+    while _made:
+        shutil.rmtree(_made.pop(), ignore_errors=True)
