@@ -8,7 +8,7 @@ CLOUD_ENV := .envs/cloud
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench chaos schema lock clean
+.PHONY: help install demo test check bench xla chaos schema lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ bench: install ## Measure speed and memory, and write docs/performance.md
 
 chaos: install ## Rehearse 1,000 simulated runs while capacity, requests, events and a service fail
 	TRAINDYNO_CHAOS_RUNS=1000 $(BIN)/python -m pytest tests/local/test_chaos.py
+
+xla: install ## Make the environment of compiler xla (gcc and readelf are needed)
+	$(BIN)/python -m training.xla_environment .envs/xla
 
 schema: install ## Write docs/suite.schema.json from the suite's types
 	$(BIN)/traindyno schema > docs/suite.schema.json

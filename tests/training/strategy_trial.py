@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import distributed
+from torch.distributed.tensor import DTensor
+from torch.optim import Optimizer
 
 from tests.training.strategy_cases import STEP_COUNT, WORKLOADS, Case, model_of, step_batches
 from training.compilers import build_compiler
@@ -15,8 +17,11 @@ from training.topology import Topology
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
+    """``optimizer_elements``: how many numbers of the optimizer's state this rank keeps."""
+
     losses: list[float]
     state: dict[str, torch.Tensor]
+    optimizer_elements: int
 
 
 def train(case: Case, topology: Topology) -> Trained:
@@ -57,7 +62,12 @@ def _train(case: Case, setup: Setup, strategy: Strategy) -> Trained:
         optimizer.zero_grad()
         setup.accelerator.end_step()
         losses.append(_mean_over_holders(loss))
-    return Trained(losses=losses, state=strategy.gather_state_dict())
+    return Trained(losses=losses, state=strategy.gather_state_dict(), optimizer_elements=_elements(optimizer))
+
+
+def _elements(optimizer: Optimizer) -> int:
+    kept = [value for state in optimizer.state.values() for value in state.values() if isinstance(value, torch.Tensor)]
+    return sum((value.to_local() if isinstance(value, DTensor) else value).numel() for value in kept if value.ndim)
 
 
 def _mean_over_holders(loss: torch.Tensor | None) -> float:

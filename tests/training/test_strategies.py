@@ -29,3 +29,12 @@ def test_the_losses_that_are_compared_differ_from_step_to_step() -> None:
         for model in row.models:
             losses = reference_of(row, model).losses
             assert min(abs(now - before) for before, now in pairwise(losses)) > 2e-5
+
+
+@pytest.mark.parametrize("label", ["zero1", "fsdp", "tensor", "pipeline, gpipe"])
+def test_two_processes_share_the_optimizers_state(label: str) -> None:
+    (row,) = (row for row in ROWS if row.label == label and row.processes == 2)
+    found = results_of("main", 2)[f"{label} gpt2"]
+    assert isinstance(found, Trained), found
+    # half of it, and under tensor and pipeline the embeddings, a twentieth, and norms whole
+    assert 0.4 < found.optimizer_elements / reference_of(row, "gpt2").optimizer_elements < 0.6
