@@ -27,9 +27,9 @@ class Size:
 
 
 SIZES = (
-    Size(hidden=64, layers=2, length=32, batch=4, steps=400, rounds=9, least_ratio=1.25),
-    Size(hidden=64, layers=2, length=32, batch=32, steps=150, rounds=9, least_ratio=1.10),
-    Size(hidden=256, layers=4, length=64, batch=16, steps=25, rounds=11, least_ratio=1.00),
+    Size(hidden=64, layers=2, length=32, batch=4, steps=300, rounds=7, least_ratio=1.25),
+    Size(hidden=64, layers=2, length=32, batch=32, steps=100, rounds=7, least_ratio=1.10),
+    Size(hidden=256, layers=4, length=64, batch=16, steps=25, rounds=9, least_ratio=1.00),
 )
 TEXT_MODELS = {"GPT-2": "causal-lm", "BERT": "sequence-classification", "ALBERT": "masked-lm"}
 PADDED_BY_LENGTH = {"padding": "bucket", "packing": False}
@@ -78,8 +78,8 @@ def best_cell_case(model: str, data_folder: str, *, is_quick: bool) -> RaceCase:
         settings={**_settings(TEXT_BATCH), "gradient_clip_norm": 1.0},
         candidates=tuple(cells),
         data_folder=data_folder,
-        steps=6 if is_quick else 30,
-        warmup_steps=2 if is_quick else 10,
+        steps=6 if is_quick else 24,
+        warmup_steps=2 if is_quick else 8,
         rounds=1 if is_quick else 3,
     )
 

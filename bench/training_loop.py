@@ -14,7 +14,7 @@ NOTES = (
     "Same work: both train the same model from the same weights on the same batches in the same order, with fused "
     "AdamW, weight decay, gradients clipped and a constant learning rate, in one process and on one thread, in turn. "
     "Trainer reads a `datasets.Dataset` of tensors that are padded already; ours collates, and writes its step log. "
-    "Ratios are Trainer's median step over ours, round by round; the losses are compared step by step.",
+    "Ratios are Trainer's median step over ours, round by round; the losses of the first ten steps are compared.",
     "Best cell: paragraphs of Python's own documentation and source. Trainer's defaults (fp32, no compiler, random "
     "order, each batch padded to its longest sequence) against the fastest of our cells of precision and compiler, "
     "with packing for language models and buckets of like length for classification: tokens per second, padding left "
