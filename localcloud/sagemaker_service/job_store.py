@@ -11,7 +11,7 @@ from typing import Any
 
 import cattrs
 
-from localcloud.sagemaker_service.job import TERMINAL, Engine, Job
+from localcloud.sagemaker_service.job import Engine, Job
 
 SCHEMA = """
 create table if not exists jobs (
@@ -180,10 +180,6 @@ class JobStore:
         for event in self._events_of(job):
             row = (event.due_seconds, json.dumps(event.document))
             connection.execute("insert into events (due_seconds, failures, document) values (?, 0, ?)", row)
-
-
-def is_finished(job: Job) -> bool:
-    return job.status in TERMINAL
 
 
 def _structured(document: str) -> Job:

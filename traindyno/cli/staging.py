@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from traindyno import bundle
 from traindyno.cli import sample_data
 from traindyno.core.errors import TraindynoError
+from traindyno.core.layout import code_key, data_prefix
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -70,15 +71,15 @@ class Stage:
         digest = hashlib.sha256()
         for name, path in files.items():
             digest.update(name.encode() + b"\0" + _sha256(path))
-        prefix = f"data/{digest.hexdigest()}"
+        prefix = data_prefix(digest.hexdigest())
         present = self._keys(prefix)
-        missing = {name: path for name, path in files.items() if f"{prefix}/{name}" not in present}
+        missing = {name: path for name, path in files.items() if f"{prefix}{name}" not in present}
         if missing:
             size = sum(path.stat().st_size for path in missing.values())
-            self.tell(f"staging {len(missing)} files ({size / 2**20:.1f} MiB) to s3://{self.bucket}/{prefix}/")
+            self.tell(f"staging {len(missing)} files ({size / 2**20:.1f} MiB) to s3://{self.bucket}/{prefix}")
         for name, path in missing.items():
-            self.s3.upload_file(str(path), self.bucket, f"{prefix}/{name}")
-        return f"s3://{self.bucket}/{prefix}/"
+            self.s3.upload_file(str(path), self.bucket, f"{prefix}{name}")
+        return f"s3://{self.bucket}/{prefix}"
 
     def _staged_source(self, source: str, entry_point: object) -> str:
         folder = self.beside / Path(source).expanduser()
@@ -88,7 +89,7 @@ class Stage:
             there = ", ".join(sorted(path.name for path in folder.glob("*.py"))) or "no .py file"
             raise StagingRefused(f"workload.entry_point: {folder} holds no {entry_point!r}; it holds {there}")
         archive = bundle.pack(bundle.script_files(folder))
-        key = f"code/{hashlib.sha256(archive).hexdigest()}/sourcedir.tar.gz"
+        key = code_key(hashlib.sha256(archive).hexdigest())
         if key not in self._keys(key):
             self.tell(f"staging the source folder {folder} ({len(archive) / 2**10:.0f} KiB)")
             self.s3.put_object(Bucket=self.bucket, Key=key, Body=archive)
