@@ -12,7 +12,12 @@ REPO_ROOT = Path(__file__).resolve().parent.parent
 ENTRY_POINT = "traindyno_train.py"
 SIZE_LIMIT_BYTES = 256 * 2**20
 LEFT_OUT_FOLDERS = {"__pycache__", ".git", ".venv", "node_modules", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
-FOR_CALLBACKS = ("traindyno/__init__.py", "traindyno/core/__init__.py", "traindyno/core/step_log_line.py")
+FOR_CALLBACKS = (
+    "traindyno/__init__.py",
+    "traindyno/core/__init__.py",
+    "traindyno/core/step_log/__init__.py",
+    "traindyno/core/step_log/line.py",
+)
 
 
 class SourceRefused(TraindynoError):

@@ -9,7 +9,7 @@ import traceback
 from types import TracebackType
 
 from traindyno.callbacks import StepLog, failure
-from traindyno.core.outcome import Outcome
+from traindyno.core.jobs.outcome import Outcome
 from training import cause
 from training.data.once_per_host import remove_made_folders
 from training.errors import PeerFailed, RunStopped

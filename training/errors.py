@@ -1,7 +1,7 @@
 """Errors of a run that a person can act on; ``outcome`` is how the run is recorded."""
 
 from traindyno.core.errors import TraindynoError
-from traindyno.core.outcome import Outcome
+from traindyno.core.jobs.outcome import Outcome
 
 
 class RunError(TraindynoError):

@@ -5,8 +5,8 @@ import os
 from transformers import PreTrainedModel
 
 from traindyno.callbacks import StepLog
-from traindyno.core.outcome import Outcome
-from traindyno.core.step_log_line import DIRECTORY_VARIABLE
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from training.compilers import build_compiler
 from training.data.dataset import load_dataset
 from training.doctor import environment_facts

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suite import Measurement, Settings, Workload
-from traindyno.core.suite_file import parse_measurement, parse_settings, parse_workload, settings_document
+from traindyno.core.suites.suite import Measurement, Settings, Workload
+from traindyno.core.suites.suite_file import parse_measurement, parse_settings, parse_workload, settings_document
 from training.errors import WorkloadError
 
 HYPERPARAMETERS_VARIABLE = "SM_HPS"

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from traindyno.callbacks import StepLog
 from traindyno.callbacks.recorder import RecordedStep
-from traindyno.core.series import mean_half_width
-from traindyno.core.steady_state import find_steady_state
-from traindyno.core.suite import Measurement
+from traindyno.core.measurement.series import mean_half_width
+from traindyno.core.measurement.steady_state import find_steady_state
+from traindyno.core.suites.suite import Measurement
 from training.divergence import refuse_divergence
 from training.process_group import decided_by_first_rank
 

@@ -9,7 +9,7 @@ from traindyno.aws.judging import judge_suite, verdict_event
 from traindyno.aws.lab_services import connect
 from traindyno.aws.notifications import notify, tell
 from traindyno.aws.warm_pools import release_warm_pools
-from traindyno.core.verdict_text import describe_verdict
+from traindyno.core.verdicts.verdict_text import describe_verdict
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from traindyno.aws.lab_services import connect
 from traindyno.aws.recording import failed_ending, record_run, refused_ending
-from traindyno.core.runs import parse_run
+from traindyno.core.suites.runs import parse_run
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:

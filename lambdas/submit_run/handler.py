@@ -6,8 +6,8 @@ from typing import Any
 
 from traindyno.aws.lab_services import connect
 from traindyno.aws.submission import submit_run
-from traindyno.core.job_settings import JobSettings
-from traindyno.core.runs import parse_run
+from traindyno.core.jobs.job_settings import JobSettings
+from traindyno.core.suites.runs import parse_run
 
 
 def handle(event: dict[str, Any], _context: object) -> None:

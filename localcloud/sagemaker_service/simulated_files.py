@@ -6,7 +6,7 @@ from localcloud.sagemaker_service.job import Job, Transition
 from localcloud.sagemaker_service.s3_transfer import split_uri
 from localcloud.sagemaker_service.simulated_log import write_stretch
 from localcloud.sagemaker_service.trace import SimulatedWork, Trace
-from traindyno.core.step_log_line import DIRECTORY_VARIABLE
+from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

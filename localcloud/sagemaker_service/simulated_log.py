@@ -11,7 +11,7 @@ from typing import Any
 from localcloud.sagemaker_service.container_tree import host_names
 from localcloud.sagemaker_service.job import Job
 from localcloud.sagemaker_service.trace import SimulatedWork, Trace
-from traindyno.core.step_log_line import end_line, environment_line, phase_line, step_line
+from traindyno.core.step_log.line import end_line, environment_line, phase_line, step_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from localcloud.sagemaker_service.job import BILLED, Job, PlannedStep, Secondary
 from localcloud.sagemaker_service.job_failure import CAPACITY_ERROR, INTERNAL_ERROR
 from localcloud.sagemaker_service.simulated_log import total_steps, training_seconds
 from localcloud.sagemaker_service.trace import SimulatedWork, Trace
-from traindyno.core.outcome import Outcome
-from traindyno.core.step_log_line import failure_text
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.step_log.line import failure_text
 
 NO_CAPACITY_MESSAGE = "Insufficient capacity error from EC2 while launching instances, retrying!"
 OUT_OF_MEMORY = f"AlgorithmError: {failure_text(Outcome.OUT_OF_MEMORY, 'CUDA out of memory (simulated)')}, exit code: 1"

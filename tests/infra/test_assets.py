@@ -35,7 +35,7 @@ def names_in(folder: Path) -> set[str]:
 
 def test_functions_get_core_edge_report_handlers_and_cattrs(staged: Path) -> None:
     names = names_in(staged)
-    expected = {"traindyno/core/suite.py", "traindyno/aws/clients.py", "lambdas/submit_run/handler.py"}
+    expected = {"traindyno/core/suites/suite.py", "traindyno/aws/clients.py", "lambdas/submit_run/handler.py"}
     assert expected | {"cattrs/__init__.py", "attrs/__init__.py", "attr/__init__.py", "typing_extensions.py"} <= names
     assert {name.split("/")[0] for name in names} == {
         *("traindyno", "lambdas", "cattrs", "attrs", "attr", "typing_extensions.py"),
@@ -88,7 +88,7 @@ def test_a_job_gets_core_callbacks_training_and_the_entry_point_at_the_top() -> 
     (path,) = assembly.folder.glob("asset.*.tar.gz")
     with tarfile.open(path) as archive:
         names = set(archive.getnames())
-    assert {"traindyno_train.py", "traindyno/core/step_log_line.py", "training/main.py"} <= names
+    assert {"traindyno_train.py", "traindyno/core/step_log/line.py", "training/main.py"} <= names
     assert not [name for name in names if name.startswith(("traindyno/aws", "traindyno/cli", "lambdas", "infra"))]
 
 

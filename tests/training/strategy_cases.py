@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from traindyno.core.suite import (
+from traindyno.core.suites.suite import (
     Compiler,
     LearningRate,
     Model,

@@ -14,7 +14,7 @@ import pytest
 
 from tests.training.jobs import JOB_NAME, JobEnd, job_environment
 from tests.training.run_documents import ENTRY_POINT, run_document, run_training, write_reviews, write_texts
-from traindyno.core.outcome import Outcome
+from traindyno.core.jobs.outcome import Outcome
 
 TOO_LONG = {"max_steps": 100_000}
 

@@ -9,7 +9,7 @@ import pytest
 from traindyno.callbacks import clock, failure, writer
 from traindyno.callbacks.log import StepLog
 from traindyno.callbacks.writer import StepLogWriter
-from traindyno.core.outcome import Outcome
+from traindyno.core.jobs.outcome import Outcome
 
 
 def test_lines_are_written_a_second_after_the_last_write_and_not_before(

@@ -9,8 +9,8 @@ import pytest
 
 from tests.training.jobs import REPO_ROOT, SCRIPTS, run_job
 from traindyno.callbacks import failure
-from traindyno.core.outcome import Outcome
-from traindyno.core.step_log import read_step_log
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.step_log.reader import read_step_log
 
 PLAIN = SCRIPTS / "plain_loop.py"
 
@@ -121,7 +121,8 @@ def test_what_travels_to_frozen_images_runs_on_python_3_8() -> None:
         "traindyno/__init__.py",
         "traindyno/callbacks",
         "traindyno/core/__init__.py",
-        "traindyno/core/step_log_line.py",
+        "traindyno/core/step_log/__init__.py",
+        "traindyno/core/step_log/line.py",
     ]
     answer = subprocess.run(
         [Path(sys.executable).parent / "vermin", "-t=3.8-", "--violations", "--eval-annotations", *sources],

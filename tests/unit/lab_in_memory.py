@@ -15,16 +15,16 @@ from traindyno.aws.spending import Spending
 from traindyno.aws.suite_rows import SuiteRows
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.core.attempt import Attempt
-from traindyno.core.cells import expand_cells
+from traindyno.core.costs.prices import Price
 from traindyno.core.documents import to_document
-from traindyno.core.job_settings import JobSettings
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.job_settings import JobSettings
+from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.layout import suite_key
-from traindyno.core.outcome import Outcome
-from traindyno.core.prices import Price
-from traindyno.core.runs import trial_runs
-from traindyno.core.suite import Run
-from traindyno.core.suite_file import parse_suite
+from traindyno.core.suites.cells import expand_cells
+from traindyno.core.suites.runs import trial_runs
+from traindyno.core.suites.suite import Run
+from traindyno.core.suites.suite_file import parse_suite
 
 EXECUTION = "execution-1"
 NOW = 1_790_000_000.0

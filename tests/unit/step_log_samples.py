@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from traindyno.core import step_log_line as line
+from traindyno.core.step_log import line
 
 START = 1_700_000_000.0
 

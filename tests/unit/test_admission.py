@@ -7,7 +7,8 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.suites import small_suite
-from traindyno.core.admission import (
+from traindyno.core.costs.prices import cost_usd
+from traindyno.core.planning.admission import (
     STOP_SECONDS,
     Decision,
     admit_cost,
@@ -16,8 +17,7 @@ from traindyno.core.admission import (
     needed_reservation_usd,
     worst_case_usd,
 )
-from traindyno.core.prices import cost_usd
-from traindyno.core.suite import Settings
+from traindyno.core.suites.suite import Settings
 
 LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800}
 

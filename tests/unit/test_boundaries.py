@@ -12,7 +12,7 @@ REPO_ROOT = Path(__file__).resolve().parents[2]
 MAY_IMPORT = {
     "traindyno/core": {"traindyno.core", "cattrs"},
     "traindyno/callbacks": {
-        "traindyno.core.step_log_line",
+        "traindyno.core.step_log.line",
         "traindyno.callbacks",
         "torch",
         "transformers",
@@ -112,7 +112,8 @@ def test_no_module_is_named_for_what_it_is_not() -> None:
 
 
 def test_importing_the_core_brings_in_no_aws_torch_or_yaml() -> None:
-    modules = [f"traindyno.core.{path.stem}" for path in (REPO_ROOT / "traindyno/core").glob("[a-z]*.py")]
+    sources = (path.relative_to(REPO_ROOT) for path in (REPO_ROOT / "traindyno/core").rglob("[a-z]*.py"))
+    modules = [".".join(source.with_suffix("").parts) for source in sources]
     code = (
         f"import sys, {', '.join(modules)}; print([m for m in ('boto3', 'torch', 'yaml', 'numpy') if m in sys.modules])"
     )

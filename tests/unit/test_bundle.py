@@ -28,7 +28,7 @@ def test_a_users_folder_travels_with_the_callbacks_and_without_caches(tmp_path: 
     (tmp_path / "__pycache__" / "train.pyc").write_text("x")
     packed = names(pack(script_files(tmp_path)))
     assert "train.py" in packed
-    assert "traindyno/core/step_log_line.py" in packed
+    assert "traindyno/core/step_log/line.py" in packed
     assert "traindyno/callbacks/__init__.py" in packed
     assert [name for name in packed if "pycache" in name] == []
 

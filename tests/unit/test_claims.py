@@ -5,12 +5,12 @@ import pytest
 import yaml
 
 from tests.unit.run_samples import completed_result, make_suite
-from traindyno.core.arithmetic import ArithmeticInvalid, evaluate
-from traindyno.core.cells import expand_cells
-from traindyno.core.claim import ClaimsInvalid, parse_claims
-from traindyno.core.claims import ClaimFinding, ClaimJudgement, describe_judgement, judge_claims
-from traindyno.core.run_result import RunResult
-from traindyno.core.suite import Cell, Strategy
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suites.cells import expand_cells
+from traindyno.core.suites.suite import Cell, Strategy
+from traindyno.core.verdicts.arithmetic import ArithmeticInvalid, evaluate
+from traindyno.core.verdicts.claim import ClaimsInvalid, parse_claims
+from traindyno.core.verdicts.claims import ClaimFinding, ClaimJudgement, describe_judgement, judge_claims
 
 CLAIMS = Path(__file__).parents[2] / "suites" / "claims"
 SUITE = make_suite(

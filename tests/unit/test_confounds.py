@@ -1,15 +1,15 @@
 from typing import Any
 
 from tests.unit.run_samples import make_suite
-from traindyno.core.cells import baseline_cell, expand_cells
-from traindyno.core.confounds import (
+from traindyno.core.suites.cells import baseline_cell, expand_cells
+from traindyno.core.suites.suite import Cell, Compiler, LearningRate, LearningRateScaling, Precision, Strategy, Suite
+from traindyno.core.verdicts.confounds import (
     Confound,
     effective_learning_rate,
     find_confound,
     global_batch_size,
     learns_alike,
 )
-from traindyno.core.suite import Cell, Compiler, LearningRate, LearningRateScaling, Precision, Strategy, Suite
 
 SCALED = LearningRate(base=5e-5, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH)
 

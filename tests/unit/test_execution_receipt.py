@@ -7,12 +7,12 @@ from tests.unit.lab_in_memory import EXECUTION, PRICE, MemoryLab, make_lab
 from traindyno.aws.attempt_rows import AttemptRow
 from traindyno.aws.execution_receipt import ExecutionReceipt, load_receipt
 from traindyno.aws.executions import Execution
-from traindyno.core.attempt import Attempt
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.layout import result_key
-from traindyno.core.outcome import Outcome
-from traindyno.core.run_result import PaidPrice, build_run_result, run_result_document
-from traindyno.core.suite import Run
-from traindyno.core.suite_file import parse_suite
+from traindyno.core.measurement.run_result import PaidPrice, build_run_result, run_result_document
+from traindyno.core.suites.suite import Run
+from traindyno.core.suites.suite_file import parse_suite
 
 
 def make_execution(status: str = "RUNNING") -> Execution:

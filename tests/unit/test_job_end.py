@@ -7,11 +7,11 @@ import botocore.session
 import pytest
 
 from traindyno.core.errors import CapacityUnavailable, ServiceFault, SlotUnavailable
-from traindyno.core.failure_reasons import read_failure_reason
-from traindyno.core.job_end import UnknownJobStatus, has_ended, read_job_end
-from traindyno.core.job_phases import INSTANT_STATUSES, PHASE_OF_STATUS, JobPhaseName, phase_seconds, read_phases
-from traindyno.core.outcome import Outcome
-from traindyno.core.step_log_line import failure_text
+from traindyno.core.jobs.failure_reasons import read_failure_reason
+from traindyno.core.jobs.job_end import UnknownJobStatus, has_ended, read_job_end
+from traindyno.core.jobs.job_phases import INSTANT_STATUSES, PHASE_OF_STATUS, JobPhaseName, phase_seconds, read_phases
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.step_log.line import failure_text
 
 SERVICE = botocore.session.get_session().get_service_model("sagemaker")
 

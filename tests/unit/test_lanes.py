@@ -6,10 +6,10 @@ from itertools import combinations
 import pytest
 
 from tests.unit.suites import small_suite
-from traindyno.core.cells import expand_cells
-from traindyno.core.lanes import LaneDemand, lane_id_of, share_instances, split_lanes
-from traindyno.core.runs import trial_runs
-from traindyno.core.suite import Purchase
+from traindyno.core.planning.lanes import LaneDemand, lane_id_of, share_instances, split_lanes
+from traindyno.core.suites.cells import expand_cells
+from traindyno.core.suites.runs import trial_runs
+from traindyno.core.suites.suite import Purchase
 
 
 def demand(name: str, sizes: list[int], available: int | None, shares_host: bool = False) -> LaneDemand:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.unit.run_samples import completed_result, make_cell
-from traindyno.core.loss_parity import ParityFinding, check_loss_parity
-from traindyno.core.run_result import RunResult
+from traindyno.core.measurement.loss_parity import ParityFinding, check_loss_parity
+from traindyno.core.measurement.run_result import RunResult
 
 Loss = Callable[[int], float | None]
 FIRST, SECOND = make_cell("0000000a", "ddp"), make_cell("0000000b", "fsdp")

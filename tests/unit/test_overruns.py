@@ -12,9 +12,9 @@ from traindyno.aws.overruns import stop_overruns
 from traindyno.aws.pace import Pace
 from traindyno.aws.recording import record_run
 from traindyno.aws.submission import submit_run
-from traindyno.core.attempt import Attempt
-from traindyno.core.prices import cost_usd
-from traindyno.core.suite import Run
+from traindyno.core.costs.prices import cost_usd
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.suites.suite import Run
 
 UNHURRIED = Pace(may_go_on=lambda: True, sleep=lambda _: None)
 HOURLY_USD = Decimal("1.20")

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from tests.unit.suites import small_suite
-from traindyno.core.cells import expand_cells
-from traindyno.core.plan import Plan, plan_suite
-from traindyno.core.prices import Price, cost_usd, spot_saving
-from traindyno.core.quotas import (
+from traindyno.core.costs.prices import Price, cost_usd, spot_saving
+from traindyno.core.planning.plan import Plan, plan_suite
+from traindyno.core.planning.quotas import (
     QuotaIncrease,
     QuotaReading,
     account_quota,
@@ -17,7 +16,8 @@ from traindyno.core.quotas import (
     needed_quotas,
     warm_pool_quota,
 )
-from traindyno.core.suite import Purchase, Suite
+from traindyno.core.suites.cells import expand_cells
+from traindyno.core.suites.suite import Purchase, Suite
 
 LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_attempts": 3}
 

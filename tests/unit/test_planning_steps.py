@@ -22,8 +22,8 @@ from traindyno.aws.submission import submit_run
 from traindyno.aws.suite_planning import take_in_suite
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.core.layout import plan_key, report_html_key, step_log_prefix, suite_key, verdict_key
-from traindyno.core.quotas import Quota, QuotaReading
-from traindyno.core.runs import parse_run
+from traindyno.core.planning.quotas import Quota, QuotaReading
+from traindyno.core.suites.runs import parse_run
 
 
 class FixedQuotas(Quotas):

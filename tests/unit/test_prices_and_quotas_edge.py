@@ -9,8 +9,8 @@ from tests.unit.lab_in_memory import NOW
 from tests.unit.stubbed import stubbed
 from traindyno.aws.prices import read_prices
 from traindyno.aws.quotas import Quotas
-from traindyno.core.quotas import Quota, QuotaReading, instance_quota
-from traindyno.core.suite import Purchase
+from traindyno.core.planning.quotas import Quota, QuotaReading, instance_quota
+from traindyno.core.suites.suite import Purchase
 
 P4D = "ml.p4d.24xlarge"
 QUOTA = instance_quota(P4D, Purchase.ON_DEMAND)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from traindyno.core.errors import DocumentInvalid
-from traindyno.core.quota_file import parse_quotas
+from traindyno.core.planning.quota_file import parse_quotas
 
 P4D = "ml.p4d.24xlarge for training job usage"
 

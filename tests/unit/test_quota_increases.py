@@ -2,9 +2,9 @@
 
 import pytest
 
-from traindyno.core.quota_increases import NeededIncrease, RequestedIncrease, RequestStatus, needed_increases
-from traindyno.core.quotas import QuotaIncrease
-from traindyno.core.refusals import Refusal
+from traindyno.core.planning.quota_increases import NeededIncrease, RequestedIncrease, RequestStatus, needed_increases
+from traindyno.core.planning.quotas import QuotaIncrease
+from traindyno.core.planning.refusals import Refusal
 
 INCREASE = QuotaIncrease(name="P4d", code="L-09B4A649", current_value=0, desired_value=16)
 

@@ -7,8 +7,8 @@ import pytest
 
 from tests.unit.stubbed import stubbed
 from traindyno.aws.quota_requests import QuotaRequests
-from traindyno.core.quota_increases import NeededIncrease, RequestStatus
-from traindyno.core.quotas import QuotaIncrease
+from traindyno.core.planning.quota_increases import NeededIncrease, RequestStatus
+from traindyno.core.planning.quotas import QuotaIncrease
 
 CODE = {"ServiceCode": "sagemaker", "QuotaCode": "L-09B4A649"}
 HISTORY = "list_requested_service_quota_change_history_by_quota"

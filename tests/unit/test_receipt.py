@@ -7,11 +7,11 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.run_samples import PRICE, completed_result, failed_result, make_attempt, make_cell
+from traindyno.core.costs.money import apportion, to_cents, usd_text
+from traindyno.core.costs.receipt import ReceiptLine, write_receipt
 from traindyno.core.errors import CapacityUnavailable
-from traindyno.core.money import apportion, to_cents, usd_text
-from traindyno.core.outcome import Outcome
-from traindyno.core.receipt import ReceiptLine, write_receipt
-from traindyno.core.run_result import PaidPrice, RunResult
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import PaidPrice, RunResult
 
 
 def with_attempts(result: RunResult, *billable: float | None, price: str = "36") -> RunResult:

@@ -7,9 +7,9 @@ from tests.unit.step_log_samples import log_lines
 from traindyno.aws.finishing import finish_run
 from traindyno.aws.recording import Ending, failed_ending, record_run, refused_ending
 from traindyno.aws.submission import submit_run
+from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.layout import result_key, step_log_prefix
-from traindyno.core.outcome import Outcome
-from traindyno.core.suite import Run
+from traindyno.core.suites.suite import Run
 
 
 def ended(status: str, **end: Any) -> tuple[MemoryLab, Run, str]:

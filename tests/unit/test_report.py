@@ -18,12 +18,12 @@ from tests.unit.run_samples import (
     make_suite,
     step_log_of,
 )
-from traindyno.core.cells import expand_cells
-from traindyno.core.outcome import Outcome
-from traindyno.core.report_data import Report, build_report, parse_report
-from traindyno.core.run_result import RunResult, build_run_result
-from traindyno.core.suite import Strategy, Suite
-from traindyno.core.verdict import judge
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult, build_run_result
+from traindyno.core.suites.cells import expand_cells
+from traindyno.core.suites.suite import Strategy, Suite
+from traindyno.core.verdicts.report_data import Report, build_report, parse_report
+from traindyno.core.verdicts.verdict import judge
 from traindyno.report.html import render
 from traindyno.report.markup import Markup, element
 from traindyno.report.plot import make_scale, seconds_unit

@@ -4,13 +4,13 @@ from dataclasses import replace
 from decimal import Decimal
 
 from tests.unit.run_samples import PRICE, completed_result, make_suite
-from traindyno.core.cells import expand_cells
-from traindyno.core.prices import Price
-from traindyno.core.projection import Projection
-from traindyno.core.reprice import PriceFlip, find_flips, reprice
-from traindyno.core.run_result import RunResult
-from traindyno.core.suite import Goal, GoalKind, Suite
-from traindyno.core.verdict import judge
+from traindyno.core.costs.prices import Price
+from traindyno.core.costs.projection import Projection
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suites.cells import expand_cells
+from traindyno.core.suites.suite import Goal, GoalKind, Suite
+from traindyno.core.verdicts.reprice import PriceFlip, find_flips, reprice
+from traindyno.core.verdicts.verdict import judge
 
 P4D, TRN1 = "ml.p4d.24xlarge", "ml.trn1.32xlarge"
 # Billed seconds and prices of the published comparison: 6553 s at 37.69, 6033 s at 24.725 USD per hour.

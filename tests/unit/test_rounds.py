@@ -8,11 +8,11 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.run_samples import completed_result, failed_result, make_suite
-from traindyno.core.cells import expand_cells
-from traindyno.core.outcome import Outcome
-from traindyno.core.rounds import plan_round
-from traindyno.core.run_result import RunResult
-from traindyno.core.suite import (
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.planning.rounds import plan_round
+from traindyno.core.suites.cells import expand_cells
+from traindyno.core.suites.suite import (
     Goal,
     GoalKind,
     Measurement,
@@ -23,7 +23,7 @@ from traindyno.core.suite import (
     Strategy,
     Suite,
 )
-from traindyno.core.verdict import Finding, judge
+from traindyno.core.verdicts.verdict import Finding, judge
 
 STRATEGIES = (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1)
 

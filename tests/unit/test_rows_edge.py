@@ -12,10 +12,10 @@ from traindyno.aws.attempt_rows import AttemptRow, AttemptRows
 from traindyno.aws.row_values import to_row
 from traindyno.aws.spending import Spending
 from traindyno.aws.suite_rows import SuiteRows, planned_price
-from traindyno.core.attempt import Attempt
 from traindyno.core.documents import to_document
-from traindyno.core.outcome import Outcome
-from traindyno.core.runs import run_document
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.suites.runs import run_document
 
 RUN = make_lab()[1][0]
 KEY = {"pk": "job#job-1", "sk": "attempt"}

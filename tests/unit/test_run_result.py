@@ -14,17 +14,17 @@ from tests.unit.run_samples import (
     step_log_of,
 )
 from tests.unit.step_log_samples import START, file_name, log_lines
-from traindyno.core import step_log_line as line
-from traindyno.core.outcome import Outcome
-from traindyno.core.run_result import (
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import (
     PaidPrice,
     build_run_result,
     parse_run_result,
     run_result_document,
     summary_row,
 )
-from traindyno.core.step_log import read_step_log
-from traindyno.core.suite import LearningRate, Precision
+from traindyno.core.step_log import line
+from traindyno.core.step_log.reader import read_step_log
+from traindyno.core.suites.suite import LearningRate, Precision
 
 
 def test_cost_is_billable_seconds_times_instances_times_price() -> None:

@@ -3,10 +3,10 @@ from math import exp, log, sqrt
 
 import pytest
 
-from traindyno.core.many_comparisons import adjust_by_holm, trials_to_detect
-from traindyno.core.series import mean_half_width
-from traindyno.core.statistics import compare, estimate, pool_spread
-from traindyno.core.student_t import f_upper_p, t_cumulative, t_quantile, two_sided_p
+from traindyno.core.measurement.many_comparisons import adjust_by_holm, trials_to_detect
+from traindyno.core.measurement.series import mean_half_width
+from traindyno.core.measurement.statistics import compare, estimate, pool_spread
+from traindyno.core.measurement.student_t import f_upper_p, t_cumulative, t_quantile, two_sided_p
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from statistics import median
 
 import pytest
 
-from traindyno.core.steady_state import find_steady_state
+from traindyno.core.measurement.steady_state import find_steady_state
 
 
 def noisy(levels: list[float], *, seed: int = 1, spread: float = 0.03) -> list[float]:

@@ -3,8 +3,8 @@ import json
 import pytest
 
 from tests.unit.step_log_samples import START, file_name, log_lines
-from traindyno.core import step_log_line as line
-from traindyno.core.step_log import StepLogInvalid, read_step_log
+from traindyno.core.step_log import line
+from traindyno.core.step_log.reader import StepLogInvalid, read_step_log
 
 STEP = line.step_line(step=1, begin=1.0, end=2.0, wait_seconds=0.0, samples=1)
 

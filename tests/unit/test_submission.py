@@ -8,8 +8,8 @@ from traindyno.aws.finishing import finish_run
 from traindyno.aws.submission import submit_run
 from traindyno.aws.training_jobs import JobRefused
 from traindyno.core.errors import NextAttempt, ServiceFault, SlotUnavailable, Throttled
-from traindyno.core.outcome import Outcome
-from traindyno.core.suite import Run
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.suites.suite import Run
 
 
 def submit(lab: MemoryLab, run: Run, token: str = "token-1", now: float = NOW) -> None:

@@ -1,11 +1,11 @@
 import pytest
 
 from tests.unit.step_log_samples import START, file_name, log_lines
-from traindyno.core import step_log_line as line
-from traindyno.core.step_log import read_step_log
-from traindyno.core.step_table import StepTable, tabulate_steps
-from traindyno.core.throughput import Throughput, measure_throughput, percentile
-from traindyno.core.throughput_definitions import compute_definitions
+from traindyno.core.measurement.throughput import Throughput, measure_throughput, percentile
+from traindyno.core.measurement.throughput_definitions import compute_definitions
+from traindyno.core.step_log import line
+from traindyno.core.step_log.reader import read_step_log
+from traindyno.core.step_log.step_table import StepTable, tabulate_steps
 
 
 def table_of(*ranks: list[str]) -> StepTable:

@@ -6,7 +6,7 @@ from botocore.exceptions import EndpointConnectionError
 from tests.unit.stubbed import stubbed
 from traindyno.aws.training_jobs import JobRefused, TrainingJobs
 from traindyno.core.errors import ServiceFault, SlotUnavailable, Throttled
-from traindyno.core.outcome import Outcome
+from traindyno.core.jobs.outcome import Outcome
 
 REQUEST: dict[str, Any] = {
     "TrainingJobName": "traindyno-a-1",

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from tests.unit.run_samples import PRICE, completed_result, failed_result, make_suite
-from traindyno.core.cells import expand_cells
-from traindyno.core.goal_metric import Metric
-from traindyno.core.outcome import Outcome
-from traindyno.core.run_result import PaidPrice, RunResult
-from traindyno.core.suite import Cell, Goal, GoalKind, Strategy, Suite
-from traindyno.core.verdict import Finding, Verdict, judge, parse_verdict, verdict_document
-from traindyno.core.verdict_text import describe_verdict
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import PaidPrice, RunResult
+from traindyno.core.suites.cells import expand_cells
+from traindyno.core.suites.suite import Cell, Goal, GoalKind, Strategy, Suite
+from traindyno.core.verdicts.goal_metric import Metric
+from traindyno.core.verdicts.verdict import Finding, Verdict, judge, parse_verdict, verdict_document
+from traindyno.core.verdicts.verdict_text import describe_verdict
 
 STRATEGIES = (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1)
 CHEAPEST = Goal(kind=GoalKind.CHEAPEST)

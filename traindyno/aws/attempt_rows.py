@@ -10,12 +10,12 @@ from botocore.exceptions import ClientError
 
 from traindyno.aws.client_errors import error_code
 from traindyno.aws.row_values import to_row
-from traindyno.core.attempt import Attempt
 from traindyno.core.documents import from_document, to_document
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.lab import OPEN_ATTEMPTS_INDEX
-from traindyno.core.outcome import Outcome
-from traindyno.core.runs import parse_run, run_document
-from traindyno.core.suite import Run
+from traindyno.core.suites.runs import parse_run, run_document
+from traindyno.core.suites.suite import Run
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.service_resource import Table

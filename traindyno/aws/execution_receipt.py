@@ -10,13 +10,13 @@ from traindyno.aws.run_results import load_results
 from traindyno.aws.suite_rows import SuiteRows
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.aws.warm_pools import read_warm_times
-from traindyno.core.attempt import Attempt
+from traindyno.core.costs.receipt import Receipt, write_receipt
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.layout import suite_key
-from traindyno.core.outcome import Outcome
-from traindyno.core.receipt import Receipt, write_receipt
-from traindyno.core.run_result import PaidPrice, RunResult, build_run_result
-from traindyno.core.suite import Suite
-from traindyno.core.suite_file import read_stored_suite
+from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
+from traindyno.core.suites.suite import Suite
+from traindyno.core.suites.suite_file import read_stored_suite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

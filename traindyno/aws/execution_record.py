@@ -4,10 +4,10 @@ from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.aws.run_results import load_results
 from traindyno.core.documents import from_document
 from traindyno.core.errors import TraindynoError
-from traindyno.core.execution_record import ExecutionRecord
 from traindyno.core.layout import plan_key, suite_key
-from traindyno.core.plan import Plan
-from traindyno.core.suite_file import read_stored_suite
+from traindyno.core.planning.plan import Plan
+from traindyno.core.suites.suite_file import read_stored_suite
+from traindyno.core.verdicts.execution_record import ExecutionRecord
 
 
 class NothingRecorded(TraindynoError):

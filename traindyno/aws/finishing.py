@@ -5,11 +5,11 @@ from decimal import Decimal
 from traindyno.aws.attempt_rows import AttemptRow
 from traindyno.aws.lab_services import LabServices
 from traindyno.aws.recording import record_run
-from traindyno.core.attempt import Attempt
+from traindyno.core.costs.prices import cost_usd
 from traindyno.core.errors import ServiceFault
-from traindyno.core.job_attempt import ended_attempt
-from traindyno.core.job_end import has_ended, read_job_end
-from traindyno.core.prices import cost_usd
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.job_attempt import ended_attempt
+from traindyno.core.jobs.job_end import has_ended, read_job_end
 
 # After this, a job that SageMaker does not know of was never started: SubmitRun was cut off before it could.
 NEVER_STARTED_SECONDS = 600

@@ -14,11 +14,11 @@ from traindyno.core.layout import (
     suite_key,
     verdict_key,
 )
-from traindyno.core.plan import Plan
-from traindyno.core.report_data import build_report, report_document
-from traindyno.core.suite_file import read_stored_suite
-from traindyno.core.verdict import Verdict, judge, verdict_document
-from traindyno.core.verdict_text import describe_verdict
+from traindyno.core.planning.plan import Plan
+from traindyno.core.suites.suite_file import read_stored_suite
+from traindyno.core.verdicts.report_data import build_report, report_document
+from traindyno.core.verdicts.verdict import Verdict, judge, verdict_document
+from traindyno.core.verdicts.verdict_text import describe_verdict
 from traindyno.report.html import render
 
 

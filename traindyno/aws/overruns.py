@@ -7,13 +7,13 @@ from traindyno.aws.attempt_rows import AttemptRow
 from traindyno.aws.lab_services import LabServices
 from traindyno.aws.pace import Pace
 from traindyno.aws.stopping import stop_job
-from traindyno.core.admission import needed_reservation_usd
-from traindyno.core.job_end import has_ended
-from traindyno.core.job_phases import epoch_seconds
+from traindyno.core.jobs.job_end import has_ended
+from traindyno.core.jobs.job_phases import epoch_seconds
+from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.layout import suite_key
-from traindyno.core.outcome import Outcome
-from traindyno.core.suite import Suite
-from traindyno.core.suite_file import read_stored_suite
+from traindyno.core.planning.admission import needed_reservation_usd
+from traindyno.core.suites.suite import Suite
+from traindyno.core.suites.suite_file import read_stored_suite
 
 # The sweep runs every five minutes in AWS.
 NEXT_LOOK_SECONDS = 300

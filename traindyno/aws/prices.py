@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from traindyno.core.prices import Price
+from traindyno.core.costs.prices import Price
 
 if TYPE_CHECKING:
     from mypy_boto3_pricing import PricingClient

@@ -5,10 +5,10 @@ from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.core.documents import from_document, to_document
 from traindyno.core.errors import SuiteRefused
 from traindyno.core.layout import plan_key, suite_key
-from traindyno.core.plan import Plan, plan_suite
-from traindyno.core.quotas import needed_quotas
-from traindyno.core.refusals import refusal_lines
-from traindyno.core.suite_file import read_stored_suite
+from traindyno.core.planning.plan import Plan, plan_suite
+from traindyno.core.planning.quotas import needed_quotas
+from traindyno.core.planning.refusals import refusal_lines
+from traindyno.core.suites.suite_file import read_stored_suite
 
 
 def check_quotas(execution_id: str, *, quotas: Quotas, bucket: ResultsBucket, now: float) -> None:

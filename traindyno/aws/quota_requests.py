@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from traindyno.aws.client_errors import error_code
-from traindyno.core.quota_increases import NeededIncrease, RequestedIncrease, RequestStatus
-from traindyno.core.quotas import SERVICE_CODE, QuotaIncrease
+from traindyno.core.planning.quota_increases import NeededIncrease, RequestedIncrease, RequestStatus
+from traindyno.core.planning.quotas import SERVICE_CODE, QuotaIncrease
 
 if TYPE_CHECKING:
     from mypy_boto3_service_quotas import ServiceQuotasClient

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from traindyno.aws.client_errors import error_code
-from traindyno.core.quotas import SERVICE_CODE, Quota, QuotaReading
+from traindyno.core.planning.quotas import SERVICE_CODE, Quota, QuotaReading
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient

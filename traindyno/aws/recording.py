@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 from traindyno.aws.lab_services import LabServices
 from traindyno.aws.suite_rows import planned_price
-from traindyno.core.attempt import Attempt
-from traindyno.core.job_attempt import LAST_OUTCOMES
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.job_attempt import LAST_OUTCOMES
+from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.layout import result_key, suite_key
-from traindyno.core.outcome import Outcome
-from traindyno.core.run_result import PaidPrice, build_run_result, run_result_document, summary_row
-from traindyno.core.step_log import StepLog, StepLogInvalid, read_step_log
-from traindyno.core.suite import Run, Suite
-from traindyno.core.suite_file import read_stored_suite
+from traindyno.core.measurement.run_result import PaidPrice, build_run_result, run_result_document, summary_row
+from traindyno.core.step_log.reader import StepLog, StepLogInvalid, read_step_log
+from traindyno.core.suites.suite import Run, Suite
+from traindyno.core.suites.suite_file import read_stored_suite
 
 OUTCOME_OF_ERROR = {
     "States.Timeout": Outcome.TIMED_OUT,

@@ -5,13 +5,13 @@ from typing import Any
 from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.aws.run_results import load_results
 from traindyno.core.documents import from_document
-from traindyno.core.lanes import Lane, split_lanes
 from traindyno.core.layout import lane_key, plan_key, suite_key
-from traindyno.core.plan import Plan
-from traindyno.core.rounds import plan_round
-from traindyno.core.runs import run_document
-from traindyno.core.suite import Limits, Search
-from traindyno.core.suite_file import read_stored_suite
+from traindyno.core.planning.lanes import Lane, split_lanes
+from traindyno.core.planning.plan import Plan
+from traindyno.core.planning.rounds import plan_round
+from traindyno.core.suites.runs import run_document
+from traindyno.core.suites.suite import Limits, Search
+from traindyno.core.suites.suite_file import read_stored_suite
 
 GRACE_SECONDS = 3600
 

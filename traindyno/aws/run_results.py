@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.core.layout import results_prefix
-from traindyno.core.run_result import RunResult, parse_run_result
+from traindyno.core.measurement.run_result import RunResult, parse_run_result
 
 READS_AT_ONCE = 10  # botocore keeps as many connections
 

@@ -3,7 +3,7 @@
 from traindyno.aws.lab_services import LabServices
 from traindyno.aws.pace import Pace
 from traindyno.core.errors import Throttled
-from traindyno.core.outcome import Outcome
+from traindyno.core.jobs.outcome import Outcome
 
 # StopTrainingJob is limited to one request per second for the account and region.
 SECONDS_BETWEEN_STOPS = 1.0

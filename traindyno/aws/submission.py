@@ -10,14 +10,14 @@ from traindyno.aws.attempt_rows import AttemptRow
 from traindyno.aws.lab_services import LabServices
 from traindyno.aws.suite_rows import planned_price
 from traindyno.aws.training_jobs import JobRefused
-from traindyno.core.admission import Decision, admit_cost, admit_time, worst_case_usd
 from traindyno.core.errors import NextAttempt, ServiceFault, SlotUnavailable
-from traindyno.core.job_settings import JobSettings
+from traindyno.core.jobs.job_settings import JobSettings
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.training_job import build_training_job_request, training_job_name
 from traindyno.core.layout import suite_key
-from traindyno.core.outcome import Outcome
-from traindyno.core.suite import Run, Suite
-from traindyno.core.suite_file import read_stored_suite
-from traindyno.core.training_job import build_training_job_request, training_job_name
+from traindyno.core.planning.admission import Decision, admit_cost, admit_time, worst_case_usd
+from traindyno.core.suites.suite import Run, Suite
+from traindyno.core.suites.suite_file import read_stored_suite
 
 
 def submit_run(run: Run, token: str, *, services: LabServices, settings: JobSettings, now: float) -> None:

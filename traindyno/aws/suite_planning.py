@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 from traindyno.aws.prices import read_prices
 from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.aws.suite_rows import SuiteRows
-from traindyno.core.cells import expand_cells
+from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.documents import to_document
 from traindyno.core.errors import SuiteRefused
 from traindyno.core.layout import plan_key, suite_key
-from traindyno.core.plan import plan_suite
-from traindyno.core.prices import SECONDS_PER_HOUR
-from traindyno.core.suite_file import parse_suite, suite_document
+from traindyno.core.planning.plan import plan_suite
+from traindyno.core.suites.cells import expand_cells
+from traindyno.core.suites.suite_file import parse_suite, suite_document
 
 if TYPE_CHECKING:
     from mypy_boto3_pricing import PricingClient

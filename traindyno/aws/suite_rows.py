@@ -8,8 +8,8 @@ from botocore.exceptions import ClientError
 
 from traindyno.aws.client_errors import error_code
 from traindyno.aws.row_values import to_row
+from traindyno.core.costs.prices import Price
 from traindyno.core.documents import from_document
-from traindyno.core.prices import Price
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.service_resource import Table

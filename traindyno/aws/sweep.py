@@ -10,7 +10,7 @@ from traindyno.aws.lab_services import LabServices
 from traindyno.aws.overruns import SECONDS_BETWEEN_LOOKS, stop_overruns
 from traindyno.aws.pace import Pace
 from traindyno.aws.stopping import stop_jobs, stop_runs
-from traindyno.core.outcome import Outcome
+from traindyno.core.jobs.outcome import Outcome
 
 # An event takes seconds; what is older than this and still unheard of is looked at.
 QUIET_SECONDS = 20

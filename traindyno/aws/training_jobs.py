@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
 
 from traindyno.aws.client_errors import error_code, error_message, is_service_fault, is_throttling
 from traindyno.core.errors import ServiceFault, SlotUnavailable, Throttled, TraindynoError
-from traindyno.core.outcome import Outcome
+from traindyno.core.jobs.outcome import Outcome
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient

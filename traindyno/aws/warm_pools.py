@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from traindyno.aws.suite_rows import SuiteRows
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.core.training_job import job_name_prefix
+from traindyno.core.jobs.training_job import job_name_prefix
 
 AVAILABLE = "Available"
 BETWEEN_DESCRIPTIONS_SECONDS = 0.3

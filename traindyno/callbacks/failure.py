@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Mapping, Tuple
 
-from traindyno.core.step_log_line import failure_text
+from traindyno.core.step_log.line import failure_text
 
 OUT_OF_MEMORY = "out_of_memory"
 LOSS_DIVERGED = "loss_diverged"
@@ -18,7 +18,7 @@ LONGEST_MESSAGE = 900  # SageMaker keeps 1024 characters of the failure file
 
 
 def classify(error: BaseException, otherwise: str = USER_CODE_ERROR) -> str:
-    """The outcome, as a value of traindyno.core.outcome.Outcome; an exception may name its own as ``outcome``."""
+    """The outcome, as a value of traindyno.core.jobs.outcome.Outcome; an exception may name its own as ``outcome``."""
     named = getattr(error, "outcome", None)
     if isinstance(named, str):
         return str(named)

@@ -14,7 +14,7 @@ from traindyno.callbacks.process import Process, this_process
 from traindyno.callbacks.recorder import RecordedStep, StepMarks, StepRecorder
 from traindyno.callbacks.spans import Phase, Step
 from traindyno.callbacks.writer import StepLogWriter, log_path
-from traindyno.core.step_log_line import (
+from traindyno.core.step_log.line import (
     DIRECTORY_VARIABLE,
     end_line,
     environment_line,

@@ -4,7 +4,7 @@ from typing import Any, Callable, List, NamedTuple, Optional
 
 from traindyno.callbacks.clock import HostClock, now
 from traindyno.callbacks.writer import StepLogWriter
-from traindyno.core.step_log_line import step_line
+from traindyno.core.step_log.line import step_line
 
 WINDOW_SECONDS = 1.0
 

@@ -9,9 +9,9 @@ from traindyno.cli.compare_table import print_comparison
 from traindyno.cli.execution_commands import FormatOption
 from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json
 from traindyno.cli.target import LabOption, LocalOption, ProfileOption, RegionOption, find_target
-from traindyno.core.comparison import compare_executions
 from traindyno.core.documents import to_document
 from traindyno.core.lab import DEFAULT_LAB
+from traindyno.core.verdicts.comparison import compare_executions
 
 
 def compare(

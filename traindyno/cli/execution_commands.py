@@ -17,7 +17,7 @@ from traindyno.cli.verdict_table import print_verdict
 from traindyno.core.errors import SuiteInvalid, SuiteRefused, TraindynoError
 from traindyno.core.lab import DEFAULT_LAB
 from traindyno.core.layout import report_data_key, report_html_key
-from traindyno.core.report_data import parse_report
+from traindyno.core.verdicts.report_data import parse_report
 
 FormatOption = Annotated[Format, typer.Option("--format", help="A table to read, or one JSON document.")]
 ExecutionArgument = Annotated[str, typer.Argument(help="The execution's name, as `traindyno list` shows it.")]

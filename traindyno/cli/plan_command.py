@@ -10,12 +10,12 @@ from traindyno.cli.plan_table import print_plan
 from traindyno.cli.run_command import SuiteArgument
 from traindyno.cli.suite_loading import load_suite
 from traindyno.cli.target import LocalOption, ProfileOption, RegionOption, choose_account
-from traindyno.core.cells import expand_cells
 from traindyno.core.documents import to_document
 from traindyno.core.errors import SuiteRefused
-from traindyno.core.plan import Plan, plan_suite
-from traindyno.core.refusals import refusal_lines
-from traindyno.core.suite import Suite
+from traindyno.core.planning.plan import Plan, plan_suite
+from traindyno.core.planning.refusals import refusal_lines
+from traindyno.core.suites.cells import expand_cells
+from traindyno.core.suites.suite import Suite
 
 
 def plan(

@@ -12,13 +12,14 @@ from traindyno.aws import clients
 from traindyno.aws.prices import read_prices
 from traindyno.aws.quotas import Quotas
 from traindyno.cli.input_file import InputFileInvalid, read_input_file
-from traindyno.core import price_file, quota_file
+from traindyno.core.costs import price_file
+from traindyno.core.costs.price_file import parse_prices
+from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.errors import TraindynoError
-from traindyno.core.price_file import parse_prices
-from traindyno.core.prices import Price, PriceList
-from traindyno.core.quota_file import GivenQuotas, parse_quotas
-from traindyno.core.quotas import QuotaReadings, needed_quotas
-from traindyno.core.suite import Cell, Suite
+from traindyno.core.planning import quota_file
+from traindyno.core.planning.quota_file import GivenQuotas, parse_quotas
+from traindyno.core.planning.quotas import QuotaReadings, needed_quotas
+from traindyno.core.suites.suite import Cell, Suite
 
 PricesOption = Annotated[
     Path | None,

@@ -7,12 +7,12 @@ from rich.console import Console
 from rich.table import Table
 
 from traindyno.cli.plan_inputs import PlanInputs
-from traindyno.core.elimination import first_trials
-from traindyno.core.money import exact_usd_text
-from traindyno.core.plan import LanePlan, Plan
-from traindyno.core.prices import SECONDS_PER_HOUR, Price, cost_usd
+from traindyno.core.costs.money import exact_usd_text
+from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, cost_usd
+from traindyno.core.planning.elimination import first_trials
+from traindyno.core.planning.plan import LanePlan, Plan
 from traindyno.core.quantity_text import UNKNOWN, count_text, seconds_text, share_text, usd_text
-from traindyno.core.suite import Purchase, Search, Suite
+from traindyno.core.suites.suite import Purchase, Search, Suite
 
 MOST_CELLS = 30
 

@@ -8,9 +8,9 @@ from rich.table import Table
 
 from traindyno.aws.execution_receipt import ExecutionReceipt
 from traindyno.cli.output import SIMULATED
-from traindyno.core.money import exact_usd_text, to_cents
+from traindyno.core.costs.money import exact_usd_text, to_cents
+from traindyno.core.costs.receipt import PhaseCost, ReceiptLine
 from traindyno.core.quantity_text import UNKNOWN, seconds_text
-from traindyno.core.receipt import PhaseCost, ReceiptLine
 
 WIDEST = 64
 

@@ -14,13 +14,13 @@ from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json
 from traindyno.cli.plan_inputs import PricesOption, read_price_file
 from traindyno.cli.reprice_table import print_repriced
 from traindyno.cli.target import LabOption, LocalOption, ProfileOption, find_target
+from traindyno.core.costs.prices import Price
 from traindyno.core.documents import to_document
 from traindyno.core.errors import TraindynoError
-from traindyno.core.execution_record import ExecutionRecord
 from traindyno.core.lab import DEFAULT_LAB
-from traindyno.core.prices import Price
-from traindyno.core.reprice import Repriced, reprice
-from traindyno.core.verdict import Verdict, judge, verdict_document
+from traindyno.core.verdicts.execution_record import ExecutionRecord
+from traindyno.core.verdicts.reprice import Repriced, reprice
+from traindyno.core.verdicts.verdict import Verdict, judge, verdict_document
 
 PriceRegionOption = Annotated[
     str | None,

@@ -7,14 +7,14 @@ from rich.console import Console
 from rich.table import Table
 
 from traindyno.cli.output import SIMULATED
-from traindyno.core.cell_row import CellRow
-from traindyno.core.money import exact_usd_text
-from traindyno.core.prices import PriceList
+from traindyno.core.costs.money import exact_usd_text
+from traindyno.core.costs.prices import PriceList
 from traindyno.core.quantity_text import UNKNOWN, usd_text
-from traindyno.core.reprice import PriceFlip, Repriced
-from traindyno.core.suite import GoalKind
-from traindyno.core.verdict import Verdict
-from traindyno.core.verdict_text import describe_verdict
+from traindyno.core.suites.suite import GoalKind
+from traindyno.core.verdicts.cell_row import CellRow
+from traindyno.core.verdicts.reprice import PriceFlip, Repriced
+from traindyno.core.verdicts.verdict import Verdict
+from traindyno.core.verdicts.verdict_text import describe_verdict
 
 
 def print_repriced(console: Console, execution_id: str, *, before: Verdict, after: Repriced, prices: PriceList) -> None:

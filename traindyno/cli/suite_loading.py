@@ -6,8 +6,8 @@ from typing import Any
 
 from traindyno.cli.suite_text import SuiteText, read_suite_text
 from traindyno.core.errors import SuiteInvalid, TraindynoError
-from traindyno.core.suite import Suite
-from traindyno.core.suite_file import parse_suite
+from traindyno.core.suites.suite import Suite
+from traindyno.core.suites.suite_file import parse_suite
 
 
 class SuiteFileInvalid(TraindynoError):

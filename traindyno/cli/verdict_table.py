@@ -8,12 +8,12 @@ from rich.table import Table
 from rich.text import Text
 
 from traindyno.cli.output import SIMULATED
-from traindyno.core.cell_row import CellRow
+from traindyno.core.measurement.statistics import Estimate
 from traindyno.core.quantity_text import number_text, seconds_text, share_text, usd_text
-from traindyno.core.report_data import Report
-from traindyno.core.statistics import Estimate
-from traindyno.core.verdict import Verdict
-from traindyno.core.verdict_text import describe_verdict
+from traindyno.core.verdicts.cell_row import CellRow
+from traindyno.core.verdicts.report_data import Report
+from traindyno.core.verdicts.verdict import Verdict
+from traindyno.core.verdicts.verdict_text import describe_verdict
 
 
 def print_verdict(console: Console, report: Report) -> None:

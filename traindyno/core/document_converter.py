@@ -11,7 +11,7 @@ from cattrs import Converter
 from cattrs.gen import make_dict_structure_fn
 
 from traindyno.core.document_problems import Unexpected, one_of
-from traindyno.core.suite import JsonScalar
+from traindyno.core.suites.suite import JsonScalar
 
 Structure = Callable[[Any, Any], Any]
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from cattrs import Converter
 from cattrs.strategies import configure_union_passthrough
 
-from traindyno.core.suite import JsonScalar
+from traindyno.core.suites.suite import JsonScalar
 
 Value = TypeVar("Value")
 

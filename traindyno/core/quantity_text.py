@@ -3,7 +3,7 @@
 from decimal import Decimal
 from math import floor, log10
 
-from traindyno.core.money import to_cents
+from traindyno.core.costs.money import to_cents
 
 UNKNOWN = "unknown"
 MINUTE, HOUR, DAY = 60, 3600, 86_400

@@ -2,10 +2,10 @@
 
 from decimal import Decimal
 
-from traindyno.core.money import exact_usd_text
+from traindyno.core.costs.money import exact_usd_text
+from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, write_receipt
 from traindyno.core.quantity_text import UNKNOWN, seconds_text, usd_text
-from traindyno.core.receipt import PhaseCost, Receipt, ReceiptLine, write_receipt
-from traindyno.core.report_data import Report
+from traindyno.core.verdicts.report_data import Report
 from traindyno.report.markup import Markup, element
 from traindyno.report.phase_chart import phase_order, phase_text
 from traindyno.report.table import Column, draw_table

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from traindyno.core.outcome import Outcome
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.quantity_text import number_text, seconds_text, usd_text
-from traindyno.core.report_data import Report
-from traindyno.core.run_result import RunResult
+from traindyno.core.verdicts.report_data import Report
 from traindyno.report.markup import Markup, element, join
 from traindyno.report.table import Column, breakable, draw_table
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from statistics import fmean
 
-from traindyno.core.report_data import Report
-from traindyno.core.run_result import RunResult
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.verdicts.report_data import Report
 from traindyno.report.markup import Markup, element
 from traindyno.report.phase_chart import draw_phases, phase_order
 from traindyno.report.plot import legend, series_class

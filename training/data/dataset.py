@@ -6,7 +6,7 @@ from pathlib import Path
 
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from traindyno.core.suite import DatasetFormat, InputMode, Task
+from traindyno.core.suites.suite import DatasetFormat, InputMode, Task
 from training.data.files import DataFile
 from training.data.once_per_host import made_once_per_host
 from training.data.prepare import prepare

@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from transformers import PreTrainedTokenizerBase
 
-from traindyno.core.suite import Task
+from traindyno.core.suites.suite import Task
 from training.data.batch import Batch
 from training.data.collate import Collate
 from training.data.encoding import Encoded, encode

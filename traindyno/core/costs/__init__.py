@@ -1,0 +1,1 @@
+"""Prices, what was paid, and what the whole workload would cost."""

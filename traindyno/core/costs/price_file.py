@@ -1,0 +1,72 @@
+"""Prices that a person gives in a file: an agreed discount, another region, or a plan without credentials."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from cattrs.errors import BaseValidationError
+
+from traindyno.core.costs.prices import Price
+from traindyno.core.document_converter import strict_converter
+from traindyno.core.document_problems import FieldProblems, Unexpected, problems_of, shown
+from traindyno.core.errors import DocumentInvalid, Problem
+from traindyno.core.instance_types import close_instance_types, find_instance_type
+
+SHAPE = "region, as_of and prices"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceFile:
+    """``prices``: instance type → USD for one instance and hour. ``as_of`` is an ISO date."""
+
+    region: str
+    as_of: str
+    prices: Mapping[str, Decimal]
+    source: str | None = None
+
+
+def parse_prices(document: Mapping[str, Any], *, source: str) -> dict[str, Price]:
+    """By instance type; ``source`` is the file's name, for a file that names no source itself."""
+    problems = list(_problems(document))
+    try:
+        given: PriceFile = strict_converter([]).structure(document, PriceFile)
+    except (Unexpected, BaseValidationError, FieldProblems) as error:
+        raise DocumentInvalid([*problems_of(error, "", {}), *problems]) from error
+    if problems:
+        raise DocumentInvalid(problems)
+    return {
+        name: Price(
+            instance_type=name,
+            region=given.region,
+            usd_per_hour=usd_per_hour,
+            as_of=given.as_of,
+            source=given.source or source,
+        )
+        for name, usd_per_hour in given.prices.items()
+    }
+
+
+def _problems(document: Mapping[str, Any]) -> Iterator[Problem]:
+    """Of content; what has the wrong form is named by the converter."""
+    as_of, prices = document.get("as_of"), document.get("prices")
+    if isinstance(as_of, str) and not _is_date(as_of):
+        yield Problem(path="as_of", message=f"expected a date such as 2026-11-21, got {shown(as_of)}")
+    if prices == {}:
+        yield Problem(path="prices", message="expected at least one instance type with its price, got none")
+    for name, usd_per_hour in prices.items() if isinstance(prices, Mapping) else ():
+        if find_instance_type(str(name)) is None:
+            close = ", ".join(close_instance_types(str(name)))
+            hint = f" (did you mean {close}?)" if close else ""
+            yield Problem(path=f"prices.{name}", message=f"expected an instance type, got {shown(name)}{hint}")
+        if isinstance(usd_per_hour, int | float) and usd_per_hour <= 0:
+            yield Problem(path=f"prices.{name}", message=f"expected USD per hour above 0, got {usd_per_hour}")
+
+
+def _is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

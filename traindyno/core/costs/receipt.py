@@ -1,0 +1,146 @@
+"""What an execution paid: every attempt with its seconds, price and phases, adding up to the total to the cent."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from traindyno.core.costs.money import apportion, to_cents
+from traindyno.core.costs.prices import cost_usd
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.measurement.run_result import RunResult
+
+UNBILLED_PHASES = ("waiting", "starting")
+TRAINING = "training"
+SERVICE_PHASES = (*UNBILLED_PHASES, "downloading", TRAINING, "interrupted", "uploading", "stopping")
+OTHER = "other"
+WARM_POOL = "kept warm"
+RUNNING = "running"
+# The service's clock and the script's are two, so that what was logged may seem to take a little longer than the job.
+CLOCK_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseCost:
+    """``usd`` is this phase's share of the line, in cents; None where the line's is."""
+
+    name: str
+    seconds: float
+    usd: Decimal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptLine:
+    """One attempt. Seconds of None, and so ``usd``, are unknown. ``exact_usd`` is before rounding."""
+
+    run_id: str
+    label: str
+    attempt: int
+    job_name: str
+    ending: str
+    instance: str
+    instance_count: int
+    billable_seconds: Decimal | None
+    usd_per_instance_hour: Decimal | None
+    exact_usd: Decimal | None
+    usd: Decimal | None
+    phases: tuple[PhaseCost, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """``known_usd`` sums the lines whose cost is known; ``total_usd`` is that sum where all are, else None."""
+
+    lines: tuple[ReceiptLine, ...]
+    known_usd: Decimal
+    total_usd: Decimal | None
+    phases: tuple[PhaseCost, ...]
+
+
+def write_receipt(
+    results: Sequence[RunResult],
+    *,
+    warm_seconds: Mapping[str, float] | None = None,
+    running_jobs: Collection[str] = (),
+) -> Receipt:
+    """``warm_seconds``: job name → billed seconds for which its instances were kept warm after it."""
+    drafts = [
+        _line(
+            result,
+            attempt,
+            warm_seconds=(warm_seconds or {}).get(attempt.job_name, 0.0),
+            is_running=attempt.job_name in running_jobs,
+        )
+        for result in results
+        for attempt in result.attempts
+    ]
+    exact = [draft.exact_usd for draft in drafts if draft.exact_usd is not None]
+    known = to_cents(sum(exact, Decimal(0)))
+    cents = iter(apportion(exact, known))
+    lines = tuple(draft if draft.exact_usd is None else _in_cents(draft, next(cents)) for draft in drafts)
+    return Receipt(
+        lines=lines,
+        known_usd=known,
+        total_usd=known if len(exact) == len(lines) else None,
+        phases=_sum_phases(lines),
+    )
+
+
+def _line(result: RunResult, attempt: Attempt, *, warm_seconds: float, is_running: bool) -> ReceiptLine:
+    settings, price = result.run.cell.settings, result.price.usd_per_instance_hour
+    billed = None if attempt.billable_seconds is None else Decimal(str(attempt.billable_seconds + warm_seconds))
+    outcome = attempt.outcome.value if attempt.outcome else attempt.error
+    is_last = attempt is result.attempts[-1]
+    seconds = _phase_seconds(attempt, result.phases_seconds if is_last else {})
+    if warm_seconds:
+        seconds = {**seconds, WARM_POOL: warm_seconds}
+    return ReceiptLine(
+        run_id=result.run.run_id,
+        label=result.run.cell.label,
+        attempt=attempt.number,
+        job_name=attempt.job_name,
+        ending=RUNNING if is_running else outcome or "unknown",
+        instance=settings.instance,
+        instance_count=settings.instance_count,
+        billable_seconds=billed,
+        usd_per_instance_hour=price,
+        exact_usd=None if billed is None or price is None else cost_usd(billed, settings.instance_count, price),
+        usd=None,
+        phases=tuple(PhaseCost(name=name, seconds=value, usd=None) for name, value in seconds.items()),
+    )
+
+
+def _phase_seconds(attempt: Attempt, run_phases: Mapping[str, float]) -> dict[str, float]:
+    """The service's phases; its training is split into what the step log of the run's last attempt says was done."""
+    seconds: dict[str, float] = {}
+    for name, value in attempt.phase_seconds.items():
+        script = {phase: spent for phase, spent in run_phases.items() if phase not in (*SERVICE_PHASES, OTHER)}
+        logged = sum(script.values())
+        if name != TRAINING or not logged or logged > value + CLOCK_SECONDS:
+            seconds[name] = value
+        else:
+            fitted = {phase: spent * min(1.0, value / logged) for phase, spent in script.items()}
+            seconds |= {**fitted, OTHER: max(0.0, value - logged)}
+    return seconds
+
+
+def _in_cents(line: ReceiptLine, usd: Decimal) -> ReceiptLine:
+    """The line's cents go to the phases that are billed, in proportion to their seconds."""
+    billed = [phase for phase in line.phases if phase.name not in UNBILLED_PHASES and phase.seconds > 0]
+    total_seconds = sum(Decimal(str(phase.seconds)) for phase in billed)
+    exact = [usd * Decimal(str(phase.seconds)) / total_seconds for phase in billed]
+    shares = dict(zip((phase.name for phase in billed), apportion(exact, usd), strict=True))
+    phases = tuple(
+        PhaseCost(name=phase.name, seconds=phase.seconds, usd=shares.get(phase.name, Decimal(0)))
+        for phase in line.phases
+    )
+    values = {name: getattr(line, name) for name in ReceiptLine.__slots__}
+    return ReceiptLine(**{**values, "usd": usd, "phases": phases})
+
+
+def _sum_phases(lines: Sequence[ReceiptLine]) -> tuple[PhaseCost, ...]:
+    seconds: dict[str, float] = {}
+    usd: dict[str, Decimal] = {}
+    for phase in (phase for line in lines for phase in line.phases):
+        seconds[phase.name] = seconds.get(phase.name, 0.0) + phase.seconds
+        usd[phase.name] = usd.get(phase.name, Decimal(0)) + (phase.usd or Decimal(0))
+    return tuple(PhaseCost(name=name, seconds=value, usd=usd[name]) for name, value in seconds.items())

@@ -1,0 +1,1 @@
+"""One training job: its request, how it is launched, how it ended."""

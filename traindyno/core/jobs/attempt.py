@@ -1,0 +1,28 @@
+"""An attempt: one training job submitted for a run, as its description told when it had ended."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from traindyno.core.jobs.outcome import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """``outcome`` is None where the attempt led to the next one; ``error`` then names why (an ErrorEquals name).
+
+    ``billable_seconds`` are wall-clock, to be multiplied by the number of instances. ``phase_seconds`` are the
+    service's own statuses (waiting, starting, downloading, training, uploading). Times are epoch seconds.
+    """
+
+    number: int
+    job_name: str
+    outcome: Outcome | None = None
+    error: str | None = None
+    message: str | None = None
+    submitted_at: float | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+    billable_seconds: float | None = None
+    training_seconds: float | None = None
+    phase_seconds: Mapping[str, float] = field(default_factory=dict)
+    image_uri: str | None = None

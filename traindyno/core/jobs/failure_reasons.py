@@ -1,0 +1,60 @@
+"""What a failed job's FailureReason means: an outcome of the run, or that the next attempt is due."""
+
+import re
+from dataclasses import dataclass
+
+from traindyno.core.errors import CapacityUnavailable, NextAttempt, ServiceFault, SlotUnavailable
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.step_log.line import FAILURE_PREFIX
+
+OWN_TEXT = re.compile(rf"{FAILURE_PREFIX}: (?P<outcome>[a-z_]+): (?P<message>.*)", re.DOTALL)
+
+Meaning = Outcome | type[NextAttempt]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureRule:
+    pattern: re.Pattern[str]
+    meaning: Meaning
+
+
+def _rule(pattern: str, meaning: Meaning) -> FailureRule:
+    return FailureRule(pattern=re.compile(pattern, re.IGNORECASE), meaning=meaning)
+
+
+# The first that matches counts: SageMaker's own prefixes, then what a message of any prefix says, then whose it is.
+FAILURE_RULES = (
+    _rule(r"^CapacityError", CapacityUnavailable),
+    _rule(r"^InternalServerError", ServiceFault),
+    _rule(r"^InternalError", ServiceFault),
+    _rule(r"ResourceLimitExceeded|account-level service limit", SlotUnavailable),
+    _rule(
+        r"out of memory|OutOfMemory|CUBLAS_STATUS_ALLOC_FAILED|use an instance type with more memory",
+        Outcome.OUT_OF_MEMORY,
+    ),
+    _rule(r"NRT_RESOURCE|failed to allocate .*(device|HBM)", Outcome.OUT_OF_MEMORY),
+    _rule(r"exit code:? ?(-9|137)\b|signal 9|SIGKILL", Outcome.OUT_OF_MEMORY),
+    _rule(
+        r"CannotPullContainer|Cannot pull|could not be pulled|image .*(not found|does not exist)", Outcome.IMAGE_ERROR
+    ),
+    _rule(r"Cannot find .*image|Requested image|manifest .*unknown|exec format error", Outcome.IMAGE_ERROR),
+    _rule(r"CannotStartContainer|starting container process caused", Outcome.IMAGE_ERROR),
+    _rule(
+        r"Access ?Denied|not authorized to perform|Forbidden|UnauthorizedOperation|\(403\)", Outcome.PERMISSION_ERROR
+    ),
+    _rule(r"unable to assume role|Could not assume role|is not valid.*role", Outcome.PERMISSION_ERROR),
+    _rule(r"NCCL (error|WARN).*(unhandled system error|remote process exited)", Outcome.USER_CODE_ERROR),
+    _rule(r"^(AlgorithmError|ClientError)|^Framework ?Error|ExecuteUserScriptError", Outcome.USER_CODE_ERROR),
+)
+
+
+def read_failure_reason(text: str) -> tuple[Meaning, str]:
+    """The meaning and the message worth showing. A container's own word (``failure_text``) counts before all rules."""
+    own = OWN_TEXT.search(text)
+    if own and own["outcome"] in set(Outcome):
+        return Outcome(own["outcome"]), own["message"].strip()
+    message = " ".join(text.split())
+    for rule in FAILURE_RULES:
+        if rule.pattern.search(message):
+            return rule.meaning, message
+    return Outcome.INTERNAL_ERROR, message or "the job failed and SageMaker gave no reason"

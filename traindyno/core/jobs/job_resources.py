@@ -1,0 +1,31 @@
+"""The instances of a job, and how long it may wait and run."""
+
+from typing import Any
+
+from traindyno.core.instance_types import InstanceType
+from traindyno.core.suites.suite import Purchase, Run, Suite
+
+
+def build_resources(run: Run, suite: Suite, volume_size_gb: int) -> dict[str, Any]:
+    settings = run.cell.settings
+    resources: dict[str, Any] = {
+        "InstanceType": settings.instance,
+        "InstanceCount": settings.instance_count,
+        "VolumeSizeInGB": volume_size_gb,
+    }
+    if suite.warm_pool_seconds:
+        resources["KeepAlivePeriodInSeconds"] = suite.warm_pool_seconds
+    if settings.instance in suite.training_plans:
+        resources["TrainingPlanArn"] = suite.training_plans[settings.instance]
+    return resources
+
+
+def build_stopping_condition(suite: Suite, instance_type: InstanceType) -> dict[str, int]:
+    """Waiting is bounded by SageMaker itself: for spot with the run, on demand for AWS's accelerators only."""
+    limits = suite.limits
+    condition = {"MaxRuntimeInSeconds": limits.max_job_seconds}
+    if suite.purchase is Purchase.SPOT:
+        condition["MaxWaitTimeInSeconds"] = limits.max_job_seconds + limits.max_pending_seconds
+    elif instance_type.has_accelerator and not instance_type.is_local:
+        condition["MaxPendingTimeInSeconds"] = limits.max_pending_seconds
+    return condition

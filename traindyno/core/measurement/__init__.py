@@ -1,0 +1,1 @@
+"""From a step log to what a run measured, and from trials to intervals."""

@@ -1,0 +1,64 @@
+"""The loss of a run by step, averaged over ranks and thinned for storage."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from statistics import fmean
+
+from traindyno.core.step_log.step_table import StepTable
+
+MOST_POINTS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossPoint:
+    """Mean loss of ``steps`` neighbouring steps; ``samples`` is what all ranks had seen by the last of them."""
+
+    step: int
+    samples: int
+    steps: int
+    loss: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossCurve:
+    """``first`` and ``last`` are single steps' losses; ``diverged_at_step`` is the first that was no finite number."""
+
+    points: tuple[LossPoint, ...]
+    first: float | None
+    last: float | None
+    diverged_at_step: int | None
+
+
+def draw_loss_curve(table: StepTable) -> LossCurve:
+    losses = [_mean_loss(table, index) for index in range(len(table))]
+    finite = [loss for loss in losses if loss is not None and isfinite(loss)]
+    broken = (index for index, loss in enumerate(losses) if loss is not None and not isfinite(loss))
+    diverged = next(broken, None)
+    return LossCurve(
+        points=tuple(_thin(table, losses)),
+        first=finite[0] if finite else None,
+        last=finite[-1] if finite else None,
+        diverged_at_step=None if diverged is None else table.numbers[diverged],
+    )
+
+
+def _mean_loss(table: StepTable, index: int) -> float | None:
+    """Over the ranks that logged one (a pipeline's last stage is alone in knowing it)."""
+    losses = [loss for rank in table.ranks if (loss := rank.steps[index].loss) is not None]
+    return fmean(losses) if losses else None
+
+
+def _thin(table: StepTable, losses: Sequence[float | None]) -> list[LossPoint]:
+    stride = -(-len(losses) // MOST_POINTS) if losses else 1
+    points = []
+    samples = 0
+    for begin in range(0, len(losses), stride):
+        end = min(begin + stride, len(losses))
+        samples += sum(table.samples[begin:end])
+        finite = [loss for loss in losses[begin:end] if loss is not None and isfinite(loss)]
+        if finite:
+            points.append(
+                LossPoint(step=table.numbers[end - 1], samples=samples, steps=len(finite), loss=fmean(finite))
+            )
+    return points

@@ -1,0 +1,104 @@
+"""What one run's step log shows: steady window, rates, losses, memory and the environment they were measured in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from traindyno.core.measurement.loss_curve import LossCurve, draw_loss_curve
+from traindyno.core.measurement.series import mean_half_width
+from traindyno.core.measurement.steady_state import SteadyState, find_steady_state
+from traindyno.core.measurement.throughput import Throughput, measure_throughput
+from traindyno.core.measurement.throughput_definitions import DefinedRate, compute_definitions
+from traindyno.core.step_log.content import Evaluation, Gap, ModelSize, Session, StepLog
+from traindyno.core.step_log.step_table import StepTable
+
+MOST_STEP_TIMES = 600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTimeline:
+    """Slowest-rank seconds by step; with a ``stride`` above 1, each value is the mean of that many steps."""
+
+    first_step: int
+    stride: int
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRun:
+    """``throughput`` is None if no step was steady, or if a rank's log is missing: then not all work is known."""
+
+    steady_state: SteadyState
+    throughput: Throughput | None
+    relative_half_width: float | None
+    definitions: tuple[DefinedRate, ...]
+    timeline: StepTimeline
+    samples_before_steady: int
+    loss: LossCurve
+    evaluations: tuple[Evaluation, ...]
+    peak_memory_bytes: int | None
+    model: ModelSize | None
+    gaps: tuple[Gap, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnvironment:
+    """Hosts and facts as the processes reported them; ``facts`` are the lowest rank's."""
+
+    world_size: int
+    hosts: tuple[str, ...]
+    facts: Mapping[str, Any]
+
+
+def measure_run(
+    step_log: StepLog,
+    session: Session,
+    table: StepTable,
+    *,
+    warmup_steps: int | None,
+    peak_flops_per_device: float | None,
+) -> MeasuredRun:
+    steady = find_steady_state(table.slowest_seconds, warmup_steps=warmup_steps)
+    is_whole = not session.missing_ranks
+    model = step_log.model
+    throughput = measure_throughput(
+        table,
+        warmup_steps=steady.warmup_steps,
+        device_count=session.world_size,
+        flops_per_token=model.flops_per_token if model else None,
+        peak_flops_per_device=peak_flops_per_device,
+    )
+    memory = [step.peak_memory_bytes for rank in table.ranks for step in rank.steps if step.peak_memory_bytes]
+    return MeasuredRun(
+        steady_state=steady,
+        throughput=throughput if is_whole else None,
+        relative_half_width=mean_half_width(table.slowest_seconds[steady.warmup_steps :]),
+        definitions=compute_definitions(table, warmup_steps=steady.warmup_steps) if is_whole else (),
+        timeline=_timeline(table),
+        samples_before_steady=sum(table.samples[: steady.warmup_steps]),
+        loss=draw_loss_curve(table),
+        evaluations=step_log.evaluations,
+        peak_memory_bytes=max(memory, default=None),
+        model=model,
+        gaps=step_log.gaps,
+    )
+
+
+def read_environment(step_log: StepLog) -> RunEnvironment | None:
+    environments = step_log.environments
+    if not environments:
+        return None
+    return RunEnvironment(
+        world_size=environments[0].world_size,
+        hosts=tuple(sorted({environment.host for environment in environments})),
+        facts=environments[0].facts,
+    )
+
+
+def _timeline(table: StepTable) -> StepTimeline:
+    seconds = table.slowest_seconds
+    stride = max(1, -(-len(seconds) // MOST_STEP_TIMES))
+    chunks = (seconds[begin : begin + stride] for begin in range(0, len(seconds), stride))
+    return StepTimeline(
+        first_step=table.numbers[0], stride=stride, seconds=tuple(sum(chunk) / len(chunk) for chunk in chunks)
+    )

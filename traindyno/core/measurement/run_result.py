@@ -1,0 +1,183 @@
+"""The result of one run: how it ended, what it measured, what it cost, and everything that makes this credible."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from traindyno.core.costs.projection import Projection, cost_usd, project
+from traindyno.core.documents import from_document, to_document
+from traindyno.core.instance_types import find_instance_type
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.measured_run import MeasuredRun, RunEnvironment, measure_run, read_environment
+from traindyno.core.measurement.run_phases import STEADY, measure_phases
+from traindyno.core.step_log.content import Session, StepLog
+from traindyno.core.step_log.step_table import StepTable, tabulate_steps
+from traindyno.core.suites.suite import Precision, Run, Settings, Suite
+
+RESULT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaidPrice:
+    """What an instance hour cost, when, where, and who says so. ``usd_per_instance_hour`` of None is unknown."""
+
+    usd_per_instance_hour: Decimal | None
+    region: str | None = None
+    date: str | None = None
+    source: str | None = None
+    purchase: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """``is_simulated`` marks what a replayed or modelled trace yielded; it is shown wherever the numbers are."""
+
+    version: int = RESULT_VERSION
+    run: Run
+    outcome: Outcome
+    message: str | None
+    log_tail: tuple[str, ...]
+    attempts: tuple[Attempt, ...]
+    phases_seconds: Mapping[str, float]
+    measured: MeasuredRun | None
+    environment: RunEnvironment | None
+    step_log_problems: tuple[str, ...]
+    billable_seconds: float | None
+    price: PaidPrice
+    cost_usd: Decimal | None
+    projection: Projection | None
+    is_simulated: bool
+
+    @property
+    def samples_per_second(self) -> float | None:
+        return self.measured.throughput.samples_per_second if self.measured and self.measured.throughput else None
+
+
+def build_run_result(
+    run: Run,
+    *,
+    suite: Suite,
+    outcome: Outcome,
+    attempts: Sequence[Attempt],
+    step_log: StepLog | None,
+    price: PaidPrice,
+    message: str | None = None,
+    log_tail: Sequence[str] = (),
+    is_simulated: bool = False,
+) -> RunResult:
+    """``step_log`` is None where no process came far enough to write one."""
+    session = step_log.measured if step_log else None
+    table = tabulate_steps(session) if session else None
+    measured = _measure(run, suite, step_log, session, table)
+    warmup_steps = measured.steady_state.warmup_steps if measured else 0
+    phases = measure_phases(attempts, session, table, warmup_steps=warmup_steps)
+    billable = _billable_seconds(attempts)
+    settings = run.cell.settings
+    return RunResult(
+        run=run,
+        outcome=outcome,
+        message=message,
+        log_tail=tuple(log_tail),
+        attempts=tuple(attempts),
+        phases_seconds=phases,
+        measured=measured,
+        environment=read_environment(step_log) if step_log else None,
+        step_log_problems=step_log.problems if step_log else ("no step log was found",),
+        billable_seconds=billable,
+        price=price,
+        cost_usd=None if billable is None else cost_usd(billable, settings.instance_count, price.usd_per_instance_hour),
+        projection=_project(
+            suite=suite, settings=settings, measured=measured, phases=phases, billable=billable, price=price
+        ),
+        is_simulated=is_simulated,
+    )
+
+
+def run_result_document(result: RunResult) -> dict[str, Any]:
+    """JSON-able: money is text, a number that is not finite is null."""
+    document: dict[str, Any] = to_document(result)
+    return document
+
+
+def parse_run_result(document: Mapping[str, Any]) -> RunResult:
+    return from_document(document, RunResult)
+
+
+def summary_row(result: RunResult) -> dict[str, str | int | float | bool | Decimal | None]:
+    """The flat row for the table: what lists and progress displays show without reading the result itself."""
+    throughput = result.measured.throughput if result.measured else None
+    return {
+        "run_id": result.run.run_id,
+        "execution_id": result.run.execution_id,
+        "cell_id": result.run.cell.cell_id,
+        "cell_label": result.run.cell.label,
+        "trial": result.run.trial,
+        "outcome": result.outcome.value,
+        "message": result.message,
+        "attempts": len(result.attempts),
+        "job_name": result.attempts[-1].job_name if result.attempts else None,
+        "instance": result.run.cell.settings.instance,
+        "instance_count": result.run.cell.settings.instance_count,
+        "samples_per_second": throughput.samples_per_second if throughput else None,
+        "tokens_per_second": throughput.tokens_per_second if throughput else None,
+        "mean_step_seconds": throughput.step_times.mean_seconds if throughput else None,
+        "steady_steps": throughput.steps if throughput else None,
+        "is_steady": result.measured.steady_state.is_reached if result.measured else None,
+        "billable_seconds": result.billable_seconds,
+        "cost_usd": result.cost_usd,
+        "projected_seconds": result.projection.seconds if result.projection else None,
+        "projected_usd": result.projection.usd if result.projection else None,
+        "is_simulated": result.is_simulated,
+    }
+
+
+def _measure(
+    run: Run, suite: Suite, step_log: StepLog | None, session: Session | None, table: StepTable | None
+) -> MeasuredRun | None:
+    if step_log is None or session is None or table is None:
+        return None
+    return measure_run(
+        step_log,
+        session,
+        table,
+        warmup_steps=suite.measurement.warmup_steps,
+        peak_flops_per_device=_peak_flops_per_device(run.cell.settings),
+    )
+
+
+def _peak_flops_per_device(settings: Settings) -> float | None:
+    """Known for the 16-bit formats only, dense."""
+    instance_type = find_instance_type(settings.instance)
+    if instance_type is None or settings.precision is Precision.FP32:
+        return None
+    return instance_type.peak_dense_bf16_flops_per_device
+
+
+def _billable_seconds(attempts: Sequence[Attempt]) -> float | None:
+    """All attempts together; None if any of them is unknown."""
+    seconds = [attempt.billable_seconds for attempt in attempts]
+    return None if not seconds or None in seconds else sum(value for value in seconds if value is not None)
+
+
+def _project(
+    *,
+    suite: Suite,
+    settings: Settings,
+    measured: MeasuredRun | None,
+    phases: Mapping[str, float],
+    billable: float | None,
+    price: PaidPrice,
+) -> Projection | None:
+    if measured is None or measured.throughput is None or billable is None:
+        return None
+    return project(
+        examples=suite.workload.examples,
+        samples_per_second=measured.throughput.samples_per_second,
+        billable_seconds=billable,
+        steady_seconds=phases.get(STEADY, 0.0),
+        samples_before_steady=measured.samples_before_steady,
+        instance_count=settings.instance_count,
+        usd_per_instance_hour=price.usd_per_instance_hour,
+    )

@@ -1,0 +1,60 @@
+"""Fewer points per run where a report holds many runs, so that it stays a file that opens."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import fmean
+from typing import TypeVar
+
+from traindyno.core.measurement.loss_curve import LossCurve, LossPoint
+from traindyno.core.measurement.measured_run import StepTimeline
+from traindyno.core.measurement.run_result import RunResult
+
+STEP_TIMES_IN_ALL = 60_000
+LOSS_POINTS_IN_ALL = 20_000
+FEWEST_POINTS = 10
+
+Value = TypeVar("Value")
+
+
+def thin_results(results: Sequence[RunResult]) -> tuple[RunResult, ...]:
+    """Each run gets its share of the points that a report holds; none at all where that would show nothing."""
+    share = max(1, len(results))
+    step_times, loss_points = STEP_TIMES_IN_ALL // share, LOSS_POINTS_IN_ALL // share
+    return tuple(_thin(result, step_times=step_times, loss_points=loss_points) for result in results)
+
+
+def _thin(result: RunResult, *, step_times: int, loss_points: int) -> RunResult:
+    measured = result.measured
+    if measured is None:
+        return result
+    timeline, loss = thin_timeline(measured.timeline, step_times), thin_loss(measured.loss, loss_points)
+    return replace(result, measured=replace(measured, timeline=timeline, loss=loss))
+
+
+def thin_timeline(timeline: StepTimeline, most: int) -> StepTimeline:
+    if len(timeline.seconds) <= most:
+        return timeline
+    if most < FEWEST_POINTS:
+        return replace(timeline, seconds=())
+    stride = -(-len(timeline.seconds) // most)
+    seconds = tuple(fmean(chunk) for chunk in _chunks(timeline.seconds, stride))
+    return replace(timeline, stride=timeline.stride * stride, seconds=seconds)
+
+
+def thin_loss(loss: LossCurve, most: int) -> LossCurve:
+    if len(loss.points) <= most:
+        return loss
+    if most < FEWEST_POINTS:
+        return replace(loss, points=())
+    stride = -(-len(loss.points) // most)
+    return replace(loss, points=tuple(_merge(chunk) for chunk in _chunks(loss.points, stride)))
+
+
+def _merge(points: Sequence[LossPoint]) -> LossPoint:
+    steps = sum(point.steps for point in points)
+    mean = sum(point.loss * point.steps for point in points) / steps
+    return replace(points[-1], steps=steps, loss=mean)
+
+
+def _chunks(values: Sequence[Value], size: int) -> list[Sequence[Value]]:
+    return [values[begin : begin + size] for begin in range(0, len(values), size)]

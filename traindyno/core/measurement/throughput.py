@@ -1,0 +1,105 @@
+"""Work over time: the samples of all ranks in the steady window ÷ the window's wall time on the slowest rank."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from traindyno.core.step_log.step_table import StepTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTimes:
+    """Begin-to-end seconds of a step on its slowest rank, over the steady window."""
+
+    mean_seconds: float
+    p50_seconds: float
+    p90_seconds: float
+    p99_seconds: float
+    least_seconds: float
+    most_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throughput:
+    """All rates are of the whole cell unless they say per device. ``seconds`` is on the slowest rank."""
+
+    first_step: int
+    last_step: int
+    steps: int
+    seconds: float
+    samples: int
+    tokens: int | None
+    device_count: int
+    samples_per_second: float
+    samples_per_second_per_device: float
+    tokens_per_second: float | None
+    tokens_per_second_per_device: float | None
+    steps_per_second: float
+    data_wait_share: float
+    step_times: StepTimes
+    tflops_per_device: float | None
+    model_flops_utilization: float | None
+
+
+def measure_throughput(
+    table: StepTable,
+    *,
+    warmup_steps: int,
+    device_count: int,
+    flops_per_token: float | None,
+    peak_flops_per_device: float | None,
+) -> Throughput | None:
+    """Rates over the steps after warm-up; None if there are none. Waiting for data counts as time."""
+    first, last = warmup_steps, len(table) - 1
+    if first > last:
+        return None
+    seconds = max(rank.window_seconds(first, last) for rank in table.ranks)
+    if seconds <= 0:
+        return None
+    samples = sum(table.samples[first:])
+    tokens = sum(table.tokens[first:]) if table.tokens is not None else None
+    tokens_per_second = tokens / seconds if tokens is not None else None
+    per_device = tokens_per_second / device_count if tokens_per_second is not None else None
+    flops_per_device = per_device * flops_per_token if per_device is not None and flops_per_token is not None else None
+    return Throughput(
+        first_step=table.numbers[first],
+        last_step=table.numbers[last],
+        steps=last - first + 1,
+        seconds=seconds,
+        samples=samples,
+        tokens=tokens,
+        device_count=device_count,
+        samples_per_second=samples / seconds,
+        samples_per_second_per_device=samples / seconds / device_count,
+        tokens_per_second=tokens_per_second,
+        tokens_per_second_per_device=per_device,
+        steps_per_second=(last - first + 1) / seconds,
+        data_wait_share=table.wait_share(first, last),
+        step_times=summarize_step_times(table.slowest_seconds[first:]),
+        tflops_per_device=flops_per_device / 1e12 if flops_per_device is not None else None,
+        model_flops_utilization=(
+            flops_per_device / peak_flops_per_device
+            if flops_per_device is not None and peak_flops_per_device is not None
+            else None
+        ),
+    )
+
+
+def summarize_step_times(step_seconds: Sequence[float]) -> StepTimes:
+    ordered = sorted(step_seconds)
+    return StepTimes(
+        mean_seconds=fmean(ordered),
+        p50_seconds=percentile(ordered, 0.50),
+        p90_seconds=percentile(ordered, 0.90),
+        p99_seconds=percentile(ordered, 0.99),
+        least_seconds=ordered[0],
+        most_seconds=ordered[-1],
+    )
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """Linear between the two nearest of the ordered values."""
+    position = share * (len(ordered) - 1)
+    below = int(position)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)

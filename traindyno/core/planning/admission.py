@@ -1,0 +1,70 @@
+"""What may still be started under a suite's caps, and when a running job must be stopped to keep them."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+
+from traindyno.core.costs.money import exact_usd_text
+from traindyno.core.costs.prices import SECONDS_PER_HOUR, cost_usd
+from traindyno.core.suites.suite import Limits, Settings, Suite
+
+# SageMaker gives a stopped job two minutes to save, and bills them.
+STOP_SECONDS = 120
+
+
+class Decision(StrEnum):
+    """``wait``: jobs in flight may turn out cheaper than they might, and leave room."""
+
+    START = "start"
+    WAIT = "wait"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    decision: Decision
+    reason: str
+
+
+def worst_case_usd(suite: Suite, settings: Settings, usd_per_hour: Decimal) -> Decimal:
+    """One attempt at its time limit, its instances kept warm afterwards for as long as the suite asks."""
+    seconds = suite.limits.max_job_seconds + suite.warm_pool_seconds
+    return cost_usd(seconds, settings.instance_count, usd_per_hour)
+
+
+def admit_cost(*, worst_usd: Decimal, exposed_usd: Decimal, spent_usd: Decimal, max_usd: Decimal) -> Admission:
+    """``exposed_usd``: what is spent and what jobs in flight may cost at most, without this one."""
+    if exposed_usd + worst_usd <= max_usd:
+        return Admission(decision=Decision.START, reason="")
+    what = (
+        f"it may cost {exact_usd_text(worst_usd)} USD beside {exact_usd_text(spent_usd)} USD spent"
+        f" of limits.max_usd {exact_usd_text(max_usd)}"
+    )
+    if spent_usd + worst_usd > max_usd:
+        return Admission(decision=Decision.REFUSE, reason=what)
+    return Admission(decision=Decision.WAIT, reason=f"{what}; jobs in flight may use up the rest")
+
+
+def admit_time(*, began: float, now: float, limits: Limits) -> Admission:
+    """A job that runs to its time limit must end within the suite's hours."""
+    left_seconds = limits.max_hours * SECONDS_PER_HOUR - Decimal(str(now - began))
+    if limits.max_job_seconds <= left_seconds:
+        return Admission(decision=Decision.START, reason="")
+    reason = (
+        f"it may run {limits.max_job_seconds} s, and {max(0, int(left_seconds))} s are left"
+        f" of limits.max_hours {limits.max_hours}"
+    )
+    return Admission(decision=Decision.REFUSE, reason=reason)
+
+
+def is_past_hours(*, began: float, now: float, limits: Limits) -> bool:
+    """Whether jobs that still run must be stopped."""
+    return Decimal(str(now - began)) > limits.max_hours * SECONDS_PER_HOUR
+
+
+def needed_reservation_usd(
+    *, billed_seconds: float, next_look_seconds: float, instance_count: int, usd_per_hour: Decimal
+) -> Decimal:
+    """What a running job will have cost if the next look stops it; more than it has reserved, it needs more or ends."""
+    seconds = Decimal(str(billed_seconds + next_look_seconds)) + STOP_SECONDS
+    return cost_usd(seconds, instance_count, usd_per_hour)

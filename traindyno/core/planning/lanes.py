@@ -1,0 +1,93 @@
+"""Lanes: runs that share an instance type, and how many of them may be in progress at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from traindyno.core.suites.suite import Purchase, Run, Settings
+
+CONCURRENCY_LIMIT = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    lane_id: str
+    instance_type: str
+    purchase: Purchase
+    runs: tuple[Run, ...]
+
+    @property
+    def largest(self) -> Settings:
+        """Of the run on the most instances."""
+        return max((run.cell.settings for run in self.runs), key=lambda settings: settings.instance_count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneDemand:
+    """``sizes``: instances of each run. ``available``: instances that the lane may hold; None where unknown."""
+
+    lane_id: str
+    sizes: tuple[int, ...]
+    available: int | None
+    shares_host: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concurrency:
+    """How many lanes run at once, and how many runs at once in each lane."""
+
+    lanes: int
+    runs: dict[str, int]
+
+
+def lane_id_of(instance_type: str, purchase: Purchase) -> str:
+    return f"{instance_type.replace('.', '-')}-{purchase.value}"
+
+
+def split_lanes(runs: Sequence[Run], purchase: Purchase) -> tuple[Lane, ...]:
+    by_type: dict[str, list[Run]] = {}
+    for run in runs:
+        by_type.setdefault(run.cell.settings.instance, []).append(run)
+    return tuple(
+        Lane(lane_id=lane_id_of(name, purchase), instance_type=name, purchase=purchase, runs=tuple(of_type))
+        for name, of_type in by_type.items()
+    )
+
+
+def share_instances(demands: Sequence[LaneDemand], account_available: int | None) -> Concurrency:
+    """Safe for any runs that meet: the largest of each lane are the ones counted. Spare instances go round-robin."""
+    peaks = {demand.lane_id: list(accumulate(sorted(demand.sizes, reverse=True))) for demand in demands}
+    lanes = _lanes_at_once(demands, peaks, account_available)
+    runs = {demand.lane_id: 1 for demand in demands}
+    grew = True
+    while grew:
+        grew = False
+        for demand in demands:
+            more = {**runs, demand.lane_id: runs[demand.lane_id] + 1}
+            if _fits_lane(demand, peaks[demand.lane_id], more[demand.lane_id]) and _fits_account(
+                more, peaks, lanes, account_available
+            ):
+                runs, grew = more, True
+    return Concurrency(lanes=lanes, runs=runs)
+
+
+def _lanes_at_once(demands: Sequence[LaneDemand], peaks: dict[str, list[int]], account_available: int | None) -> int:
+    if sum(demand.shares_host for demand in demands) > 1:
+        return 1
+    firsts = sorted((peak[0] for peak in peaks.values()), reverse=True)
+    if account_available is None:
+        return max(1, len(firsts))
+    return max(1, sum(total <= account_available for total in accumulate(firsts)))
+
+
+def _fits_lane(demand: LaneDemand, peak: list[int], concurrency: int) -> bool:
+    if demand.shares_host or demand.available is None or concurrency > min(len(peak), CONCURRENCY_LIMIT):
+        return False
+    return peak[concurrency - 1] <= demand.available
+
+
+def _fits_account(runs: dict[str, int], peaks: dict[str, list[int]], lanes: int, account_available: int | None) -> bool:
+    if account_available is None:
+        return True
+    largest = sorted((peaks[lane_id][count - 1] for lane_id, count in runs.items()), reverse=True)[:lanes]
+    return sum(largest) <= account_available

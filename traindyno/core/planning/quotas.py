@@ -1,0 +1,123 @@
+"""SageMaker's limits on training instances: which apply to a suite, and the request that raises one."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from traindyno.core.instance_types import find_instance_type, instance_types
+from traindyno.core.suites.suite import Cell, Purchase, Suite
+
+SERVICE_CODE = "sagemaker"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """A limit by its name in Service Quotas. ``code`` and ``default`` are None where AWS's table does not list it."""
+
+    name: str
+    code: str | None
+    default: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaReading:
+    """What Service Quotas answers for this account; None is what it did not answer."""
+
+    quota: Quota
+    applied: int | None
+    default: int | None
+    in_use: int | None
+
+    @property
+    def limit(self) -> int | None:
+        return self.default if self.applied is None else self.applied
+
+    @property
+    def available(self) -> int | None:
+        return None if self.limit is None else max(0, self.limit - (self.in_use or 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaIncrease:
+    """A RequestServiceQuotaIncrease that is ready to send; without a code, it must be asked for in the console."""
+
+    name: str
+    code: str | None
+    current_value: int
+    desired_value: int
+
+    def request(self) -> dict[str, Any]:
+        if self.code is None:
+            raise ValueError(f"{self.name} has no known code; expected a request through the Service Quotas console")
+        return {"ServiceCode": SERVICE_CODE, "QuotaCode": self.code, "DesiredValue": float(self.desired_value)}
+
+
+QuotaReadings = Mapping[str, QuotaReading]
+
+
+def instance_quota(instance_type: str, purchase: Purchase) -> Quota:
+    return _instance_quota(instance_type, "spot" if purchase is Purchase.SPOT else "training")
+
+
+def warm_pool_quota(instance_type: str) -> Quota:
+    return _instance_quota(instance_type, "warm_pool")
+
+
+def job_size_quota(purchase: Purchase) -> Quota:
+    spot = purchase is Purchase.SPOT
+    return _account_quota(f"Maximum number of instances per {'spot ' if spot else ''}training job")
+
+
+def account_quota(purchase: Purchase) -> Quota:
+    spot = purchase is Purchase.SPOT
+    return _account_quota(f"Number of instances across all {'spot ' if spot else ''}training jobs")
+
+
+def run_time_quota() -> Quota:
+    """In seconds."""
+    return _account_quota("Longest run time for a training job")
+
+
+def needed_quotas(suite: Suite, cells: Iterable[Cell]) -> tuple[Quota, ...]:
+    """What must be read before the suite can be planned; nothing for this machine's own types."""
+    types = dict.fromkeys(cell.settings.instance for cell in cells)
+    remote = [name for name in types if not is_host_shared(name)]
+    quotas = [instance_quota(name, suite.purchase) for name in remote]
+    if suite.warm_pool_seconds:
+        quotas += [warm_pool_quota(name) for name in remote]
+    if remote:
+        quotas += [job_size_quota(suite.purchase), account_quota(suite.purchase), run_time_quota()]
+    return tuple(quotas)
+
+
+@cache
+def known_quotas() -> Mapping[str, Quota]:
+    """By name: every quota on training instances that AWS's table lists or that an instance type may have."""
+    types = [name for name, found in instance_types().items() if not found.is_local]
+    per_type = [_instance_quota(name, usage) for name in types for usage in ("training", "spot", "warm_pool")]
+    return {quota.name: quota for quota in (*map(_account_quota, _table()["account_level"]), *per_type)}
+
+
+def is_host_shared(instance_type: str) -> bool:
+    found = find_instance_type(instance_type)
+    return found is not None and found.shares_host
+
+
+def _instance_quota(instance_type: str, usage: str) -> Quota:
+    table = _table()
+    row = table["per_instance"].get(instance_type, {}).get(usage, {})
+    name = table["name_patterns"][usage].format(instance_type=instance_type)
+    return Quota(name=name, code=row.get("code"), default=row.get("default"))
+
+
+def _account_quota(name: str) -> Quota:
+    row = _table()["account_level"][name]
+    return Quota(name=name, code=row["code"], default=row["default"])
+
+
+@cache
+def _table() -> Any:
+    return json.loads(files("traindyno.core.data").joinpath("quotas.json").read_text(encoding="utf-8"))

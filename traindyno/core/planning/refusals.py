@@ -1,0 +1,97 @@
+"""Why a well-formed suite can't be run as asked, all reasons at once: no price, over a cap, over a quota."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from traindyno.core.costs.money import exact_usd_text
+from traindyno.core.costs.prices import PriceList
+from traindyno.core.planning.admission import worst_case_usd
+from traindyno.core.planning.lanes import Lane
+from traindyno.core.planning.quotas import (
+    QuotaIncrease,
+    QuotaReading,
+    QuotaReadings,
+    account_quota,
+    instance_quota,
+    is_host_shared,
+    job_size_quota,
+    run_time_quota,
+)
+from traindyno.core.suites.suite import Suite
+
+SECONDS_PER_HOUR = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """``increase``: the request that would lift it, where a quota is the reason."""
+
+    reason: str
+    increase: QuotaIncrease | None = None
+
+
+def refusal_lines(refusal: Refusal) -> list[str]:
+    """The reason and, where a quota is it, how to ask for more."""
+    return [refusal.reason, *([_increase_text(refusal.increase)] if refusal.increase else [])]
+
+
+def _increase_text(increase: QuotaIncrease) -> str:
+    if increase.code is None:
+        return f'  ask for it: "{increase.name}" in the Service Quotas console, {increase.desired_value}'
+    request = increase.request()
+    return (
+        f"  ask for it: aws service-quotas request-service-quota-increase --service-code {request['ServiceCode']}"
+        f" --quota-code {request['QuotaCode']} --desired-value {increase.desired_value}"
+    )
+
+
+def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Iterator[Refusal]:
+    for lane in lanes:
+        if lane.instance_type not in prices:
+            yield Refusal(reason=f"the price of {lane.instance_type} is unknown, so limits.max_usd can't be kept")
+            continue
+        price = prices[lane.instance_type].usd_per_hour
+        one_job_usd = worst_case_usd(suite, lane.largest, price)
+        if one_job_usd > suite.limits.max_usd:
+            seconds = suite.limits.max_job_seconds + suite.warm_pool_seconds
+            yield Refusal(
+                reason=f"one job on {lane.largest.instance_count} x {lane.instance_type} may cost"
+                f" {exact_usd_text(one_job_usd)} USD ({seconds} s at {exact_usd_text(price)} USD per instance hour),"
+                f" over limits.max_usd {exact_usd_text(suite.limits.max_usd)}: raise it, or lower"
+                " limits.max_job_seconds"
+            )
+
+
+def refuse_hours(suite: Suite) -> Iterator[Refusal]:
+    one_job_hours = Decimal(suite.limits.max_job_seconds) / SECONDS_PER_HOUR
+    if one_job_hours > suite.limits.max_hours:
+        yield Refusal(
+            reason=f"one job may take {suite.limits.max_job_seconds} s, over limits.max_hours {suite.limits.max_hours}:"
+            " raise it, or lower limits.max_job_seconds"
+        )
+
+
+def refuse_quotas(suite: Suite, lanes: Sequence[Lane], quotas: QuotaReadings) -> Iterator[Refusal]:
+    remote = [lane for lane in lanes if not is_host_shared(lane.instance_type)]
+    for lane in remote:
+        largest = lane.largest.instance_count
+        for quota in (instance_quota(lane.instance_type, suite.purchase), job_size_quota(suite.purchase)):
+            yield from _refuse(quotas.get(quota.name), largest, f"a run on {largest} x {lane.instance_type}")
+    if remote:
+        largest = max(lane.largest.instance_count for lane in remote)
+        yield from _refuse(quotas.get(account_quota(suite.purchase).name), largest, f"a run on {largest} instances")
+        seconds = suite.limits.max_job_seconds
+        yield from _refuse(quotas.get(run_time_quota().name), seconds, f"limits.max_job_seconds {seconds}")
+
+
+def _refuse(reading: QuotaReading | None, needed: int, what: str) -> Iterator[Refusal]:
+    if reading is None or reading.limit is None or reading.limit >= needed:
+        return
+    quota = reading.quota
+    origin = "applied" if reading.applied is not None else "AWS's default"
+    increase = QuotaIncrease(name=quota.name, code=quota.code, current_value=reading.limit, desired_value=needed)
+    named = f'"{quota.name}" ({quota.code or "code unknown"})'
+    yield Refusal(
+        reason=f"{what} needs {needed} of quota {named}, which is {reading.limit} ({origin})", increase=increase
+    )

@@ -1,0 +1,1 @@
+"""The container's only output contract: its lines, and reading them."""

@@ -1,0 +1,168 @@
+"""Read the files of a step log: strict about what a line says, tolerant of a log that was cut off."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from traindyno.core.errors import TraindynoError
+from traindyno.core.step_log.content import (
+    Environment,
+    Evaluation,
+    LoggedError,
+    ModelSize,
+    Phase,
+    ProcessLog,
+    Session,
+    Step,
+    StepLog,
+)
+from traindyno.core.step_log.fields import (
+    LineInvalid,
+    environment_of,
+    error_of,
+    evaluation_of,
+    model_of,
+    phase_of,
+    step_of,
+)
+
+__all__ = ["StepLog", "StepLogInvalid", "read_step_log"]
+
+KINDS = "environment, phase, step, model, evaluation, error, end"
+_FILE_NAME = re.compile(r"(?:(?P<job_name>[^/]+)/)?rank-(?P<rank>\d+)\.(?P<start>\d+)\.jsonl$")
+
+
+class StepLogInvalid(TraindynoError):
+    """A file is no step log. Names the file, the line and what was expected there."""
+
+
+def read_step_log(files: Mapping[str, Iterable[str]]) -> StepLog:
+    """Parse the files of one run, by name (``<job name>/rank-00003.<start ms>.jsonl``; leading folders are ignored)."""
+    problems: list[str] = []
+    processes = [_read_process(file, lines, problems) for file, lines in files.items()]
+    sessions = tuple(_sessions(processes, problems))
+    return StepLog(sessions=sessions, problems=tuple(problems))
+
+
+@dataclass(slots=True)
+class _Lines:
+    """What one file holds, by kind, while it is read."""
+
+    steps: list[Step] = field(default_factory=list)
+    environment: Environment | None = None
+    phases: list[Phase] = field(default_factory=list)
+    model: ModelSize | None = None
+    evaluations: list[Evaluation] = field(default_factory=list)
+    errors: list[LoggedError] = field(default_factory=list)
+    is_ended: bool = False
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        match line["kind"]:
+            case "step":
+                self.steps.append(step_of(line))
+            case "environment":
+                self.environment = environment_of(line)
+            case "phase":
+                self.phases.append(phase_of(line))
+            case "model":
+                self.model = model_of(line)
+            case "evaluation":
+                self.evaluations.append(evaluation_of(line))
+            case "error":
+                self.errors.append(error_of(line))
+            case "end":
+                self.is_ended = True
+            case other:
+                raise LineInvalid(f"kind {other!r} is unknown; known: {KINDS}")
+
+
+def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> ProcessLog:
+    name = _FILE_NAME.search(file)
+    if name is None:
+        raise StepLogInvalid(f"{file}: expected a name like <job name>/rank-00003.1700000000000.jsonl")
+    read = _Lines()
+    for number, line in _parsed_lines(file, lines, problems):
+        try:
+            read.add(line)
+        except LineInvalid as error:
+            raise StepLogInvalid(f"{file}:{number}: {error}") from error
+    rank = int(name["rank"])
+    if read.environment is not None and read.environment.rank != rank:
+        raise StepLogInvalid(f"{file}: the name says rank {rank}, the environment line rank {read.environment.rank}")
+    if not read.is_ended:
+        problems.append(f"{file}: no end line, the process was cut off after {len(read.steps)} steps")
+    return ProcessLog(
+        file=file,
+        job_name=name["job_name"] or "",
+        rank=rank,
+        start=int(name["start"]) / 1000,
+        environment=read.environment,
+        steps=tuple(_ordered_steps(file, read.steps)),
+        phases=tuple(read.phases),
+        model=read.model,
+        evaluations=tuple(read.evaluations),
+        errors=tuple(read.errors),
+        is_ended=read.is_ended,
+    )
+
+
+def _parsed_lines(file: str, lines: Iterable[str], problems: list[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Each line as an object. Only the last one may be broken: a process that is killed leaves half a line."""
+    broken: tuple[int, str] | None = None
+    for number, text in enumerate(lines, start=1):
+        if not text.strip(" \t\r\n\0"):
+            continue
+        if broken is not None:
+            raise StepLogInvalid(f"{file}:{broken[0]}: expected a JSON object with a kind, found {broken[1][:80]!r}")
+        try:
+            line = json.loads(text)
+        except json.JSONDecodeError:
+            broken = (number, text)
+            continue
+        if not isinstance(line, dict) or "kind" not in line:
+            raise StepLogInvalid(f"{file}:{number}: expected a JSON object with a kind, found {text[:80]!r}")
+        yield number, line
+    if broken is not None:
+        if broken[0] == 1:
+            raise StepLogInvalid(f"{file}:1: expected a JSON object with a kind, found {broken[1][:80]!r}")
+        problems.append(f"{file}:{broken[0]}: the last line is cut off after {len(broken[1])} characters; left out")
+
+
+def _ordered_steps(file: str, steps: list[Step]) -> list[Step]:
+    for before, after in pairwise(steps):
+        if after.step <= before.step:
+            raise StepLogInvalid(f"{file}: step {after.step} follows step {before.step}; expected rising numbers")
+        if after.begin < before.begin:
+            raise StepLogInvalid(f"{file}: step {after.step} begins before step {before.step}; the clock went back")
+    return steps
+
+
+def _sessions(processes: list[ProcessLog], problems: list[str]) -> Iterator[Session]:
+    """Processes in order of start; one whose rank is already there, or of another job, opens the next session."""
+    together: dict[int, ProcessLog] = {}
+    for process in sorted(processes, key=lambda process: (process.start, process.rank)):
+        if together and (process.rank in together or process.job_name != next(iter(together.values())).job_name):
+            yield _session(together, problems)
+            together = {}
+        together[process.rank] = process
+    if together:
+        yield _session(together, problems)
+
+
+def _session(together: Mapping[int, ProcessLog], problems: list[str]) -> Session:
+    processes = tuple(together[rank] for rank in sorted(together))
+    sizes = {process.environment.world_size for process in processes if process.environment}
+    if len(sizes) > 1:
+        problems.append(f"job {processes[0].job_name}: its processes name different world sizes: {sorted(sizes)}")
+    session = Session(
+        job_name=processes[0].job_name,
+        world_size=max((*sizes, processes[-1].rank + 1)),
+        processes=processes,
+    )
+    if session.missing_ranks:
+        missing = ", ".join(map(str, session.missing_ranks))
+        problems.append(f"job {session.job_name}: no log of rank {missing} (world size {session.world_size})")
+    return session

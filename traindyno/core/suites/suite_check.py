@@ -1,0 +1,58 @@
+"""What a well-formed suite must also satisfy: bounds, one of each alternative, axes that mean something."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from traindyno.core.document_problems import shown
+from traindyno.core.errors import Problem
+from traindyno.core.jobs.job_limits_check import check_job_limits
+from traindyno.core.suites.matrix_check import check_matrix, check_value
+from traindyno.core.suites.points_check import check_points
+from traindyno.core.suites.suite import Purchase, Suite
+from traindyno.core.suites.suite_bounds import check_bounds
+from traindyno.core.suites.workload_check import check_workload
+
+NAME = re.compile(r"[a-zA-Z0-9](?:-?[a-zA-Z0-9])*")
+NAME_CHARACTERS = 40
+
+
+def check_suite(suite: Suite) -> Iterator[Problem]:
+    problems = [*check_parts(suite)]
+    yield from problems
+    if not problems:
+        yield from check_points(suite)
+
+
+def check_parts(suite: Suite) -> Iterator[Problem]:
+    yield from _check_name(suite.name)
+    yield from check_bounds(suite)
+    yield from check_workload(suite.workload)
+    yield from check_job_limits(suite)
+    yield from _check_purchase(suite)
+    yield from check_matrix(suite)
+    for path, point in _points(suite):
+        for name, value in point.items():
+            yield from check_value(f"{path}.{name}", name, value)
+
+
+def _check_name(name: str) -> Iterator[Problem]:
+    if not NAME.fullmatch(name) or len(name) > NAME_CHARACTERS:
+        expected = f"1 to {NAME_CHARACTERS} letters, digits and single hyphens, as in albert-scaling"
+        yield Problem(path="name", message=f"expected {expected}, got {shown(name)}")
+
+
+def _check_purchase(suite: Suite) -> Iterator[Problem]:
+    if suite.purchase is Purchase.SPOT and suite.warm_pool_seconds:
+        message = "expected 0 with purchase spot, which can't keep instances warm, got"
+        yield Problem(path="warm_pool_seconds", message=f"{message} {suite.warm_pool_seconds}")
+    for name in suite.training_plans:
+        yield from check_value(f"training_plans.{name}", "instance", name)
+
+
+def _points(suite: Suite) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    yield "training", suite.training
+    yield "baseline", suite.baseline
+    for section in ("include", "exclude"):
+        for index, entry in enumerate(getattr(suite, section)):
+            yield f"{section}[{index}]", entry

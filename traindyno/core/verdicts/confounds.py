@@ -1,0 +1,189 @@
+"""What differs between two cells besides the setting under test, and the control cell that would tell it apart."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from traindyno.core.suites.cells import world_size
+from traindyno.core.suites.combinations import find_impossible
+from traindyno.core.suites.suite import Cell, LearningRate, LearningRateScaling, Settings, Workload
+from traindyno.core.suites.suite_file import settings_document
+
+MOST_CONTROLS = 3
+BATCH_FIELDS = ("batch_size_per_device", "gradient_accumulation_steps")
+# What decides how a model learns, beside the global batch and the learning rate that follows from it. Everything else
+# (instance, strategy, compiler, precision, loader, memory savers) should leave the losses as they are.
+LEARNING_FIELDS = {
+    "optimizer",
+    "weight_decay",
+    "gradient_clip_norm",
+    "seed",
+    "packing",
+    "dropout",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    name: str
+    first: str
+    second: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """A cell that changes one thing less. ``include`` is a suite's entry for it; ``cell_id`` is set if it exists."""
+
+    cell_id: str | None
+    include: Mapping[str, Any]
+    isolates: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confound:
+    """``differences`` are all that the pair differs in; more than one means that none of them is measured alone."""
+
+    first_cell_id: str
+    second_cell_id: str
+    differences: tuple[Difference, ...]
+    controls: tuple[Control, ...]
+
+
+def find_confound(
+    first: Cell, second: Cell, *, cells: Sequence[Cell], baseline: Cell, workload: Workload
+) -> Confound | None:
+    """None if the two cells differ in one thing only."""
+    changed = changed_fields(first, second)
+    differences = [_difference(name, first, second) for name in changed]
+    differences += _derived_differences(first.settings, second.settings, changed)
+    if len(differences) < 2:
+        return None
+    controls = _controls(first, second, changed)
+    possible = [(isolates, control) for isolates, control in controls if not find_impossible(control, workload)]
+    return Confound(
+        first_cell_id=first.cell_id,
+        second_cell_id=second.cell_id,
+        differences=tuple(differences),
+        controls=tuple(_control(control, isolates, cells, baseline) for isolates, control in possible[:MOST_CONTROLS]),
+    )
+
+
+def changed_fields(first: Cell, second: Cell) -> list[str]:
+    names = [
+        field.name
+        for field in fields(Settings)
+        if getattr(first.settings, field.name) != getattr(second.settings, field.name)
+    ]
+    given = sorted({*first.hyperparameters, *second.hyperparameters})
+    return names + [
+        f"hyperparameters.{name}"
+        for name in given
+        if first.hyperparameters.get(name) != second.hyperparameters.get(name)
+    ]
+
+
+def learns_alike(first: Cell, second: Cell) -> bool:
+    """Whether both cells should show the same losses."""
+    changed = changed_fields(first, second)
+    return (
+        not LEARNING_FIELDS.intersection(changed)
+        and not any(name.startswith("hyperparameters.") for name in changed)
+        and global_batch_size(first.settings) == global_batch_size(second.settings)
+        and effective_learning_rate(first.settings) == effective_learning_rate(second.settings)
+    )
+
+
+def global_batch_size(settings: Settings) -> int | None:
+    """Samples per optimizer step over all model replicas; None where the number of devices is not known."""
+    processes = world_size(settings)
+    if processes is None:
+        return None
+    replicas = processes // ((settings.tensor_degree or 1) * (settings.pipeline_degree or 1))
+    return settings.batch_size_per_device * settings.gradient_accumulation_steps * replicas
+
+
+def effective_learning_rate(settings: Settings) -> float | None:
+    rate: LearningRate = settings.learning_rate
+    if rate.scale_with is LearningRateScaling.NONE or rate.reference_batch_size is None:
+        return rate.base
+    batch = global_batch_size(settings)
+    return None if batch is None else rate.base * batch / rate.reference_batch_size
+
+
+def _derived_differences(first: Settings, second: Settings, changed: Sequence[str]) -> list[Difference]:
+    found = []
+    batches = global_batch_size(first), global_batch_size(second)
+    if batches[0] != batches[1] and not (len(changed) == 1 and changed[0] in BATCH_FIELDS):
+        found.append(Difference(name="global batch", first=_known(batches[0]), second=_known(batches[1])))
+    rates = effective_learning_rate(first), effective_learning_rate(second)
+    if rates[0] != rates[1] and "learning_rate" not in changed:
+        found.append(Difference(name="learning rate", first=_known(rates[0]), second=_known(rates[1])))
+    return found
+
+
+def _controls(first: Cell, second: Cell, changed: Sequence[str]) -> list[tuple[str, Cell]]:
+    """What each control would show alone, and the control."""
+    if len(changed) == 1:
+        same_batch = _with_global_batch_of(first.settings, second.settings)
+        return [(changed[0], replace(second, settings=same_batch))] if same_batch else []
+    return [(name, _restored(first, second, name)) for name in changed]
+
+
+def _restored(first: Cell, second: Cell, name: str) -> Cell:
+    """The first cell with the second's value of one setting: against the first, it shows this setting alone."""
+    if name.startswith("hyperparameters."):
+        key = name.removeprefix("hyperparameters.")
+        return replace(first, hyperparameters={**first.hyperparameters, key: second.hyperparameters[key]})
+    return replace(first, settings=replace(first.settings, **{name: getattr(second.settings, name)}))
+
+
+def _with_global_batch_of(wanted: Settings, settings: Settings) -> Settings | None:
+    batch, own = global_batch_size(wanted), global_batch_size(settings)
+    if batch is None or own is None or batch == own:
+        return None
+    size, rest = divmod(settings.batch_size_per_device * batch, own)
+    return replace(settings, batch_size_per_device=size) if size and not rest else None
+
+
+def _control(control: Cell, isolates: str, cells: Sequence[Cell], baseline: Cell) -> Control:
+    existing = next(
+        (
+            cell.cell_id
+            for cell in cells
+            if (cell.settings, cell.hyperparameters) == (control.settings, control.hyperparameters)
+        ),
+        None,
+    )
+    document = settings_document(control.settings)
+    changed = changed_fields(baseline, control)
+    include = {
+        name: control.hyperparameters.get(name.removeprefix("hyperparameters."))
+        if name.startswith("hyperparameters.")
+        else document.get(name)
+        for name in changed
+    }
+    return Control(cell_id=existing, include=include, isolates=isolates)
+
+
+def _difference(name: str, first: Cell, second: Cell) -> Difference:
+    if name.startswith("hyperparameters."):
+        key = name.removeprefix("hyperparameters.")
+        return Difference(
+            name=name, first=_text(first.hyperparameters.get(key)), second=_text(second.hyperparameters.get(key))
+        )
+    return Difference(
+        name=name, first=_text(getattr(first.settings, name)), second=_text(getattr(second.settings, name))
+    )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, LearningRate):
+        scaled = f" at batch {value.reference_batch_size}" if value.scale_with is not LearningRateScaling.NONE else ""
+        return f"{value.base:g}{scaled}"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "default" if value is None else str(value)
+
+
+def _known(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:g}"
