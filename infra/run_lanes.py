@@ -36,7 +36,7 @@ class RunLanes(Construct):
             map_execution_type=sfn.StateMachineType.STANDARD,
             result_path=sfn.JsonPath.DISCARD,
         )
-        runs.item_processor(self._run(), mode=sfn.ProcessorMode.DISTRIBUTED, execution_type=sfn.ProcessorType.STANDARD)
+        runs.item_processor(self._run())
         self.state = sfn.Map(
             self,
             "RunLanes",

@@ -22,6 +22,12 @@ class Assembly:
     def template(self, name: str) -> "Template":
         return Template(json.loads((self.folder / f"{name}.template.json").read_text()))
 
+    def annotations(self) -> list[str]:
+        """Warnings and errors that the CDK would print."""
+        reports = [json.loads(path.read_text()) for path in self.folder.glob("*.metadata.json")]
+        entries = [entry for report in reports for found in report.values() for entry in found]
+        return [str(entry["data"]) for entry in entries if entry["type"] in {"aws:cdk:warning", "aws:cdk:error"}]
+
     def rule_findings(self) -> list[dict[str, Any]]:
         report = json.loads((self.folder / "validation-report.json").read_text())
         return [finding for plugin in report["pluginReports"] for finding in plugin["violations"]]

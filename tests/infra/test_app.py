@@ -26,6 +26,13 @@ def test_synth_needs_no_credentials_network_or_docker(tmp_path: Path) -> None:
     assert (tmp_path / "cdk.out" / "Lab.template.json").is_file()
 
 
+@pytest.mark.parametrize("context", [{"target": "local"}, OTHER_LAB], ids=["local", "aws"])
+def test_a_deployment_begins_without_a_warning(context: dict[str, str]) -> None:
+    assembly = synthesise(**context)
+    assert list(assembly.folder.glob("*.metadata.json"))
+    assert assembly.annotations() == []
+
+
 def test_stacks_are_named_after_the_lab_so_that_two_can_share_an_account() -> None:
     manifest = json.loads((synthesise(**OTHER_LAB).folder / "manifest.json").read_text())
     stacks = {
