@@ -9,7 +9,7 @@ from pathlib import Path
 from localcloud import daemons
 from localcloud.daemons import LOOPBACK, LocalCloudFailed
 from localcloud.environment import ACCOUNT, REGION, local_environment
-from localcloud.home import REPO_ROOT, Home, Ports
+from localcloud.home import ENVIRONMENTS, REPO_ROOT, Home, Ports
 
 MINISTACK = "ministack"
 SAGEMAKER = "sagemaker"
@@ -76,7 +76,7 @@ def _port(wanted: int | None) -> int:
 
 
 def _start_ministack(home: Home, ports: Ports) -> None:
-    program = REPO_ROOT / ".envs" / "cloud" / "bin" / "ministack"
+    program = ENVIRONMENTS / "cloud" / "bin" / "ministack"
     if not program.exists():
         raise LocalCloudFailed(f"MiniStack is not installed at {program}; run: make install")
     daemons.start(

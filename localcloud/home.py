@@ -8,6 +8,8 @@ from typing import Any
 
 HOME_VARIABLE = "TRAINDYNO_HOME"
 REPO_ROOT = Path(__file__).resolve().parent.parent
+# Environments whose packages can't share one with ours.
+ENVIRONMENTS = REPO_ROOT / ".envs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

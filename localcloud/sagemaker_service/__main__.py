@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
+from localcloud.home import ENVIRONMENTS
 from localcloud.sagemaker_service.aws_clients import local_aws_clients
 from localcloud.sagemaker_service.instance_table import usable_cores
 from localcloud.sagemaker_service.service import Service
@@ -43,6 +44,7 @@ def _read_settings(arguments: Sequence[str] | None) -> Settings:
     parser.add_argument("--aws-endpoint", required=True, help="the local S3, Lambda, EventBridge and CloudWatch Logs")
     parser.add_argument("--region", default="us-east-1")
     parser.add_argument("--python", default=sys.executable, help="interpreter that runs the jobs' scripts")
+    parser.add_argument("--environments", type=Path, default=ENVIRONMENTS, help="folder of the environments of images")
     parser.add_argument("--cores", type=_cores, default=usable_cores(), help="for example 0,1,4; default: all")
     parser.add_argument("--engine", type=EngineChoice, choices=list(EngineChoice), default=EngineChoice.BOTH)
     parser.add_argument("--checkpoint-sync-seconds", type=float, default=2.0)
@@ -62,6 +64,7 @@ def _read_settings(arguments: Sequence[str] | None) -> Settings:
         state_folder=read.state.resolve(),
         aws_endpoint=read.aws_endpoint,
         python=read.python,
+        environments_folder=read.environments.resolve(),
         cores=read.cores,
         region=read.region,
         engine=read.engine,

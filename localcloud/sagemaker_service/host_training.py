@@ -10,6 +10,7 @@ from localcloud.sagemaker_service.container_tree import HostTree, write_configs
 from localcloud.sagemaker_service.host_processes import HostOrder, HostProcesses, share_cores
 from localcloud.sagemaker_service.instance_table import LocalInstanceType
 from localcloud.sagemaker_service.job import Job
+from localcloud.sagemaker_service.local_images import LocalImage
 from localcloud.sagemaker_service.process_environment import process_environment
 from localcloud.sagemaker_service.settings import Settings
 from localcloud.sagemaker_service.toolkit import (
@@ -43,13 +44,14 @@ def train(
     job: Job,
     trees: Sequence[HostTree],
     *,
+    image: LocalImage,
     settings: Settings,
     instance_type: LocalInstanceType,
     logs: Mapping[str, Path],
     should_stop: Callable[[], bool],
     is_service_ending: Callable[[], bool],
 ) -> TrainingEnd:
-    orders = _orders(job, trees, settings=settings, instance_type=instance_type, logs=logs)
+    orders = _orders(job, trees, image=image, settings=settings, instance_type=instance_type, logs=logs)
     order_folder = trees[0].root.parent.parent
     hosts = HostProcesses(orders, order_folder=order_folder, grace_seconds=settings.stop_grace_seconds)
     is_stopping = False
@@ -69,6 +71,7 @@ def _orders(
     job: Job,
     trees: Sequence[HostTree],
     *,
+    image: LocalImage,
     settings: Settings,
     instance_type: LocalInstanceType,
     logs: Mapping[str, Path],
@@ -87,8 +90,10 @@ def _orders(
         program = read_program(replace(job, request={**job.request, "HyperParameters": hyperparameters}))
         order = HostOrder(
             host=tree.host,
-            command=launch_command(program, python=settings.python, job=job, host_rank=rank, resources=resources),
-            environment=process_environment(job, program, tree, resources, settings=settings, shell=os.environ),
+            command=launch_command(program, python=image.python, job=job, host_rank=rank, resources=resources),
+            environment=process_environment(
+                job, program, tree, resources, image=image, settings=settings, shell=os.environ
+            ),
             folder=tree.code,
             log=logs[tree.host],
             cores=cores,

@@ -123,6 +123,11 @@ class Job:
         return int(resources.get("InstanceCount", 1))
 
     @property
+    def image_uri(self) -> str:
+        """Empty for a job that names an algorithm instead."""
+        return str(self.request["AlgorithmSpecification"].get("TrainingImage", ""))
+
+    @property
     def is_spot(self) -> bool:
         return bool(self.request.get("EnableManagedSpotTraining", False))
 

@@ -24,6 +24,7 @@ from localcloud.sagemaker_service.job_failure import INTERNAL_ERROR, algorithm_e
 from localcloud.sagemaker_service.job_inputs import download_channels, download_source, remove_inputs
 from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.job_view import output_uri
+from localcloud.sagemaker_service.local_images import LocalImage, find_local_image
 from localcloud.sagemaker_service.log_shipping import LogClient, LogShipping
 from localcloud.sagemaker_service.s3_transfer import DataUnavailable, S3Transfer, pack_folders
 from localcloud.sagemaker_service.settings import Settings
@@ -88,6 +89,7 @@ class JobRun:
 
     def _run(self) -> Ending:
         program = read_program(self._job)
+        image = find_local_image(self._job.image_uri, self._around.settings)
         self._move(SecondaryStatus.DOWNLOADING)
         shutil.rmtree(self._folder, ignore_errors=True)
         trees = [make_host_tree(self._folder, host) for host in self._logs]
@@ -99,12 +101,12 @@ class JobRun:
         if self._is_asked_to_stop():
             return STOPPED
         self._move(SecondaryStatus.TRAINING)
-        training_end = self._train(trees, sync)
+        training_end = self._train(trees, sync, image)
         self._move(SecondaryStatus.UPLOADING)
         self._upload(trees)
         return self._ending(trees, training_end)
 
-    def _train(self, trees: Sequence[HostTree], sync: CheckpointSync | None) -> TrainingEnd:
+    def _train(self, trees: Sequence[HostTree], sync: CheckpointSync | None, image: LocalImage) -> TrainingEnd:
         settings = self._around.settings
         shipping = LogShipping(self._around.log_client, self._job.name, self._logs, settings.checkpoint_sync_seconds)
         instance_type = local_instance_type(
@@ -117,6 +119,7 @@ class JobRun:
             return train(
                 self._job,
                 trees,
+                image=image,
                 settings=settings,
                 instance_type=instance_type,
                 logs=self._logs,

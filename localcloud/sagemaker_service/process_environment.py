@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from localcloud.sagemaker_service.container_tree import HostTree
 from localcloud.sagemaker_service.job import Job
+from localcloud.sagemaker_service.local_images import LocalImage
 from localcloud.sagemaker_service.settings import Settings
 from localcloud.sagemaker_service.stray_processes import MARK_VARIABLE
 from localcloud.sagemaker_service.toolkit import HostResources, Program, toolkit_environment
@@ -51,6 +52,7 @@ def process_environment(
     tree: HostTree,
     resources: HostResources,
     *,
+    image: LocalImage,
     settings: Settings,
     shell: Mapping[str, str],
 ) -> dict[str, str]:
@@ -71,5 +73,6 @@ def process_environment(
         "GLOO_SOCKET_IFNAME": "lo",
         MARK_VARIABLE: job.arn,
     }
+    environment |= image.variables
     environment |= toolkit_environment(job, program, tree, resources)
     return environment | {name: tree.here(value) for name, value in job.request.get("Environment", {}).items()}

@@ -6,6 +6,8 @@ from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 
+from localcloud.home import ENVIRONMENTS
+
 
 class RateChoice(StrEnum):
     """Whether SageMaker's limits on requests per second hold, and by which clock."""
@@ -32,6 +34,7 @@ class Settings:
     cores: tuple[int, ...]
     region: str = "us-east-1"
     account_id: str = "000000000000"
+    environments_folder: Path = ENVIRONMENTS
     engine: EngineChoice = EngineChoice.BOTH
     checkpoint_sync_seconds: float = 2.0
     stop_grace_seconds: float = 120.0

@@ -74,6 +74,7 @@ def test_a_region_without_the_image_is_named_with_those_that_have_it() -> None:
         ({"instance": "ml.p4d.24xlarge", "compiler": Compiler.XLA}, "pytorch-trcomp-training:1.13.1-gpu-py39"),
         ({"instance": "ml.g5.xlarge", "image": "mine:1"}, "mine:1"),
         ({"instance": "local.cpu", "image": "mine:1"}, "local"),
+        ({"instance": "local.cpu", "compiler": Compiler.XLA}, "local-xla"),
     ],
 )
 def test_each_kind_of_instance_has_its_image(settings: dict[str, Any], expected: str) -> None:

@@ -12,6 +12,7 @@ from traindyno.core.jobs.job_settings import JobSettings
 from traindyno.core.suites.suite import Compiler, Settings, Strategy, Workload
 
 LOCAL_IMAGE = "local"
+LOCAL_XLA_IMAGE = "local-xla"
 FRAMEWORK_VERSION = re.compile(r":(\d+)\.(\d+)(?:\.(\d+))?")
 SMP_REPOSITORY = "smdistributed-modelparallel"
 DOMAINS = {
@@ -31,7 +32,7 @@ def select_image_uri(settings: Settings, workload: Workload, job_settings: JobSe
     instance_type = find_instance_type(settings.instance)
     assert instance_type is not None, "a parsed suite names known instance types only"
     if instance_type.is_local:
-        return LOCAL_IMAGE
+        return LOCAL_XLA_IMAGE if settings.compiler is Compiler.XLA else LOCAL_IMAGE
     stock = _stock_key(settings, instance_type)
     lab_image = {
         "gpu": job_settings.gpu_image_uri,
