@@ -124,3 +124,11 @@ def test_model_parallel_ranks_share_a_replica() -> None:
     # 8 devices / 4 = 2 replicas of batch 3
     assert global_batch_size(cell.settings) == 6
     assert effective_learning_rate(cell.settings) == 5e-5
+
+
+def test_without_a_degree_all_ranks_hold_one_replica() -> None:
+    suite = make_suite(
+        matrix={"strategy": (Strategy.TENSOR, Strategy.PIPELINE)},
+        training={"instance": "ml.p4d.24xlarge", "batch_size_per_device": 3},
+    )
+    assert [global_batch_size(cell.settings) for cell in expand_cells(suite)] == [3, 3]

@@ -6,6 +6,7 @@ from typing import Any
 
 from traindyno.core.suites.cells import world_size
 from traindyno.core.suites.combinations import find_impossible
+from traindyno.core.suites.parallel_rules import replica_processes
 from traindyno.core.suites.suite import Cell, LearningRate, LearningRateScaling, Settings, Workload
 from traindyno.core.suites.suite_file import settings_document
 
@@ -95,11 +96,10 @@ def learns_alike(first: Cell, second: Cell) -> bool:
 
 def global_batch_size(settings: Settings) -> int | None:
     """Samples per optimizer step over all model replicas; None where the number of devices is not known."""
-    processes = world_size(settings)
-    if processes is None:
+    processes, per_replica = world_size(settings), replica_processes(settings)
+    if processes is None or per_replica is None:
         return None
-    replicas = processes // ((settings.tensor_degree or 1) * (settings.pipeline_degree or 1))
-    return settings.batch_size_per_device * settings.gradient_accumulation_steps * replicas
+    return settings.batch_size_per_device * settings.gradient_accumulation_steps * (processes // per_replica)
 
 
 def effective_learning_rate(settings: Settings) -> float | None:
