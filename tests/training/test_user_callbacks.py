@@ -83,7 +83,7 @@ def test_outside_traindyno_nothing_is_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_hugging_face_trainer_logs_optimizer_steps_and_evaluations(tmp_path: Path, processes: int) -> None:
-    end = run_job(tmp_path, SCRIPTS / "hf_trainer_script.py", str(tmp_path / "hf"), processes=processes)
+    end = run_job(tmp_path, SCRIPTS / "hf_trainer_script.py", str(tmp_path / "hf"), "64", processes=processes)
     assert end.exit_code == 0, end.output
     for rank in range(processes):
         steps = end.of_kind("step", rank)
@@ -94,6 +94,22 @@ def test_a_hugging_face_trainer_logs_optimizer_steps_and_evaluations(tmp_path: P
         assert "loss" in end.of_kind("evaluation", rank)[0]["metrics"]
         assert end.lines(rank)[-1]["kind"] == "end"
     assert all(step["loss"] > 0 for step in end.of_kind("step"))
+
+
+@pytest.mark.parametrize(
+    ("processes", "samples"),
+    [
+        (1, [8, 3, 8, 3]),  # 11 rows are batches of 4, 4 and 3; two of them a step, and a step at the epoch's end
+        (2, [8, 8, 8, 8]),  # accelerate tops the batch of 3 up and begins again, so that both ranks have two full ones
+    ],
+)
+def test_a_hugging_face_trainers_short_last_batch_counts_as_what_it_holds(
+    tmp_path: Path, processes: int, samples: list[int]
+) -> None:
+    end = run_job(tmp_path, SCRIPTS / "hf_trainer_script.py", str(tmp_path / "hf"), "11", processes=processes)
+    assert end.exit_code == 0, end.output
+    for rank in range(processes):
+        assert [step["samples"] for step in end.of_kind("step", rank)] == samples
 
 
 @pytest.mark.parametrize("processes", [1, 2])

@@ -12,27 +12,35 @@ RATE_SUFFIX = "_per_second"
 
 
 class StepLogCallback(TrainerCallback):
-    """One line per optimizer step. Only steps that Trainer logs have a loss: its mean since the log before.
-
-    A short last batch of an epoch counts as a full one; ``dataloader_drop_last`` avoids it.
-    """
+    """One line per optimizer step. Only steps that Trainer logs have a loss: its mean since the log before."""
 
     def __init__(self) -> None:
         self._samples = 0
+        self._batch_size = 0
+        self._batches = 0
         self._learning_rate: Optional[float] = None
         self._is_open = False
         self._ended = 0.0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self._samples = args.train_batch_size * args.gradient_accumulation_steps
+        # The state's is the one in use where Trainer looks for a batch size that fits.
+        self._batch_size = getattr(state, "train_batch_size", None) or args.train_batch_size
         if step_log.is_enabled and kwargs.get("model") is not None:
             step_log.model(sum(parameter.numel() for parameter in kwargs["model"].parameters()))
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         step_log.begin_step()
         self._is_open = True
+        self._batches = 0
+
+    def on_substep_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._batches += 1  # the last of a step comes with on_step_end
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        last = self._batch_size
+        if state.epoch is not None and float(state.epoch).is_integer():
+            last = samples_of_last_batch(kwargs.get("train_dataloader"), self._batch_size)
+        self._samples = self._batches * self._batch_size + last
         scheduler = kwargs.get("lr_scheduler")
         self._learning_rate = None if scheduler is None else float(scheduler.get_last_lr()[0])
         if not control.should_log:
@@ -63,3 +71,19 @@ class StepLogCallback(TrainerCallback):
             self._is_open = False
             step_log.end_step(self._samples, None, loss, self._learning_rate)
             self._ended = now()
+
+
+def samples_of_last_batch(loader: Any, batch_size: int) -> int:
+    """Of an epoch, in this process. ``batch_size`` where the loader drops a short batch, tops it up or can't say.
+
+    Accelerate's loader for several processes tops it up (``even_batches``); an iterable dataset has no length.
+    """
+    batches = getattr(loader, "batch_sampler", None)
+    sampler: Any = getattr(batches, "sampler", None)
+    if (
+        getattr(batches, "drop_last", True)
+        or getattr(batches, "even_batches", False)
+        or not hasattr(sampler, "__len__")
+    ):
+        return batch_size
+    return len(sampler) % batch_size or batch_size

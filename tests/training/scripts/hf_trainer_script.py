@@ -1,4 +1,7 @@
-"""A script with Hugging Face's Trainer: two accumulated batches of four per step and an evaluation half-way."""
+"""A script with Hugging Face's Trainer: two accumulated batches of four per step and an evaluation half-way.
+
+Arguments: a folder, and the number of rows.
+"""
 
 import sys
 import time
@@ -8,7 +11,7 @@ from transformers import BertConfig, BertForSequenceClassification, Trainer, Tra
 
 from traindyno.callbacks.hf_trainer import StepLogCallback
 
-ROWS = 64
+ROWS = int(sys.argv[2])
 
 
 class Rows(torch.utils.data.Dataset):
