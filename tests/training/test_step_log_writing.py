@@ -84,3 +84,29 @@ def test_time_spent_in_a_phase_is_not_waiting_for_data(tmp_path: Path, monkeypat
     assert [line["wait_seconds"] for line in lines if line["kind"] == "step"] == [0.0, 0.5, 0.25]
     assert [line["begin"] for line in lines if line["kind"] == "step"] == [50.0, 51.0, 62.5]
     assert clock.now() == seconds[0]
+
+
+def test_waiting_for_the_device_to_tell_a_loss_is_not_waiting_for_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = [50.0]
+    for module in ("clock", "log", "recorder", "writer"):
+        monkeypatch.setattr(f"traindyno.callbacks.{module}.now", lambda: seconds[0])
+
+    class LossOnTheDevice:
+        def __float__(self) -> float:
+            seconds[0] += 3.0
+            return 1.0
+
+    log = StepLog(str(tmp_path))
+    for _ in range(2):
+        seconds[0] += 0.5
+        with log.step(samples=1) as step:
+            seconds[0] += 1.0
+            step.loss = LossOnTheDevice()
+    log.close()
+    (path,) = tmp_path.glob("*/rank-*.jsonl")
+    steps = [line for line in map(json.loads, path.read_text().splitlines()) if line["kind"] == "step"]
+    # 0.5 s for data and 1 s of work each; the 3 s before the first loss was known belong to the second step
+    assert [step["wait_seconds"] for step in steps] == [0.0, 0.5]
+    assert [step["end"] - step["begin"] for step in steps] == [1.0, 4.5]

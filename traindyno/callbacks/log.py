@@ -87,6 +87,8 @@ class StepLog:
         self._recorder.add(
             StepMarks(self.steps, begin, self._previous_end, self._wait_seconds, samples, tokens, loss, learning_rate)
         )
+        # Reading the loss may have waited for the device: that is no waiting for data.
+        self._previous_end_seconds = now()
 
     def phase_ended(self, name: str, begin: float, facts: Dict[str, Any]) -> None:
         self.close_window()
