@@ -58,7 +58,7 @@ class Functions(Construct):
     def _plan_suite(self) -> LabFunction:
         grants = [
             *self._grants.objects(reads=False, writes=True),
-            self._grants.rows("PutItem"),
+            self._grants.rows("PutItem", "GetItem", "Query"),
             without_resources("pricing:GetProducts"),
         ]
         return self._function("PlanSuite", LONG_SECONDS, grants)

@@ -89,10 +89,17 @@ class MemorySuites(SuiteRows):
             EXECUTION: {"started_at": NOW, "prices": {PRICE.instance_type: to_document(PRICE)}}
         }
         self.runs: dict[str, dict[str, Any]] = {}
+        self.works: list[tuple[str, str]] = []
         self.writes = 0
 
     def create(self, execution_id: str, facts: Mapping[str, Any]) -> None:
         self.suites.setdefault(execution_id, dict(facts))
+
+    def note_work(self, work_id: str, execution_id: str, started_at: float) -> None:
+        self.works.append((work_id, execution_id))
+
+    def list_same_work(self, work_id: str, limit: int) -> list[str]:
+        return [execution_id for known, execution_id in reversed(self.works) if known == work_id][:limit]
 
     def read(self, execution_id: str) -> dict[str, Any] | None:
         return self.suites.get(execution_id)

@@ -39,7 +39,7 @@ def readings(suite: Suite, **applied: int) -> dict[str, QuotaReading]:
 
 def plan(suite: Suite, *prices: Price, **applied: int) -> Plan:
     listed = {one.instance_type: one for one in prices or [price("ml.g5.xlarge", "1.408")]}
-    return plan_suite(suite, execution_id="execution-1", prices=listed, quotas=readings(suite, **applied))
+    return plan_suite(suite, execution_id="execution-1", prices=listed, quotas=readings(suite, **applied), histories={})
 
 
 def plan_with_quotas(suite: Suite, *prices: Price, usage: int = 100) -> Plan:
@@ -89,10 +89,10 @@ def test_what_others_use_is_not_ours_to_plan_with() -> None:
         quota.name: QuotaReading(quota=quota, applied=5, default=0, in_use=3),
     }
     listed = {"ml.g5.xlarge": price("ml.g5.xlarge", "1.408")}
-    planned = plan_suite(suite, execution_id="e", prices=listed, quotas=quotas)
+    planned = plan_suite(suite, execution_id="e", prices=listed, quotas=quotas, histories={})
     assert planned.lanes[0].concurrency == 2
     full = {**quotas, quota.name: QuotaReading(quota=quota, applied=5, default=0, in_use=5)}
-    waiting = plan_suite(suite, execution_id="e", prices=listed, quotas=full)
+    waiting = plan_suite(suite, execution_id="e", prices=listed, quotas=full, histories={})
     assert waiting.refusals == ()
     assert waiting.notes == ("5 of 5 ml.g5.xlarge are in use: runs wait for them",)
 
@@ -160,7 +160,9 @@ def test_one_job_longer_than_the_suite_may_take_is_refused() -> None:
 def test_this_machine_needs_no_quota() -> None:
     suite = small_suite(training={"instance": "local.cpu"})
     assert needed_quotas(suite, expand_cells(suite)) == ()
-    planned = plan_suite(suite, execution_id="e", prices={"local.cpu": price("local.cpu", "0.05")}, quotas={})
+    planned = plan_suite(
+        suite, execution_id="e", prices={"local.cpu": price("local.cpu", "0.05")}, quotas={}, histories={}
+    )
     assert (planned.refusals, planned.notes) == ((), ())
     # 4 runs of half an hour, one after the other
     assert (planned.lanes[0].concurrency, planned.one_attempt_hours) == (1, Decimal(2))

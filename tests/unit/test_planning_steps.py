@@ -20,8 +20,10 @@ from traindyno.aws.rejection import rejection
 from traindyno.aws.round_planning import plan_next_round
 from traindyno.aws.submission import submit_run
 from traindyno.aws.suite_planning import take_in_suite
+from traindyno.core.documents import from_document
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.core.layout import plan_key, report_html_key, step_log_prefix, suite_key, verdict_key
+from traindyno.core.planning.plan import Plan
 from traindyno.core.planning.quotas import Quota, QuotaReading
 from traindyno.core.suites.runs import parse_run
 
@@ -172,3 +174,25 @@ def test_a_suite_goes_from_its_document_to_a_verdict_and_a_report() -> None:
     event = verdict_event(EXECUTION, verdict, "results")
     assert event["report"] == f"s3://results/{report_html_key(EXECUTION)}"
     assert lab.spending.spent == 4 * Decimal("0.10")
+
+
+def test_the_second_execution_of_the_same_work_expects_what_the_first_was_billed() -> None:
+    lab = planned(4)
+    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
+    for item in lab.bucket.read_json(lane["items_key"]):
+        measure(lab, item)
+    assert from_document(lab.bucket.read_json(plan_key(EXECUTION)), Plan).expected.usd is None
+    take_in(lab, small_document(goal="fastest", limits={"max_usd": 20, "max_hours": 2, "max_job_seconds": 900}))
+    check_quotas(EXECUTION, quotas=FixedQuotas(4), bucket=lab.bucket, now=NOW)
+    plan = from_document(lab.bucket.read_json(plan_key(EXECUTION)), Plan)
+    # four runs billed 300 s each, at 1.20 $/h
+    assert (plan.expected.usd, plan.expected.past_runs) == (Decimal("0.4"), 4)
+    assert plan.expected.hours is not None
+
+
+def test_other_work_expects_nothing_of_it() -> None:
+    lab = planned(4)
+    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
+    measure(lab, lab.bucket.read_json(lane["items_key"])[0])
+    take_in(lab, small_document(purchase="spot"))
+    assert from_document(lab.bucket.read_json(plan_key(EXECUTION)), Plan).expected.known_cells == 0

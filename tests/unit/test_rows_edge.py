@@ -205,3 +205,15 @@ def test_what_was_spent_takes_the_place_of_what_was_reserved() -> None:
             },
         )
         Spending(table).settle("e", reserved_usd=Decimal("0.6"), spent_usd=Decimal("0.2"))
+
+
+def test_executions_of_the_same_work_are_listed_once_each_the_latest_first() -> None:
+    with stubbed_table() as (table, stubber):
+        stubber.add_response(
+            "put_item", {}, {"TableName": "rows", "Item": {"pk": "work#abc", "sk": f"{NOW:.0f}#execution-2"}}
+        )
+        keys = [{"pk": {"S": "work#abc"}, "sk": {"S": sk}} for sk in ("30#b", "20#a", "10#a")]
+        stubber.add_response("query", {"Items": keys})
+        suites = SuiteRows(table)
+        suites.note_work("abc", "execution-2", NOW)
+        assert suites.list_same_work("abc", 3) == ["b", "a"]

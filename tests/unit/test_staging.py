@@ -82,3 +82,16 @@ def test_an_empty_folder_is_refused(tmp_path: Path, s3: tuple[Any, Stubber]) -> 
     (tmp_path / "empty").mkdir()
     with pytest.raises(StagingRefused, match="holds no files"):
         stage(s3[0], tmp_path).stage_suite(suite_with(dataset={"path": "empty"}))
+
+
+def test_names_alone_are_those_of_what_would_be_sent(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
+    client, stubber = s3
+    (tmp_path / "data.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "train.py").write_text("print(1)")
+    document = suite_with(task="script", source=".", entry_point="train.py", dataset={"path": "data.csv"})
+    # with nothing laid out, any request would fail
+    named = Stage(beside=tmp_path, s3=client, bucket="results", tell=print, sends=False).stage_suite(document)
+    for _ in range(2):
+        stubber.add_response("list_objects_v2", {})
+        stubber.add_response("put_object", {})
+    assert stage(client, tmp_path).stage_suite(document) == named

@@ -6,6 +6,8 @@ THROTTLING = frozenset(
     {"ThrottlingException", "Throttling", "TooManyRequestsException", "RequestLimitExceeded", "RequestThrottled"}
 )
 
+ACCESS_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
+
 
 def error_code(error: ClientError) -> str:
     return str(error.response["Error"]["Code"])
@@ -17,6 +19,10 @@ def error_message(error: ClientError) -> str:
 
 def is_throttling(error: ClientError) -> bool:
     return error_code(error) in THROTTLING
+
+
+def is_access_denied(error: ClientError) -> bool:
+    return error_code(error) in ACCESS_DENIED
 
 
 def is_service_fault(error: ClientError | BotoCoreError) -> bool:

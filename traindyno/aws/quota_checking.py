@@ -16,7 +16,8 @@ def check_quotas(execution_id: str, *, quotas: Quotas, bucket: ResultsBucket, no
     priced = from_document(bucket.read_json(plan_key(execution_id)), Plan)
     readings = quotas.read(needed_quotas(suite, priced.cells), now=now)
     prices = {lane.instance_type: lane.price for lane in priced.lanes if lane.price}
-    plan = plan_suite(suite, execution_id=execution_id, prices=prices, quotas=readings)
+    histories = {history.cell_id: history for history in priced.history}
+    plan = plan_suite(suite, execution_id=execution_id, prices=prices, quotas=readings, histories=histories)
     if plan.refusals:
         raise SuiteRefused([line for refusal in plan.refusals for line in refusal_lines(refusal)])
     bucket.write_json(plan_key(execution_id), to_document(plan))

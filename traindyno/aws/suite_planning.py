@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from traindyno.aws.past_runs import read_histories
 from traindyno.aws.prices import read_prices
 from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.aws.suite_rows import SuiteRows
@@ -10,6 +11,7 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.documents import to_document
 from traindyno.core.errors import SuiteRefused
 from traindyno.core.layout import plan_key, suite_key
+from traindyno.core.planning.history import work_id_of
 from traindyno.core.planning.plan import plan_suite
 from traindyno.core.suites.cells import expand_cells
 from traindyno.core.suites.suite_file import parse_suite, suite_document
@@ -32,7 +34,8 @@ def take_in_suite(
     suite = parse_suite(document)
     cells = expand_cells(suite)
     prices = read_prices(pricing, (cell.settings.instance for cell in cells), region=region, now=now)
-    plan = plan_suite(suite, execution_id=execution_id, prices=prices, quotas={})
+    histories = read_histories(suite, suites)
+    plan = plan_suite(suite, execution_id=execution_id, prices=prices, quotas={}, histories=histories)
     if plan.refusals:
         raise SuiteRefused([refusal.reason for refusal in plan.refusals])
     bucket.write_json(suite_key(execution_id), suite_document(suite))
@@ -44,8 +47,10 @@ def take_in_suite(
         "cell_count": len(cells),
         "run_count": plan.run_count,
         "max_usd": suite.limits.max_usd,
+        "max_steps": suite.measurement.max_steps,
         "warm_pool_seconds": suite.warm_pool_seconds,
         "latest_end": now + float(suite.limits.max_hours * SECONDS_PER_HOUR),
         "prices": to_document(prices),
     }
     suites.create(execution_id, facts)
+    suites.note_work(work_id_of(suite), execution_id, now)

@@ -31,6 +31,19 @@ class SuiteRows:
             if error_code(error) != "ConditionalCheckFailedException":
                 raise
 
+    def note_work(self, work_id: str, execution_id: str, started_at: float) -> None:
+        """Where later plans of the same work look for what its runs took."""
+        when = f"{started_at:.0f}"
+        self._table.put_item(Item={"pk": f"work#{work_id}", "sk": f"{when}#{execution_id}"})
+
+    def list_same_work(self, work_id: str, limit: int) -> list[str]:
+        """Executions of it, the latest first."""
+        page = self._table.query(
+            KeyConditionExpression=Key("pk").eq(f"work#{work_id}"), ScanIndexForward=False, Limit=limit
+        )
+        # An execution that was taken in twice, because the first answer was lost, is there twice.
+        return list(dict.fromkeys(str(item["sk"]).partition("#")[2] for item in page["Items"]))
+
     def read(self, execution_id: str) -> dict[str, Any] | None:
         return self._read(_key(execution_id, SUITE))
 

@@ -6,6 +6,8 @@ from decimal import Decimal
 from rich.console import Console
 from rich.table import Table
 
+from traindyno.cli.expectation_text import expected_cost_text, expected_time_text
+from traindyno.cli.plan_history import FoundHistories
 from traindyno.cli.plan_inputs import PlanInputs
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, cost_usd
@@ -17,7 +19,7 @@ from traindyno.core.suites.suite import Purchase, Search, Suite
 MOST_CELLS = 30
 
 
-def print_plan(console: Console, suite: Suite, planned: Plan, inputs: PlanInputs) -> None:
+def print_plan(console: Console, suite: Suite, planned: Plan, inputs: PlanInputs, histories: FoundHistories) -> None:
     if len(planned.cells) <= MOST_CELLS:
         console.print(_cells(suite, planned))
     else:
@@ -28,7 +30,7 @@ def print_plan(console: Console, suite: Suite, planned: Plan, inputs: PlanInputs
         console.print()
         console.print(_quotas(inputs))
     console.print()
-    console.print(_totals(suite, planned))
+    console.print(_totals(suite, planned, histories.why_none))
     for note in planned.notes:
         console.print(f"note: {note}", markup=False)
 
@@ -50,7 +52,7 @@ def _cells(suite: Suite, planned: Plan) -> Table:
 def _lanes(suite: Suite, planned: Plan) -> Table:
     table = Table(title="lanes", title_justify="left", pad_edge=False)
     table.add_column("instance")
-    for heading in ("runs", "largest", "quota", "in use", "at once", "waves", "$/h", "once", "at worst"):
+    for heading in ("runs", "largest", "quota", "in use", "at once", "waves", "$/h", "expected", "once", "at worst"):
         table.add_column(heading, justify="right")
     for lane in planned.lanes:
         table.add_row(*_lane_cells(lane))
@@ -68,6 +70,7 @@ def _lane_cells(lane: LanePlan) -> tuple[str, ...]:
         str(lane.concurrency),
         str(lane.waves),
         exact_usd_text(lane.price.usd_per_hour) if lane.price else UNKNOWN,
+        usd_text(lane.expected.usd),
         usd_text(lane.one_attempt_usd),
         usd_text(lane.worst_case_usd),
     )
@@ -91,14 +94,14 @@ def _quotas(inputs: PlanInputs) -> Table:
     return table
 
 
-def _totals(suite: Suite, planned: Plan) -> Table:
+def _totals(suite: Suite, planned: Plan, why_none: str | None) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
-    for name, text in _facts(suite, planned):
+    for name, text in _facts(suite, planned, why_none):
         table.add_row(name, text)
     return table
 
 
-def _facts(suite: Suite, planned: Plan) -> Iterator[tuple[str, str]]:
+def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[str, str]]:
     limits, cells = suite.limits, len(planned.cells)
     yield "runs", f"{planned.run_count}: {cells} cells × {suite.measurement.trials} trials; {_lanes_text(planned)}"
     if suite.search is Search.ELIMINATE:
@@ -106,10 +109,14 @@ def _facts(suite: Suite, planned: Plan) -> Iterator[tuple[str, str]]:
         yield "", f"at most: {cells * first} at first ({first} of each cell), then more of the cells that may still win"
     once = f"every run once, each to its limit of {limits.max_job_seconds} s"
     worst = f"every one of {limits.max_attempts} attempts so"
-    yield "cost", f"{usd_text(planned.one_attempt_usd)} for {once}"
+    yield "cost", expected_cost_text(planned.expected, why_none=why_none)
+    yield "", f"{usd_text(planned.one_attempt_usd)} for {once}"
     yield "", f"{usd_text(planned.worst_case_usd)} at worst: {worst}"
     yield "cap", f"{usd_text(limits.max_usd)}{_cap_text(planned, limits.max_usd)}"
-    yield "time", f"{_hours_text(planned.one_attempt_hours)} for {once}"
+    expected_time = expected_time_text(planned.expected)
+    yield "time", expected_time or f"{_hours_text(planned.one_attempt_hours)} for {once}"
+    if expected_time:
+        yield "", f"{_hours_text(planned.one_attempt_hours)} for {once}"
     waiting = f"{worst}, after waiting {limits.max_pending_seconds} s for capacity each time"
     yield "", f"{_hours_text(planned.worst_case_hours)} at worst: {waiting}"
     if planned.worst_case_hours > limits.max_hours:

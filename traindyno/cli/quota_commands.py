@@ -72,7 +72,7 @@ def status(
 
 def _look_up(suite: Suite, requests: QuotaRequests) -> list[NeededIncrease]:
     readings = read_quotas(suite, expand_cells(suite), now=time.time())
-    planned = plan_suite(suite, execution_id=suite.name, prices={}, quotas=readings)
+    planned = plan_suite(suite, execution_id=suite.name, prices={}, quotas=readings, histories={})
     return [requests.look_up(increase) for increase in needed_increases(planned.refusals)]
 
 

@@ -25,12 +25,16 @@ class StagingRefused(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Where staged things go; relative paths are taken from ``beside``, the suite file's folder."""
+    """Where staged things go; relative paths are taken from ``beside``, the suite file's folder.
+
+    Without ``sends`` things get their names only: what a plan needs to find earlier runs of the same work.
+    """
 
     beside: Path
     s3: "S3Client"
     bucket: str
     tell: Callable[[str], None]
+    sends: bool = True
 
     def stage_suite(self, document: dict[str, Any]) -> dict[str, Any]:
         """The suite document with every local path replaced by the S3 URI of its copy.
@@ -72,6 +76,11 @@ class Stage:
         for name, path in files.items():
             digest.update(name.encode() + b"\0" + _sha256(path))
         prefix = data_prefix(digest.hexdigest())
+        if self.sends:
+            self._send_files(files, prefix)
+        return f"s3://{self.bucket}/{prefix}"
+
+    def _send_files(self, files: dict[str, Path], prefix: str) -> None:
         present = self._keys(prefix)
         missing = {name: path for name, path in files.items() if f"{prefix}{name}" not in present}
         if missing:
@@ -79,7 +88,6 @@ class Stage:
             self.tell(f"staging {len(missing)} files ({size / 2**20:.1f} MiB) to s3://{self.bucket}/{prefix}")
         for name, path in missing.items():
             self.s3.upload_file(str(path), self.bucket, f"{prefix}{name}")
-        return f"s3://{self.bucket}/{prefix}"
 
     def _staged_source(self, source: str, entry_point: object) -> str:
         folder = self.beside / Path(source).expanduser()
@@ -90,7 +98,7 @@ class Stage:
             raise StagingRefused(f"workload.entry_point: {folder} holds no {entry_point!r}; it holds {there}")
         archive = bundle.pack(bundle.script_files(folder))
         key = code_key(hashlib.sha256(archive).hexdigest())
-        if key not in self._keys(key):
+        if self.sends and key not in self._keys(key):
             self.tell(f"staging the source folder {folder} ({len(archive) / 2**10:.0f} KiB)")
             self.s3.put_object(Bucket=self.bucket, Key=key, Body=archive)
         return f"s3://{self.bucket}/{key}"

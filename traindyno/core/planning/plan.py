@@ -1,31 +1,32 @@
-"""The plan of a suite: its lanes, what they may cost and how long they may take, and what is refused, all at once."""
+"""The plan of a suite: its lanes, what they cost and how long they take, expected and at worst, and what is refused."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from heapq import heappop, heappush
 from math import ceil
 
-from traindyno.core.costs.prices import Price, PriceList, cost_usd
+from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList, cost_usd
+from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect, expect_all
+from traindyno.core.planning.history import CellHistory, Histories
 from traindyno.core.planning.lanes import Concurrency, Lane, LaneDemand, share_instances, split_lanes
+from traindyno.core.planning.plan_notes import write_notes
 from traindyno.core.planning.quotas import (
     QuotaReading,
     QuotaReadings,
     account_quota,
     instance_quota,
     is_host_shared,
-    warm_pool_quota,
 )
 from traindyno.core.planning.refusals import Refusal, refuse_hours, refuse_prices, refuse_quotas
 from traindyno.core.suites.cells import expand_cells
 from traindyno.core.suites.runs import trial_runs
 from traindyno.core.suites.suite import Cell, Purchase, Suite
 
-SECONDS_PER_HOUR = 3600
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanePlan:
-    """``one_attempt_usd``: every run once, to its time limit.
+    """``expected``: from earlier runs of these cells. ``one_attempt_usd``: every run once, to its time limit.
 
     ``worst_case_usd``: every attempt of every run so, its instances kept warm afterwards where the suite asks for that.
     """
@@ -41,10 +42,13 @@ class LanePlan:
     price: Price | None
     one_attempt_usd: Decimal | None
     worst_case_usd: Decimal | None
+    expected: Expectation = NOTHING_KNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
+    """``history``: what was known of the cells when the suite was taken in."""
+
     execution_id: str
     cells: tuple[Cell, ...]
     run_count: int
@@ -57,16 +61,33 @@ class Plan:
     worst_case_hours: Decimal
     refusals: tuple[Refusal, ...]
     notes: tuple[str, ...]
+    expected: Expectation = NOTHING_KNOWN
+    history: tuple[CellHistory, ...] = ()
 
 
-def plan_suite(suite: Suite, *, execution_id: str, prices: PriceList, quotas: QuotaReadings) -> Plan:
-    """``prices`` by instance type; ``quotas`` by name, as ``needed_quotas`` lists them. What is missing is unknown."""
+def plan_suite(
+    suite: Suite, *, execution_id: str, prices: PriceList, quotas: QuotaReadings, histories: Histories
+) -> Plan:
+    """``prices`` by instance type; ``quotas`` by name, as ``needed_quotas`` lists them; ``histories`` by cell.
+
+    What is missing is unknown.
+    """
     cells = expand_cells(suite)
     runs = trial_runs(execution_id, cells, range(1, suite.measurement.trials + 1))
     lanes = split_lanes(runs, suite.purchase)
     account = quotas.get(account_quota(suite.purchase).name)
     concurrency = plan_concurrency(suite, lanes, quotas)
-    lane_plans = tuple(_plan_lane(suite, lane, prices, quotas, concurrency.runs[lane.lane_id]) for lane in lanes)
+    lane_plans = tuple(
+        _plan_lane(
+            suite,
+            lane,
+            prices=prices,
+            quotas=quotas,
+            histories=histories,
+            concurrency=concurrency.runs[lane.lane_id],
+        )
+        for lane in lanes
+    )
     job_seconds = suite.limits.max_job_seconds
     attempt_seconds = suite.limits.max_attempts * (job_seconds + suite.limits.max_pending_seconds)
     return Plan(
@@ -78,10 +99,12 @@ def plan_suite(suite: Suite, *, execution_id: str, prices: PriceList, quotas: Qu
         account_quota=account,
         one_attempt_usd=_sum_known([lane.one_attempt_usd for lane in lane_plans]),
         worst_case_usd=_sum_known([lane.worst_case_usd for lane in lane_plans]),
-        one_attempt_hours=_hours(lane_plans, concurrency.lanes, job_seconds),
-        worst_case_hours=_hours(lane_plans, concurrency.lanes, attempt_seconds),
+        one_attempt_hours=_hours([_hours_to_limit(lane, job_seconds) for lane in lane_plans], concurrency.lanes),
+        worst_case_hours=_hours([_hours_to_limit(lane, attempt_seconds) for lane in lane_plans], concurrency.lanes),
         refusals=(*refuse_prices(suite, lanes, prices), *refuse_hours(suite), *refuse_quotas(suite, lanes, quotas)),
-        notes=tuple(_notes(suite, lane_plans, quotas)),
+        notes=tuple(write_notes(suite, lane_plans, quotas)),
+        expected=_expect(lane_plans, concurrency.lanes),
+        history=tuple(histories[cell.cell_id] for cell in cells if cell.cell_id in histories),
     )
 
 
@@ -102,7 +125,9 @@ def _demand(suite: Suite, lane: Lane, quotas: QuotaReadings) -> LaneDemand:
     )
 
 
-def _plan_lane(suite: Suite, lane: Lane, prices: PriceList, quotas: QuotaReadings, concurrency: int) -> LanePlan:
+def _plan_lane(
+    suite: Suite, lane: Lane, *, prices: PriceList, quotas: QuotaReadings, histories: Histories, concurrency: int
+) -> LanePlan:
     price = prices.get(lane.instance_type)
     instances = sum(run.cell.settings.instance_count for run in lane.runs)
     job_seconds = suite.limits.max_job_seconds
@@ -119,7 +144,16 @@ def _plan_lane(suite: Suite, lane: Lane, prices: PriceList, quotas: QuotaReading
         price=price,
         one_attempt_usd=cost_usd(job_seconds, instances, price.usd_per_hour) if price else None,
         worst_case_usd=cost_usd(worst_seconds, instances, price.usd_per_hour) if price else None,
+        expected=expect(
+            lane.runs, histories, usd_per_hour=price.usd_per_hour if price else None, concurrency=concurrency
+        ),
     )
+
+
+def _expect(lanes: tuple[LanePlan, ...], lanes_at_once: int) -> Expectation:
+    hours = [lane.expected.hours for lane in lanes if lane.expected.hours is not None]
+    whole = _hours(hours, lanes_at_once) if len(hours) == len(lanes) else None
+    return expect_all([lane.expected for lane in lanes], hours=whole)
 
 
 def _sum_known(amounts: list[Decimal | None]) -> Decimal | None:
@@ -127,29 +161,14 @@ def _sum_known(amounts: list[Decimal | None]) -> Decimal | None:
     return sum(known, Decimal(0)) if len(known) == len(amounts) else None
 
 
-def _hours(lanes: tuple[LanePlan, ...], lanes_at_once: int, run_seconds: int) -> Decimal:
+def _hours_to_limit(lane: LanePlan, run_seconds: int) -> Decimal:
+    return Decimal(lane.waves * run_seconds) / SECONDS_PER_HOUR
+
+
+def _hours(of_lanes: Sequence[Decimal], lanes_at_once: int) -> Decimal:
     """Lanes start in order, each as soon as one of those in progress ends."""
-    ends: list[int] = []
-    for lane in lanes:
-        begin = heappop(ends) if len(ends) == lanes_at_once else 0
-        heappush(ends, begin + lane.waves * run_seconds)
-    return Decimal(max(ends)) / SECONDS_PER_HOUR
-
-
-def _notes(suite: Suite, lanes: tuple[LanePlan, ...], quotas: QuotaReadings) -> list[str]:
-    notes = []
-    for lane in lanes:
-        if is_host_shared(lane.instance_type):
-            continue
-        if lane.quota is None or lane.quota.limit is None:
-            notes.append(f"the quota for {lane.instance_type} is unknown: its runs go one at a time")
-        elif (
-            lane.quota.available is not None and lane.quota.available < lane.largest_instance_count <= lane.quota.limit
-        ):
-            notes.append(
-                f"{lane.quota.in_use} of {lane.quota.limit} {lane.instance_type} are in use: runs wait for them"
-            )
-        warm_pool = quotas.get(warm_pool_quota(lane.instance_type).name)
-        if suite.warm_pool_seconds and (warm_pool is None or not warm_pool.limit):
-            notes.append(f"no warm pool quota for {lane.instance_type}: its jobs run, but instances are not kept warm")
-    return notes
+    ends: list[Decimal] = []
+    for hours in of_lanes:
+        begin = heappop(ends) if len(ends) == lanes_at_once else Decimal(0)
+        heappush(ends, begin + hours)
+    return max(ends)

@@ -1,0 +1,158 @@
+"""What a suite is expected to cost and take: earlier runs of its cells, under today's limits."""
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.unit.suites import script_document, small_document, small_suite
+from tests.unit.test_plan import LIMITS, price, readings
+from traindyno.cli.expectation_text import expected_cost_text, expected_time_text
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.planning.history import CellHistory, PastRun, learn_from, work_id_of
+from traindyno.core.planning.plan import Plan, plan_suite
+from traindyno.core.suites.cells import expand_cells
+from traindyno.core.suites.suite import Suite
+from traindyno.core.suites.suite_file import parse_suite
+
+
+def past(**changes: Any) -> PastRun:
+    """200 steps of half a second within 300 billed seconds, two minutes after it was asked for."""
+    run = PastRun(
+        cell_id="cell",
+        outcome=Outcome.COMPLETED,
+        attempts=1,
+        billable_seconds=300.0,
+        seconds=420.0,
+        steps=200,
+        mean_step_seconds=0.5,
+        max_steps=200,
+        is_simulated=False,
+    )
+    return replace(run, **changes)
+
+
+def history(cell_id: str, *, billable: float, seconds: float, runs: int = 3) -> CellHistory:
+    return CellHistory(cell_id=cell_id, run_count=runs, billable_seconds=billable, seconds=seconds, is_simulated=False)
+
+
+def plan(suite: Suite, *histories: CellHistory, usage: int = 100) -> Plan:
+    return plan_suite(
+        suite,
+        execution_id="e",
+        prices={"ml.g5.xlarge": price("ml.g5.xlarge", "3.6")},
+        quotas=readings(suite, usage=usage, across_all=100),
+        histories={each.cell_id: each for each in histories},
+    )
+
+
+def test_the_mean_of_earlier_runs_is_expected() -> None:
+    learned = learn_from(small_suite(), [past(), past(billable_seconds=500.0, seconds=520.0)])["cell"]
+    assert (learned.run_count, learned.billable_seconds, learned.seconds) == (2, 400.0, 470.0)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Outcome.COST_STOPPED,
+        Outcome.CAPACITY_UNAVAILABLE,
+        Outcome.QUOTA_EXCEEDED,
+        Outcome.IMAGE_ERROR,
+        Outcome.PERMISSION_ERROR,
+        Outcome.USER_CODE_ERROR,
+        Outcome.INTERNAL_ERROR,
+        Outcome.STOPPED_BY_USER,
+    ],
+)
+def test_a_run_that_something_else_ended_tells_nothing(outcome: Outcome) -> None:
+    assert learn_from(small_suite(), [past(outcome=outcome)]) == {}
+
+
+def test_more_steps_than_last_time_take_longer_by_their_own_time() -> None:
+    longer = small_suite(measurement={"max_steps": 500})
+    # 300 more steps of half a second
+    learned = learn_from(longer, [past()])["cell"]
+    assert (learned.billable_seconds, learned.seconds) == (450.0, 570.0)
+    # out of memory at the same place, however many steps are asked for
+    assert learn_from(longer, [past(outcome=Outcome.OUT_OF_MEMORY)])["cell"].billable_seconds == 300.0
+
+
+def test_a_run_that_ended_before_its_bound_does_not_grow_with_it() -> None:
+    learned = learn_from(small_suite(measurement={"max_steps": 500}), [past(steps=80)])
+    assert learned["cell"].billable_seconds == 300.0
+    shorter = learn_from(small_suite(measurement={"max_steps": 20}), [past(steps=80)])
+    # 60 steps less
+    assert shorter["cell"].billable_seconds == 270.0
+
+
+def test_steps_that_are_not_known_are_not_reckoned_with() -> None:
+    assert learn_from(small_suite(measurement={"max_steps": 500}), [past(steps=None)]) == {}
+    assert learn_from(small_suite(measurement={"max_steps": 200}), [past(steps=None)]) != {}
+
+
+def test_a_script_keeps_to_no_bound_of_ours() -> None:
+    suite = parse_suite(script_document(measurement={"max_steps": 500}))
+    assert learn_from(suite, [past()])["cell"].billable_seconds == 300.0
+
+
+def test_no_run_is_expected_to_be_billed_beyond_its_limit() -> None:
+    suite = small_suite(limits={**LIMITS, "max_job_seconds": 200})
+    assert learn_from(suite, [past()])["cell"].billable_seconds == 200.0
+    assert learn_from(suite, [past(attempts=2)])["cell"].billable_seconds == 300.0
+
+
+def test_work_is_the_same_whatever_the_goal_the_limits_and_the_matrix() -> None:
+    suite = small_suite()
+    same = small_suite(
+        name="other",
+        goal="fastest",
+        limits={"max_usd": 1, "max_hours": 1, "max_job_seconds": 60},
+        notes="x",
+        matrix={"compiler": ["none"]},
+        measurement={"trials": 9, "max_steps": 7},
+    )
+    assert work_id_of(same) == work_id_of(suite)
+    workload = small_document()["workload"]
+    for changes in (
+        {"workload": {**workload, "examples": 10001}},
+        {"workload": {**workload, "dataset": {"path": "s3://bucket/data/other/"}}},
+        {"measurement": {"trials": 2, "save_model": True}},
+        {"purchase": "spot"},
+    ):
+        assert work_id_of(small_suite(**changes)) != work_id_of(suite)
+
+
+def test_expected_cost_and_time_by_hand() -> None:
+    suite = small_suite(limits=LIMITS)
+    first, second = (cell.cell_id for cell in expand_cells(suite))
+    planned = plan(suite, history(first, billable=300, seconds=400), history(second, billable=600, seconds=700))
+    # 2 trials of each: 2 x 300 + 2 x 600 = 1800 s at 3.6 $/h
+    assert planned.expected.usd == Decimal("1.8")
+    # all four at once: the longest
+    assert planned.expected.hours == Decimal("700.0") / 3600
+    assert (planned.expected.past_runs, planned.lanes[0].expected.usd) == (6, Decimal("1.8"))
+    # two at a time, in their order 400 700 400 700: the third begins at 400, the fourth at 700
+    narrow = plan(suite, history(first, billable=300, seconds=400), history(second, billable=600, seconds=700), usage=2)
+    assert narrow.expected.hours == Decimal("1400.0") / 3600
+    assert expected_cost_text(planned.expected, why_none=None) == "1.80 $ expected, from 6 earlier runs of these cells"
+    assert expected_time_text(planned.expected) == "11.7 min expected, from 6 earlier runs of these cells"
+
+
+def test_a_cell_that_was_never_measured_leaves_the_whole_unknown() -> None:
+    suite = small_suite(limits=LIMITS)
+    first = expand_cells(suite)[0].cell_id
+    planned = plan(suite, history(first, billable=300, seconds=400, runs=1))
+    assert (planned.expected.usd, planned.expected.hours) == (None, None)
+    assert expected_cost_text(planned.expected, why_none=None) == (
+        "unknown what to expect: 1 of 2 cells were never measured; 0.60 $ for the others,"
+        " from 1 earlier run of these cells"
+    )
+
+
+def test_without_history_nothing_is_expected_and_the_reason_is_given() -> None:
+    expected = plan(small_suite(limits=LIMITS)).expected
+    assert (expected.usd, expected.hours, expected.known_cells) == (None, None, 0)
+    assert expected_cost_text(expected, why_none=None).endswith("no run of these cells has been measured yet")
+    assert expected_cost_text(expected, why_none="no lab here") == "unknown what to expect: no lab here"
+    assert expected_time_text(expected) is None

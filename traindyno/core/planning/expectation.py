@@ -1,0 +1,88 @@
+"""What runs are expected to cost and take, from earlier runs of their cells; nothing is expected without them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from heapq import heapify, heapreplace
+
+from traindyno.core.costs.prices import SECONDS_PER_HOUR, cost_usd
+from traindyno.core.planning.history import Histories
+from traindyno.core.suites.suite import Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """``usd`` and ``hours`` are None unless every cell was run before; ``usd_of_known`` is of those that were.
+
+    ``past_runs`` are the earlier runs that it rests on.
+    """
+
+    usd: Decimal | None = None
+    hours: Decimal | None = None
+    usd_of_known: Decimal | None = None
+    cells: int = 0
+    known_cells: int = 0
+    past_runs: int = 0
+    is_simulated: bool = False
+
+
+NOTHING_KNOWN = Expectation()
+
+
+def expect(runs: Sequence[Run], histories: Histories, *, usd_per_hour: Decimal | None, concurrency: int) -> Expectation:
+    """Of one lane."""
+    cell_ids = list(dict.fromkeys(run.cell.cell_id for run in runs))
+    known = [histories[cell_id] for cell_id in cell_ids if cell_id in histories]
+    is_whole = len(known) == len(cell_ids)
+    usd = None if usd_per_hour is None or not known else _usd(runs, histories, usd_per_hour)
+    return Expectation(
+        usd=usd if is_whole else None,
+        hours=_hours([histories[run.cell.cell_id].seconds for run in runs], concurrency) if is_whole else None,
+        usd_of_known=usd,
+        cells=len(cell_ids),
+        known_cells=len(known),
+        past_runs=sum(history.run_count for history in known),
+        is_simulated=any(history.is_simulated for history in known),
+    )
+
+
+def expect_all(lanes: Sequence[Expectation], *, hours: Decimal | None) -> Expectation:
+    """Of a whole plan; ``hours`` follow from which lanes run at once."""
+    return Expectation(
+        usd=_sum(lane.usd for lane in lanes) if all(lane.usd is not None for lane in lanes) else None,
+        hours=hours,
+        usd_of_known=_sum(lane.usd_of_known for lane in lanes),
+        cells=sum(lane.cells for lane in lanes),
+        known_cells=sum(lane.known_cells for lane in lanes),
+        past_runs=sum(lane.past_runs for lane in lanes),
+        is_simulated=any(lane.is_simulated for lane in lanes),
+    )
+
+
+def _usd(runs: Sequence[Run], histories: Histories, usd_per_hour: Decimal) -> Decimal:
+    return sum(
+        (
+            cost_usd(
+                Decimal(str(histories[run.cell.cell_id].billable_seconds)),
+                run.cell.settings.instance_count,
+                usd_per_hour,
+            )
+            for run in runs
+            if run.cell.cell_id in histories
+        ),
+        Decimal(0),
+    )
+
+
+def _hours(run_seconds: Iterable[float], concurrency: int) -> Decimal:
+    """Runs start in order, each as soon as one of those in progress ends."""
+    ends = [0.0] * concurrency
+    heapify(ends)
+    for seconds in run_seconds:
+        heapreplace(ends, ends[0] + seconds)
+    return Decimal(str(max(ends))) / SECONDS_PER_HOUR
+
+
+def _sum(amounts: Iterable[Decimal | None]) -> Decimal | None:
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known, Decimal(0)) if known else None

@@ -1,0 +1,97 @@
+"""What earlier runs of a suite's cells were billed and took: the only ground for what the suite is expected to."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.suites.suite import Limits, Suite, Task
+from traindyno.core.suites.suite_file import measurement_document, workload_document
+
+WORK_ID_DIGITS = 16
+# How these runs ended lay in the cell itself; how long the others took says nothing of the next one.
+TELLING_OUTCOMES = (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY, Outcome.LOSS_DIVERGED, Outcome.TIMED_OUT)
+# Of the measurement, what decides when a run stops; its bound of steps is reckoned with instead.
+DECIDES_LENGTH = ("stop_when", "evaluate", "save_model")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRun:
+    """``seconds`` are those of its jobs from creation to end, billed or not. ``steps`` of None: not all are known."""
+
+    cell_id: str
+    outcome: Outcome
+    attempts: int
+    billable_seconds: float
+    seconds: float
+    steps: int | None
+    mean_step_seconds: float | None
+    max_steps: int
+    is_simulated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellHistory:
+    """Means over ``run_count`` earlier runs of this cell, as they would be under this suite's limits."""
+
+    cell_id: str
+    run_count: int
+    billable_seconds: float
+    seconds: float
+    is_simulated: bool
+
+
+Histories = Mapping[str, CellHistory]
+
+
+def work_id_of(suite: Suite) -> str:
+    """Equal for suites whose runs of a cell do the same work; file names, goals, limits and matrices may differ."""
+    measurement = measurement_document(suite.measurement)
+    content = {
+        "workload": workload_document(suite.workload),
+        "purchase": suite.purchase.value,
+        **{name: measurement.get(name) for name in DECIDES_LENGTH},
+    }
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:WORK_ID_DIGITS]
+
+
+def learn_from(suite: Suite, past: Iterable[PastRun]) -> dict[str, CellHistory]:
+    """By cell; a cell that no earlier run tells anything of is left out."""
+    by_cell: dict[str, list[PastRun]] = {}
+    for run in past:
+        if run.outcome in TELLING_OUTCOMES and _added_seconds(run, suite) is not None:
+            by_cell.setdefault(run.cell_id, []).append(run)
+    return {cell_id: _learn(cell_id, runs, suite) for cell_id, runs in by_cell.items()}
+
+
+def _learn(cell_id: str, runs: list[PastRun], suite: Suite) -> CellHistory:
+    added = [_added_seconds(run, suite) or 0.0 for run in runs]
+    return CellHistory(
+        cell_id=cell_id,
+        run_count=len(runs),
+        billable_seconds=fmean(
+            _within(run.billable_seconds + more, run.attempts, suite.limits)
+            for run, more in zip(runs, added, strict=True)
+        ),
+        seconds=fmean(max(0.0, run.seconds + more) for run, more in zip(runs, added, strict=True)),
+        is_simulated=any(run.is_simulated for run in runs),
+    )
+
+
+def _within(seconds: float, attempts: int, limits: Limits) -> float:
+    return min(max(0.0, seconds), float(max(1, attempts) * limits.max_job_seconds))
+
+
+def _added_seconds(run: PastRun, suite: Suite) -> float | None:
+    """What another bound of steps adds or saves; None where that is not known. Scripts keep to no such bound."""
+    max_steps = suite.measurement.max_steps
+    if run.outcome is not Outcome.COMPLETED or run.max_steps == max_steps or suite.workload.task is Task.SCRIPT:
+        return 0.0
+    if run.steps is None or run.mean_step_seconds is None:
+        return None
+    ended_by_itself = run.steps < run.max_steps
+    steps = min(run.steps, max_steps) if ended_by_itself else max_steps
+    return (steps - run.steps) * run.mean_step_seconds

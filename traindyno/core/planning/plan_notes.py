@@ -1,0 +1,33 @@
+"""What a person should know of a plan beside its numbers."""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, is_host_shared, warm_pool_quota
+from traindyno.core.suites.suite import Suite
+
+
+class NotedLane(Protocol):
+    @property
+    def instance_type(self) -> str: ...
+
+    @property
+    def largest_instance_count(self) -> int: ...
+
+    @property
+    def quota(self) -> QuotaReading | None: ...
+
+
+def write_notes(suite: Suite, lanes: Sequence[NotedLane], quotas: QuotaReadings) -> Iterator[str]:
+    for lane in lanes:
+        if is_host_shared(lane.instance_type):
+            continue
+        if lane.quota is None or lane.quota.limit is None:
+            yield f"the quota for {lane.instance_type} is unknown: its runs go one at a time"
+        elif (
+            lane.quota.available is not None and lane.quota.available < lane.largest_instance_count <= lane.quota.limit
+        ):
+            yield f"{lane.quota.in_use} of {lane.quota.limit} {lane.instance_type} are in use: runs wait for them"
+        warm_pool = quotas.get(warm_pool_quota(lane.instance_type).name)
+        if suite.warm_pool_seconds and (warm_pool is None or not warm_pool.limit):
+            yield f"no warm pool quota for {lane.instance_type}: its jobs run, but instances are not kept warm"
