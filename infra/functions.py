@@ -76,6 +76,7 @@ class Functions(Construct):
             *self._grants.objects(reads=True, writes=False),
             self._grants.rows("GetItem", "PutItem", "UpdateItem", "DeleteItem"),
             self._grants.jobs("CreateTrainingJob", "AddTags"),
+            self._grants.all_jobs_listed(),
             self._grants.task_answers(),
             pass_role(launch.training_role),
         ]
@@ -90,7 +91,6 @@ class Functions(Construct):
         grants = [
             *self._grants.finishing(),
             self._grants.open_attempts(),
-            self._grants.all_jobs_listed(),
             self._grants.executions_described(),
         ]
         environment = {"STATE_MACHINE_ARN": self.state_machine_arn}

@@ -80,7 +80,12 @@ class LabGrants:
         ]
 
     def finishing(self) -> list[Grant]:
-        return [*self.recording(), self.jobs("DescribeTrainingJob"), self.task_answers()]
+        return [
+            *self.recording(),
+            self.jobs("DescribeTrainingJob"),
+            self.all_jobs_listed(),
+            self.task_answers(),
+        ]
 
 
 def lab_grants(stack: cdk.Stack, lab: str, storage: Storage) -> LabGrants:

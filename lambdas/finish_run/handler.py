@@ -10,4 +10,4 @@ from traindyno.aws.lab_services import connect
 
 def handle(event: dict[str, Any], _context: object) -> None:
     services = connect(table=os.environ["TABLE"], bucket=os.environ["BUCKET"])
-    finish_run(event["detail"]["TrainingJobName"], services=services, now=time.time())
+    finish_run(event["detail"]["TrainingJobName"], lab=os.environ["LAB"], services=services, now=time.time())

@@ -15,13 +15,14 @@ from traindyno.core.verdicts.verdict_text import describe_verdict
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
     execution_id, bucket_name = event["execution_id"], os.environ["BUCKET"]
     services = connect(table=os.environ["TABLE"], bucket=bucket_name)
-    release_warm_pools(execution_id, lab=os.environ["LAB"], suites=services.suites, jobs=services.jobs)
+    pools = release_warm_pools(execution_id, lab=os.environ["LAB"], services=services, sleep=time.sleep)
     verdict = judge_suite(
         execution_id,
         bucket=services.bucket,
         suites=services.suites,
         facts={"lab": os.environ["LAB"], "region": os.environ["AWS_REGION"]},
         now=time.time(),
+        pools=pools,
     )
     detail = verdict_event(execution_id, verdict, bucket_name)
     text = f"{describe_verdict(verdict).headline}\n\nReport: {detail['report']}\n"

@@ -23,11 +23,14 @@ class SystemClock:
 
 
 class VirtualClock:
-    """Runs ``speed_up`` times as fast as the machine's clock, and can jump over a time in which nothing happens."""
+    """Runs ``speed_up`` times as fast as the machine's clock, and can jump over a time in which nothing happens.
+
+    ``keep_pace`` lets it run no faster than the machine's for a while.
+    """
 
     def __init__(self, *, start_ms: int, speed_up: float, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._base_ms = float(start_ms)
-        self._speed_up = speed_up
+        self._full_speed = self._speed_up = speed_up
         self._monotonic = monotonic
         self._base_seconds = monotonic()
         self._lock = threading.Lock()
@@ -38,13 +41,30 @@ class VirtualClock:
 
     def jump_to(self, epoch_ms: int) -> None:
         with self._lock:
-            now_ms = self._now_ms()
-            self._base_ms = max(now_ms, float(epoch_ms))
-            self._base_seconds = self._monotonic()
+            self._rebase(max(self._now_ms(), float(epoch_ms)))
+
+    def keep_pace(self, *, is_with_machine: bool) -> bool:
+        """With the machine's clock, or sped up again. Whether that is another pace than before."""
+        with self._lock:
+            speed_up = min(self._full_speed, 1.0) if is_with_machine else self._full_speed
+            if speed_up == self._speed_up:
+                return False
+            self._rebase(self._now_ms())
+            self._speed_up = speed_up
+            return True
 
     def real_seconds_until(self, epoch_ms: int) -> float:
         with self._lock:
             return max(epoch_ms - self._now_ms(), 0.0) / 1000 / self._speed_up
+
+    def after_real_seconds(self, seconds: float) -> int:
+        """The time that it will be then if it keeps its pace."""
+        with self._lock:
+            return int(self._now_ms() + seconds * 1000 * self._speed_up) + 1
+
+    def _rebase(self, now_ms: float) -> None:
+        self._base_ms = now_ms
+        self._base_seconds = self._monotonic()
 
     def _now_ms(self) -> float:
         return self._base_ms + (self._monotonic() - self._base_seconds) * 1000 * self._speed_up

@@ -48,6 +48,7 @@ class Faults:
     killed_process_fraction: float = 0.0
     spot_interruption_fraction: float = 0.0
     slow_down_factor: float = 1.0
+    unheeded_limits: bool = False
     named: tuple[NamedFault, ...] = ()
     throttling_fraction: float = 0.0
     quota_refusal_fraction: float = 0.0

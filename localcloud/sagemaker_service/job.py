@@ -78,7 +78,10 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """``request`` is the CreateTrainingJob request. ``claimed`` says that an engine has begun to work on the job."""
+    """``request`` is the CreateTrainingJob request. ``claimed`` says that an engine has begun to work on the job.
+
+    ``pool_began_seconds`` is when its warm pool began, in epoch seconds of the machine's clock.
+    """
 
     name: str
     arn: str
@@ -98,6 +101,8 @@ class Job:
     failure_reason: str | None = None
     selected_instance_type: str | None = None
     warm_pool: Mapping[str, Any] | None = None
+    pool_began_seconds: float | None = None
+    started_warm: bool = False
     planned: tuple[PlannedStep, ...] = ()
     simulated_steps: int = 0
 

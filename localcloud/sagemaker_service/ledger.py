@@ -23,4 +23,6 @@ def _row(job: Job) -> dict[str, Any]:
         "is_spot": job.is_spot,
         "billed_seconds": round(billed_ms(job) / 1000) if has_started else 0,
         "warm_pool_seconds": job.warm_pool["ResourceRetainedBillableTimeInSeconds"] if job.warm_pool else 0,
+        "reused_by": job.warm_pool.get("ReusedByJob") if job.warm_pool else None,
+        "started_warm": job.started_warm,
     }

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
@@ -28,13 +28,22 @@ from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.simulated_files import SimulatedFiles
 from localcloud.sagemaker_service.timeline import plan_stop, plan_timeline
 from localcloud.sagemaker_service.trace import SimulatedWork, Trace, choose_trace, read_work
-from localcloud.sagemaker_service.warm_pools import expired, expires_at_ms, take_pool, with_pool
+from localcloud.sagemaker_service.warm_pools import expired, expires_at_ms, look_again_seconds, take_pool, with_pool
 
 LOG = logging.getLogger(__name__)
 WORKERS = 8
 LONGEST_WAIT_SECONDS = 0.02
 RETRY_SECONDS = 1.0
+LONGEST_POOL_WAIT_SECONDS = 1.0
 SIMULATED = "Simulated: "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """When a job is to be looked at again. A pool's end is nothing that the clock may hurry to."""
+
+    due_ms: int
+    is_pool: bool = False
 
 
 class ReplayEngine:
@@ -59,6 +68,7 @@ class ReplayEngine:
         self._condition = threading.Condition()
         self._due: list[tuple[int, str]] = []
         self._due_of: dict[str, int] = {}
+        self._pools: set[str] = set()
         self._busy: set[str] = set()
         self._woken: set[str] = set()
         self._is_ending = False
@@ -77,7 +87,7 @@ class ReplayEngine:
             if name in self._busy:
                 self._woken.add(name)
             else:
-                self._schedule(name, 0)
+                self._schedule(name, Look(due_ms=0))
 
     def close(self) -> None:
         with self._condition:
@@ -95,9 +105,10 @@ class ReplayEngine:
                 else:
                     self._wait_for_next()
 
-    def _schedule(self, name: str, due_ms: int) -> None:
-        self._due_of[name] = due_ms
-        heapq.heappush(self._due, (due_ms, name))
+    def _schedule(self, name: str, look: Look) -> None:
+        self._due_of[name] = look.due_ms
+        (self._pools.add if look.is_pool else self._pools.discard)(name)
+        heapq.heappush(self._due, (look.due_ms, name))
         self._condition.notify()
 
     def _hand_out(self, due_ms: int, name: str) -> None:
@@ -105,6 +116,7 @@ class ReplayEngine:
             # An older entry: the job was scheduled anew since.
             return
         del self._due_of[name]
+        self._pools.discard(name)
         self._busy.add(name)
         self._pool.submit(self._advance, name)
 
@@ -113,19 +125,24 @@ class ReplayEngine:
             self._condition.wait()
             return
         next_ms = self._due[0][0]
-        if not self._busy and self._may_jump():
+        has_only_pools = not self._busy and len(self._pools) == len(self._due_of)
+        if self._clock.keep_pace(is_with_machine=has_only_pools):
+            for name in list(self._pools):
+                self._schedule(name, Look(due_ms=0, is_pool=True))
+        elif not has_only_pools and not self._busy and self._may_jump():
             self._clock.jump_to(next_ms)
         else:
-            self._condition.wait(min(self._clock.real_seconds_until(next_ms), LONGEST_WAIT_SECONDS))
+            longest_seconds = LONGEST_POOL_WAIT_SECONDS if has_only_pools else LONGEST_WAIT_SECONDS
+            self._condition.wait(min(self._clock.real_seconds_until(next_ms), longest_seconds))
 
     def _advance(self, name: str) -> None:
-        next_ms: int | None = None
+        look: Look | None = None
         try:
-            next_ms = self._bring_up_to_date(name)
+            look = self._bring_up_to_date(name)
         except (BotoCoreError, ClientError, Boto3Error) as error:
             LOG.warning("step log of %s not written, again in %.0f s: %s", name, RETRY_SECONDS, error)
             time.sleep(RETRY_SECONDS)
-            next_ms = 0
+            look = Look(due_ms=0)
         except Exception:
             LOG.exception("%s can't be simulated any further", name)
             raise
@@ -134,28 +151,42 @@ class ReplayEngine:
                 self._busy.discard(name)
                 if name in self._woken:
                     self._woken.discard(name)
-                    next_ms = 0
-                if next_ms is not None:
-                    self._schedule(name, next_ms)
+                    look = Look(due_ms=0)
+                if look is not None:
+                    self._schedule(name, look)
 
-    def _bring_up_to_date(self, name: str) -> int | None:
+    def _bring_up_to_date(self, name: str) -> Look | None:
         """Applies what is due and returns when the job is to be looked at again."""
         job = self._store.get(name)
         if job is None:
             return None
         if job.status in TERMINAL:
-            now_ms = self._clock.now_ms()
-            return expires_at_ms(self._store.change(name, lambda job: expired(job, now_ms)))
+            return self._keep_pool(job)
         work, trace = self._work_of(job)
         if not job.planned:
-            is_warm = take_pool(self._store, job, job.created_ms)
-            planned = plan_timeline(job, trace, work, self._faults, is_warm=is_warm)
-            job = self._store.change(name, lambda job: replace(job, planned=planned))
+            job = self._plan(job, trace, work)
         if job.stop_requested and job.planned[-1].secondary_status is not SecondaryStatus.STOPPED:
             job = self._stop(job, trace, work)
         if job.planned and job.planned[0].due_ms <= self._clock.now_ms():
             job = self._apply(job, job.planned[0], trace, work)
-        return job.planned[0].due_ms if job.planned else expires_at_ms(job)
+        return Look(due_ms=job.planned[0].due_ms) if job.planned else self._keep_pool(job)
+
+    def _plan(self, job: Job, trace: Trace, work: SimulatedWork) -> Job:
+        begun = replace(job, started_warm=take_pool(self._store, job, time.time()))
+        planned = plan_timeline(begun, trace, work, self._faults)
+        return self._store.change(
+            job.name, lambda stored: replace(stored, planned=planned, started_warm=begun.started_warm)
+        )
+
+    def _keep_pool(self, job: Job) -> Look | None:
+        now_ms, machine_seconds = self._clock.now_ms(), time.time()
+        job = self._store.change(job.name, lambda stored: expired(stored, now_ms, machine_seconds))
+        expiry_ms = expires_at_ms(job)
+        if expiry_ms is None:
+            return None
+        left_seconds = look_again_seconds(job, now_ms, machine_seconds)
+        due_ms = expiry_ms if left_seconds is None else self._clock.after_real_seconds(left_seconds)
+        return Look(due_ms=due_ms, is_pool=True)
 
     def _apply(self, job: Job, step: PlannedStep, trace: Trace, work: SimulatedWork) -> Job:
         simulated_steps = self._log_training(job, job.transitions[-1], trace, work, until_ms=step.due_ms)
@@ -205,7 +236,7 @@ def _taken(job: Job, step: PlannedStep) -> Job:
             failure_reason=step.failure_reason,
             message=message,
         )
-        return with_pool(at_end)
+        return with_pool(at_end, time.time())
     after = moved(job, step.secondary_status, now_ms=step.due_ms, message=message)
     if step.secondary_status is SecondaryStatus.DOWNLOADING:
         start_ms = job.training_start_ms if job.training_start_ms is not None else step.due_ms

@@ -16,7 +16,6 @@ OUT_OF_MEMORY = f"AlgorithmError: {failure_text(Outcome.OUT_OF_MEMORY, 'CUDA out
 KILLED = 'AlgorithmError: ExecuteUserScriptError:\nExitCode 137\nErrorMessage "(simulated)", exit code: 137'
 INTERRUPTION_SECONDS = 300.0
 STOP_SECONDS = 10.0
-WARM_START_SECONDS = 10.0
 S = SecondaryStatus
 
 
@@ -37,10 +36,10 @@ class Fate:
     failure_reason: str | None = None
 
 
-def plan_timeline(
-    job: Job, trace: Trace, work: SimulatedWork, faults: FaultBox, *, is_warm: bool
-) -> tuple[PlannedStep, ...]:
-    fate = _cut_at_limits(job, _fate(job, trace, work, faults, WARM_START_SECONDS if is_warm else trace.start_seconds))
+def plan_timeline(job: Job, trace: Trace, work: SimulatedWork, faults: FaultBox) -> tuple[PlannedStep, ...]:
+    fate = _fate(job, trace, work, faults)
+    if not faults.current.unheeded_limits:
+        fate = _cut_at_limits(job, fate)
     return tuple(_steps(job.created_ms, fate))
 
 
@@ -53,7 +52,8 @@ def plan_stop(job: Job, now_ms: int) -> tuple[PlannedStep, ...]:
     )
 
 
-def _fate(job: Job, trace: Trace, work: SimulatedWork, faults: FaultBox, start_seconds: float) -> Fate:
+def _fate(job: Job, trace: Trace, work: SimulatedWork, faults: FaultBox) -> Fate:
+    start_seconds = trace.warm_start_seconds if job.started_warm else trace.start_seconds
     last_step = total_steps(trace, work)
     part = faults.dice("fate", job.name).randrange(last_step) if last_step else 0
     starting = Stage(secondary_status=S.STARTING, seconds=start_seconds)

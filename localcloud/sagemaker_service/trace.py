@@ -35,6 +35,7 @@ class Trace:
     name: str
     match: Mapping[str, Any] = field(default_factory=dict)
     start_seconds: float = 150.0
+    warm_start_seconds: float = 10.0
     download_seconds: float = 45.0
     load_seconds: float = 20.0
     compile_seconds: float = 0.0

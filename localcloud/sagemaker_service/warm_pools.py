@@ -1,4 +1,8 @@
-"""Instances that stay after a simulated job for the next one like it."""
+"""Instances that stay after a simulated job for the next one like it.
+
+What lies between two jobs is the work of whoever starts them, which is not simulated: it is counted by the machine's
+clock. A pool that nobody takes ends in the jobs' virtual time.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,6 +14,8 @@ from localcloud.sagemaker_service.job_store import JobStore
 AVAILABLE = "Available"
 RESOURCES_ALIKE = ("InstanceType", "InstanceCount", "VolumeSizeInGB", "VolumeKmsKeyId")
 REQUEST_ALIKE = ("RoleArn", "VpcConfig", "EnableInterContainerTrafficEncryption", "EnableNetworkIsolation")
+# However fast virtual time runs beside other jobs, the next job of the same lane gets its chance.
+SHORTEST_SECONDS = 20.0
 
 
 def keep_alive_seconds(job: Job) -> int:
@@ -23,39 +29,53 @@ def expires_at_ms(job: Job) -> int | None:
     return job.training_end_ms + keep_alive_seconds(job) * 1000
 
 
-def with_pool(job: Job) -> Job:
+def with_pool(job: Job, machine_seconds: float) -> Job:
     """The ended job with its instances kept, if it asked for that and ever held any."""
     if keep_alive_seconds(job) == 0 or job.training_end_ms is None:
         return job
-    return replace(job, warm_pool=_pool(AVAILABLE, 0))
+    return replace(job, warm_pool=_pool(AVAILABLE, 0), pool_began_seconds=machine_seconds)
 
 
-def expired(job: Job, now_ms: int) -> Job:
+def expired(job: Job, now_ms: int, machine_seconds: float) -> Job:
+    expiry_ms = expires_at_ms(job)
+    if expiry_ms is None or now_ms < expiry_ms or _chance_left_seconds(job, machine_seconds) > 0:
+        return job
+    until_ms = max(expiry_ms, job.modified_ms)
+    retained_seconds = max(round((until_ms - (job.training_end_ms or until_ms)) / 1000), 0)
+    return replace(job, warm_pool=_pool("Terminated", retained_seconds))
+
+
+def look_again_seconds(job: Job, now_ms: int, machine_seconds: float) -> float | None:
+    """By the machine's clock, for a pool whose time is over but whose chance is not; None for every other."""
     expiry_ms = expires_at_ms(job)
     if expiry_ms is None or now_ms < expiry_ms:
-        return job
-    return replace(job, warm_pool=_pool("Terminated", _retained_seconds(job, max(expiry_ms, job.modified_ms))))
+        return None
+    return _chance_left_seconds(job, machine_seconds)
 
 
-def take_pool(store: JobStore, job: Job, now_ms: int) -> bool:
+def take_pool(store: JobStore, job: Job, machine_seconds: float) -> bool:
     """Whether the job starts on instances that another one left; at most one job takes a pool."""
     for left in store.select("warm_pool = ?", (AVAILABLE,), "modified_ms desc", -1):
         if _are_alike(left, job):
-            taken = store.change(left.name, lambda earlier: _reused(earlier, job.name, now_ms))
+            taken = store.change(left.name, lambda earlier: _reused(earlier, job.name, machine_seconds))
             if taken.warm_pool and taken.warm_pool.get("ReusedByJob") == job.name:
                 return True
     return False
 
 
-def _reused(job: Job, by_name: str, now_ms: int) -> Job:
-    expiry_ms = expires_at_ms(job)
-    if expiry_ms is None or now_ms >= expiry_ms:
+def _reused(job: Job, by_name: str, machine_seconds: float) -> Job:
+    if not job.warm_pool or job.warm_pool["Status"] != AVAILABLE:
         return job
-    return replace(job, warm_pool={**_pool("Reused", _retained_seconds(job, now_ms)), "ReusedByJob": by_name})
+    between_seconds = max(machine_seconds - (job.pool_began_seconds or machine_seconds), 0)
+    if between_seconds >= keep_alive_seconds(job):
+        return job
+    return replace(job, warm_pool={**_pool("Reused", round(between_seconds)), "ReusedByJob": by_name})
 
 
-def _retained_seconds(job: Job, until_ms: int) -> int:
-    return max(round((until_ms - (job.training_end_ms or until_ms)) / 1000), 0)
+def _chance_left_seconds(job: Job, machine_seconds: float) -> float:
+    """None is left to a pool that was let go of, nor longer than the pool was asked for."""
+    chance_seconds = min(SHORTEST_SECONDS, keep_alive_seconds(job))
+    return chance_seconds - (machine_seconds - (job.pool_began_seconds or machine_seconds))
 
 
 def _pool(status: str, retained_seconds: int) -> dict[str, Any]:

@@ -39,6 +39,8 @@ BROUGHT_ALONG = {
 WARM_POOLS = {"sagemaker:ListTrainingJobs", "sagemaker:UpdateTrainingJob"}
 ELSEWHERE = {
     "CheckQuotas": {"cloudwatch:GetMetricStatistics"},
+    "SubmitRun": {"sagemaker:ListTrainingJobs"},
+    "FinishRun": {"sagemaker:ListTrainingJobs"},
     "JudgeSuite": WARM_POOLS,
     "StopRuns": WARM_POOLS,
 }

@@ -20,6 +20,7 @@ from traindyno.core.documents import to_document
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job_settings import JobSettings
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.core.layout import suite_key
 from traindyno.core.suites.cells import expand_cells
 from traindyno.core.suites.runs import trial_runs
@@ -134,6 +135,7 @@ class MemorySuites(SuiteRows):
 class MemorySpending(Spending):
     def __init__(self) -> None:
         self.exposed, self.spent = Decimal(0), Decimal(0)
+        self.pools: set[str] = set()
 
     def reserve(self, execution_id: str, usd: Decimal, *, cap_usd: Decimal) -> bool:
         if self.exposed + usd > cap_usd:
@@ -141,9 +143,22 @@ class MemorySpending(Spending):
         self.exposed += usd
         return True
 
-    def settle(self, execution_id: str, *, reserved_usd: Decimal, spent_usd: Decimal) -> None:
+    def settle(
+        self, execution_id: str, *, reserved_usd: Decimal, spent_usd: Decimal, pool_of: str | None = None
+    ) -> None:
         self.exposed += spent_usd - reserved_usd
         self.spent += spent_usd
+        self.pools |= {pool_of} if pool_of else set()
+
+    def settle_pool(self, execution_id: str, job_name: str, *, reserved_usd: Decimal, spent_usd: Decimal) -> bool:
+        if job_name not in self.pools:
+            return False
+        self.pools.remove(job_name)
+        self.settle(execution_id, reserved_usd=reserved_usd, spent_usd=spent_usd)
+        return True
+
+    def unsettled_pools(self, execution_id: str) -> frozenset[str]:
+        return frozenset(self.pools)
 
     def read(self, execution_id: str) -> tuple[Decimal, Decimal]:
         return self.exposed, self.spent
@@ -177,7 +192,7 @@ class ScriptedJobs(TrainingJobs):
         self.stopped: list[str] = []
         self.refusals: list[Exception] = []
         self.stop_refusals: list[Exception] = []
-        self.warm: list[str] = []
+        self.pools: list[WarmPool] = []
 
     def start(self, request: Mapping[str, Any]) -> None:
         self.requests.append(request)
@@ -198,10 +213,16 @@ class ScriptedJobs(TrainingJobs):
         return frozenset(name for name, job in self.jobs.items() if job["TrainingJobStatus"] == "InProgress")
 
     def keeping_warm(self, name_part: str) -> list[str]:
-        return [name for name in self.warm if name.startswith(name_part)]
+        return [pool.job_name for pool in self.warm_pools(name_part) if not pool.is_over]
+
+    def warm_pools(self, name_part: str) -> Iterator[WarmPool]:
+        return (pool for pool in list(self.pools) if name_part in pool.job_name)
+
+    def pool_taken_by(self, job_name: str, name_part: str) -> WarmPool | None:
+        return next((pool for pool in self.warm_pools(name_part) if pool.reused_by == job_name), None)
 
     def release_instances(self, job_name: str) -> bool:
-        self.warm.remove(job_name)
+        self.pools = [replace(pool, is_over=pool.is_over or pool.job_name == job_name) for pool in self.pools]
         return True
 
     def end(self, job_name: str, status: str, *, reason: str = "", billable_seconds: int | None = 300) -> None:

@@ -1,5 +1,6 @@
 """What an execution has paid: of runs with a result, of runs without one, and of jobs that still run."""
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -9,6 +10,8 @@ from traindyno.aws.execution_receipt import ExecutionReceipt, load_receipt
 from traindyno.aws.executions import Execution
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.training_job import job_name_prefix
+from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.core.layout import result_key
 from traindyno.core.measurement.run_result import PaidPrice, build_run_result, run_result_document
 from traindyno.core.suites.suite import Run
@@ -60,7 +63,7 @@ def load(lab: MemoryLab, status: str = "RUNNING") -> ExecutionReceipt:
         suites=lab.suites,
         attempts=lab.attempts,
         jobs=lab.jobs,
-        sleep=lambda _: None,
+        lab="traindyno",
     )
 
 
@@ -114,17 +117,17 @@ def test_a_run_recorded_before_its_job_had_ended_is_paid_as_the_job_ended() -> N
 
 def test_time_for_which_instances_were_kept_warm_is_paid() -> None:
     lab, (run, *_) = make_lab()
-    lab.suites.suites[EXECUTION]["warm_pool_seconds"] = 600
-    end = attempt_of(run, outcome=Outcome.COMPLETED, billable_seconds=300.0)
-    note(lab, run, 1, end)
+    lab.suites.suites[EXECUTION] |= {"name": "quick-look", "warm_pool_seconds": 600}
+    name = f"{job_name_prefix(EXECUTION, 'quick-look', lab='traindyno')}a1"
+    end = Attempt(number=1, job_name=name, submitted_at=0.0, outcome=Outcome.COMPLETED, billable_seconds=300.0)
     record(lab, run, end)
-    pool = {"Status": "Reused", "ResourceRetainedBillableTimeInSeconds": 60}
-    lab.jobs.jobs[end.job_name] = {"WarmPoolStatus": pool}
+    pool = WarmPool(job_name=name, is_over=True, retained_seconds=60, reused_by="a2")
+    lab.jobs.pools = [pool]
     found = load(lab, "SUCCEEDED")
     # 360 s at 1.20 $/h = 0.12 $
     assert (found.is_final, found.receipt.total_usd) == (True, Decimal("0.12"))
     assert {phase.name: phase.seconds for phase in found.receipt.lines[0].phases} == {"kept warm": 60}
-    pool["Status"] = "Available"
+    lab.jobs.pools = [replace(pool, is_over=False)]
     still = load(lab, "SUCCEEDED")
     assert (still.is_final, still.warm_jobs) == (False, (end.job_name,))
 

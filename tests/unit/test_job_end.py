@@ -11,6 +11,7 @@ from traindyno.core.jobs.failure_reasons import read_failure_reason
 from traindyno.core.jobs.job_end import UnknownJobStatus, has_ended, read_job_end
 from traindyno.core.jobs.job_phases import INSTANT_STATUSES, PHASE_OF_STATUS, JobPhaseName, phase_seconds, read_phases
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.warm_pool import UnknownWarmPoolStatus, WarmPool
 from traindyno.core.step_log.line import failure_text
 
 SERVICE = botocore.session.get_session().get_service_model("sagemaker")
@@ -175,7 +176,11 @@ def test_billable_time_that_is_missing_after_a_start_is_unknown() -> None:
 def test_a_warm_pool_tells_what_it_kept_and_who_took_it() -> None:
     pool = {"Status": "Reused", "ResourceRetainedBillableTimeInSeconds": 45, "ReusedByJob": "next-job"}
     end = read_job_end(described("Completed", WarmPoolStatus=pool))
-    assert (end.warm_pool_status, end.warm_pool_retained_seconds, end.warm_pool_reused_by) == ("Reused", 45, "next-job")
+    assert end.warm_pool == WarmPool(job_name=end.job_name, is_over=True, retained_seconds=45, reused_by="next-job")
+    in_use = read_job_end(described("Completed", WarmPoolStatus={"Status": "InUse"}))
+    assert in_use.warm_pool is None
+    with pytest.raises(UnknownWarmPoolStatus, match="unknown WarmPoolStatus Frozen"):
+        read_job_end(described("Completed", WarmPoolStatus={"Status": "Frozen"}))
 
 
 TRANSITIONS = [

@@ -62,7 +62,7 @@ def test_a_job_that_needs_more_than_the_cap_has_is_stopped_for_its_cost_and_its_
     assert look(lab, NOW + 1381) == 1
     assert lab.jobs.stopped == [name]
     lab.jobs.end(name, "Stopped", billable_seconds=1500)
-    finish_run(name, services=lab.services, now=NOW + 1500)
+    finish_run(name, lab="traindyno", services=lab.services, now=NOW + 1500)
     run = lab.attempts.rows[name].run
     record_run(run, ending=None, services=lab.services)
     assert lab.suites.runs[run.run_id]["outcome"] == "cost_stopped"
@@ -143,4 +143,4 @@ def end_those_that_are_done(lab: MemoryLab, now: float) -> None:
         if stopping or ran >= 3 * LIMIT_SECONDS:
             status = "Stopped" if stopping else "Completed"
             lab.jobs.end(row.job_name, status, billable_seconds=int(ran) + 120 * stopping)
-            finish_run(row.job_name, services=lab.services, now=now)
+            finish_run(row.job_name, lab="traindyno", services=lab.services, now=now)

@@ -159,7 +159,7 @@ def measure(lab: MemoryLab, item: dict[str, Any]) -> None:
     lines = log_lines(step_seconds=[0.5] * 40)
     key = f"{step_log_prefix(EXECUTION, run.run_id, name)}rank-00000.1790000000000.jsonl"
     lab.bucket.objects[key] = "".join(lines).encode()
-    finish_run(name, services=lab.services, now=NOW + 500)
+    finish_run(name, lab="traindyno", services=lab.services, now=NOW + 500)
     record_run(run, ending=None, services=lab.services)
 
 

@@ -200,3 +200,14 @@ def test_ticks_are_round_and_carry_a_fitting_unit() -> None:
     assert [scale.label(tick) for tick in scale.ticks()] == ["0 min", "5 min", "10 min", "15 min"]
     assert seconds_unit(0.05).after == " ms"
     assert make_scale(3.0, 3.0, begin=0, end=100)(3.0) == 0
+
+
+def test_starts_have_a_column_where_instances_were_kept_warm(report: Report, page: str) -> None:
+    assert "an earlier job had left" not in page
+    warm = [
+        replace(result, attempts=tuple(replace(each, started_warm=True) for each in result.attempts))
+        for result in report.results
+    ]
+    shown = render(replace(report, results=tuple(warm)))
+    assert shown.count("an earlier job had left") == 2
+    assert shown.count(">warm<") == len(warm) + sum(len(result.attempts) for result in warm)

@@ -260,3 +260,44 @@ def test_simulated_results_are_named() -> None:
     verdict = judge(suite, cells, results)
     assert verdict.is_simulated
     assert "simulated" in describe_verdict(verdict).cautions[0]
+
+
+def test_of_many_cells_only_the_best_is_compared_and_claims_no_more_than_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    suite = suite_of()
+    steps = [1.00, 1.01, 0.99], [1.02, 1.03, 1.01], [1.50, 1.51, 1.49]
+    every = judged(suite, *steps)
+    monkeypatch.setattr("traindyno.core.verdicts.verdict.MOST_COMPARED_CELLS", 2)
+    few = judged(suite, *steps)
+    assert (few.recommended, few.runner_up) == (every.recommended, every.runner_up)
+    assert [(pair.first_cell_id, pair.second_cell_id) for pair in few.pairs] == [
+        (pair.first_cell_id, pair.second_cell_id) for pair in every.pairs[:2]
+    ]
+    for known, fewer in zip(every.pairs, few.pairs, strict=False):
+        assert fewer.comparison == known.comparison
+        assert fewer.adjusted_p == pytest.approx(min(1, 3 * (known.comparison.p or 0)))
+        assert (fewer.adjusted_p or 0) >= (known.adjusted_p or 0)
+
+
+def test_a_cell_that_mostly_started_warm_is_not_compared_without_saying_so() -> None:
+    suite = suite_of()
+    first, second, _ = expand_cells(suite)
+
+    def verdict_with(*warm_trials: int) -> Verdict:
+        """So many of the three trials of each cell started warm."""
+        results = [
+            replace(result, attempts=(replace(result.attempts[0], started_warm=result.run.trial <= warm),))
+            for cell, seconds, warm in zip(
+                (first, second), ([1.0, 1.01, 0.99], [1.2, 1.21, 1.19]), warm_trials, strict=True
+            )
+            for result in trials(suite, cell, seconds)
+        ]
+        return judge(suite, (first, second), results)
+
+    (confound,) = verdict_with(3, 1).confounds
+    assert [(each.name, each.first, each.second) for each in confound.differences] == [
+        ("strategy", "fsdp", "ddp"),
+        ("trials started warm", "33%", "100%"),
+    ]
+    assert verdict_with(3, 2).confounds == ()

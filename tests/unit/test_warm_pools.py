@@ -1,34 +1,134 @@
+"""Instances kept warm between the jobs of an execution: who took them, what they cost, and that they are let go of."""
+
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
+import pytest
+
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab
-from tests.unit.stubbed import stubbed
+from tests.unit.stubbed import stubbed, stubbed_table
+from traindyno.aws.finishing import finish_run
+from traindyno.aws.recording import record_run
+from traindyno.aws.spending import Spending
 from traindyno.aws.submission import submit_run
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.aws.warm_pools import release_warm_pools
+from traindyno.aws.warm_pools import release_warm_pools, settle_pool
+from traindyno.core.jobs.warm_pool import WarmPool
+
+KEEP_SECONDS = 600
+# 1.20 USD an hour: 1800 s at most, then 600 s kept warm
+LIMITS = {"max_usd": 5, "max_hours": 4, "max_job_seconds": 1800}
+OTHERS = WarmPool(
+    job_name="traindyno-quick-look-00000000-another-execution", is_over=False, retained_seconds=9, reused_by=None
+)
 
 
-def lab_with_warm_job(warm_pool_seconds: int) -> MemoryLab:
-    lab, (run, *_) = make_lab()
+def warm_lab(**changes: Any) -> tuple[MemoryLab, list[Any]]:
+    lab, runs = make_lab(limits=LIMITS, warm_pool_seconds=KEEP_SECONDS, **changes)
+    lab.suites.suites[EXECUTION] |= {"name": "quick-look", "warm_pool_seconds": KEEP_SECONDS}
+    return lab, runs
+
+
+def submit(lab: MemoryLab, run: Any) -> str:
+    before = set(lab.jobs.jobs)
     submit_run(run, "token", services=lab.services, settings=SETTINGS, now=NOW)
-    lab.suites.suites[EXECUTION] |= {"name": "quick-look", "warm_pool_seconds": warm_pool_seconds}
-    lab.jobs.warm = [*lab.jobs.jobs, "traindyno-quick-look-00000000-another-execution"]
-    return lab
+    (name,) = set(lab.jobs.jobs) - before
+    return name
 
 
-def release(lab: MemoryLab) -> int:
-    return release_warm_pools(EXECUTION, lab="traindyno", suites=lab.suites, jobs=lab.jobs)
+def end(lab: MemoryLab, name: str, *, keeps_pool: bool = True) -> None:
+    lab.jobs.end(name, "Completed", billable_seconds=300)
+    if keeps_pool:
+        lab.jobs.pools.append(WarmPool(job_name=name, is_over=False, retained_seconds=0, reused_by=None))
+    finish_run(name, lab="traindyno", services=lab.services, now=NOW + 400)
 
 
-def test_instances_that_an_execution_kept_warm_are_released_and_no_others() -> None:
-    lab = lab_with_warm_job(600)
-    assert release(lab) == 1
-    assert lab.jobs.warm == ["traindyno-quick-look-00000000-another-execution"]
+def pool_of(lab: MemoryLab, name: str, **changes: Any) -> WarmPool:
+    (found,) = [pool for pool in lab.jobs.pools if pool.job_name == name]
+    changed = replace(found, **changes)
+    lab.jobs.pools = [changed if pool is found else pool for pool in lab.jobs.pools]
+    return changed
+
+
+def release(lab: MemoryLab) -> tuple[WarmPool, ...]:
+    return release_warm_pools(EXECUTION, lab="traindyno", services=lab.services, sleep=lambda _: None)
+
+
+def started_twice() -> tuple[MemoryLab, str, str]:
+    """The second job took the instances of the first 30 s after its end."""
+    lab, runs = warm_lab()
+    first = submit(lab, runs[0])
+    end(lab, first)
+    second = submit(lab, runs[1])
+    pool_of(lab, first, is_over=True, retained_seconds=30.0, reused_by=second)
+    end(lab, second)
+    return lab, first, second
+
+
+def test_the_later_job_learns_that_it_started_warm_and_its_run_says_so() -> None:
+    lab, first, second = started_twice()
+    ends = [lab.attempts.rows[name].end for name in (first, second)]
+    assert [each.started_warm for each in ends if each] == [False, True]
+    for name in (first, second):
+        record_run(lab.attempts.rows[name].run, ending=None, services=lab.services)
+    assert [row["started_warm"] for row in lab.suites.runs.values()] == [False, True]
+
+
+def test_where_nothing_is_kept_warm_there_is_nothing_to_say_and_nothing_is_listed() -> None:
+    lab, runs = make_lab(limits=LIMITS)
+    lab.jobs.pool_taken_by = None  # type: ignore[assignment, method-assign]
+    name = submit(lab, runs[0])
+    end(lab, name, keeps_pool=False)
+    ended = lab.attempts.rows[name].end
+    assert ended is not None
+    assert ended.started_warm is None
+    assert lab.spending.exposed == lab.spending.spent == Decimal("0.10")
+
+
+def test_what_a_pool_may_cost_stays_held_back_until_it_is_known_what_it_did() -> None:
+    lab, runs = warm_lab()
+    first = submit(lab, runs[0])
+    end(lab, first)
+    # 300 s were billed, 600 s may be
+    assert (lab.spending.spent, lab.spending.exposed) == (Decimal("0.10"), Decimal("0.30"))
+    lab, first, _ = started_twice()
+    # 300 s, 30 s and 300 s; the second's own 600 s are still open
+    assert (lab.spending.spent, lab.spending.exposed) == (Decimal("0.21"), Decimal("0.41"))
+    assert not settle_pool(pool_of(lab, first), services=lab.services)
+
+
+def test_instances_that_an_execution_kept_warm_are_released_settled_and_no_others() -> None:
+    lab, _, second = started_twice()
+    lab.jobs.pools.append(OTHERS)
+    pool_of(lab, second, retained_seconds=60.0)
+    pools = release(lab)
+    assert [(pool.is_over, pool.retained_seconds) for pool in pools] == [(True, 30.0), (True, 60.0)]
+    assert OTHERS in lab.jobs.pools
+    # 690 s
+    assert lab.spending.spent == lab.spending.exposed == Decimal("0.23")
+    release(lab)
+    assert lab.spending.spent == Decimal("0.23")
 
 
 def test_a_suite_that_keeps_nothing_warm_asks_for_nothing() -> None:
-    lab = lab_with_warm_job(0)
-    assert release(lab) == 0
-    assert len(lab.jobs.warm) == 2
+    lab, _, _ = started_twice()
+    lab.suites.suites[EXECUTION]["warm_pool_seconds"] = 0
+    before = list(lab.jobs.pools)
+    assert release(lab) == ()
+    assert lab.jobs.pools == before
+
+
+def test_a_job_that_waits_for_room_finds_the_room_of_pools_that_ended_by_themselves() -> None:
+    lab, runs = warm_lab()
+    first = submit(lab, runs[0])
+    end(lab, first)
+    # 5 USD less 0.80 for the next job, less the 0.20 that the pool did not use up
+    lab.spending.exposed = Decimal("4.30")
+    submit_run(runs[1], "token-2", services=lab.services, settings=SETTINGS, now=NOW)
+    assert lab.answers.given[-1][:2] == ("token-2", "SlotUnavailable")
+    pool_of(lab, first, is_over=True, retained_seconds=0.0)
+    assert submit(lab, runs[1])
 
 
 def test_releasing_what_another_job_has_taken_over_is_nothing_to_do() -> None:
@@ -41,14 +141,39 @@ def test_releasing_what_another_job_has_taken_over_is_nothing_to_do() -> None:
         assert not TrainingJobs(client).release_instances("a")
 
 
-def test_only_pools_that_are_available_are_listed() -> None:
+@pytest.mark.parametrize(("taken_by", "found"), [("b", True), ("c", False)])
+def test_a_job_finds_the_pool_that_it_took_among_those_that_were_reused(taken_by: str, found: bool) -> None:
+    pool = {"Status": "Reused", "ResourceRetainedBillableTimeInSeconds": 30, "ReusedByJob": "b"}
     summary = {
         "TrainingJobName": "a",
         "TrainingJobArn": "arn:aws:sagemaker:us-east-1:111111111111:training-job/a",
         "CreationTime": NOW,
         "TrainingJobStatus": "Completed",
+        "WarmPoolStatus": pool,
     }
-    asked = {"NameContains": "traindyno-x-", "WarmPoolStatusEquals": "Available"}
+    asked = {"NameContains": "lab-", "WarmPoolStatusEquals": "Reused", "MaxResults": 100}
     with stubbed("sagemaker") as (client, stubber):
         stubber.add_response("list_training_jobs", {"TrainingJobSummaries": [summary]}, asked)
-        assert TrainingJobs(client).keeping_warm("traindyno-x-") == ["a"]
+        taken = TrainingJobs(client).pool_taken_by(taken_by, "lab-")
+    assert (taken.retained_seconds if taken else None) == (30.0 if found else None)
+
+
+def test_a_pool_is_settled_once_in_the_one_write_that_takes_it_off_the_list() -> None:
+    with stubbed_table() as (table, stubber):
+        stubber.add_client_error(
+            "update_item",
+            "ConditionalCheckFailedException",
+            expected_params={
+                "TableName": "rows",
+                "Key": {"pk": "execution#e", "sk": "suite"},
+                "UpdateExpression": "ADD exposed_usd :less, spent_usd :spent DELETE pools :pool",
+                "ConditionExpression": "contains(pools, :job)",
+                "ExpressionAttributeValues": {
+                    ":less": Decimal("-0.190000"),
+                    ":spent": Decimal("0.010000"),
+                    ":pool": {"a"},
+                    ":job": "a",
+                },
+            },
+        )
+        assert not Spending(table).settle_pool("e", "a", reserved_usd=Decimal("0.2"), spent_usd=Decimal("0.01"))

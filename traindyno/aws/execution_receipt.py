@@ -1,6 +1,6 @@
 """What an execution has paid so far, whether or not it has ended, been aborted or failed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from traindyno.aws.attempt_rows import AttemptRow, AttemptRows
@@ -9,7 +9,7 @@ from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.aws.run_results import load_results
 from traindyno.aws.suite_rows import SuiteRows
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.aws.warm_pools import read_warm_times
+from traindyno.aws.warm_pools import read_warm_pools, with_warm_pools
 from traindyno.core.costs.receipt import Receipt, write_receipt
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
@@ -39,23 +39,21 @@ def load_receipt(
     suites: SuiteRows,
     attempts: AttemptRows,
     jobs: TrainingJobs,
-    sleep: Callable[[float], None],
+    lab: str,
 ) -> ExecutionReceipt:
-    """``sleep`` waits between descriptions of jobs, which only a suite that keeps instances warm needs."""
     execution_id = execution.execution_id
     results = _load_results(execution_id, bucket=bucket, suites=suites, attempts=attempts)
     running = tuple(_running(results, attempts))
-    is_warm = bool((suites.read(execution_id) or {}).get("warm_pool_seconds"))
-    names = [attempt.job_name for result in results for attempt in result.attempts] if is_warm else []
-    warm = read_warm_times(names, jobs=jobs, sleep=sleep)
+    pools = read_warm_pools(execution_id, lab=lab, suites=suites, jobs=jobs)
+    kept_by = tuple(pool.job_name for pool in pools if not pool.is_over)
     return ExecutionReceipt(
         execution_id=execution_id,
         status=execution.status,
-        is_final=not execution.is_running and not running and not warm.kept_by,
+        is_final=not execution.is_running and not running and not kept_by,
         is_simulated=any(result.is_simulated for result in results),
         running_jobs=running,
-        warm_jobs=warm.kept_by,
-        receipt=write_receipt(results, warm_seconds=warm.seconds, running_jobs=running),
+        warm_jobs=kept_by,
+        receipt=write_receipt(with_warm_pools(results, pools), running_jobs=running),
     )
 
 

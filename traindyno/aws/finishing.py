@@ -1,29 +1,33 @@
 """Hear of a job's end: describe it, say what it means for its run, and answer the task that waits for it."""
 
-from decimal import Decimal
+from collections.abc import Mapping
+from typing import Any
 
 from traindyno.aws.attempt_rows import AttemptRow
 from traindyno.aws.lab_services import LabServices
 from traindyno.aws.recording import record_run
-from traindyno.core.costs.prices import cost_usd
+from traindyno.aws.warm_pools import settle_pool, time_usd
 from traindyno.core.errors import ServiceFault
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job_attempt import ended_attempt
 from traindyno.core.jobs.job_end import has_ended, read_job_end
+from traindyno.core.jobs.warm_pool import WarmPool
 
 # After this, a job that SageMaker does not know of was never started: SubmitRun was cut off before it could.
 NEVER_STARTED_SECONDS = 600
 
 
-def finish_run(job_name: str, *, services: LabServices, now: float) -> None:
+def finish_run(job_name: str, *, lab: str, services: LabServices, now: float) -> None:
     """Safe for events that are repeated, late, or about another lab's job."""
     row = services.attempts.read(job_name)
     if row is None or not row.is_open or row.end is not None:
         return
-    end = _find_end(row, services, now)
+    end, pool = _find_end(row, lab=lab, services=services, now=now)
     ended = services.attempts.record_end(end) if end else None
     if ended:
         _settle(ended, services)
+        if pool:
+            settle_pool(pool, services=services)
         report_end(ended, services=services)
 
 
@@ -37,34 +41,53 @@ def report_end(row: AttemptRow, *, services: LabServices) -> None:
     services.attempts.close(row.job_name)
 
 
-def _find_end(row: AttemptRow, services: LabServices, now: float) -> Attempt | None:
+def _find_end(
+    row: AttemptRow, *, lab: str, services: LabServices, now: float
+) -> tuple[Attempt | None, WarmPool | None]:
+    """And the instances that the job was started on, where an earlier one had left them."""
     job = services.jobs.describe(row.job_name)
     if job is not None and has_ended(job):
-        return ended_attempt(
-            read_job_end(job, stopped_for=row.stopped_for),
-            number=row.number,
-            is_last=row.is_last,
-            submitted_at=row.submitted_at,
-            image_uri=job["AlgorithmSpecification"].get("TrainingImage"),
-        )
+        keeps_warm = bool(job["ResourceConfig"].get("KeepAlivePeriodInSeconds"))
+        pool = services.jobs.pool_taken_by(row.job_name, f"{lab}-") if keeps_warm else None
+        return _ended(row, job, started_warm=pool is not None if keeps_warm else None), pool
     if job is None and now - row.submitted_at > NEVER_STARTED_SECONDS:
-        return Attempt(
-            number=row.number,
-            job_name=row.job_name,
-            error=ServiceFault.__name__,
-            message="the job was never started",
-            submitted_at=row.submitted_at,
-            billable_seconds=0,
-        )
-    return None
+        return _never_started(row), None
+    return None, None
+
+
+def _ended(row: AttemptRow, job: Mapping[str, Any], *, started_warm: bool | None) -> Attempt:
+    return ended_attempt(
+        read_job_end(job, stopped_for=row.stopped_for),
+        number=row.number,
+        is_last=row.is_last,
+        submitted_at=row.submitted_at,
+        image_uri=job["AlgorithmSpecification"].get("TrainingImage"),
+        started_warm=started_warm,
+    )
+
+
+def _never_started(row: AttemptRow) -> Attempt:
+    return Attempt(
+        number=row.number,
+        job_name=row.job_name,
+        error=ServiceFault.__name__,
+        message="the job was never started",
+        submitted_at=row.submitted_at,
+        billable_seconds=0,
+    )
 
 
 def _settle(row: AttemptRow, services: LabServices) -> None:
-    """A job whose billable time is unknown keeps its worst case."""
-    billable = row.end.billable_seconds if row.end else None
-    if billable is not None:
-        spent = cost_usd(Decimal(str(billable)), row.run.cell.settings.instance_count, row.usd_per_hour)
-        services.spending.settle(row.run.execution_id, reserved_usd=row.reserved_usd, spent_usd=spent)
+    """A job whose billable time is unknown keeps its worst case; so do instances that may still be kept warm."""
+    end = row.end
+    if end is None or end.billable_seconds is None:
+        return
+    services.spending.settle(
+        row.run.execution_id,
+        reserved_usd=row.reserved_usd - time_usd(row, end.keep_warm_seconds),
+        spent_usd=time_usd(row, end.billable_seconds),
+        pool_of=row.job_name if end.keep_warm_seconds else None,
+    )
 
 
 def _answer(row: AttemptRow, services: LabServices) -> bool:

@@ -1,12 +1,14 @@
 """Judge a suite from the results in S3, and lay the verdict and the report beside them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.aws.run_results import load_results
 from traindyno.aws.suite_rows import SuiteRows
+from traindyno.aws.warm_pools import with_warm_pools
 from traindyno.core.documents import from_document
+from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.core.layout import (
     plan_key,
     report_data_key,
@@ -23,11 +25,18 @@ from traindyno.report.html import render
 
 
 def judge_suite(
-    execution_id: str, *, bucket: ResultsBucket, suites: SuiteRows, facts: Mapping[str, str], now: float
+    execution_id: str,
+    *,
+    bucket: ResultsBucket,
+    suites: SuiteRows,
+    facts: Mapping[str, str],
+    now: float,
+    pools: Sequence[WarmPool] = (),
 ) -> Verdict:
+    """``pools`` are the instances that the execution's jobs left, kept no longer."""
     suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
     plan = from_document(bucket.read_json(plan_key(execution_id)), Plan)
-    results = load_results(bucket, execution_id)
+    results = with_warm_pools(load_results(bucket, execution_id), pools)
     verdict = judge(suite, plan.cells, results)
     report = build_report(
         execution_id=execution_id,

@@ -14,7 +14,10 @@ MICRO_USD = Decimal("0.000001")
 
 
 class Spending:
-    """``exposed_usd`` is what has been spent and what jobs in flight may cost at most; ``spent_usd`` what has been."""
+    """``exposed_usd`` is what has been spent and what jobs in flight may cost at most; ``spent_usd`` what has been.
+
+    ``pools`` names the ended jobs whose instances may still be kept warm: their worst case stays exposed.
+    """
 
     def __init__(self, table: "Table") -> None:
         self._table = table
@@ -35,14 +38,50 @@ class Spending:
             return False
         return True
 
-    def settle(self, execution_id: str, *, reserved_usd: Decimal, spent_usd: Decimal) -> None:
-        """The job has ended: what it really cost takes the place of what it might have cost."""
+    def settle(
+        self, execution_id: str, *, reserved_usd: Decimal, spent_usd: Decimal, pool_of: str | None = None
+    ) -> None:
+        """The job has ended: what it really cost takes the place of what it might have cost.
+
+        ``pool_of``: the job keeps its instances warm; ``reserved_usd`` is then without what that may cost.
+        """
         spent = _rounded_up(spent_usd)
         self._table.update_item(
             Key=_key(execution_id),
-            UpdateExpression="ADD exposed_usd :less, spent_usd :spent",
-            ExpressionAttributeValues={":less": spent - _rounded_up(reserved_usd), ":spent": spent},
+            UpdateExpression="ADD exposed_usd :less, spent_usd :spent" + (", pools :pool" if pool_of else ""),
+            ExpressionAttributeValues={
+                ":less": spent - _rounded_up(reserved_usd),
+                ":spent": spent,
+                **({":pool": {pool_of}} if pool_of else {}),
+            },
         )
+
+    def settle_pool(self, execution_id: str, job_name: str, *, reserved_usd: Decimal, spent_usd: Decimal) -> bool:
+        """The job's instances are kept no longer; False if that is settled already. Exactly once."""
+        spent = _rounded_up(spent_usd)
+        try:
+            self._table.update_item(
+                Key=_key(execution_id),
+                UpdateExpression="ADD exposed_usd :less, spent_usd :spent DELETE pools :pool",
+                ConditionExpression="contains(pools, :job)",
+                ExpressionAttributeValues={
+                    ":less": spent - _rounded_up(reserved_usd),
+                    ":spent": spent,
+                    ":pool": {job_name},
+                    ":job": job_name,
+                },
+            )
+        except ClientError as error:
+            if error_code(error) != "ConditionalCheckFailedException":
+                raise
+            return False
+        return True
+
+    def unsettled_pools(self, execution_id: str) -> frozenset[str]:
+        """Names of the jobs whose instances may still be kept warm."""
+        item = self._table.get_item(Key=_key(execution_id), ConsistentRead=True).get("Item", {})
+        names = item.get("pools")
+        return frozenset(map(str, names)) if isinstance(names, set) else frozenset()
 
     def read(self, execution_id: str) -> tuple[Decimal, Decimal]:
         """Exposed and spent."""

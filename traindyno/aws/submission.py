@@ -10,6 +10,7 @@ from traindyno.aws.attempt_rows import AttemptRow
 from traindyno.aws.lab_services import LabServices
 from traindyno.aws.suite_rows import planned_price
 from traindyno.aws.training_jobs import JobRefused
+from traindyno.aws.warm_pools import settle_ended_pools
 from traindyno.core.errors import NextAttempt, ServiceFault, SlotUnavailable
 from traindyno.core.jobs.job_settings import JobSettings
 from traindyno.core.jobs.outcome import Outcome
@@ -81,7 +82,7 @@ def _take_over(row: AttemptRow, token: str, *, suite: Suite, services: LabServic
 def _start(row: AttemptRow, *, suite: Suite, services: LabServices, settings: JobSettings) -> None:
     """The row comes first: the job's end may be told before CreateTrainingJob has answered."""
     request = build_training_job_request(row.run, suite, attempt=row.number, settings=settings)
-    _hold_back(row, suite, services)
+    _hold_back(row, suite, services, settings.lab)
     services.suites.note_job(row.run.execution_id, row.run.run_id, row.job_name)
     is_ours = services.attempts.create(row)
     if not is_ours:
@@ -98,9 +99,13 @@ def _start(row: AttemptRow, *, suite: Suite, services: LabServices, settings: Jo
         raise
 
 
-def _hold_back(row: AttemptRow, suite: Suite, services: LabServices) -> None:
+def _hold_back(row: AttemptRow, suite: Suite, services: LabServices, lab: str) -> None:
     execution_id, cap_usd = row.run.execution_id, suite.limits.max_usd
     if services.spending.reserve(execution_id, row.reserved_usd, cap_usd=cap_usd):
+        return
+    if settle_ended_pools(execution_id, lab=lab, services=services) and services.spending.reserve(
+        execution_id, row.reserved_usd, cap_usd=cap_usd
+    ):
         return
     exposed, spent = services.spending.read(execution_id)
     admission = admit_cost(worst_usd=row.reserved_usd, exposed_usd=exposed, spent_usd=spent, max_usd=cap_usd)

@@ -36,15 +36,15 @@ def sweep(*, lab: str, services: LabServices, executions: Executions, now: float
     for row in overdue:
         if not pace.may_go_on():
             break
-        _finish(row, services, now)
+        _finish(row, lab=lab, services=services, now=now)
         done += 1
         pace.sleep(SECONDS_BETWEEN_LOOKS)
     return Swept(open=len(rows), overdue=len(overdue), left=len(overdue) - done, stopped=stopped)
 
 
-def _finish(row: AttemptRow, services: LabServices, now: float) -> None:
+def _finish(row: AttemptRow, *, lab: str, services: LabServices, now: float) -> None:
     if row.end is None:
-        finish_run(row.job_name, services=services, now=now)
+        finish_run(row.job_name, lab=lab, services=services, now=now)
     else:
         report_end(row, services=services)
 

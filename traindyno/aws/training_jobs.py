@@ -1,7 +1,8 @@
 """SageMaker training jobs, spoken to in this project's own errors."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
@@ -9,11 +10,16 @@ from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
 from traindyno.aws.client_errors import error_code, error_message, is_service_fault, is_throttling
 from traindyno.core.errors import ServiceFault, SlotUnavailable, Throttled, TraindynoError
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.warm_pool import WarmPool, read_warm_pool
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
 
 LIMIT_TEXT = re.compile(r"is (?P<limit>\d+) Instances?, .*request delta of (?P<asked>\d+) Instances?")
+# How far back a job looks for the one whose instances it took: several times what runs at once.
+LATEST_POOLS = 500
+PoolStatus = Literal["Available", "Reused", "Terminated"]
+POOLED: tuple[PoolStatus, ...] = ("Available", "Reused", "Terminated")
 WORKING: tuple[Literal["InProgress"], Literal["Stopping"]] = ("InProgress", "Stopping")
 
 
@@ -61,10 +67,24 @@ class TrainingJobs:
 
     def keeping_warm(self, name_part: str) -> list[str]:
         """Names of ended jobs that hold ``name_part`` and whose instances are kept, and billed, for a next one."""
+        return [pool.job_name for pool in self._warm_pools(name_part, "Available")]
+
+    def warm_pools(self, name_part: str) -> Iterator[WarmPool]:
+        """What jobs that hold ``name_part`` in their names left for others; the latest of each kind first."""
+        for status in POOLED:
+            yield from self._warm_pools(name_part, status)
+
+    def pool_taken_by(self, job_name: str, name_part: str) -> WarmPool | None:
+        """The instances that the job started on, left by one of the latest jobs that hold ``name_part``."""
+        latest = islice(self._warm_pools(name_part, "Reused"), LATEST_POOLS)
+        return next((pool for pool in latest if pool.reused_by == job_name), None)
+
+    def _warm_pools(self, name_part: str, status: PoolStatus) -> Iterator[WarmPool]:
         pages = self._sagemaker.get_paginator("list_training_jobs").paginate(
-            NameContains=name_part, WarmPoolStatusEquals="Available"
+            NameContains=name_part, WarmPoolStatusEquals=status, PaginationConfig={"PageSize": 100}
         )
-        return [job["TrainingJobName"] for page in pages for job in page["TrainingJobSummaries"]]
+        found = (read_warm_pool(job) for page in pages for job in page["TrainingJobSummaries"])
+        return (pool for pool in found if pool)
 
     def release_instances(self, job_name: str) -> bool:
         """False if another job has taken them over, or they have been released already."""

@@ -10,7 +10,7 @@ from traindyno.aws.execution_receipt import ExecutionReceipt
 from traindyno.cli.output import SIMULATED
 from traindyno.core.costs.money import exact_usd_text, to_cents
 from traindyno.core.costs.receipt import PhaseCost, ReceiptLine
-from traindyno.core.quantity_text import UNKNOWN, seconds_text
+from traindyno.core.quantity_text import UNKNOWN, seconds_text, start_text
 
 WIDEST = 64
 
@@ -70,7 +70,7 @@ def _cells(line: ReceiptLine) -> tuple[str, ...]:
     phases = ", ".join(f"{phase.name.replace('_', ' ')} {_phase_text(phase)}" for phase in line.phases)
     price = line.usd_per_instance_hour
     return (
-        f"{line.job_name}\n{line.label}, attempt {line.attempt}\n{phases or 'phases unknown'}",
+        f"{line.job_name}\n{line.label}, attempt {line.attempt}{_start(line)}\n{phases or 'phases unknown'}",
         line.ending.replace("_", " "),
         UNKNOWN if line.billable_seconds is None else f"{line.billable_seconds.normalize():f} s",
         f"{line.instance_count} × {line.instance}",
@@ -78,6 +78,10 @@ def _cells(line: ReceiptLine) -> tuple[str, ...]:
         UNKNOWN if line.exact_usd is None else exact_usd_text(line.exact_usd),
         UNKNOWN if line.usd is None else f"{line.usd:,}",
     )
+
+
+def _start(line: ReceiptLine) -> str:
+    return "" if line.started_warm is None else f", started {start_text(line.started_warm)}"
 
 
 def _phase_text(phase: PhaseCost) -> str:

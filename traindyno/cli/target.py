@@ -1,7 +1,6 @@
 """Which lab a command works on: the local cloud's, or one deployed in the person's AWS account."""
 
 import os
-import time
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -50,7 +49,7 @@ class Target:
             suites=self.suites,
             attempts=self.attempts,
             jobs=TrainingJobs(clients.sagemaker()),
-            sleep=time.sleep,
+            lab=self.deployment.lab,
         )
 
 

@@ -66,3 +66,8 @@ def bytes_text(count: int | None) -> str:
     if count is None:
         return UNKNOWN
     return f"{number_text(count / 2**30)} GiB" if count >= 2**30 else f"{number_text(count / 2**20)} MiB"
+
+
+def start_text(started_warm: bool | None) -> str:
+    """Of a job, or of the run that it was for."""
+    return "–" if started_warm is None else "warm" if started_warm else "cold"

@@ -6,18 +6,15 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import estimate
 from traindyno.core.measurement.throughput_definitions import DEFINITIONS
 from traindyno.core.quantity_text import change_text, number_text
-from traindyno.core.verdicts.cell_row import is_measured
+from traindyno.core.verdicts.cell_row import group_trials
 from traindyno.core.verdicts.report_data import Report
 from traindyno.report.markup import Markup, element, join
 from traindyno.report.table import Column, draw_table
 
 
 def draw_definitions(report: Report) -> Markup | None:
-    by_cell = [
-        (cell.label, [each for each in report.results if each.run.cell.cell_id == cell.cell_id and is_measured(each)])
-        for cell in report.cells
-    ]
-    rows = [_row(label, results) for label, results in by_cell if results]
+    trials = group_trials(report.cells, report.results)
+    rows = [_row(each.cell.label, each.measured) for each in trials if each.measured]
     if not rows:
         return None
     columns = [Column(heading="Cell"), Column(heading="Traindyno", is_number=True)]

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, write_receipt
-from traindyno.core.quantity_text import UNKNOWN, seconds_text, usd_text
+from traindyno.core.quantity_text import UNKNOWN, seconds_text, start_text, usd_text
 from traindyno.core.verdicts.report_data import Report
 from traindyno.report.markup import Markup, element
 from traindyno.report.phase_chart import phase_order, phase_text
@@ -12,10 +12,12 @@ from traindyno.report.table import Column, draw_table
 
 # Below it, cents are too coarse to be divided among jobs and phases.
 SMALLEST_SPLIT_USD = Decimal(1)
+START = "Start"
 LINE_COLUMNS = [
     Column(heading="Job"),
     Column(heading="Instance"),
     Column(heading="Ended as"),
+    Column(heading=START, explanation="warm: on the instances that an earlier job had left"),
     Column(heading="Billable s", is_number=True),
     Column(heading="Instances", is_number=True),
     Column(heading="$/h", is_number=True),
@@ -47,14 +49,22 @@ def draw_receipt(report: Report) -> Markup:
         element(
             "details",
             element("summary", f"{len(receipt.lines)} jobs"),
-            draw_table(
-                LINE_COLUMNS,
-                [_row(line, receipt) for line in receipt.lines],
-                caption="Billable seconds × instances × price ÷ 3600, in cents that add up to the total.",
-                footer=["Total", None, None, None, None, None, total],
-            ),
+            _lines(receipt, total),
         ),
         id="receipt",
+    )
+
+
+def _lines(receipt: Receipt, total: str) -> Markup:
+    """Without the column of starts where nothing was kept warm."""
+    keeps_warm = any(line.started_warm is not None for line in receipt.lines)
+    shown = [index for index, column in enumerate(LINE_COLUMNS) if keeps_warm or column.heading != START]
+    rows = [_row(line, receipt) for line in receipt.lines]
+    return draw_table(
+        [LINE_COLUMNS[index] for index in shown],
+        [[row[index] for index in shown] for row in rows],
+        caption="Billable seconds × instances × price ÷ 3600, in cents that add up to the total.",
+        footer=["Total", *[None] * (len(shown) - 2), total],
     )
 
 
@@ -64,6 +74,7 @@ def _row(line: ReceiptLine, receipt: Receipt) -> list[str | None]:
         line.job_name,
         line.instance,
         line.ending.replace("_", " "),
+        start_text(line.started_warm),
         UNKNOWN if line.billable_seconds is None else f"{line.billable_seconds.normalize():,f}",
         str(line.instance_count),
         UNKNOWN if price is None else f"{price.normalize():f}",

@@ -4,15 +4,17 @@ from collections.abc import Iterator, Sequence
 
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.quantity_text import number_text, seconds_text, usd_text
+from traindyno.core.quantity_text import number_text, seconds_text, start_text, usd_text
 from traindyno.core.verdicts.report_data import Report
 from traindyno.report.markup import Markup, element, join
 from traindyno.report.table import Column, breakable, draw_table
 
+START = "Start"
 COLUMNS = [
     Column(heading="Run"),
     Column(heading="Outcome"),
     Column(heading="Attempts", is_number=True),
+    Column(heading=START, explanation="warm: on the instances that an earlier job had left"),
     Column(heading="Warm-up", is_number=True, explanation="steps before the steady window"),
     Column(heading="Steady", is_number=True, explanation="steps in the steady window"),
     Column(heading="Samples/s", is_number=True),
@@ -30,10 +32,22 @@ def draw_runs(report: Report) -> Markup:
     return element(
         "section",
         element("h2", "Runs"),
-        draw_table(COLUMNS, [_row(each) for each in report.results], caption="One trial of one cell each."),
+        _table(report.results),
         *(_failure(alike) for alike in _group_alike(failed)),
         _problems(noted),
         id="runs",
+    )
+
+
+def _table(results: Sequence[RunResult]) -> Markup:
+    """Without the column of starts where nothing was kept warm."""
+    rows = [_row(each) for each in results]
+    keeps_warm = any(each.started_warm is not None for each in results)
+    shown = [index for index, column in enumerate(COLUMNS) if keeps_warm or column.heading != START]
+    return draw_table(
+        [COLUMNS[index] for index in shown],
+        [[row[index] for index in shown] for row in rows],
+        caption="One trial of one cell each.",
     )
 
 
@@ -47,6 +61,7 @@ def _row(result: RunResult) -> list[str | None]:
             element("span", "simulated", class_="badge") if result.is_simulated else None,
         ),
         str(len(result.attempts)),
+        start_text(result.started_warm),
         str(measured.steady_state.warmup_steps) if measured else "–",
         str(throughput.steps) if throughput else "–",
         number_text(throughput.samples_per_second) if throughput else "–",

@@ -30,7 +30,10 @@ class PhaseCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptLine:
-    """One attempt. Seconds of None, and so ``usd``, are unknown. ``exact_usd`` is before rounding."""
+    """One attempt. Seconds of None, and so ``usd``, are unknown. ``exact_usd`` is before rounding.
+
+    ``started_warm`` is None where nothing is kept warm.
+    """
 
     run_id: str
     label: str
@@ -44,6 +47,7 @@ class ReceiptLine:
     exact_usd: Decimal | None
     usd: Decimal | None
     phases: tuple[PhaseCost, ...]
+    started_warm: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +63,10 @@ class Receipt:
 def write_receipt(
     results: Sequence[RunResult],
     *,
-    warm_seconds: Mapping[str, float] | None = None,
     running_jobs: Collection[str] = (),
 ) -> Receipt:
-    """``warm_seconds``: job name → billed seconds for which its instances were kept warm after it."""
     drafts = [
-        _line(
-            result,
-            attempt,
-            warm_seconds=(warm_seconds or {}).get(attempt.job_name, 0.0),
-            is_running=attempt.job_name in running_jobs,
-        )
+        _line(result, attempt, is_running=attempt.job_name in running_jobs)
         for result in results
         for attempt in result.attempts
     ]
@@ -85,8 +82,9 @@ def write_receipt(
     )
 
 
-def _line(result: RunResult, attempt: Attempt, *, warm_seconds: float, is_running: bool) -> ReceiptLine:
+def _line(result: RunResult, attempt: Attempt, *, is_running: bool) -> ReceiptLine:
     settings, price = result.run.cell.settings, result.price.usd_per_instance_hour
+    warm_seconds = attempt.kept_warm_seconds or 0.0
     billed = None if attempt.billable_seconds is None else Decimal(str(attempt.billable_seconds + warm_seconds))
     outcome = attempt.outcome.value if attempt.outcome else attempt.error
     is_last = attempt is result.attempts[-1]
@@ -106,6 +104,7 @@ def _line(result: RunResult, attempt: Attempt, *, warm_seconds: float, is_runnin
         exact_usd=None if billed is None or price is None else cost_usd(billed, settings.instance_count, price),
         usd=None,
         phases=tuple(PhaseCost(name=name, seconds=value, usd=None) for name, value in seconds.items()),
+        started_warm=attempt.started_warm,
     )
 
 

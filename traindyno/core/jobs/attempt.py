@@ -12,6 +12,10 @@ class Attempt:
 
     ``billable_seconds`` are wall-clock, to be multiplied by the number of instances. ``phase_seconds`` are the
     service's own statuses (waiting, starting, downloading, training, uploading). Times are epoch seconds.
+
+    ``started_warm``: on the instances that an earlier job left; None where nothing is kept warm. ``keep_warm_seconds``
+    is for how long its own may be kept after it at most, ``kept_warm_seconds`` for how long they were, once that is
+    known; both are wall clock too.
     """
 
     number: int
@@ -26,3 +30,6 @@ class Attempt:
     training_seconds: float | None = None
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
     image_uri: str | None = None
+    started_warm: bool | None = None
+    keep_warm_seconds: float = 0.0
+    kept_warm_seconds: float | None = None

@@ -15,7 +15,15 @@ LAST_OUTCOMES: dict[type[NextAttempt], Outcome] = {
 }
 
 
-def ended_attempt(end: JobEnd, *, number: int, is_last: bool, submitted_at: float, image_uri: str | None) -> Attempt:
+def ended_attempt(
+    end: JobEnd,
+    *,
+    number: int,
+    is_last: bool,
+    submitted_at: float,
+    image_uri: str | None,
+    started_warm: bool | None = None,
+) -> Attempt:
     """``is_last``: no further attempt is allowed, so that what would lead to one is the run's outcome."""
     outcome, error = end.outcome, end.next_attempt
     if error is not None and is_last:
@@ -37,4 +45,6 @@ def ended_attempt(end: JobEnd, *, number: int, is_last: bool, submitted_at: floa
         training_seconds=end.training_seconds,
         phase_seconds=phase_seconds,
         image_uri=image_uri,
+        started_warm=started_warm,
+        keep_warm_seconds=end.may_keep_warm_seconds,
     )

@@ -8,6 +8,7 @@ from traindyno.core.errors import CapacityUnavailable, NextAttempt, TraindynoErr
 from traindyno.core.jobs.failure_reasons import Meaning, read_failure_reason
 from traindyno.core.jobs.job_phases import JobPhase, epoch_seconds, read_phases
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.warm_pool import WarmPool, read_warm_pool
 
 
 class UnknownJobStatus(TraindynoError):
@@ -16,7 +17,10 @@ class UnknownJobStatus(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnd:
-    """Exactly one of ``outcome`` and ``next_attempt`` is set. Billable seconds are wall clock, of each instance."""
+    """Exactly one of ``outcome`` and ``next_attempt`` is set. Billable seconds are wall clock, of each instance.
+
+    ``may_keep_warm_seconds``: for how long its instances may be kept, and billed, after it.
+    """
 
     job_name: str
     outcome: Outcome | None
@@ -30,9 +34,8 @@ class JobEnd:
     ended_at: float | None
     phases: tuple[JobPhase, ...]
     interruptions: int
-    warm_pool_status: str | None
-    warm_pool_retained_seconds: int | None
-    warm_pool_reused_by: str | None
+    may_keep_warm_seconds: int
+    warm_pool: WarmPool | None
 
 
 def has_ended(job: Mapping[str, Any]) -> bool:
@@ -52,7 +55,6 @@ def read_job_end(job: Mapping[str, Any], *, stopped_for: Outcome | None = None) 
     meaning, message = _meaning(job, stopped_for)
     resources = job["ResourceConfig"]
     transitions = job.get("SecondaryStatusTransitions", [])
-    warm_pool = job.get("WarmPoolStatus", {})
     ended_at = job.get("TrainingEndTime") or job.get("LastModifiedTime")
     return JobEnd(
         job_name=job["TrainingJobName"],
@@ -67,9 +69,8 @@ def read_job_end(job: Mapping[str, Any], *, stopped_for: Outcome | None = None) 
         ended_at=None if ended_at is None else epoch_seconds(ended_at),
         phases=read_phases(transitions),
         interruptions=sum(transition["Status"] == "Interrupted" for transition in transitions),
-        warm_pool_status=warm_pool.get("Status"),
-        warm_pool_retained_seconds=warm_pool.get("ResourceRetainedBillableTimeInSeconds"),
-        warm_pool_reused_by=warm_pool.get("ReusedByJob"),
+        may_keep_warm_seconds=resources.get("KeepAlivePeriodInSeconds", 0) if job.get("TrainingStartTime") else 0,
+        warm_pool=read_warm_pool(job),
     )
 
 

@@ -1,4 +1,4 @@
-"""Claims over many pairs at once: Holm's correction, and how many trials it would take to see a difference."""
+"""Claims over many pairs at once: Holm's correction and Bonferroni's, and how many trials would show a difference."""
 
 from collections.abc import Sequence
 from math import log
@@ -19,6 +19,11 @@ def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
         floor = max(floor, min(1.0, (len(p_values) - position) * p_values[index]))
         adjusted[index] = floor
     return adjusted
+
+
+def adjust_by_bonferroni(p_values: Sequence[float], comparisons: int) -> list[float]:
+    """As if ``comparisons`` had been made of which only these are known: never below Holm's over all of them."""
+    return [min(1.0, comparisons * p) for p in p_values]
 
 
 def trials_to_detect(

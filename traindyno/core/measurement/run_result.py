@@ -1,7 +1,7 @@
 """The result of one run: how it ended, what it measured, what it cost, and everything that makes this credible."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -51,6 +51,11 @@ class RunResult:
     is_simulated: bool
 
     @property
+    def started_warm(self) -> bool | None:
+        """Of the attempt that counts; None where nothing is kept warm."""
+        return self.attempts[-1].started_warm if self.attempts else None
+
+    @property
     def samples_per_second(self) -> float | None:
         return self.measured.throughput.samples_per_second if self.measured and self.measured.throughput else None
 
@@ -95,6 +100,18 @@ def build_run_result(
     )
 
 
+def with_kept_warm(result: RunResult, seconds: Mapping[str, float]) -> RunResult:
+    """``seconds``: job name → for how long its instances were kept warm, which the run pays too."""
+    attempts = tuple(
+        replace(attempt, kept_warm_seconds=seconds.get(attempt.job_name, attempt.kept_warm_seconds))
+        for attempt in result.attempts
+    )
+    more_seconds = sum(attempt.kept_warm_seconds or 0.0 for attempt in attempts)
+    more_usd = cost_usd(more_seconds, result.run.cell.settings.instance_count, result.price.usd_per_instance_hour)
+    paid = None if result.cost_usd is None or more_usd is None else result.cost_usd + more_usd
+    return replace(result, attempts=attempts, cost_usd=paid)
+
+
 def run_result_document(result: RunResult) -> dict[str, Any]:
     """JSON-able: money is text, a number that is not finite is null."""
     document: dict[str, Any] = to_document(result)
@@ -125,6 +142,7 @@ def summary_row(result: RunResult) -> dict[str, str | int | float | bool | Decim
         "mean_step_seconds": throughput.step_times.mean_seconds if throughput else None,
         "steady_steps": throughput.steps if throughput else None,
         "warmup_steps": result.measured.steady_state.warmup_steps if result.measured else None,
+        "started_warm": result.started_warm,
         "is_steady": result.measured.steady_state.is_reached if result.measured else None,
         "billable_seconds": result.billable_seconds,
         "job_seconds": sum(result.phases_seconds.values()),

@@ -1,8 +1,10 @@
 """How throughput grows with the number of instances: speed-up and efficiency against the fewest that were measured."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from traindyno.core.documents import to_document
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import Interval, compare
 from traindyno.core.suites.suite import Cell
@@ -30,19 +32,15 @@ class ScalingSeries:
 def measure_scaling(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[ScalingSeries, ...]:
     """One series for each set of cells with two numbers of instances or more."""
     measured = [each for each in group_trials(cells, results) if each.measured]
-    series: list[list[CellTrials]] = []
+    series: dict[str, list[CellTrials]] = {}
     for each in sorted(measured, key=lambda each: each.cell.settings.instance_count):
-        alike = next((others for others in series if _is_alike(others[0].cell, each.cell)), None)
-        if alike is None:
-            series.append([each])
-        else:
-            alike.append(each)
-    return tuple(_series(trials) for trials in series if len(trials) > 1)
+        series.setdefault(_all_but_its_size(each.cell), []).append(each)
+    return tuple(_series(trials) for trials in series.values() if len(trials) > 1)
 
 
-def _is_alike(first: Cell, second: Cell) -> bool:
-    settings = [replace(cell.settings, instance_count=1) for cell in (first, second)]
-    return settings[0] == settings[1] and first.hyperparameters == second.hyperparameters
+def _all_but_its_size(cell: Cell) -> str:
+    settings = to_document(replace(cell.settings, instance_count=1))
+    return json.dumps([settings, cell.hyperparameters], sort_keys=True, default=str)
 
 
 def _series(trials: Sequence[CellTrials]) -> ScalingSeries:

@@ -1,5 +1,6 @@
 """Student's t distribution, and the incomplete beta function it rests on, with the standard library alone."""
 
+from functools import lru_cache
 from math import exp, inf, lgamma, log, log1p, sqrt
 
 _MOST_TERMS = 500
@@ -45,6 +46,7 @@ def t_cumulative(t: float, degrees_of_freedom: float) -> float:
     return 1 - tail if t > 0 else tail
 
 
+@lru_cache(maxsize=1024)
 def t_quantile(probability: float, degrees_of_freedom: float) -> float:
     """The value that t stays below with ``probability``, by bisection to full double precision."""
     if not 0 < probability < 1 or degrees_of_freedom <= 0:

@@ -20,7 +20,8 @@ class CellRow:
     """``seconds``, ``usd`` and ``instance_hours`` are of the suite's whole workload, projected from each trial.
 
     ``waiting_seconds`` is the mean wait for capacity: a cheap chip that can't be had is not cheap.
-    ``unsteady_trials`` counted, but their step times had not settled.
+    ``unsteady_trials`` counted, but their step times had not settled. ``warm_share`` is of the trials that count: how
+    many started on instances that an earlier job had left; None where nothing is kept warm.
     """
 
     cell_id: str
@@ -44,6 +45,7 @@ class CellRow:
     spent_usd: Decimal | None
     message: str | None
     is_simulated: bool
+    warm_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +64,14 @@ class CellTrials:
 
 
 def group_trials(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[CellTrials, ...]:
+    by_cell: dict[str, list[RunResult]] = {}
+    for result in sorted(results, key=lambda each: each.run.trial):
+        by_cell.setdefault(result.run.cell.cell_id, []).append(result)
     return tuple(
         CellTrials(
             cell=cell,
-            measured=tuple(result for result in _of(cell, results) if is_measured(result)),
-            others=tuple(result for result in _of(cell, results) if not is_measured(result)),
+            measured=tuple(result for result in by_cell.get(cell.cell_id, ()) if is_measured(result)),
+            others=tuple(result for result in by_cell.get(cell.cell_id, ()) if not is_measured(result)),
         )
         for cell in cells
     )
@@ -146,11 +151,8 @@ def _row(trials: CellTrials, pooled: Mapping[Quantity, PooledSpread | None]) -> 
         spent_usd=_spent(everything),
         message=next((each.message for each in trials.others if each.message), None),
         is_simulated=any(each.is_simulated for each in everything),
+        warm_share=_mean([each.started_warm for each in trials.measured]),
     )
-
-
-def _of(cell: Cell, results: Sequence[RunResult]) -> list[RunResult]:
-    return sorted((each for each in results if each.run.cell.cell_id == cell.cell_id), key=lambda each: each.run.trial)
 
 
 def _count_outcomes(results: Sequence[RunResult]) -> dict[str, int]:

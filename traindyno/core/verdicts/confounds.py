@@ -1,7 +1,9 @@
 """What differs between two cells besides the setting under test, and the control cell that would tell it apart."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
 from typing import Any
 
 from traindyno.core.suites.cells import world_size
@@ -11,17 +13,19 @@ from traindyno.core.suites.suite import Cell, LearningRate, LearningRateScaling,
 from traindyno.core.suites.suite_file import settings_document
 
 MOST_CONTROLS = 3
+SYSTEMATIC_SHARE = 0.5
 BATCH_FIELDS = ("batch_size_per_device", "gradient_accumulation_steps")
 # What decides how a model learns, beside the global batch and the learning rate that follows from it. Everything else
 # (instance, strategy, compiler, precision, loader, memory savers) should leave the losses as they are.
-LEARNING_FIELDS = {
+LEARNING_FIELDS = (
     "optimizer",
     "weight_decay",
     "gradient_clip_norm",
     "seed",
     "packing",
     "dropout",
-}
+)
+LearningKey = tuple[Hashable, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +55,19 @@ class Confound:
 
 
 def find_confound(
-    first: Cell, second: Cell, *, cells: Sequence[Cell], baseline: Cell, workload: Workload
+    first: Cell,
+    second: Cell,
+    *,
+    cells: Sequence[Cell],
+    baseline: Cell,
+    workload: Workload,
+    warm_shares: Mapping[str, float | None] = MappingProxyType({}),
 ) -> Confound | None:
-    """None if the two cells differ in one thing only."""
+    """None if the two cells differ in one thing only. ``warm_shares``: cell → share of its trials that started warm."""
     changed = changed_fields(first, second)
     differences = [_difference(name, first, second) for name in changed]
     differences += _derived_differences(first.settings, second.settings, changed)
+    differences += _different_starts(warm_shares.get(first.cell_id), warm_shares.get(second.cell_id))
     if len(differences) < 2:
         return None
     controls = _controls(first, second, changed)
@@ -83,14 +94,13 @@ def changed_fields(first: Cell, second: Cell) -> list[str]:
     ]
 
 
-def learns_alike(first: Cell, second: Cell) -> bool:
-    """Whether both cells should show the same losses."""
-    changed = changed_fields(first, second)
+def learning_key(cell: Cell) -> LearningKey:
+    """Cells with the same one should show the same losses."""
     return (
-        not LEARNING_FIELDS.intersection(changed)
-        and not any(name.startswith("hyperparameters.") for name in changed)
-        and global_batch_size(first.settings) == global_batch_size(second.settings)
-        and effective_learning_rate(first.settings) == effective_learning_rate(second.settings)
+        *(getattr(cell.settings, name) for name in LEARNING_FIELDS),
+        json.dumps(cell.hyperparameters, sort_keys=True, default=str),
+        global_batch_size(cell.settings),
+        effective_learning_rate(cell.settings),
     )
 
 
@@ -119,6 +129,13 @@ def _derived_differences(first: Settings, second: Settings, changed: Sequence[st
     if rates[0] != rates[1] and "learning_rate" not in changed:
         found.append(Difference(name="learning rate", first=_known(rates[0]), second=_known(rates[1])))
     return found
+
+
+def _different_starts(first: float | None, second: float | None) -> list[Difference]:
+    """A trial or two that began a lane cold are chance; most of one cell's and few of the other's are not."""
+    if first is None or second is None or abs(first - second) <= SYSTEMATIC_SHARE:
+        return []
+    return [Difference(name="trials started warm", first=f"{first:.0%}", second=f"{second:.0%}")]
 
 
 def _controls(first: Cell, second: Cell, changed: Sequence[str]) -> list[tuple[str, Cell]]:

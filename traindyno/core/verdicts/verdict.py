@@ -5,21 +5,28 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from itertools import combinations
+from math import comb
 from typing import Any
 
 from traindyno.core.documents import from_document, to_document
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding, check_loss_parity
-from traindyno.core.measurement.many_comparisons import SIGNIFICANCE, adjust_by_holm, trials_to_detect
+from traindyno.core.measurement.many_comparisons import (
+    SIGNIFICANCE,
+    adjust_by_bonferroni,
+    adjust_by_holm,
+    trials_to_detect,
+)
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import Comparison, compare
 from traindyno.core.suites.cells import baseline_cell
 from traindyno.core.suites.suite import Cell, Goal, Suite
 from traindyno.core.verdicts.cell_row import CellRow, CellTrials, build_rows, group_trials, pool_over
-from traindyno.core.verdicts.confounds import Confound, find_confound, learns_alike
+from traindyno.core.verdicts.confounds import Confound, LearningKey, find_confound, learning_key
 from traindyno.core.verdicts.goal_metric import QUANTITIES, Metric, choose_metric, estimate_of, is_within_limit
 from traindyno.core.verdicts.what_changes import BreakEven, Crossover, find_break_even, find_crossover
 
 VERDICT_VERSION = 1
+MOST_COMPARED_CELLS = 60
 
 
 class Finding(StrEnum):
@@ -33,7 +40,7 @@ class Finding(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """``comparison.ratio`` is first ÷ second of the goal's metric; ``adjusted_p`` is Holm's over all pairs."""
+    """``comparison.ratio`` is first ÷ second of the goal's metric; ``adjusted_p`` makes room for all pairs."""
 
     first_cell_id: str
     second_cell_id: str
@@ -120,13 +127,11 @@ def _check_parities(trials: Sequence[CellTrials], baseline: Cell | None) -> tupl
         (each for each in trials if each.measured),
         key=lambda each: baseline is None or each.cell.cell_id != baseline.cell_id,
     )
-    references: list[CellTrials] = []
+    references: dict[LearningKey, CellTrials] = {}
     parities = []
     for each in order:
-        reference = next((known for known in references if learns_alike(known.cell, each.cell)), None)
-        if reference is None:
-            references.append(each)
-        else:
+        reference = references.setdefault(learning_key(each.cell), each)
+        if reference is not each:
             parities.append(check_loss_parity(reference.measured, each.measured))
     return tuple(parities)
 
@@ -155,15 +160,19 @@ def _rank(eligible: Sequence[CellTrials], rows: Sequence[CellRow], metric: Metri
 
 
 def _compare_all(ranked: Sequence[CellTrials], metric: Metric) -> tuple[Pair, ...]:
-    """Every pair, the better first; Holm's correction makes room for having picked the best after the fact."""
+    """The better first. The correction makes room for having picked the best after the fact, so it counts every pair;
+    of many cells, whose pairs are too many to be compared, only the best is compared with each other one.
+    """
     quantity = QUANTITIES[metric]
     pooled = pool_over(ranked, quantity)
+    has_all = len(ranked) <= MOST_COMPARED_CELLS
+    chosen = combinations(ranked, 2) if has_all else ((ranked[0], other) for other in ranked[1:])
     compared = [
         (first, second, compare(first.values(quantity), second.values(quantity), pooled=pooled))
-        for first, second in combinations(ranked, 2)
+        for first, second in chosen
     ]
     known = [comparison.p for _, _, comparison in compared if comparison.p is not None]
-    adjusted = iter(adjust_by_holm(known))
+    adjusted = iter(adjust_by_holm(known) if has_all else adjust_by_bonferroni(known, comb(len(ranked), 2)))
     return tuple(
         Pair(
             first_cell_id=first.cell.cell_id,
@@ -213,7 +222,14 @@ def _assemble(
         pairs=pairs,
         break_evens=_break_evens(best, by_id, others) if metric is Metric.USD else (),
         crossovers=_crossovers(best, by_id, others, metric),
-        confounds=_find_confounds(best, [pair.second_cell_id for pair in own_pairs[:1]], cells, baseline, suite),
+        confounds=_find_confounds(
+            best,
+            [pair.second_cell_id for pair in own_pairs[:1]],
+            cells=cells,
+            baseline=baseline,
+            suite=suite,
+            rows=rows,
+        ),
         parities=parities,
         spent_usd=None if not costs or None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
         is_simulated=any(row.is_simulated for row in rows),
@@ -251,12 +267,22 @@ def _crossovers(
 
 
 def _find_confounds(
-    best: Cell | None, second_ids: Sequence[str], cells: Sequence[Cell], baseline: Cell | None, suite: Suite
+    best: Cell | None,
+    second_ids: Sequence[str],
+    *,
+    cells: Sequence[Cell],
+    baseline: Cell | None,
+    suite: Suite,
+    rows: Sequence[CellRow],
 ) -> tuple[Confound, ...]:
     """Of the recommended cell against the runner-up and against the baseline."""
     if best is None or baseline is None:
         return ()
     wanted = dict.fromkeys([*second_ids, baseline.cell_id])
     others = [cell for cell_id in wanted for cell in cells if cell.cell_id == cell_id and cell != best]
-    found = (find_confound(other, best, cells=cells, baseline=baseline, workload=suite.workload) for other in others)
+    warm_shares = {row.cell_id: row.warm_share for row in rows}
+    found = (
+        find_confound(other, best, cells=cells, baseline=baseline, workload=suite.workload, warm_shares=warm_shares)
+        for other in others
+    )
     return tuple(confound for confound in found if confound)
