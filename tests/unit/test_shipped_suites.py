@@ -1,4 +1,4 @@
-"""The suites that come with the project: each can be read and planned, and asks for jobs that SageMaker's model knows."""
+"""The suites that come with the project: each can be read and planned, and asks for jobs that SageMaker knows."""
 
 from decimal import Decimal
 from pathlib import Path
