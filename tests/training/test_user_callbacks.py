@@ -112,6 +112,14 @@ def test_a_hugging_face_trainers_short_last_batch_counts_as_what_it_holds(
         assert [step["samples"] for step in end.of_kind("step", rank)] == samples
 
 
+def test_processes_in_which_trainer_trains_alone_are_refused_with_the_remedy(tmp_path: Path) -> None:
+    script = SCRIPTS / "hf_trainer_script.py"
+    end = run_job(tmp_path, script, str(tmp_path / "hf"), "64", "unsaid", processes=2)
+    assert end.exit_code == 1
+    assert "2 processes were started, but in each of them Trainer trains alone" in end.failure
+    assert "use_cpu=True" in end.failure
+
+
 @pytest.mark.parametrize("processes", [1, 2])
 def test_lightning_logs_optimizer_steps_and_evaluations(tmp_path: Path, processes: int) -> None:
     script = SCRIPTS / "lightning_script.py"

@@ -6,6 +6,7 @@ from transformers import TrainerCallback
 
 from traindyno.callbacks import step_log
 from traindyno.callbacks.clock import now
+from traindyno.callbacks.process import this_process
 
 EVALUATION_PREFIX = "eval_"
 RATE_SUFFIX = "_per_second"
@@ -25,6 +26,9 @@ class StepLogCallback(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         # The state's is the one in use where Trainer looks for a batch size that fits.
         self._batch_size = getattr(state, "train_batch_size", None) or args.train_batch_size
+        if step_log.is_enabled:
+            step_log.open()  # a refusal is written to the log, too
+            refuse_processes_that_train_apart(args, this_process().world_size)
         if step_log.is_enabled and kwargs.get("model") is not None:
             step_log.model(sum(parameter.numel() for parameter in kwargs["model"].parameters()))
 
@@ -71,6 +75,15 @@ class StepLogCallback(TrainerCallback):
             self._is_open = False
             step_log.end_step(self._samples, None, loss, self._learning_rate)
             self._ended = now()
+
+
+def refuse_processes_that_train_apart(args: Any, world_size: int) -> None:
+    """Their samples would be counted as if they were one run's."""
+    if world_size > 1 and args.world_size == 1:
+        raise RuntimeError(
+            "{} processes were started, but in each of them Trainer trains alone, on all of the data: on a CPU it "
+            "needs use_cpu=True to see the others".format(world_size)
+        )
 
 
 def samples_of_last_batch(loader: Any, batch_size: int) -> int:

@@ -1,6 +1,6 @@
 """A script with Hugging Face's Trainer: two accumulated batches of four per step and an evaluation half-way.
 
-Arguments: a folder, and the number of rows.
+Arguments: a folder, the number of rows, and whether to use the CPU as Trainer wants to be told.
 """
 
 import sys
@@ -42,7 +42,7 @@ arguments = TrainingArguments(
     eval_steps=2,
     save_strategy="no",
     report_to=[],
-    use_cpu=True,
+    use_cpu=sys.argv[3:] != ["unsaid"],
     disable_tqdm=True,
 )
 Trainer(model=model, args=arguments, train_dataset=Rows(), eval_dataset=Rows(), callbacks=[StepLogCallback()]).train()

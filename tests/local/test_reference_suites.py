@@ -1,0 +1,72 @@
+"""The suites of users' scripts and of strategies, each once through the local cloud to its verdict."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.local.local_lab import REPO_ROOT, LocalLab
+
+pytestmark = pytest.mark.local
+
+SUITES = REPO_ROOT / "suites"
+SCRIPT_SUITES = ("own_script", "hf_trainer", "lightning")
+# One of each way to spread the model: what differs between the others is tested step by step in tests/training.
+STRATEGIES = ("fsdp", "tensor", "pipeline")
+
+
+def reference_suite(name: str) -> dict[str, Any]:
+    """As published, but each cell once; paths found from anywhere."""
+    suite: dict[str, Any] = yaml.safe_load((SUITES / f"{name}.yaml").read_text())
+    del suite["name"]
+    suite["measurement"]["trials"] = 1
+    workload = suite["workload"]
+    places = [(workload, "source"), (workload["dataset"], "path")]
+    for part, field in places:
+        if not part.get(field, "sample:").startswith("sample:"):
+            part[field] = str(SUITES / part[field])
+    return suite
+
+
+def report_of(lab: LocalLab, name: str, suite: dict[str, Any]) -> dict[str, Any]:
+    name = name.replace("_", "-")
+    answer = lab.traindyno("run", str(lab.write_suite(name, suite)), "--local", "--name", name, "--format", "json")
+    assert answer.status == 0, answer.errors
+    report: dict[str, Any] = answer.json()
+    return report
+
+
+@pytest.mark.parametrize("name", SCRIPT_SUITES)
+def test_a_users_script_runs_to_the_verdict_with_one_process_and_with_two(lab: LocalLab, name: str) -> None:
+    report = report_of(lab, name, reference_suite(name))
+    assert report["verdict"]["recommended"] in [cell["cell_id"] for cell in report["cells"]]
+    for result in report["results"]:
+        assert result["outcome"] == "completed", result["log_tail"]
+        settings, own = result["run"]["cell"]["settings"], result["run"]["cell"]["hyperparameters"]
+        processes = settings.get("instance_count", 1)
+        batch = own.get("batch_size") or own["per_device_train_batch_size"]
+        assert result["environment"]["world_size"] == processes
+        throughput = result["measured"]["throughput"]
+        per_step = throughput["samples"] / throughput["steps"]
+        assert 0.8 * batch * processes < per_step <= batch * processes
+
+
+def test_strategies_are_compared_on_the_same_work(lab: LocalLab) -> None:
+    """Cut down to one cell of each way to spread the model over two processes; the whole suite is run by hand."""
+    suite = reference_suite("strategies_cpu")
+    suite["matrix"]["compiler"] = ["none"]
+    pairs = [cell for cell in suite["include"] if cell["instance_count"] == 2 and "compiler" not in cell]
+    suite["include"] = [next(cell for cell in pairs if cell["strategy"] == strategy) for strategy in STRATEGIES]
+    suite["measurement"]["max_steps"] = 15
+    report = report_of(lab, "strategies_cpu", suite)
+    losses = []
+    for result in report["results"]:
+        assert result["outcome"] == "completed", result["log_tail"]
+        throughput = result["measured"]["throughput"]
+        assert throughput["samples"] == 16 * throughput["steps"]
+        losses.append([point["loss"] for point in result["measured"]["loss"]["points"]])
+    alone = losses[0]
+    assert len(alone) == 15
+    for spread in losses[1:]:
+        assert spread == pytest.approx(alone, rel=1e-4)
+    assert not report["verdict"]["refused"]
