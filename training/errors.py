@@ -14,6 +14,12 @@ class WorkloadError(RunError):
     outcome = Outcome.USER_CODE_ERROR
 
 
+class MissingFromImage(RunError):
+    """A setting needs a program or a library that the job's environment lacks; the message says where it is found."""
+
+    outcome = Outcome.IMAGE_ERROR
+
+
 class LossDiverged(RunError):
     outcome = Outcome.LOSS_DIVERGED
 

@@ -78,6 +78,12 @@ def test_a_split_or_format_that_is_not_there_is_named(
     assert_failed(run_training(tmp_path, document, texts), Outcome.USER_CODE_ERROR, words)
 
 
+def test_inductor_without_a_compiler_of_its_own_is_named_before_anything_is_loaded(tmp_path: Path, texts: Path) -> None:
+    document = run_document(settings={"compiler": "inductor"})
+    end = run_training(tmp_path, document, texts, environment={"PATH": str(tmp_path), "CXX": "g++"})
+    assert_failed(end, Outcome.IMAGE_ERROR, "compiler inductor needs a C++ compiler (g++", "or set compiler none")
+
+
 def test_a_hub_dataset_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
     dataset = {"path": "nobody/no-such-dataset", "format": "hub"}
     end = run_training(tmp_path, run_document(workload={"dataset": dataset}), None)

@@ -11,7 +11,7 @@ from tests.training.strategy_trial import make_setup
 from traindyno.core.suites.suite import Compiler, Strategy
 from training.compilers import build_compiler
 from training.compilers.dynamo import is_recompilation
-from training.errors import WorkloadError
+from training.errors import MissingFromImage, WorkloadError
 from training.strategies import build_strategy
 from training.strategies.conv1d import ConvertedLayers
 from training.strategies.pipeline_stages import cut
@@ -55,7 +55,7 @@ def test_a_pipeline_cuts_only_the_models_it_knows() -> None:
 
 def test_smddp_says_which_images_carry_it() -> None:
     case = Case(model="gpt2", options={"strategy": Strategy.SMDDP})
-    with pytest.raises(WorkloadError, match="strategy smddp needs smdistributed"):
+    with pytest.raises(MissingFromImage, match="strategy smddp needs smdistributed"):
         build_strategy(make_setup(case, Topology(world_size=2)))
 
 
@@ -67,7 +67,7 @@ def test_smddp_says_which_images_carry_it() -> None:
     ],
 )
 def test_a_compiler_that_is_not_installed_says_what_it_needs(compiler: Compiler, message: str) -> None:
-    with pytest.raises(WorkloadError, match=message):
+    with pytest.raises(MissingFromImage, match=message):
         build_compiler(compiler).accelerator(Topology())
 
 

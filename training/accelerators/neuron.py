@@ -8,7 +8,7 @@ from torch import nn
 
 from traindyno.callbacks.clock import HostClock
 from training.data.batch import Batch
-from training.errors import WorkloadError
+from training.errors import MissingFromImage
 
 LIBRARY = "torch_neuronx"
 
@@ -22,7 +22,7 @@ class Neuron:
         try:
             import_module(LIBRARY)  # registers the device, its collectives and its compiler
         except ImportError as error:
-            raise WorkloadError(
+            raise MissingFromImage(
                 f"compiler neuron needs TorchNeuron ({LIBRARY}), which this environment lacks ({error}); "
                 "it runs on ml.trn2 and ml.trn3 instances with images/neuron. Elsewhere: compiler inductor"
             ) from error

@@ -11,7 +11,7 @@ from traindyno.callbacks.clock import HostClock, now
 from traindyno.callbacks.environment import peak_memory_bytes
 from training.accelerators.xla_compilations import XlaCompilations
 from training.data.batch import Batch
-from training.errors import WorkloadError
+from training.errors import MissingFromImage
 
 CompilationSeen = Callable[[float, float], None]
 
@@ -92,7 +92,7 @@ def _library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise WorkloadError(
+        raise MissingFromImage(
             f"compiler xla needs {name}, which this environment lacks ({error}; torch {torch.__version__}); on a CPU, "
             "make an environment with python -m training.xla_environment FOLDER; for Trainium, see images/neuron"
         ) from error

@@ -1,26 +1,51 @@
 """torch.compile with its default backend."""
 
+import os
+import shutil
 from typing import cast
 
 import torch
 from torch import nn
+from torch._inductor.cpp_builder import get_cpp_compiler
+from torch._inductor.exc import InvalidCxxCompiler
 
 from traindyno.callbacks import StepLog
 from training.accelerators import Accelerator
 from training.accelerators.choice import cuda_or_cpu
 from training.compilers import Compiler, dynamo
+from training.errors import MissingFromImage
 from training.topology import Topology
 
 
 class Inductor:
     def accelerator(self, topology: Topology) -> Accelerator:
-        return cuda_or_cpu(topology)
+        accelerator = cuda_or_cpu(topology)
+        require_host_compiler(accelerator.device)
+        return accelerator
 
     def compile(self, module: nn.Module) -> nn.Module:
         return cast("nn.Module", torch.compile(module))
 
     def log_compilations(self, step_log: StepLog) -> None:
         dynamo.log_compilations(step_log)
+
+
+def require_host_compiler(device: torch.device) -> None:
+    """Before anything is loaded: by itself torch.compile says so in the first step only, deep in a trace."""
+    if device.type == "cpu":
+        try:
+            get_cpp_compiler()
+        except InvalidCxxCompiler as error:
+            raise MissingFromImage(_lacks("a C++ compiler (g++, or the one that CXX names)")) from error
+    elif not os.environ.get("CC") and not any(map(shutil.which, ("gcc", "clang"))):
+        raise MissingFromImage(_lacks("a C compiler (gcc, clang, or the one that CC names) for Triton"))
+
+
+def _lacks(program: str) -> str:
+    return (
+        f"compiler inductor needs {program}, which this environment lacks: install it, take an image that has it, or "
+        "set compiler none"
+    )
 
 
 def build() -> Compiler:

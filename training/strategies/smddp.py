@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from training.errors import WorkloadError
+from training.errors import MissingFromImage
 from training.strategies import Setup, Strategy
 from training.strategies.ddp import DataParallel
 
@@ -14,7 +14,7 @@ class SageMakerDataParallel(DataParallel):
         try:
             import_module(LIBRARY)  # registers the backend
         except ImportError as error:
-            raise WorkloadError(
+            raise MissingFromImage(
                 f"strategy smddp needs {LIBRARY}, which is not installed here ({error}); it is part of AWS's "
                 "PyTorch 1.10 to 2.5 training images, for ml.p3dn.24xlarge, ml.p4d.24xlarge and ml.p4de.24xlarge. "
                 "Elsewhere: strategy ddp"
