@@ -130,3 +130,12 @@ def test_a_run_survives_its_document() -> None:
     document = script_document(matrix={"instance": ["local.cpu"], "hyperparameters.flag": [True, "x", 1, 0.5]})
     for run in trial_runs("execution-1", expand_cells(parse_suite(document)), [1]):
         assert parse_run(json.loads(json.dumps(run_document(run)))) == run
+
+
+def test_a_label_leaves_out_the_options_of_other_strategies() -> None:
+    assert labels(
+        matrix={"strategy": ["ddp"]},
+        training={"instance": "local.cpu", "instance_count": 2},
+        baseline={},
+        include=[{"strategy": "tensor", "tensor_degree": 2}, {"strategy": "fsdp"}],
+    ) == ["ddp", "tensor, tensor_degree=2", "fsdp"]

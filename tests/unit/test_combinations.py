@@ -101,6 +101,10 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
         ),
         ({"micro_batches": 2}, "micro_batches: micro_batches has no effect with strategy ddp"),
         ({"shard_scope": "hybrid"}, "shard_scope: shard_scope hybrid has no effect with strategy ddp"),
+        (
+            {"instance": "local.cpu", "instance_count": 4, "strategy": "fsdp", "shard_scope": "hybrid"},
+            "shard_scope: shard_scope hybrid shards within an instance, and local.cpu has one device: expected full",
+        ),
         ({"prefetch_factor": 2}, "prefetch_factor: prefetch_factor needs loader_workers of 1 or more, got 0"),
         ({"compiler": "neuron"}, "compiler: compiler neuron (TorchNeuron) runs on ml.trn2 only, got ml.p4d.24xlarge"),
         (

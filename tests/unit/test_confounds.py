@@ -132,3 +132,61 @@ def test_without_a_degree_all_ranks_hold_one_replica() -> None:
         training={"instance": "ml.p4d.24xlarge", "batch_size_per_device": 3},
     )
     assert [global_batch_size(cell.settings) for cell in expand_cells(suite)] == [3, 3]
+
+
+def strategies_on_this_machine() -> Suite:
+    """16 samples a step in every cell."""
+    pipeline = {"strategy": Strategy.PIPELINE, "pipeline_degree": 2, "micro_batches": 4}
+    return make_suite(
+        matrix={"strategy": (Strategy.SINGLE,)},
+        training={"instance": "local.cpu", "batch_size_per_device": 16},
+        include=(
+            {"strategy": Strategy.DDP, "instance_count": 2, "batch_size_per_device": 8},
+            {**pipeline, "instance_count": 2, "batch_size_per_device": 16},
+            {**pipeline, "instance_count": 4, "batch_size_per_device": 8},
+        ),
+    )
+
+
+def test_a_strategys_own_options_and_the_batch_that_holds_the_global_batch_are_no_differences() -> None:
+    suite = strategies_on_this_machine()
+    ddp = cell_with(suite, strategy=Strategy.DDP)
+    pipeline = cell_with(suite, strategy=Strategy.PIPELINE, instance_count=2)
+    assert confound_of(suite, ddp, pipeline) is None
+    assert confound_of(suite, pipeline, cell_with(suite, strategy=Strategy.PIPELINE, instance_count=4)) is None
+
+
+def test_a_control_brings_a_strategys_options_along_and_holds_the_global_batch() -> None:
+    suite = strategies_on_this_machine()
+    confound = confound_of(
+        suite, cell_with(suite, strategy=Strategy.DDP), cell_with(suite, strategy=Strategy.PIPELINE, instance_count=4)
+    )
+    assert confound is not None
+    assert [each.name for each in confound.differences] == ["instance_count", "strategy"]
+    # ddp with 4 processes: 4 samples each; the pipeline with 2 processes: 16 for its one replica, a cell of the suite
+    more, other = confound.controls
+    assert (more.isolates, more.include["batch_size_per_device"]) == ("instance_count", 4)
+    assert other.isolates == "strategy"
+    assert other.cell_id == cell_with(suite, strategy=Strategy.PIPELINE, instance_count=2).cell_id
+
+
+def test_another_version_beside_another_compiler_is_named() -> None:
+    suite = suite_of({"compiler": (Compiler.NONE, Compiler.XLA)}, instance="local.cpu", strategy=Strategy.SINGLE)
+    first, second = expand_cells(suite)
+    versions = {
+        first.cell_id: {"torch": "2.13.0", "numpy": "2.4.6"},
+        second.cell_id: {"torch": "2.9.0", "numpy": "2.4.6", "torch-xla": "2.9.0"},
+    }
+    confound = find_confound(
+        first,
+        second,
+        cells=(first, second),
+        baseline=baseline_cell(suite),
+        workload=suite.workload,
+        versions=versions,
+    )
+    assert confound is not None
+    assert [(each.name, each.first, each.second) for each in confound.differences] == [
+        ("compiler", "none", "xla"),
+        ("torch", "2.13.0", "2.9.0"),
+    ]

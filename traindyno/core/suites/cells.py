@@ -10,6 +10,7 @@ from typing import Any
 
 from traindyno.core.instance_types import find_instance_type
 from traindyno.core.suites.settings_points import HYPERPARAMETER_PREFIX
+from traindyno.core.suites.strategy_options import has_effect
 from traindyno.core.suites.suite import Cell, LearningRate, Settings, Suite
 from traindyno.core.suites.suite_converter import suite_converter
 
@@ -109,9 +110,11 @@ def _label(cells: Sequence[Cell]) -> tuple[Cell, ...]:
 
 
 def _label_of(cell: Cell, names: Sequence[str], hyperparameters: Sequence[str]) -> str:
+    plain = Settings(instance=cell.settings.instance)
     parts = [
         _text(value) if name in NAMED_BY_VALUE else f"{name}={_text(value)}"
         for name, value in ((name, getattr(cell.settings, name)) for name in names)
+        if has_effect(name, cell.settings) or value != getattr(plain, name)
     ]
     parts += [f"{name}={_text(cell.hyperparameters.get(name))}" for name in hyperparameters]
     return ", ".join(parts) or cell.settings.instance

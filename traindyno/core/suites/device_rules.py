@@ -75,9 +75,12 @@ def check_offloading(settings: Settings, instance_type: InstanceType) -> Iterato
         yield Impossible(field="activation_offloading", reason=reason)
 
 
-def check_effect(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
+def check_effect(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
     if settings.shard_scope is ShardScope.HYBRID and settings.strategy is not Strategy.FSDP:
         reason = f"shard_scope hybrid has no effect with strategy {settings.strategy}: expected strategy fsdp"
+        yield Impossible(field="shard_scope", reason=reason)
+    elif settings.shard_scope is ShardScope.HYBRID and instance_type.devices_per_instance == 1:
+        reason = f"shard_scope hybrid shards within an instance, and {instance_type.name} has one device: expected full"
         yield Impossible(field="shard_scope", reason=reason)
     if settings.prefetch_factor is not None and settings.loader_workers == 0:
         yield Impossible(field="prefetch_factor", reason="prefetch_factor needs loader_workers of 1 or more, got 0")

@@ -62,6 +62,13 @@ class CellTrials:
         known = [value for value in found if value is not None and value > 0]
         return known if len(known) == len(found) else []
 
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """What the first measured trial's packages said of themselves; empty if its log doesn't tell."""
+        environment = self.measured[0].environment if self.measured else None
+        found = environment.facts.get("versions") if environment else None
+        return {name: str(version) for name, version in found.items()} if isinstance(found, Mapping) else {}
+
 
 def group_trials(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[CellTrials, ...]:
     by_cell: dict[str, list[RunResult]] = {}

@@ -9,12 +9,17 @@ from typing import Any
 from traindyno.core.suites.cells import world_size
 from traindyno.core.suites.combinations import find_impossible
 from traindyno.core.suites.parallel_rules import replica_processes
+from traindyno.core.suites.strategy_options import STRATEGY_OF_OPTION
 from traindyno.core.suites.suite import Cell, LearningRate, LearningRateScaling, Settings, Workload
 from traindyno.core.suites.suite_file import settings_document
+
+Versions = Mapping[str, str]
 
 MOST_CONTROLS = 3
 SYSTEMATIC_SHARE = 0.5
 BATCH_FIELDS = ("batch_size_per_device", "gradient_accumulation_steps")
+# They decide how many replicas of the model share a global batch.
+PLACEMENT_FIELDS = {"instance", "instance_count", "strategy", "tensor_degree", "pipeline_degree"}
 # What decides how a model learns, beside the global batch and the learning rate that follows from it. Everything else
 # (instance, strategy, compiler, precision, loader, memory savers) should leave the losses as they are.
 LEARNING_FIELDS = (
@@ -62,12 +67,17 @@ def find_confound(
     baseline: Cell,
     workload: Workload,
     warm_shares: Mapping[str, float | None] = MappingProxyType({}),
+    versions: Mapping[str, Versions] = MappingProxyType({}),
 ) -> Confound | None:
-    """None if the two cells differ in one thing only. ``warm_shares``: cell → share of its trials that started warm."""
-    changed = changed_fields(first, second)
+    """None if the two cells differ in one thing only.
+
+    By cell id, ``warm_shares`` is the share of its trials that started warm, ``versions`` what its runs reported.
+    """
+    changed = _independent_changes(first, second)
     differences = [_difference(name, first, second) for name in changed]
     differences += _derived_differences(first.settings, second.settings, changed)
     differences += _different_starts(warm_shares.get(first.cell_id), warm_shares.get(second.cell_id))
+    differences += _version_differences(versions.get(first.cell_id, {}), versions.get(second.cell_id, {}))
     if len(differences) < 2:
         return None
     controls = _controls(first, second, changed)
@@ -92,6 +102,18 @@ def changed_fields(first: Cell, second: Cell) -> list[str]:
         for name in given
         if first.hyperparameters.get(name) != second.hyperparameters.get(name)
     ]
+
+
+def _independent_changes(first: Cell, second: Cell) -> list[str]:
+    """Less what follows from the others: a strategy's own options, and batches that hold the global batch."""
+    changed = changed_fields(first, second)
+    if "strategy" in changed:
+        changed = [name for name in changed if name not in STRATEGY_OF_OPTION]
+    if PLACEMENT_FIELDS.intersection(changed) and "gradient_accumulation_steps" not in changed:
+        batch = global_batch_size(first.settings)
+        if batch is not None and batch == global_batch_size(second.settings):
+            changed = [name for name in changed if name != "batch_size_per_device"]
+    return changed
 
 
 def learning_key(cell: Cell) -> LearningKey:
@@ -138,6 +160,14 @@ def _different_starts(first: float | None, second: float | None) -> list[Differe
     return [Difference(name="trials started warm", first=f"{first:.0%}", second=f"{second:.0%}")]
 
 
+def _version_differences(first: Versions, second: Versions) -> list[Difference]:
+    return [
+        Difference(name=name, first=first[name], second=second[name])
+        for name in sorted(first.keys() & second.keys())
+        if first[name] != second[name]
+    ]
+
+
 def _controls(first: Cell, second: Cell, changed: Sequence[str]) -> list[tuple[str, Cell]]:
     """What each control would show alone, and the control."""
     if len(changed) == 1:
@@ -147,11 +177,18 @@ def _controls(first: Cell, second: Cell, changed: Sequence[str]) -> list[tuple[s
 
 
 def _restored(first: Cell, second: Cell, name: str) -> Cell:
-    """The first cell with the second's value of one setting: against the first, it shows this setting alone."""
+    """The first cell with the second's value of one setting: against the first, it shows this setting alone.
+
+    What follows from the setting comes along: a strategy's options, and the batch that holds the global batch.
+    """
     if name.startswith("hyperparameters."):
         key = name.removeprefix("hyperparameters.")
         return replace(first, hyperparameters={**first.hyperparameters, key: second.hyperparameters[key]})
-    return replace(first, settings=replace(first.settings, **{name: getattr(second.settings, name)}))
+    names = [name, *STRATEGY_OF_OPTION] if name == "strategy" else [name]
+    settings = replace(first.settings, **{each: getattr(second.settings, each) for each in names})
+    if name in PLACEMENT_FIELDS:
+        settings = _with_global_batch_of(first.settings, settings) or settings
+    return replace(first, settings=settings)
 
 
 def _with_global_batch_of(wanted: Settings, settings: Settings) -> Settings | None:

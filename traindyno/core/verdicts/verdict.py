@@ -102,8 +102,19 @@ def judge(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> 
     eligible = [each for each in trials if each.measured and each.cell.cell_id not in refused]
     ranked = _rank(eligible, rows, metric)
     pairs = _compare_all(ranked, metric)
+    best = ranked[0].cell if ranked else None
     return _assemble(
-        suite, cells, rows=rows, metric=metric, refused=refused, ranked=ranked, pairs=pairs, parities=parities
+        suite,
+        cells,
+        rows=rows,
+        metric=metric,
+        refused=refused,
+        ranked=ranked,
+        pairs=pairs,
+        parities=parities,
+        confounds=_find_confounds(
+            best, [pair.second_cell_id for pair in pairs[:1]], trials=trials, rows=rows, suite=suite
+        ),
     )
 
 
@@ -194,6 +205,7 @@ def _assemble(
     ranked: Sequence[CellTrials],
     pairs: tuple[Pair, ...],
     parities: tuple[LossParity, ...],
+    confounds: tuple[Confound, ...],
 ) -> Verdict:
     baseline = _baseline(suite, cells)
     best = ranked[0].cell if ranked else None
@@ -222,14 +234,7 @@ def _assemble(
         pairs=pairs,
         break_evens=_break_evens(best, by_id, others) if metric is Metric.USD else (),
         crossovers=_crossovers(best, by_id, others, metric),
-        confounds=_find_confounds(
-            best,
-            [pair.second_cell_id for pair in own_pairs[:1]],
-            cells=cells,
-            baseline=baseline,
-            suite=suite,
-            rows=rows,
-        ),
+        confounds=confounds,
         parities=parities,
         spent_usd=None if not costs or None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
         is_simulated=any(row.is_simulated for row in rows),
@@ -270,19 +275,29 @@ def _find_confounds(
     best: Cell | None,
     second_ids: Sequence[str],
     *,
-    cells: Sequence[Cell],
-    baseline: Cell | None,
-    suite: Suite,
+    trials: Sequence[CellTrials],
     rows: Sequence[CellRow],
+    suite: Suite,
 ) -> tuple[Confound, ...]:
     """Of the recommended cell against the runner-up and against the baseline."""
+    cells = [each.cell for each in trials]
+    versions = {each.cell.cell_id: each.versions for each in trials}
+    baseline = _baseline(suite, cells)
     if best is None or baseline is None:
         return ()
     wanted = dict.fromkeys([*second_ids, baseline.cell_id])
     others = [cell for cell_id in wanted for cell in cells if cell.cell_id == cell_id and cell != best]
     warm_shares = {row.cell_id: row.warm_share for row in rows}
     found = (
-        find_confound(other, best, cells=cells, baseline=baseline, workload=suite.workload, warm_shares=warm_shares)
+        find_confound(
+            other,
+            best,
+            cells=cells,
+            baseline=baseline,
+            workload=suite.workload,
+            warm_shares=warm_shares,
+            versions=versions,
+        )
         for other in others
     )
     return tuple(confound for confound in found if confound)
