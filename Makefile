@@ -22,10 +22,11 @@ demo: install ## Benchmark this machine: local cloud, quickstart suite, verdict,
 test: install ## Run every test, the end-to-end ones in a local cloud of their own included
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
 
-check: install ## Lint, types, and the security rules over the synthesised app
+check: install ## Lint (Python and Dockerfiles), types, and the security rules over the synthesised app
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy traindyno lambdas training infra localcloud bench app.py
+	$(BIN)/hadolint images/*/Dockerfile
 	$(BIN)/cdk synth --quiet --no-notices --context rules=on --output build/cdk.out
 
 bench: install ## Measure speed and memory, and write docs/performance.md

@@ -1,5 +1,7 @@
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,36 @@ def test_the_folder_is_a_build_context_with_a_pinned_base_and_a_locked_set(name:
     assert all(PINNED.match(line) for line in locked)
     assert {"transformers", "datasets", "cattrs"} <= {line.partition("==")[0] for line in locked}
     assert not {"torch", "numpy"} & {line.partition("==")[0] for line in locked}
+
+
+def lint(dockerfile: Path) -> "subprocess.CompletedProcess[str]":
+    hadolint = Path(sys.executable).parent / "hadolint"
+    return subprocess.run([hadolint, dockerfile], cwd=REPO_ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_the_linter_finds_nothing(name: str) -> None:
+    assert lint(REPO_ROOT / "images" / name / "Dockerfile").stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ("FROM public.ecr.aws/neuron/pytorch-training-neuronx:latest", "DL3007"),
+        ("FROM docker.io/library/python:3.12", "DL3026"),
+        ("RUN python -m pip install torch==2.13.0", "DL3042"),
+        ("RUN apt-get update && apt-get install --yes --no-install-recommends gcc=4:12", "DL3009"),
+        ("ENV AWS_SECRET_ACCESS_KEY=key", "DL3064"),
+        ("ENTRYPOINT python train.py", "DL3025"),
+    ],
+)
+def test_the_linter_refuses_what_an_image_must_not_do(tmp_path: Path, line: str, rule: str) -> None:
+    dockerfile = (REPO_ROOT / "images" / "efa" / "Dockerfile").read_text()
+    changed = re.sub("^FROM .*", line, dockerfile, flags=re.MULTILINE) if line.startswith("FROM") else dockerfile + line
+    (tmp_path / "Dockerfile").write_text(f"{changed}\n")
+    answer = lint(tmp_path / "Dockerfile")
+    assert answer.returncode != 0
+    assert rule in answer.stdout
 
 
 @pytest.mark.parametrize("name", IMAGES)
