@@ -64,10 +64,12 @@ class Functions(Construct):
         return self._function("PlanSuite", LONG_SECONDS, grants)
 
     def _check_quotas(self) -> LabFunction:
-        quotas = ("servicequotas:GetServiceQuota", "servicequotas:GetAWSDefaultServiceQuota")
+        quotas = ("GetServiceQuota", "GetAWSDefaultServiceQuota", "ListServiceQuotas", "ListAWSDefaultServiceQuotas")
         grants = [
             *self._grants.objects(reads=True, writes=True),
-            without_resources(*quotas, "cloudwatch:GetMetricStatistics"),
+            without_resources(*(f"servicequotas:{name}" for name in quotas), "cloudwatch:GetMetricStatistics"),
+            self._grants.all_jobs_listed(),
+            self._grants.all_jobs_described(),
         ]
         return self._function("CheckQuotas", LONG_SECONDS, grants)
 

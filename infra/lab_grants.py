@@ -51,6 +51,11 @@ class LabGrants:
     def all_jobs_listed(self) -> Grant:
         return without_resources("sagemaker:ListTrainingJobs")
 
+    def all_jobs_described(self) -> Grant:
+        every = self.stack.format_arn(service="sagemaker", resource="training-job", resource_name="*")
+        reason = "Jobs of all owners use up the account's quotas."
+        return Grant(actions=["sagemaker:DescribeTrainingJob"], resources=[every], wildcard_reason=reason)
+
     def task_answers(self) -> Grant:
         # A task token of a Distributed Map's child belongs to the state machine's ARN with the Map's label behind it.
         return Grant(

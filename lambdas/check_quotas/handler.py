@@ -16,7 +16,7 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
     try:
         check_quotas(
             event["execution_id"],
-            quotas=Quotas(clients.service_quotas(), clients.cloudwatch()),
+            quotas=Quotas(clients.service_quotas(), clients.cloudwatch(), clients.sagemaker(), sleep=time.sleep),
             bucket=ResultsBucket(clients.s3(), os.environ["BUCKET"]),
             now=time.time(),
         )

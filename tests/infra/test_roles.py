@@ -26,6 +26,8 @@ WITHOUT_RESOURCES = {
     "sagemaker:ListTrainingJobs",
     "servicequotas:GetAWSDefaultServiceQuota",
     "servicequotas:GetServiceQuota",
+    "servicequotas:ListAWSDefaultServiceQuotas",
+    "servicequotas:ListServiceQuotas",
 }
 
 

@@ -35,10 +35,16 @@ BROUGHT_ALONG = {
     "states:SendTaskSuccess": {"states:SendTaskFailure"},
     "states:SendTaskFailure": {"states:SendTaskSuccess"},
 }
-# Asked for only where Service Quotas names a usage metric, or where instances are kept warm: not with local types.
+# Asked for only where Service Quotas names a usage metric, where a quota has no code here, where anybody has jobs, or
+# where instances are kept warm.
 WARM_POOLS = {"sagemaker:ListTrainingJobs", "sagemaker:UpdateTrainingJob"}
 ELSEWHERE = {
-    "CheckQuotas": {"cloudwatch:GetMetricStatistics"},
+    "CheckQuotas": {
+        "cloudwatch:GetMetricStatistics",
+        "sagemaker:DescribeTrainingJob",
+        "servicequotas:ListAWSDefaultServiceQuotas",
+        "servicequotas:ListServiceQuotas",
+    },
     "SubmitRun": {"sagemaker:ListTrainingJobs"},
     "FinishRun": {"sagemaker:ListTrainingJobs"},
     "JudgeSuite": WARM_POOLS,

@@ -196,6 +196,19 @@ def test_a_quota_that_nobody_knows_leaves_one_run_at_a_time() -> None:
     assert planned.notes == ("the quota for ml.m5.large is unknown: its runs go one at a time",)
 
 
+def test_a_type_that_service_quotas_does_not_list_is_refused_with_what_is_meant() -> None:
+    suite = small_suite(training={"instance": "ml.m5.large"}, limits=LIMITS)
+    quota = instance_quota("ml.m5.large", Purchase.ON_DEMAND)
+    unheard = QuotaReading(quota=quota, applied=None, default=None, in_use=None, is_unheard_of=True)
+    listed = {"ml.m5.large": price("ml.m5.large", "1")}
+    planned = plan_suite(suite, execution_id="e", prices=listed, quotas={quota.name: unheard}, histories={})
+    assert [refusal.reason for refusal in planned.refusals] == [
+        'Service Quotas lists no quota "ml.m5.large for training job usage" for this region, so SageMaker trains on '
+        "no ml.m5.large here: expected an instance type that it lists, such as ml.m5.4xlarge"
+    ]
+    assert planned.notes == ()
+
+
 @pytest.mark.parametrize(("account", "hours"), [(100, "0.5"), (2, "1"), (1, "2")])
 def test_lanes_side_by_side_take_the_time_of_the_longest(account: int, hours: str) -> None:
     matrix: dict[str, Any] = {"instance": ["ml.g5.xlarge", "ml.g6.xlarge"]}

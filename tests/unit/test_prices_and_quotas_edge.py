@@ -4,12 +4,21 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from botocore.stub import Stubber
 
 from tests.unit.lab_in_memory import NOW
 from tests.unit.stubbed import stubbed
 from traindyno.aws.prices import read_prices
 from traindyno.aws.quotas import Quotas
-from traindyno.core.planning.quotas import Quota, QuotaReading, instance_quota
+from traindyno.core.planning.quotas import (
+    QuotaReading,
+    UsageSource,
+    account_quota,
+    instance_quota,
+    run_time_quota,
+    warm_pool_quota,
+)
+from traindyno.core.planning.usage import HeldInstances, count_in_use
 from traindyno.core.suites.suite import Purchase
 
 P4D = "ml.p4d.24xlarge"
@@ -64,6 +73,48 @@ def test_two_prices_for_the_same_thing_are_not_guessed_between() -> None:
         read(product("26.00"), product("25.25"))
 
 
+def no_wait(_seconds: float) -> None:
+    pass
+
+
+def lay_out_sweep(stubber: Stubber, jobs: list[dict[str, Any]]) -> None:
+    """All of them are listed as working; nothing else is listed."""
+    times = {"CreationTime": NOW, "LastModifiedTime": NOW}
+    listed = [
+        {"TrainingJobName": job["TrainingJobName"], "TrainingJobArn": "arn:aws:x", "TrainingJobStatus": "InProgress"}
+        for job in jobs
+    ]
+    pages: tuple[tuple[dict[str, str], list[dict[str, Any]]], ...] = (
+        ({"StatusEquals": "InProgress"}, listed),
+        ({"StatusEquals": "Stopping"}, []),
+        ({"WarmPoolStatusEquals": "Available"}, []),
+    )
+    for asked, found in pages:
+        stubber.add_response(
+            "list_training_jobs",
+            {"TrainingJobSummaries": [{**each, **times} for each in found]},
+            {**asked, "MaxResults": 100},
+        )
+    for job in jobs:
+        stubber.add_response("describe_training_job", {**DESCRIBED, **job})
+
+
+DESCRIBED = {
+    "TrainingJobArn": "arn:aws:x",
+    "ModelArtifacts": {"S3ModelArtifacts": "s3://x"},
+    "TrainingJobStatus": "InProgress",
+    "SecondaryStatus": "Training",
+    "AlgorithmSpecification": {"TrainingInputMode": "File"},
+    "StoppingCondition": {},
+    "CreationTime": NOW,
+}
+
+
+def job(name: str, count: int, instance_type: str = P4D, **more: Any) -> dict[str, Any]:
+    resources = {"InstanceType": instance_type, "InstanceCount": count, "VolumeSizeInGB": 1}
+    return {"TrainingJobName": name, "ResourceConfig": resources, **more}
+
+
 def usage_metric() -> dict[str, Any]:
     return {
         "MetricNamespace": "AWS/Usage",
@@ -74,10 +125,19 @@ def usage_metric() -> dict[str, Any]:
 
 
 def read_quota(
-    *, applied: dict[str, Any] | None, default: dict[str, Any] | None = None, points: list[dict[str, Any]] | None = None
+    *,
+    applied: dict[str, Any] | None,
+    default: dict[str, Any] | None = None,
+    points: list[dict[str, Any]] | None = None,
+    jobs: list[dict[str, Any]] | None = None,
 ) -> QuotaReading:
+    """``jobs`` are those that describe_training_job will be asked for; None: nobody may ask for any."""
     asked = {"ServiceCode": "sagemaker", "QuotaCode": "L-09B4A649"}
-    with stubbed("service-quotas") as (quotas, stubber), stubbed("cloudwatch") as (cloudwatch, metrics):
+    with (
+        stubbed("service-quotas") as (quotas, stubber),
+        stubbed("cloudwatch") as (cloudwatch, metrics),
+        stubbed("sagemaker") as (sagemaker, sweep),
+    ):
         if applied is None:
             stubber.add_client_error("get_service_quota", "NoSuchResourceException", expected_params=asked)
             stubber.add_response("get_aws_default_service_quota", {"Quota": default or {}}, asked)
@@ -85,7 +145,9 @@ def read_quota(
             stubber.add_response("get_service_quota", {"Quota": applied}, asked)
         if points is not None:
             metrics.add_response("get_metric_statistics", {"Datapoints": points})
-        return Quotas(quotas, cloudwatch).read([QUOTA], now=NOW)[QUOTA.name]
+        if jobs is not None:
+            lay_out_sweep(sweep, jobs)
+        return Quotas(quotas, cloudwatch, sagemaker, sleep=no_wait).read([QUOTA], now=NOW)[QUOTA.name]
 
 
 def test_an_applied_value_counts_with_what_is_in_use_of_it_at_the_latest() -> None:
@@ -98,20 +160,95 @@ def test_an_applied_value_counts_with_what_is_in_use_of_it_at_the_latest() -> No
 
 
 def test_without_an_applied_value_the_default_holds() -> None:
-    reading = read_quota(applied=None, default={"Value": 2.0})
-    assert (reading.applied, reading.default, reading.limit, reading.in_use) == (None, 2, 2, None)
+    reading = read_quota(applied=None, default={"Value": 2.0}, jobs=[])
+    assert (reading.applied, reading.default, reading.limit, reading.in_use) == (None, 2, 2, 0)
 
 
 def test_an_applied_value_of_zero_is_a_value() -> None:
-    assert read_quota(applied={"Value": 0.0}).limit == 0
+    assert read_quota(applied={"Value": 0.0}, jobs=[]).limit == 0
 
 
-def test_usage_without_a_measurement_is_unknown() -> None:
-    assert read_quota(applied={"Value": 1.0, "UsageMetric": usage_metric()}, points=[]).in_use is None
+def test_a_metric_says_how_old_it_is() -> None:
+    points = [{"Timestamp": datetime.fromtimestamp(NOW - 60, UTC), "Maximum": 3.0}]
+    reading = read_quota(applied={"Value": 16.0, "UsageMetric": usage_metric()}, points=points)
+    assert (reading.in_use_source, reading.in_use_as_of) == (UsageSource.METRIC, NOW - 60)
 
 
-def test_a_quota_whose_code_is_not_known_is_not_asked_for() -> None:
-    unlisted = Quota(name="ml.new.48xlarge for training job usage", code=None, default=None)
-    with stubbed("service-quotas") as (quotas, _), stubbed("cloudwatch") as (cloudwatch, _):
-        reading = Quotas(quotas, cloudwatch).read([unlisted], now=NOW)[unlisted.name]
-    assert reading == QuotaReading(quota=unlisted, applied=None, default=None, in_use=None)
+def test_without_a_metric_the_jobs_that_run_are_counted() -> None:
+    jobs = [
+        job("a", 2),
+        job("b", 3),
+        job("spot", 8, EnableManagedSpotTraining=True),
+        job("other", 8, "ml.g5.xlarge"),
+        job("ended", 8, TrainingJobStatus="Completed"),
+    ]
+    reading = read_quota(applied={"Value": 16.0}, jobs=jobs)
+    assert (reading.in_use, reading.available) == (5, 11)
+    assert (reading.in_use_source, reading.in_use_as_of) == (UsageSource.JOBS, NOW)
+
+
+def test_a_metric_without_a_measurement_leaves_it_to_the_jobs() -> None:
+    reading = read_quota(applied={"Value": 4.0, "UsageMetric": usage_metric()}, points=[], jobs=[job("a", 1)])
+    assert (reading.in_use, reading.in_use_source) == (1, UsageSource.JOBS)
+
+
+def test_jobs_are_swept_once_for_all_quotas_and_slowly() -> None:
+    quotas_read = [QUOTA, instance_quota("ml.g5.xlarge", Purchase.ON_DEMAND), account_quota(Purchase.ON_DEMAND)]
+    waits: list[float] = []
+    with (
+        stubbed("service-quotas") as (quotas, stubber),
+        stubbed("cloudwatch") as (cloudwatch, _),
+        stubbed("sagemaker") as (sagemaker, sweep),
+    ):
+        for _quota in quotas_read:
+            stubber.add_response("get_service_quota", {"Quota": {"Value": 9.0}})
+        groups = [{"InstanceType": P4D, "InstanceCount": 1, "InstanceGroupName": "a"}] * 2
+        mixed = {"TrainingJobName": "c", "ResourceConfig": {"InstanceGroups": groups, "VolumeSizeInGB": 1}}
+        lay_out_sweep(sweep, [job("a", 2), job("b", 1, "ml.g5.xlarge"), mixed, job("local", 1, "local.cpu")])
+        read_back = Quotas(quotas, cloudwatch, sagemaker, sleep=waits.append).read(quotas_read, now=NOW)
+    assert [reading.in_use for reading in read_back.values()] == [4, 1, 5]
+    # no more than two listings and five descriptions a second
+    assert (len(waits), min(waits[:3]), min(waits[3:])) == (7, 0.7, 0.3)
+
+
+def test_instances_kept_warm_are_in_use() -> None:
+    kept = HeldInstances(instance_type=P4D, instance_count=2, is_spot=False, is_kept_warm=True)
+    working = HeldInstances(instance_type=P4D, instance_count=1, is_spot=False, is_kept_warm=False)
+    assert count_in_use(QUOTA, [kept, working]) == 3
+    assert count_in_use(warm_pool_quota(P4D), [kept, working]) == 2
+    assert count_in_use(run_time_quota(), [kept, working]) is None
+
+
+NEW_TYPE = "ml.new9.xlarge"
+NEW_QUOTA = instance_quota(NEW_TYPE, Purchase.ON_DEMAND)
+
+
+def look_up(*names: str) -> QuotaReading:
+    """``names`` are those of all quotas that AWS has, in two pages."""
+    rows = [{"QuotaName": name, "QuotaCode": f"L-{index}", "Value": 3.0} for index, name in enumerate(names)]
+    with (
+        stubbed("service-quotas") as (quotas, stubber),
+        stubbed("cloudwatch") as (cloudwatch, _),
+        stubbed("sagemaker") as (sagemaker, sweep),
+    ):
+        listing = {"ServiceCode": "sagemaker", "MaxResults": 100}
+        stubber.add_response("list_aws_default_service_quotas", {"Quotas": rows[:1], "NextToken": "more"}, listing)
+        stubber.add_response("list_aws_default_service_quotas", {"Quotas": rows[1:]}, {**listing, "NextToken": "more"})
+        if NEW_QUOTA.name in names:
+            asked = {"ServiceCode": "sagemaker", "QuotaCode": f"L-{names.index(NEW_QUOTA.name)}"}
+            stubber.add_response("get_service_quota", {"Quota": {"Value": 5.0}}, asked)
+            lay_out_sweep(sweep, [])
+        else:
+            stubber.add_response("list_service_quotas", {"Quotas": []}, listing)
+        return Quotas(quotas, cloudwatch, sagemaker, sleep=no_wait).read([NEW_QUOTA], now=NOW)[NEW_QUOTA.name]
+
+
+def test_a_quota_whose_code_is_not_known_is_found_by_its_name() -> None:
+    reading = look_up("Apps of all kinds", f"{NEW_TYPE} for training job usage")
+    assert NEW_QUOTA.code is None
+    assert (reading.quota.code, reading.applied, reading.is_unheard_of) == ("L-1", 5, False)
+
+
+def test_a_name_that_no_list_has_is_unheard_of() -> None:
+    reading = look_up("Apps of all kinds", f"{NEW_TYPE} for spot training job usage")
+    assert reading == QuotaReading(quota=NEW_QUOTA, applied=None, default=None, in_use=None, is_unheard_of=True)

@@ -1,40 +1,97 @@
-"""Limits of the account from Service Quotas, and what is in use of them by the quota's own usage metric."""
+"""Limits of the account from Service Quotas, and what is in use: by the quota's own metric, else by the jobs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from traindyno.aws.client_errors import error_code
-from traindyno.core.planning.quotas import SERVICE_CODE, Quota, QuotaReading
+from traindyno.aws.held_instances import read_held_instances
+from traindyno.aws.quota_names import find_by_name
+from traindyno.core.planning.quotas import SERVICE_CODE, Quota, QuotaReading, UsageSource
+from traindyno.core.planning.usage import HeldInstances, count_in_use
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_sagemaker import SageMakerClient
     from mypy_boto3_service_quotas import ServiceQuotasClient
 
 USAGE_WINDOW = timedelta(minutes=15)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """``found`` is the applied value's row, else the default's; None where AWS has neither."""
+
+    applied: int | None
+    default: int | None
+    found: Mapping[str, Any] | None
+
+
 class Quotas:
-    def __init__(self, service_quotas: "ServiceQuotasClient", cloudwatch: "CloudWatchClient") -> None:
+    def __init__(
+        self,
+        service_quotas: "ServiceQuotasClient",
+        cloudwatch: "CloudWatchClient",
+        sagemaker: "SageMakerClient",
+        *,
+        sleep: Callable[[float], None],
+    ) -> None:
         self._service_quotas = service_quotas
         self._cloudwatch = cloudwatch
+        self._sagemaker = sagemaker
+        self._sleep = sleep
 
     def read(self, quotas: Iterable[Quota], *, now: float) -> dict[str, QuotaReading]:
-        """By name; for a quota whose code is not known there is nothing to ask."""
-        return {quota.name: self._read(quota, now) for quota in quotas}
+        """By name. Codes that are not known, or not in this region, are looked up by name, all in one reading."""
+        answers = {quota: self._answer(quota.code) for quota in quotas}
+        unanswered = [quota.name for quota, answer in answers.items() if answer.found is None]
+        named = find_by_name(self._service_quotas, unanswered) if unanswered else {}
+        return {
+            quota.name: self._read_named(quota, named, now)
+            if answer.found is None
+            else self._reading(quota, answer, now)
+            for quota, answer in answers.items()
+        }
 
-    def _read(self, quota: Quota, now: float) -> QuotaReading:
-        applied = self._applied(quota.code) if quota.code else None
-        default = None if applied or not quota.code else self._default(quota.code)
-        found = applied or default or {}
-        return QuotaReading(
-            quota=quota,
+    @cached_property
+    def _held(self) -> tuple[HeldInstances, ...] | None:
+        return read_held_instances(self._sagemaker, sleep=self._sleep)
+
+    def _read_named(self, quota: Quota, named: Mapping[str, Mapping[str, Any]], now: float) -> QuotaReading:
+        if quota.name not in named:
+            return QuotaReading(quota=quota, applied=None, default=quota.default, in_use=None, is_unheard_of=True)
+        quota = replace(quota, code=named[quota.name]["QuotaCode"])
+        return self._reading(quota, self._answer(quota.code), now)
+
+    def _answer(self, code: str | None) -> _Answer:
+        applied = self._applied(code) if code else None
+        default = None if applied or not code else self._default(code)
+        return _Answer(
             applied=int(applied["Value"]) if applied else None,
-            default=int(default["Value"]) if default else quota.default,
-            in_use=self._in_use(found["UsageMetric"], now) if found.get("UsageMetric") else None,
+            default=int(default["Value"]) if default else None,
+            found=applied or default,
         )
+
+    def _reading(self, quota: Quota, answer: _Answer, now: float) -> QuotaReading:
+        reading = QuotaReading(
+            quota=quota,
+            applied=answer.applied,
+            default=quota.default if answer.default is None else answer.default,
+            in_use=None,
+        )
+        metric = (answer.found or {}).get("UsageMetric")
+        measured = self._measured(metric, now) if metric else None
+        if measured:
+            as_of, in_use = measured
+            return replace(reading, in_use=in_use, in_use_source=UsageSource.METRIC, in_use_as_of=as_of)
+        if quota.counts is None or self._held is None:
+            return reading
+        in_use_now = count_in_use(quota, self._held)
+        return replace(reading, in_use=in_use_now, in_use_source=UsageSource.JOBS, in_use_as_of=now)
 
     def _applied(self, code: str) -> Mapping[str, Any] | None:
         """None where no value was ever applied to this account; AWS's default holds then."""
@@ -54,7 +111,8 @@ class Quotas:
             raise
         return answer["Quota"]
 
-    def _in_use(self, metric: Mapping[str, Any], now: float) -> int | None:
+    def _measured(self, metric: Mapping[str, Any], now: float) -> tuple[float, int] | None:
+        """When and how much, of late."""
         statistic = metric.get("MetricStatisticRecommendation", "Maximum")
         end = datetime.fromtimestamp(now, UTC)
         answer = self._cloudwatch.get_metric_statistics(
@@ -67,4 +125,6 @@ class Quotas:
             Statistics=[statistic],
         )
         points = sorted(answer["Datapoints"], key=lambda point: point["Timestamp"])
-        return int(points[-1][statistic]) if points else None  # type: ignore[literal-required]
+        if not points:
+            return None
+        return points[-1]["Timestamp"].timestamp(), int(points[-1][statistic])  # type: ignore[literal-required]

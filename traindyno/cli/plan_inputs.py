@@ -1,5 +1,6 @@
 """The prices and quotas that a plan is made of: from files where given, else from the account."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,9 @@ class AccountUnreachable(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanInputs:
+    """``read_at``: epoch seconds."""
+
+    read_at: float
     region: str
     prices: PriceList
     quotas: QuotaReadings
@@ -63,7 +67,7 @@ def read_plan_inputs(
             f"{str(error).rstrip('.')}: give --profile or --region, --local for the local cloud, "
             "or --prices FILE and --quotas FILE to plan without an account"
         ) from error
-    return PlanInputs(region=region or account_region(), prices=prices, quotas=quotas)
+    return PlanInputs(read_at=now, region=region or account_region(), prices=prices, quotas=quotas)
 
 
 def read_price_file(path: Path) -> dict[str, Price]:
@@ -72,7 +76,10 @@ def read_price_file(path: Path) -> dict[str, Price]:
 
 def read_quotas(suite: Suite, cells: Sequence[Cell], *, now: float) -> QuotaReadings:
     needed = needed_quotas(suite, cells)
-    return Quotas(clients.service_quotas(), clients.cloudwatch()).read(needed, now=now) if needed else {}
+    if not needed:
+        return {}
+    quotas = Quotas(clients.service_quotas(), clients.cloudwatch(), clients.sagemaker(), sleep=time.sleep)
+    return quotas.read(needed, now=now)
 
 
 def account_region() -> str:

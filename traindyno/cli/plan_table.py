@@ -9,6 +9,7 @@ from rich.table import Table
 from traindyno.cli.expectation_text import expected_cost_text, expected_time_text
 from traindyno.cli.plan_history import FoundHistories
 from traindyno.cli.plan_inputs import PlanInputs
+from traindyno.cli.quota_table import quota_table
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, cost_usd
 from traindyno.core.planning.elimination import first_trials
@@ -28,7 +29,7 @@ def print_plan(console: Console, suite: Suite, planned: Plan, inputs: PlanInputs
     console.print(_lanes(suite, planned))
     if inputs.quotas:
         console.print()
-        console.print(_quotas(inputs))
+        console.print(quota_table(inputs))
     console.print()
     console.print(_totals(suite, planned, histories.why_none))
     for note in planned.notes:
@@ -74,24 +75,6 @@ def _lane_cells(lane: LanePlan) -> tuple[str, ...]:
         usd_text(lane.one_attempt_usd),
         usd_text(lane.worst_case_usd),
     )
-
-
-def _quotas(inputs: PlanInputs) -> Table:
-    table = Table(title=f"quotas in {inputs.region}", title_justify="left", pad_edge=False)
-    table.add_column("quota")
-    table.add_column("code")
-    for heading in ("applied", "AWS's default", "in use"):
-        table.add_column(heading, justify="right")
-    for reading in inputs.quotas.values():
-        applied = "none" if reading.applied is None else f"{reading.applied:,}"
-        table.add_row(
-            reading.quota.name,
-            reading.quota.code or UNKNOWN,
-            applied,
-            count_text(reading.default),
-            count_text(reading.in_use),
-        )
-    return table
 
 
 def _totals(suite: Suite, planned: Plan, why_none: str | None) -> Table:

@@ -22,6 +22,8 @@ def write_notes(suite: Suite, lanes: Sequence[NotedLane], quotas: QuotaReadings)
     for lane in lanes:
         if is_host_shared(lane.instance_type):
             continue
+        if lane.quota is not None and lane.quota.is_unheard_of:
+            continue
         if lane.quota is None or lane.quota.limit is None:
             yield f"the quota for {lane.instance_type} is unknown: its runs go one at a time"
         elif (

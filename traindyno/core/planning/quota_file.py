@@ -10,7 +10,7 @@ from cattrs.errors import BaseValidationError
 from traindyno.core.document_converter import strict_converter
 from traindyno.core.document_problems import FieldProblems, Unexpected, problems_of, shown
 from traindyno.core.errors import DocumentInvalid, Problem
-from traindyno.core.planning.quotas import QuotaReading, known_quotas
+from traindyno.core.planning.quotas import QuotaReading, UsageSource, known_quotas
 
 SHAPE = "region and quotas"
 
@@ -49,7 +49,13 @@ def parse_quotas(document: Mapping[str, Any]) -> GivenQuotas:
         raise DocumentInvalid(problems)
     known = known_quotas()
     readings = {
-        name: QuotaReading(quota=known[name], applied=each.applied, default=known[name].default, in_use=each.in_use)
+        name: QuotaReading(
+            quota=known[name],
+            applied=each.applied,
+            default=known[name].default,
+            in_use=each.in_use,
+            in_use_source=None if each.in_use is None else UsageSource.FILE,
+        )
         for name, each in given.quotas.items()
     }
     return GivenQuotas(region=given.region, readings=readings)

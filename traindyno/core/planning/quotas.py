@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -13,23 +14,50 @@ from traindyno.core.suites.suite import Cell, Purchase, Suite
 SERVICE_CODE = "sagemaker"
 
 
+class Counted(StrEnum):
+    """Which instances a quota counts."""
+
+    TRAINING = "training"
+    SPOT = "spot"
+    WARM_POOL = "warm_pool"
+
+
+class UsageSource(StrEnum):
+    """Where the number of instances in use comes from."""
+
+    METRIC = "usage_metric"
+    JOBS = "training_jobs"
+    FILE = "file"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """A limit by its name in Service Quotas. ``code`` and ``default`` are None where AWS's table does not list it."""
+    """A limit by its name in Service Quotas. ``code`` and ``default`` are None where our copy of AWS's table has none.
+
+    ``counts`` of None: not instances in use. ``instance_type`` of None: those of all types together.
+    """
 
     name: str
     code: str | None
     default: int | None
+    counts: Counted | None = None
+    instance_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaReading:
-    """What Service Quotas answers for this account; None is what it did not answer."""
+    """What AWS answers for this account; None is what it did not answer.
+
+    ``is_unheard_of``: Service Quotas was searched, and lists no quota of this name. ``in_use_as_of`` is epoch seconds.
+    """
 
     quota: Quota
     applied: int | None
     default: int | None
     in_use: int | None
+    in_use_source: UsageSource | None = None
+    in_use_as_of: float | None = None
+    is_unheard_of: bool = False
 
     @property
     def limit(self) -> int | None:
@@ -59,11 +87,11 @@ QuotaReadings = Mapping[str, QuotaReading]
 
 
 def instance_quota(instance_type: str, purchase: Purchase) -> Quota:
-    return _instance_quota(instance_type, "spot" if purchase is Purchase.SPOT else "training")
+    return _instance_quota(instance_type, Counted.SPOT if purchase is Purchase.SPOT else Counted.TRAINING)
 
 
 def warm_pool_quota(instance_type: str) -> Quota:
-    return _instance_quota(instance_type, "warm_pool")
+    return _instance_quota(instance_type, Counted.WARM_POOL)
 
 
 def job_size_quota(purchase: Purchase) -> Quota:
@@ -73,7 +101,8 @@ def job_size_quota(purchase: Purchase) -> Quota:
 
 def account_quota(purchase: Purchase) -> Quota:
     spot = purchase is Purchase.SPOT
-    return _account_quota(f"Number of instances across all {'spot ' if spot else ''}training jobs")
+    quota = _account_quota(f"Number of instances across all {'spot ' if spot else ''}training jobs")
+    return replace(quota, counts=Counted.SPOT if spot else Counted.TRAINING)
 
 
 def run_time_quota() -> Quota:
@@ -97,7 +126,7 @@ def needed_quotas(suite: Suite, cells: Iterable[Cell]) -> tuple[Quota, ...]:
 def known_quotas() -> Mapping[str, Quota]:
     """By name: every quota on training instances that AWS's table lists or that an instance type may have."""
     types = [name for name, found in instance_types().items() if not found.is_local]
-    per_type = [_instance_quota(name, usage) for name in types for usage in ("training", "spot", "warm_pool")]
+    per_type = [_instance_quota(name, usage) for name in types for usage in Counted]
     return {quota.name: quota for quota in (*map(_account_quota, _table()["account_level"]), *per_type)}
 
 
@@ -106,11 +135,13 @@ def is_host_shared(instance_type: str) -> bool:
     return found is not None and found.shares_host
 
 
-def _instance_quota(instance_type: str, usage: str) -> Quota:
+def _instance_quota(instance_type: str, counted: Counted) -> Quota:
     table = _table()
-    row = table["per_instance"].get(instance_type, {}).get(usage, {})
-    name = table["name_patterns"][usage].format(instance_type=instance_type)
-    return Quota(name=name, code=row.get("code"), default=row.get("default"))
+    row = table["per_instance"].get(instance_type, {}).get(counted.value, {})
+    name = table["name_patterns"][counted.value].format(instance_type=instance_type)
+    return Quota(
+        name=name, code=row.get("code"), default=row.get("default"), counts=counted, instance_type=instance_type
+    )
 
 
 def _account_quota(name: str) -> Quota:

@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from difflib import get_close_matches
 
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import PriceList
+from traindyno.core.instance_types import instance_types
 from traindyno.core.planning.admission import worst_case_usd
 from traindyno.core.planning.lanes import Lane
 from traindyno.core.planning.quotas import (
@@ -18,7 +20,7 @@ from traindyno.core.planning.quotas import (
     job_size_quota,
     run_time_quota,
 )
-from traindyno.core.suites.suite import Suite
+from traindyno.core.suites.suite import Purchase, Suite
 
 SECONDS_PER_HOUR = 3600
 
@@ -76,13 +78,25 @@ def refuse_quotas(suite: Suite, lanes: Sequence[Lane], quotas: QuotaReadings) ->
     remote = [lane for lane in lanes if not is_host_shared(lane.instance_type)]
     for lane in remote:
         largest = lane.largest.instance_count
-        for quota in (instance_quota(lane.instance_type, suite.purchase), job_size_quota(suite.purchase)):
+        own = instance_quota(lane.instance_type, suite.purchase)
+        if own.name in quotas and quotas[own.name].is_unheard_of:
+            yield Refusal(reason=_unheard_of_text(own.name, lane.instance_type))
+        for quota in (own, job_size_quota(suite.purchase)):
             yield from _refuse(quotas.get(quota.name), largest, f"a run on {largest} x {lane.instance_type}")
     if remote:
         largest = max(lane.largest.instance_count for lane in remote)
         yield from _refuse(quotas.get(account_quota(suite.purchase).name), largest, f"a run on {largest} instances")
         seconds = suite.limits.max_job_seconds
         yield from _refuse(quotas.get(run_time_quota().name), seconds, f"limits.max_job_seconds {seconds}")
+
+
+def _unheard_of_text(name: str, instance_type: str) -> str:
+    listed = [known for known in instance_types() if instance_quota(known, Purchase.ON_DEMAND).code]
+    meant = get_close_matches(instance_type, listed, n=1)
+    return (
+        f'Service Quotas lists no quota "{name}" for this region, so SageMaker trains on no {instance_type} here:'
+        f" expected an instance type that it lists{f', such as {meant[0]}' if meant else ''}"
+    )
 
 
 def _refuse(reading: QuotaReading | None, needed: int, what: str) -> Iterator[Refusal]:

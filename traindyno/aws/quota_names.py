@@ -1,0 +1,34 @@
+"""Quotas by their names, for those whose code is not known beforehand: Service Quotas knows no search by name."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from traindyno.core.planning.quotas import SERVICE_CODE
+
+if TYPE_CHECKING:
+    from mypy_boto3_service_quotas import ServiceQuotasClient
+
+PAGE_SIZE = 100  # the most that AWS gives at once, of more than 1,500
+
+
+def find_by_name(service_quotas: "ServiceQuotasClient", names: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+    """AWS's defaults first, which leave out nothing but what is this account's alone; reading ends with the last name.
+
+    A name that neither list has is left out.
+    """
+    wanted = set(names)
+    found: dict[str, Mapping[str, Any]] = {}
+    for row in _rows(service_quotas):
+        if row["QuotaName"] in wanted:
+            found.setdefault(row["QuotaName"], row)
+        if len(found) == len(wanted):
+            break
+    return found
+
+
+def _rows(service_quotas: "ServiceQuotasClient") -> Iterator[Mapping[str, Any]]:
+    asked: dict[str, Any] = {"ServiceCode": SERVICE_CODE, "PaginationConfig": {"PageSize": PAGE_SIZE}}
+    for defaults in service_quotas.get_paginator("list_aws_default_service_quotas").paginate(**asked):
+        yield from defaults["Quotas"]
+    for applied in service_quotas.get_paginator("list_service_quotas").paginate(**asked):
+        yield from applied["Quotas"]
