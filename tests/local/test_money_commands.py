@@ -84,11 +84,25 @@ def test_the_plan_reads_the_local_price_and_shares_the_machine(lab: LocalLab) ->
     assert Decimal(planned["one_attempt_usd"]) == Decimal(4 * 30) * Decimal("0.1") / 3600
 
 
+def test_the_second_plan_expects_what_the_first_execution_was_billed(lab: LocalLab, spent: dict[str, Any]) -> None:
+    before = lab.write_suite("planned-before", script_suite(lab, [5, 40], examples=999))
+    assert "no run of these cells has been measured yet" in lab.traindyno("plan", str(before), "--local").output
+    path = lab.write_suite("planned-again", {**script_suite(lab, [5, 40]), "goal": "fastest"})
+    expected = lab.traindyno("plan", str(path), "--local", "--format", "json").json()["expected"]
+    assert (expected["past_runs"], expected["known_cells"], expected["is_simulated"]) == (4, 2, False)
+    billed = sum(Decimal(line["exact_usd"]) for line in receipt_of(lab, "spent")["receipt"]["lines"])
+    assert abs(Decimal(expected["usd"]) - billed) < Decimal("1e-9")
+    shown = lab.traindyno("plan", str(path), "--local").output
+    assert "expected, from 4 earlier runs of these cells" in shown
+
+
 def test_a_missing_quota_is_refused_asked_for_once_and_followed(lab: LocalLab) -> None:
     path = str(lab.write_suite("chips", gpu_suite()))
     refused = lab.traindyno("plan", path, "--local", "--format", "json")
     assert refused.status == 2
     (increase,) = [each["increase"] for each in refused.json()["refusals"]]
+    quota = refused.json()["lanes"][0]["quota"]
+    assert (quota["in_use"], quota["in_use_source"]) == (0, "training_jobs")
     assert (increase["name"], increase["desired_value"]) == (f"{P4D} for training job usage", 2)
 
     unanswered = lab.traindyno("quotas", "request", path, "--local")
