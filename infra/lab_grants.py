@@ -64,6 +64,9 @@ class LabGrants:
             wildcard_reason="Child executions of the Distributed Map bear the state machine's ARN and the Map's label.",
         )
 
+    def executions_listed(self) -> Grant:
+        return Grant(actions=["states:ListExecutions"], resources=[self.state_machine_arn])
+
     def executions_described(self) -> Grant:
         executions = self.state_machine_arn.replace(":stateMachine:", ":execution:")
         return Grant(actions=["states:DescribeExecution"], resources=[f"{executions}:*"], wildcard_reason=PER_EXECUTION)

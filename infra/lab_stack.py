@@ -10,6 +10,7 @@ from constructs import Construct
 
 from infra.emptying_function import settle_emptying_function
 from infra.functions import Functions, Launch
+from infra.guard import Guard
 from infra.happenings import Happenings
 from infra.identity import Identity
 from infra.lab_settings import LabSettings, Target
@@ -40,11 +41,12 @@ class LabStack(cdk.Stack):
         identity = Identity(
             self, "Identity", results=storage.results, source=source, data_buckets=settings.data_buckets
         )
+        code = lambda_.Code.from_asset(str(lambda_source))
         functions = Functions(
             self,
             "Functions",
             lab=settings.lab,
-            code=lambda_.Code.from_asset(str(lambda_source)),
+            code=code,
             storage=storage,
             notifications=notifications,
             launch=Launch(
@@ -59,7 +61,7 @@ class LabStack(cdk.Stack):
             results=storage.results,
             concurrency=settings.concurrency,
         )
-        Happenings(
+        happenings = Happenings(
             self,
             "Happenings",
             lab=settings.lab,
@@ -67,7 +69,7 @@ class LabStack(cdk.Stack):
             state_machine=orchestration.state_machine,
             sweep_interval=cdk.Duration.minutes(1 if is_local else 5),
         )
-        Monitoring(
+        monitoring = Monitoring(
             self,
             "Monitoring",
             lab=settings.lab,
@@ -76,6 +78,8 @@ class LabStack(cdk.Stack):
             topic=notifications.topic,
             has_metric_math=not is_local,
         )
+        guard = Guard(self, "Guard", lab=settings.lab, code=code, storage=storage)
+        guard.watch(storage, notifications, identity, functions, orchestration, happenings, monitoring)
         if not is_local:
             settle_emptying_function(self, lab=settings.lab)
         self._outputs(

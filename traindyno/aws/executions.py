@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from botocore.exceptions import ClientError
 
@@ -13,7 +13,7 @@ from traindyno.core.errors import TraindynoError
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
 
-RUNNING = "RUNNING"
+RUNNING: Literal["RUNNING"] = "RUNNING"
 
 
 class ExecutionUnknown(TraindynoError):
@@ -62,6 +62,17 @@ class Executions:
             stateMachineArn=self._state_machine_arn, PaginationConfig={"MaxItems": count}
         )
         return (_read(row) for page in pages for row in page["executions"])
+
+    def list_running(self) -> Iterator[str]:
+        """Names of those that run; none where there is no such state machine any more."""
+        pages = self._stepfunctions.get_paginator("list_executions").paginate(
+            stateMachineArn=self._state_machine_arn, statusFilter=RUNNING
+        )
+        try:
+            yield from (row["name"] for page in pages for row in page["executions"])
+        except ClientError as error:
+            if error_code(error) != "StateMachineDoesNotExist":
+                raise
 
     def stop(self, execution_id: str, *, reason: str) -> None:
         self._stepfunctions.stop_execution(executionArn=self._arn(execution_id), error="StoppedByUser", cause=reason)

@@ -1,0 +1,43 @@
+"""What CloudFormation asks before it deletes anything of the lab: a resource that depends on everything else."""
+
+import aws_cdk as cdk
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct, IConstruct
+
+from infra.lab_function import LabFunction
+from infra.lab_grants import lab_grants
+from infra.storage import Storage
+
+ANSWER_WITHIN = cdk.Duration.minutes(2)
+
+
+class Guard(Construct):
+    """CloudFormation deletes dependants first, so that a refusal leaves the lab as it is."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, lab: str, code: lambda_.Code, storage: Storage) -> None:
+        super().__init__(scope, construct_id)
+        stack = cdk.Stack.of(self)
+        grants = lab_grants(stack, lab, storage)
+        guard = LabFunction(
+            self,
+            "GuardLab",
+            code=code,
+            environment={
+                "LAB": lab,
+                "TABLE": storage.table.table_name,
+                "STATE_MACHINE_ARN": grants.state_machine_arn,
+            },
+            grants=[grants.executions_listed(), grants.open_attempts()],
+            timeout=cdk.Duration.minutes(1),
+            memory_mib=512,
+        )
+        self.resource = cdk.CustomResource(
+            self,
+            "Resource",
+            resource_type="Custom::TraindynoGuard",
+            service_token=guard.function.function_arn,
+            service_timeout=ANSWER_WITHIN,
+        )
+
+    def watch(self, *guarded: IConstruct) -> None:
+        self.resource.node.add_dependency(*guarded)

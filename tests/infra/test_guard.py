@@ -1,0 +1,51 @@
+"""The resource that CloudFormation must ask before it deletes anything of a lab."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.infra.synthesis import OTHER_LAB, Template, as_list, flat, lab
+
+GUARD = "Custom::TraindynoGuard"
+
+
+@pytest.fixture(scope="module", params=["local", "aws"])
+def template(request: pytest.FixtureRequest) -> Template:
+    return lab(target=request.param) if request.param == "local" else lab(**OTHER_LAB)
+
+
+def named_by(resource: dict[str, Any], known: set[str]) -> set[str]:
+    """Logical ids on which a resource depends: said so, by Ref, by GetAtt, or within a Sub."""
+    text = json.dumps(resource)
+    found = set(re.findall(r'"Ref": "(\w+)"', text)) | set(re.findall(r'"Fn::GetAtt": \["(\w+)"', text))
+    found |= set(re.findall(r"\$\{(\w+)", text)) | set(as_list(resource.get("DependsOn", [])))
+    return found & known
+
+
+def test_everything_in_the_stack_is_deleted_after_the_guard(template: Template) -> None:
+    resources = template.document["Resources"]
+    (guard,) = template.resources(GUARD)
+    reached, left = set[str](), [guard]
+    while left:
+        name = left.pop()
+        if name not in reached:
+            reached.add(name)
+            left += named_by(resources[name], set(resources))
+    assert set(resources) - reached == set()
+    assert not any(guard in named_by(resource, {guard}) for name, resource in resources.items() if name != guard)
+
+
+def test_the_guard_may_look_and_nothing_else(template: Template) -> None:
+    statements = template.statements("GuardGuardLabRole")
+    actions = {action for statement in statements for action in as_list(statement["Action"])}
+    assert actions == {"logs:CreateLogStream", "logs:PutLogEvents", "states:ListExecutions", "dynamodb:Query"}
+    (function,) = [each for name, each in template.of_type("AWS::Lambda::Function").items() if "GuardLab" in name]
+    machine = function["Environment"]["Variables"]["STATE_MACHINE_ARN"]
+    name = template.only("AWS::StepFunctions::StateMachine")["StateMachineName"]
+    assert flat(machine).endswith(f":stateMachine:{name}")
+
+
+def test_a_guard_that_does_not_answer_holds_nobody_up_for_an_hour(template: Template) -> None:
+    assert int(template.only(GUARD)["ServiceTimeout"]) == 120

@@ -1,0 +1,144 @@
+"""What CloudFormation is told when it asks whether the lab may be deleted."""
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from lambdas.guard_lab import handler
+from tests.unit.lab_in_memory import NOW, MemoryAttempts, make_lab
+from tests.unit.stubbed import stubbed
+from tests.unit.test_rows_edge import ROW
+from traindyno.aws import clients
+from traindyno.aws.executions import Executions
+from traindyno.aws.lab_in_flight import refusal_to_delete
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.outcome import Outcome
+
+MACHINE = "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"
+LISTING = {"stateMachineArn": MACHINE, "statusFilter": "RUNNING"}
+
+
+def listed(*names: str) -> dict[str, Any]:
+    shared = {"stateMachineArn": MACHINE, "status": "RUNNING", "startDate": datetime.fromtimestamp(NOW, UTC)}
+    return {"executions": [{"executionArn": f"{MACHINE}:{name}", "name": name, **shared} for name in names]}
+
+
+def refusal(*running: str, attempts: MemoryAttempts | None = None, lab: str = "traindyno") -> str | None:
+    with stubbed("stepfunctions") as (client, stubber):
+        stubber.add_response("list_executions", listed(*running), LISTING)
+        executions = Executions(client, MACHINE)
+        return refusal_to_delete(lab=lab, executions=executions, attempts=attempts or MemoryAttempts())
+
+
+def test_an_idle_lab_may_be_deleted() -> None:
+    ended = MemoryAttempts()
+    ended.create(replace(ROW, end=Attempt(number=1, job_name="job-1", outcome=Outcome.COMPLETED)))
+    assert refusal() is None
+    assert refusal(attempts=ended) is None
+
+
+def test_a_suite_in_flight_is_named_with_what_stops_it() -> None:
+    assert refusal("albert-1", lab="mine") == (
+        "lab mine has 1 suite in flight, and nothing was deleted."
+        " Stop with: traindyno stop albert-1 --lab mine. Then destroy it again."
+    )
+
+
+def test_a_job_that_still_runs_of_an_execution_that_is_over_counts_too() -> None:
+    attempts = MemoryAttempts()
+    attempts.create(ROW)
+    text = refusal("albert-1", attempts=attempts) or ""
+    assert f"traindyno stop albert-1; traindyno stop {make_lab()[1][0].execution_id}. " in text
+
+
+def test_many_are_counted_and_a_few_named() -> None:
+    text = refusal(*(f"e{number}" for number in range(9))) or ""
+    assert "9 suites" in text
+    assert "traindyno stop e4; and so on for 4 more" in text
+    assert "e5" not in text
+
+
+def test_a_state_machine_that_is_gone_runs_nothing() -> None:
+    with stubbed("stepfunctions") as (client, stubber):
+        stubber.add_client_error("list_executions", "StateMachineDoesNotExist")
+        assert list(Executions(client, MACHINE).list_running()) == []
+
+
+@pytest.fixture
+def answers() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """CloudFormation's end of it: an address, and what has been put there."""
+    received: list[dict[str, Any]] = []
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            received.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            assert not self.headers["Content-Type"]
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Receiver)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/answer", received
+    server.shutdown()
+    server.server_close()
+
+
+def event(kind: str, url: str, **more: str) -> dict[str, Any]:
+    ids = {"StackId": "stack", "RequestId": "request", "LogicalResourceId": "Guard"}
+    return {"RequestType": kind, "ResponseURL": url, **ids, **more}
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    for name, value in {"LAB": "traindyno", "TABLE": "rows", "STATE_MACHINE_ARN": MACHINE}.items():
+        monkeypatch.setenv(name, value)
+    return monkeypatch
+
+
+def test_creation_and_updates_always_pass_without_a_look(answers: tuple[str, list[dict[str, Any]]]) -> None:
+    url, received = answers
+    handler.handle(event("Create", url), None)
+    handler.handle(event("Update", url, PhysicalResourceId=received[0]["PhysicalResourceId"]), None)
+    assert [(each["Status"], each["RequestId"]) for each in received] == [("SUCCESS", "request")] * 2
+    # another identity would make CloudFormation delete the old one, which asks again
+    assert received[0]["PhysicalResourceId"] == received[1]["PhysicalResourceId"]
+
+
+def test_deletion_is_answered_with_what_the_lab_has_in_flight(
+    answers: tuple[str, list[dict[str, Any]]], environment: pytest.MonkeyPatch
+) -> None:
+    url, received = answers
+    environment.setattr(handler, "AttemptRows", lambda _table: MemoryAttempts())
+    environment.setattr(clients, "table", lambda _name: None)
+    with stubbed("stepfunctions") as (client, stubber):
+        environment.setattr(clients, "stepfunctions", lambda: client)
+        stubber.add_response("list_executions", listed("albert-1"), LISTING)
+        stubber.add_response("list_executions", listed(), LISTING)
+        handler.handle(event("Delete", url, PhysicalResourceId="Guard-of-the-lab"), None)
+        handler.handle(event("Delete", url, PhysicalResourceId="Guard-of-the-lab"), None)
+    assert [each["Status"] for each in received] == ["FAILED", "SUCCESS"]
+    assert "traindyno stop albert-1" in received[0]["Reason"]
+
+
+def test_a_guard_that_fails_answers_before_it_does(
+    answers: tuple[str, list[dict[str, Any]]], environment: pytest.MonkeyPatch
+) -> None:
+    url, received = answers
+    with stubbed("stepfunctions") as (client, stubber):
+        environment.setattr(clients, "stepfunctions", lambda: client)
+        environment.setattr(clients, "table", lambda _name: None)
+        stubber.add_client_error("list_executions", "AccessDeniedException")
+        with pytest.raises(ClientError):
+            handler.handle(event("Delete", url, PhysicalResourceId="Guard-of-the-lab"), None)
+    assert [(each["Status"], "see the guard's log" in each["Reason"]) for each in received] == [("FAILED", True)]

@@ -1,0 +1,31 @@
+"""The answer of a custom resource to CloudFormation: a document put where the request says."""
+
+import json
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+TIMEOUT_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    is_well: bool
+    reason: str
+
+
+def answer_cloudformation(event: Mapping[str, Any], answer: Answer) -> None:
+    """The resource keeps one identity for its whole life, so that no update ever replaces it."""
+    document = {
+        "Status": "SUCCESS" if answer.is_well else "FAILED",
+        "Reason": answer.reason,
+        "PhysicalResourceId": event.get("PhysicalResourceId") or f"{event['LogicalResourceId']}-of-the-lab",
+        **{name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")},
+    }
+    # The URL is signed for a request without a content type.
+    request = urllib.request.Request(
+        event["ResponseURL"], data=json.dumps(document).encode(), method="PUT", headers={"Content-Type": ""}
+    )
+    with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS):
+        pass
