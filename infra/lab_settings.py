@@ -1,10 +1,12 @@
 """What a person decides about a lab, read from the CDK context."""
 
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 
 from constructs import Node
 
+from infra.budget import BudgetScope
 from traindyno.core.lab import LAB_NAME
 
 
@@ -25,8 +27,8 @@ class FixedConcurrency:
 class LabSettings:
     """``concurrency`` of None leaves it to each suite's plan, as it should be wherever that is possible.
 
-    ``data_buckets`` are the person's own buckets that training jobs may read, beside the lab's. ``checks_rules``:
-    synthesis fails on any finding; `make check` asks for it.
+    ``budget_usd`` is monthly; None: no budget. ``data_buckets`` are the person's own buckets that training jobs may
+    read, beside the lab's. ``checks_rules``: synthesis fails on any finding; `make check` asks for it.
     """
 
     lab: str
@@ -35,6 +37,8 @@ class LabSettings:
     notify_email: str | None
     data_buckets: tuple[str, ...]
     checks_rules: bool
+    budget_usd: Decimal | None
+    budget_scope: BudgetScope
 
 
 def read_lab_settings(node: Node) -> LabSettings:
@@ -51,6 +55,8 @@ def read_lab_settings(node: Node) -> LabSettings:
         concurrency=_concurrency(node, target),
         notify_email=node.try_get_context("notify_email"),
         checks_rules=_switch(node, "rules"),
+        budget_usd=_budget_usd(node, target),
+        budget_scope=_budget_scope(node),
         data_buckets=tuple(str(node.try_get_context("data_buckets") or "").split()),
     )
 
@@ -60,6 +66,29 @@ def _target(found: str) -> Target:
         return Target(found)
     except ValueError as error:
         raise ValueError(f"context target={found!r}: expected one of {', '.join(Target)}") from error
+
+
+def _budget_usd(node: Node, target: Target) -> Decimal | None:
+    found = node.try_get_context("budget_usd")
+    if found is None:
+        return None
+    if target is Target.LOCAL:
+        raise ValueError(f"context budget_usd={found!r}: the local cloud bills nothing; leave it out with target=local")
+    try:
+        amount = Decimal(str(found))
+    except InvalidOperation:
+        amount = Decimal(0)
+    if not amount.is_finite() or amount <= 0:
+        raise ValueError(f"context budget_usd={found!r}: expected USD a month, above 0, such as 500")
+    return amount
+
+
+def _budget_scope(node: Node) -> BudgetScope:
+    found = str(node.try_get_context("budget_scope") or BudgetScope.SAGEMAKER)
+    try:
+        return BudgetScope(found)
+    except ValueError as error:
+        raise ValueError(f"context budget_scope={found!r}: expected one of {', '.join(BudgetScope)}") from error
 
 
 def _concurrency(node: Node, target: Target) -> FixedConcurrency | None:

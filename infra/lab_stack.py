@@ -6,8 +6,9 @@ from pathlib import Path
 import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3_assets as s3_assets
-from constructs import Construct
+from constructs import Construct, IConstruct
 
+from infra.budget import Budget
 from infra.emptying_function import settle_emptying_function
 from infra.functions import Functions, Launch
 from infra.guard import Guard
@@ -37,6 +38,18 @@ class LabStack(cdk.Stack):
         is_local = settings.target is Target.LOCAL
         storage = Storage(self, "Storage", empties_bucket=not is_local)
         notifications = Notifications(self, "Notifications", email=settings.notify_email)
+        guarded: list[IConstruct] = [storage, notifications]
+        if settings.budget_usd is not None:
+            guarded.append(
+                Budget(
+                    self,
+                    "Budget",
+                    lab=settings.lab,
+                    monthly_usd=settings.budget_usd,
+                    of=settings.budget_scope,
+                    notifications=notifications,
+                )
+            )
         source = s3_assets.Asset(self, "TrainingSource", path=str(training_source))
         identity = Identity(
             self, "Identity", results=storage.results, source=source, data_buckets=settings.data_buckets
@@ -79,7 +92,7 @@ class LabStack(cdk.Stack):
             has_metric_math=not is_local,
         )
         guard = Guard(self, "Guard", lab=settings.lab, code=code, storage=storage)
-        guard.watch(storage, notifications, identity, functions, orchestration, happenings, monitoring)
+        guard.watch(*guarded, identity, functions, orchestration, happenings, monitoring)
         if not is_local:
             settle_emptying_function(self, lab=settings.lab)
         self._outputs(

@@ -94,6 +94,8 @@ OTHER_LAB = {
     "lab": "other-lab",
     "data_buckets": "my-data more",
     "notify_email": "me@example.com",
+    "budget_usd": "500.50",
+    "budget_scope": "lab",
 }
 
 

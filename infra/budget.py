@@ -1,0 +1,81 @@
+"""A monthly budget that speaks up on the lab's topic: when it is about to be passed, and when it is."""
+
+from decimal import Decimal
+from enum import StrEnum
+
+import aws_cdk as cdk
+from aws_cdk import aws_budgets as budgets
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from infra.notifications import Notifications
+from traindyno.core.lab import LAB_TAG
+
+FORECAST_PERCENT, ACTUAL_PERCENT = 80, 100
+
+
+class BudgetScope(StrEnum):
+    """``sagemaker``: all of the account's SageMaker. ``lab``: what bears the lab's tag, once the tag is activated."""
+
+    SAGEMAKER = "sagemaker"
+    LAB = "lab"
+
+
+class Budget(Construct):
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        lab: str,
+        monthly_usd: Decimal,
+        of: BudgetScope,
+        notifications: Notifications,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        _let_speak(notifications)
+        budget = budgets.CfnBudget(
+            self,
+            "Budget",
+            budget=budgets.CfnBudget.BudgetDataProperty(
+                budget_type="COST",
+                time_unit="MONTHLY",
+                budget_limit=budgets.CfnBudget.SpendProperty(amount=float(monthly_usd), unit="USD"),
+                cost_filters=_filters(of, lab),
+            ),
+            notifications_with_subscribers=[
+                _notification("FORECASTED", FORECAST_PERCENT, notifications),
+                _notification("ACTUAL", ACTUAL_PERCENT, notifications),
+            ],
+        )
+        # Budgets tries the topic when the budget is made.
+        budget.node.add_dependency(notifications)
+
+
+def _filters(scope: BudgetScope, lab: str) -> dict[str, list[str]]:
+    match scope:
+        case BudgetScope.SAGEMAKER:
+            return {"Service": ["Amazon SageMaker"]}
+        case BudgetScope.LAB:
+            return {"TagKeyValue": [f"user:{LAB_TAG}${lab}"]}
+
+
+def _notification(
+    kind: str, percent: int, notifications: Notifications
+) -> budgets.CfnBudget.NotificationWithSubscribersProperty:
+    return budgets.CfnBudget.NotificationWithSubscribersProperty(
+        notification=budgets.CfnBudget.NotificationProperty(
+            comparison_operator="GREATER_THAN", notification_type=kind, threshold=percent, threshold_type="PERCENTAGE"
+        ),
+        subscribers=[
+            budgets.CfnBudget.SubscriberProperty(subscription_type="SNS", address=notifications.topic.topic_arn)
+        ],
+    )
+
+
+def _let_speak(notifications: Notifications) -> None:
+    speaker = iam.ServicePrincipal(
+        "budgets.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
+    )
+    notifications.key.grant_encrypt_decrypt(speaker)
+    notifications.topic.grant_publish(speaker)

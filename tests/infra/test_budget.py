@@ -1,0 +1,64 @@
+"""The monthly budget that a person may ask for."""
+
+from typing import Any
+
+import pytest
+
+from tests.infra.synthesis import OTHER_LAB, as_list, lab, synthesise
+
+
+def test_without_being_asked_for_there_is_none() -> None:
+    assert lab(target="aws").of_type("AWS::Budgets::Budget") == {}
+
+
+def test_it_speaks_on_the_labs_topic_before_and_when_it_is_passed() -> None:
+    properties = lab(**OTHER_LAB).only("AWS::Budgets::Budget")
+    budget = properties["Budget"]
+    assert (budget["BudgetLimit"], budget["TimeUnit"]) == ({"Amount": 500.5, "Unit": "USD"}, "MONTHLY")
+    assert budget["CostFilters"] == {"TagKeyValue": ["user:traindyno:lab$other-lab"]}
+    said = properties["NotificationsWithSubscribers"]
+    kinds = [(each["Notification"]["NotificationType"], each["Notification"]["Threshold"]) for each in said]
+    assert kinds == [("FORECASTED", 80), ("ACTUAL", 100)]
+    (topic,) = lab(**OTHER_LAB).of_type("AWS::SNS::Topic")
+    for each in said:
+        assert each["Subscribers"] == [{"SubscriptionType": "SNS", "Address": {"Ref": topic}}]
+
+
+def test_budgets_may_publish_and_use_the_topics_key_for_this_account_only() -> None:
+    template = lab(**OTHER_LAB)
+    policies = [
+        template.only("AWS::SNS::TopicPolicy")["PolicyDocument"],
+        template.only("AWS::KMS::Key")["KeyPolicy"],
+    ]
+    for policy in policies:
+        statements = [
+            statement
+            for statement in policy["Statement"]
+            if isinstance(statement["Principal"], dict)
+            and "budgets.amazonaws.com" in as_list(statement["Principal"].get("Service", []))
+        ]
+        assert statements
+        for statement in statements:
+            assert statement["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+
+
+def test_by_default_it_is_about_all_of_sagemaker() -> None:
+    template = synthesise(target="aws", budget_usd="20", rules="on")
+    assert template.rule_findings() == []
+    budget = template.template("Lab").only("AWS::Budgets::Budget")["Budget"]
+    assert budget["CostFilters"] == {"Service": ["Amazon SageMaker"]}
+
+
+@pytest.mark.parametrize(
+    ("context", "text"),
+    [
+        ({"budget_usd": "lots"}, "budget_usd='lots': expected USD a month, above 0, such as 500"),
+        ({"budget_usd": "-3"}, "budget_usd='-3': expected USD a month, above 0"),
+        ({"budget_usd": "NaN"}, "budget_usd='NaN': expected USD a month, above 0"),
+        ({"budget_usd": "5", "target": "local"}, "the local cloud bills nothing"),
+        ({"budget_usd": "5", "budget_scope": "team"}, "budget_scope='team': expected one of sagemaker, lab"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_would_be_accepted(context: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        synthesise(**context)

@@ -1,0 +1,89 @@
+"""CloudFormation, the guard and a suite in flight: a stack that asks is not deleted until the lab is idle."""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.local.local_lab import LocalLab
+
+pytestmark = pytest.mark.local
+
+STACK, EXECUTION = "asks-the-guard", "in-flight"
+SLEEPING = """
+import time
+from traindyno.callbacks import step_log
+for number in range(600):
+    with step_log.step(samples=1) as step:
+        time.sleep(0.5)
+"""
+
+
+def suite(lab: LocalLab) -> dict[str, Any]:
+    return {
+        "goal": "cheapest",
+        "workload": {
+            "task": "script",
+            "source": lab.write_script("sleeping", SLEEPING),
+            "entry_point": "train.py",
+            "examples": 1000,
+        },
+        "training": {"instance": "local.cpu", "strategy": "single"},
+        "matrix": {"hyperparameters.x": [0]},
+        "measurement": {"trials": 1},
+        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 300},
+    }
+
+
+@pytest.fixture
+def cloudformation(lab: LocalLab) -> Iterator[Any]:
+    """With a stack of one resource, which asks the deployed lab's own guard."""
+    client = lab.client("cloudformation")
+    functions = lab.client("lambda").get_paginator("list_functions").paginate()
+    (guard,) = [
+        row["FunctionArn"] for page in functions for row in page["Functions"] if "GuardLab" in row["FunctionName"]
+    ]
+    resource = {"Type": "Custom::TraindynoGuard", "Properties": {"ServiceToken": guard, "ServiceTimeout": "60"}}
+    client.create_stack(StackName=STACK, TemplateBody=json.dumps({"Resources": {"Guard": resource}}))
+    assert await_end(client) == "CREATE_COMPLETE"
+    yield client
+    client.delete_stack(StackName=STACK)
+
+
+def await_end(client: Any) -> str:
+    """The stack's status once nothing is in progress; "gone" for one that is there no more."""
+    for _ in range(240):
+        rows = [row for row in client.list_stacks()["StackSummaries"] if row["StackName"] == STACK]
+        status = rows[0]["StackStatus"] if rows else "gone"
+        if not status.endswith("IN_PROGRESS"):
+            return status
+        time.sleep(0.25)
+    raise AssertionError(f"{STACK} is still {status} after a minute")
+
+
+def await_job(lab: LocalLab) -> None:
+    for _ in range(480):
+        if lab.client("sagemaker").list_training_jobs(StatusEquals="InProgress", NameContains="sleeping")[
+            "TrainingJobSummaries"
+        ]:
+            return
+        time.sleep(0.25)
+    raise AssertionError("the suite's job has not started after two minutes")
+
+
+def test_a_lab_is_not_deleted_under_a_suite_that_runs(lab: LocalLab, cloudformation: Any) -> None:
+    path = lab.write_suite("sleeping", suite(lab))
+    started = lab.traindyno("run", str(path), "--local", "--name", EXECUTION, "--no-wait")
+    assert started.status == 0, started.errors
+    await_job(lab)
+    cloudformation.delete_stack(StackName=STACK)
+    assert await_end(cloudformation) == "DELETE_FAILED"
+    events = cloudformation.describe_stack_events(StackName=STACK)["StackEvents"]
+    assert any(f"traindyno stop {EXECUTION}" in event.get("ResourceStatusReason", "") for event in events)
+
+    stopped = lab.traindyno("stop", EXECUTION, "--local")
+    assert stopped.status == 0, stopped.errors
+    cloudformation.delete_stack(StackName=STACK)
+    assert await_end(cloudformation) in {"DELETE_COMPLETE", "gone"}
