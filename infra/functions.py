@@ -21,11 +21,12 @@ SWEEP_SECONDS = 900
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """What every training job of the lab is started with."""
+    """What every training job of the lab is started with. ``data_buckets`` are the person's own."""
 
     training_role: iam.IRole
     source_s3_uri: str
     image_uris: Mapping[str, str]
+    data_buckets: Sequence[str]
 
 
 class Functions(Construct):
@@ -45,9 +46,9 @@ class Functions(Construct):
         self._grants = lab_grants(cdk.Stack.of(self), lab, storage)
         self._shared = {"LAB": lab, "BUCKET": storage.results.bucket_name, "TABLE": storage.table.table_name}
         self.state_machine_arn = self._grants.state_machine_arn
-        self.plan_suite = self._plan_suite()
+        self.plan_suite = self._plan_suite(launch)
         self.check_quotas = self._check_quotas()
-        self.plan_round = self._function("PlanRound", LONG_SECONDS, self._grants.objects(reads=True, writes=True))
+        self.plan_round = self._plan_round()
         self.submit_run = self._submit_run(launch)
         self.finish_run = self._function("FinishRun", LONG_SECONDS, self._grants.finishing())
         self.record_run = self._function("RecordRun", LONG_SECONDS, self._grants.recording(), memory_mib=1024)
@@ -55,13 +56,19 @@ class Functions(Construct):
         self.stop_runs = self._stop_runs()
         self.judge_suite = self._judge_suite(notifications)
 
-    def _plan_suite(self) -> LabFunction:
+    def _plan_suite(self, launch: Launch) -> LabFunction:
         grants = [
             *self._grants.objects(reads=False, writes=True),
             self._grants.rows("PutItem", "GetItem", "Query"),
+            *self._grants.tokens(reads=True, writes=False),
+            self._grants.listing(launch.data_buckets),
             without_resources("pricing:GetProducts"),
         ]
-        return self._function("PlanSuite", LONG_SECONDS, grants)
+        return self._function("PlanSuite", LONG_SECONDS, grants, environment={"SOURCE_S3_URI": launch.source_s3_uri})
+
+    def _plan_round(self) -> LabFunction:
+        grants = [*self._grants.objects(reads=True, writes=True), *self._grants.tokens(reads=True, writes=False)]
+        return self._function("PlanRound", LONG_SECONDS, grants)
 
     def _check_quotas(self) -> LabFunction:
         quotas = ("GetServiceQuota", "GetAWSDefaultServiceQuota", "ListServiceQuotas", "ListAWSDefaultServiceQuotas")

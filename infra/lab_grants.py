@@ -1,5 +1,6 @@
 """What the lab's functions need of its bucket, table, jobs and executions, by the operations that they call."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import aws_cdk as cdk
@@ -11,6 +12,7 @@ from infra.storage import Storage
 from traindyno.core.lab import OPEN_ATTEMPTS_INDEX, state_machine_name
 
 PER_EXECUTION = "Objects and executions are named after deployment, when suites run."
+PER_KEY = "Prepared data lies under a key made of its content."
 PER_JOB = "Jobs are named after suite, run and attempt; the lab's name in front keeps other labs' jobs out."
 
 
@@ -36,6 +38,15 @@ class LabGrants:
         listing = [Grant(actions=["s3:ListBucket"], resources=[self.bucket_arn])] if reads else []
         under = Grant(actions=actions, resources=[f"{self.bucket_arn}/suites/*"], wildcard_reason=PER_EXECUTION)
         return [under, *listing]
+
+    def tokens(self, *, reads: bool, writes: bool) -> list[Grant]:
+        actions = ["s3:GetObject"] * reads + ["s3:PutObject"] * writes
+        return [Grant(actions=actions, resources=[f"{self.bucket_arn}/prepared/*"], wildcard_reason=PER_KEY)]
+
+    def listing(self, data_buckets: Sequence[str]) -> Grant:
+        """Of the lab's own bucket and of those that the person named: which content a dataset is known by."""
+        named = [self.stack.format_arn(service="s3", region="", account="", resource=name) for name in data_buckets]
+        return Grant(actions=["s3:ListBucket"], resources=[self.bucket_arn, *named])
 
     def rows(self, *operations: str) -> Grant:
         return Grant(actions=[f"dynamodb:{operation}" for operation in operations], resources=[self.table_arn])
@@ -90,6 +101,7 @@ class LabGrants:
     def finishing(self) -> list[Grant]:
         return [
             *self.recording(),
+            *self.tokens(reads=True, writes=True),
             self.jobs("DescribeTrainingJob"),
             self.all_jobs_listed(),
             self.task_answers(),

@@ -63,7 +63,10 @@ class LabStack(cdk.Stack):
             storage=storage,
             notifications=notifications,
             launch=Launch(
-                training_role=identity.training_role, source_s3_uri=source.s3_object_url, image_uris=image_uris
+                training_role=identity.training_role,
+                source_s3_uri=source.s3_object_url,
+                image_uris=image_uris,
+                data_buckets=settings.data_buckets,
             ),
         )
         orchestration = Orchestration(

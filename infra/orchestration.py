@@ -10,6 +10,7 @@ from constructs import Construct
 from infra.functions import Functions
 from infra.lab_function import LabFunction
 from infra.lab_settings import FixedConcurrency
+from infra.prepare_data import PrepareData
 from infra.retries import retry_lambda_faults
 from infra.run_lanes import RunLanes
 from infra.state_machine_role import state_machine_role
@@ -59,7 +60,9 @@ class Orchestration(Construct):
         judge_suite = self._step("JudgeSuite", self._functions.judge_suite)
         reject = self._rejection()
         planned = self._choice("Planned", refused=reject, accepted=check_quotas)
+        prepare = PrepareData(self, "Preparation", functions=self._functions).state
         allowed = self._choice("Allowed", refused=reject, accepted=plan_round)
+        allowed.when(sfn.Condition.is_present("$.preparations"), prepare.next(plan_round))
         more = sfn.Choice(self, "RunsLeft", state_name="RunsLeft")
         more.when(sfn.Condition.is_present("$.lanes[0]"), self._lanes.state.next(plan_round))
         more.otherwise(judge_suite)

@@ -7,7 +7,8 @@ from constructs import Construct
 
 from infra.functions import Functions
 from infra.lab_settings import FixedConcurrency
-from infra.retries import retry_lambda_faults, retry_next_attempts
+from infra.retries import retry_lambda_faults
+from infra.submit_task import submit_task
 
 
 class RunLanes(Construct):
@@ -49,24 +50,7 @@ class RunLanes(Construct):
         self.state.item_processor(runs)
 
     def _run(self) -> sfn.IChainable:
-        submit = tasks.LambdaInvoke(
-            self,
-            "SubmitRun",
-            state_name="SubmitRun",
-            lambda_function=self._functions.submit_run.function,
-            integration_pattern=sfn.IntegrationPattern.WAIT_FOR_TASK_TOKEN,
-            payload=sfn.TaskInput.from_object(
-                {
-                    "token": sfn.JsonPath.task_token,
-                    "run": sfn.JsonPath.object_at("$.run"),
-                }
-            ),
-            retry_on_service_exceptions=False,
-            result_path="$.end",
-            task_timeout=sfn.Timeout.at("$.timeout_seconds"),
-        )
-        retry_next_attempts(submit)
-        retry_lambda_faults(submit)
+        submit = submit_task(self, "SubmitRun", self._functions)
         record = tasks.LambdaInvoke(
             self,
             "RecordRun",

@@ -77,6 +77,8 @@ def _results_lifecycle() -> list[s3.LifecycleRule]:
         s3.LifecycleRule(  # models and checkpoints; results, step logs and reports are smaller and stay
             prefix="suites/", object_size_greater_than=LARGE_OBJECT_BYTES, expiration=cdk.Duration.days(30)
         ),
+        # Longer than the lab reads them anew plus the longest execution, so that nothing vanishes while it is read.
+        s3.LifecycleRule(prefix="prepared/", expiration=cdk.Duration.days(90)),
         s3.LifecycleRule(
             transitions=[
                 s3.Transition(storage_class=s3.StorageClass.INTELLIGENT_TIERING, transition_after=cdk.Duration.days(30))

@@ -6,8 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suites.suite import Measurement, Settings, Workload
-from traindyno.core.suites.suite_file import parse_measurement, parse_settings, parse_workload, settings_document
+from traindyno.core.suites.suite import Measurement, Settings, Tokens, Workload
+from traindyno.core.suites.suite_file import (
+    parse_measurement,
+    parse_settings,
+    parse_tokens,
+    parse_workload,
+    settings_document,
+    tokens_document,
+)
 from training.errors import WorkloadError
 
 HYPERPARAMETERS_VARIABLE = "SM_HPS"
@@ -16,10 +23,13 @@ PARTS = ("run_id", "workload", "settings", "measurement")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
+    """``tokens``: prepared before, or to be made by this job; None where the run tokenises for itself."""
+
     run_id: str
     workload: Workload
     settings: Settings
     measurement: Measurement
+    tokens: Tokens | None = None
 
 
 def read_run_settings(environment: Mapping[str, str]) -> RunSettings:
@@ -36,12 +46,18 @@ def read_run_settings(environment: Mapping[str, str]) -> RunSettings:
             workload=parse_workload(document["workload"]),
             settings=parse_settings(document["settings"]),
             measurement=parse_measurement(document["measurement"]),
+            tokens=parse_tokens(document["tokens"]) if "tokens" in document else None,
         )
     except SuiteInvalid as error:
         problems = "; ".join(map(str, error.problems))
         raise WorkloadError(f"{HYPERPARAMETERS_VARIABLE} does not describe a run: {problems}") from error
 
 
+def is_preparation(run: RunSettings) -> bool:
+    return run.tokens is not None and run.tokens.s3_uri is None
+
+
 def run_facts(run: RunSettings) -> dict[str, Any]:
     """What the environment line says of the run itself."""
-    return {"run_id": run.run_id, "task": run.workload.task.value, "settings": settings_document(run.settings)}
+    facts = {"run_id": run.run_id, "task": run.workload.task.value, "settings": settings_document(run.settings)}
+    return {**facts, "tokens": tokens_document(run.tokens)} if run.tokens else facts

@@ -34,10 +34,16 @@ def load_tokenizer(workload: Workload, job: Job) -> PreTrainedTokenizerBase:
             "tokenizer.train_vocabulary_size"
         )
     with explained(f"the tokenizer {path}"):
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(path)
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(path, revision=_revision(workload))
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
+
+
+def _revision(workload: Workload) -> str | None:
+    if workload.tokenizer is not None:
+        return workload.tokenizer.revision
+    return workload.model.revision if workload.model else None
 
 
 def train_tokenizer(workload: Workload, root: DataRoot | None, vocabulary_size: int) -> PreTrainedTokenizerBase:

@@ -1,4 +1,7 @@
-"""State CheckQuotas: give each lane the concurrency that the account allows, or refuse the suite."""
+"""State CheckQuotas: give each lane the concurrency that the account allows, or refuse the suite.
+
+Its answer names the preparations that are due, so that the state machine goes on to them or past them.
+"""
 
 import os
 import time
@@ -14,7 +17,7 @@ from traindyno.core.errors import SuiteRefused
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
     try:
-        check_quotas(
+        more = check_quotas(
             event["execution_id"],
             quotas=Quotas(clients.service_quotas(), clients.cloudwatch(), clients.sagemaker(), sleep=time.sleep),
             bucket=ResultsBucket(clients.s3(), os.environ["BUCKET"]),
@@ -22,4 +25,4 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
         )
     except SuiteRefused as error:
         return rejection(error)
-    return event
+    return {**event, **more}

@@ -1,15 +1,17 @@
-"""State PlanSuite: check and price a suite before anything is started."""
+"""State PlanSuite: check and price a suite, and see which tokens it needs, before anything is started."""
 
 import os
 import time
 from typing import Any
 
 from traindyno.aws import clients
+from traindyno.aws.data_listing import DataListing
 from traindyno.aws.rejection import rejection
 from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.aws.suite_planning import take_in_suite
 from traindyno.aws.suite_rows import SuiteRows
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
+from traindyno.core.jobs.job_settings import JobSettings
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
@@ -18,8 +20,14 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
         take_in_suite(
             event["suite"],
             execution_id=execution_id,
-            region=os.environ["AWS_REGION"],
+            settings=JobSettings(
+                region=os.environ["AWS_REGION"],
+                role_arn="",  # no job is started here
+                results_bucket=os.environ["BUCKET"],
+                source_s3_uri=os.environ["SOURCE_S3_URI"],
+            ),
             pricing=clients.pricing(),
+            listing=DataListing(clients.s3()),
             bucket=ResultsBucket(clients.s3(), os.environ["BUCKET"]),
             suites=SuiteRows(clients.table(os.environ["TABLE"])),
             now=time.time(),

@@ -23,7 +23,7 @@ from localcloud.sagemaker_service.job import Job, SecondaryStatus, Status, ended
 from localcloud.sagemaker_service.job_failure import INTERNAL_ERROR, algorithm_error
 from localcloud.sagemaker_service.job_inputs import download_channels, download_source, remove_inputs
 from localcloud.sagemaker_service.job_store import JobStore
-from localcloud.sagemaker_service.job_view import output_uri
+from localcloud.sagemaker_service.job_view import is_uncompressed, output_uri
 from localcloud.sagemaker_service.local_images import LocalImage, find_local_image
 from localcloud.sagemaker_service.log_shipping import LogClient, LogShipping
 from localcloud.sagemaker_service.s3_transfer import DataUnavailable, S3Transfer, pack_folders
@@ -154,15 +154,28 @@ class JobRun:
         return CheckpointSync(self._around.transfer, configured["S3Uri"], folders, period_seconds)
 
     def _upload(self, trees: Sequence[HostTree]) -> None:
+        if is_uncompressed(self._job):
+            self._upload_files(trees)
+        else:
+            self._upload_archives(trees)
+        for host, log in self._logs.items():
+            if log.is_file():
+                self._around.transfer.upload(log, f"{output_uri(self._job)}/logs/{host}.log")
+
+    def _upload_files(self, trees: Sequence[HostTree]) -> None:
+        for tree in trees:
+            for name, folder in (("model", tree.model), ("data", tree.output / "data")):
+                for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+                    uri = f"{output_uri(self._job)}/output/{name}/{path.relative_to(folder).as_posix()}"
+                    self._around.transfer.upload(path, uri)
+
+    def _upload_archives(self, trees: Sequence[HostTree]) -> None:
         artifacts = {"model": [tree.model for tree in trees], "output": [tree.output / "data" for tree in trees]}
         for name, folders in artifacts.items():
             archive = self._folder / f"{name}.tar.gz"
             if pack_folders(folders, archive):
                 self._around.transfer.upload(archive, f"{output_uri(self._job)}/output/{name}.tar.gz")
                 archive.unlink()
-        for host, log in self._logs.items():
-            if log.is_file():
-                self._around.transfer.upload(log, f"{output_uri(self._job)}/logs/{host}.log")
 
     def _move(self, secondary_status: SecondaryStatus) -> None:
         def move(job: Job, now_ms: int) -> Job:

@@ -62,7 +62,8 @@ def described(job: Job) -> dict[str, Any]:
             "SelectedInstanceCount": job.instance_count,
         }
     if job.engine is Engine.PROCESS and job.status in TERMINAL and job.status is not Status.FAILED:
-        view["ModelArtifacts"] = {"S3ModelArtifacts": f"{output_uri(job)}/output/model.tar.gz"}
+        name = "model/" if is_uncompressed(job) else "model.tar.gz"
+        view["ModelArtifacts"] = {"S3ModelArtifacts": f"{output_uri(job)}/output/{name}"}
     return view
 
 
@@ -116,6 +117,10 @@ def output_uri(job: Job) -> str:
     """Where the job's artifacts go, without a final slash."""
     configured: Mapping[str, str] = job.request["OutputDataConfig"]
     return f"{configured['S3OutputPath'].rstrip('/')}/{job.name}"
+
+
+def is_uncompressed(job: Job) -> bool:
+    return bool(job.request["OutputDataConfig"].get("CompressionType") == "NONE")
 
 
 def without_none(**members: Any) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from localcloud.sagemaker_service.job import (
     Job,
     PlannedStep,
     SecondaryStatus,
+    Status,
     Transition,
     ended,
     moved,
@@ -190,6 +191,8 @@ class ReplayEngine:
 
     def _apply(self, job: Job, step: PlannedStep, trace: Trace, work: SimulatedWork) -> Job:
         simulated_steps = self._log_training(job, job.transitions[-1], trace, work, until_ms=step.due_ms)
+        if step.status is Status.COMPLETED:
+            self._files.write_tokens(job)
 
         def change(stored: Job) -> Job:
             if stored.status in TERMINAL or (stored.stop_requested and not job.stop_requested):

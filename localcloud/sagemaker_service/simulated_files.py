@@ -1,12 +1,16 @@
-"""Puts a simulated job's step log where a real one would: below its checkpoints in S3."""
+"""Puts what a simulated job leaves where a real one would: its step log, and a preparation's manifest."""
 
+import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from localcloud.sagemaker_service.job import Job, Transition
+from localcloud.sagemaker_service.job_view import is_uncompressed, output_uri
 from localcloud.sagemaker_service.s3_transfer import split_uri
 from localcloud.sagemaker_service.simulated_log import write_stretch
-from localcloud.sagemaker_service.trace import SimulatedWork, Trace
+from localcloud.sagemaker_service.trace import SimulatedWork, Trace, read_work
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
+from traindyno.core.suites.tokens_manifest import TOKENS_MANIFEST, tokens_manifest
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -29,6 +33,15 @@ class SimulatedFiles:
             for name, text in stretch.files.items():
                 self._client.put_object(Bucket=bucket, Key=f"{prefix}/{name}", Body=text.encode())
         return stretch.next_step
+
+    def write_tokens(self, job: Job) -> None:
+        """What a completed preparation leaves: a manifest of no tokens, which says that it is simulated."""
+        tokens = read_work(job).values.get("tokens")
+        if not isinstance(tokens, Mapping) or not is_uncompressed(job):
+            return
+        manifest = {**tokens_manifest(str(tokens.get("key")), {}), "is_simulated": True}
+        bucket, prefix = split_uri(f"{output_uri(job)}/output/model")
+        self._client.put_object(Bucket=bucket, Key=f"{prefix}/{TOKENS_MANIFEST}", Body=json.dumps(manifest).encode())
 
 
 def _step_log_uri(job: Job) -> str | None:

@@ -95,9 +95,12 @@ def test_the_training_role_is_handed_over_by_submit_run_to_sagemaker_only(templa
     assert statement["Condition"] == {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}}
 
 
-def test_a_training_job_reads_data_and_source_but_writes_under_suites_only(template: Template) -> None:
+def test_a_training_job_reads_data_and_source_but_writes_results_and_tokens_only(template: Template) -> None:
     statements = template.statements("IdentityTrainingRole")
-    assert all(name.endswith("/suites/*") for name in resources_for(statements, "s3:PutObject"))
+    assert {name.rpartition("Arn/")[2] for name in resources_for(statements, "s3:PutObject")} == {
+        "suites/*",
+        "prepared/*",
+    }
     assert any(name.endswith("/data/*") for name in resources_for(statements, "s3:GetObject"))
     trusted = [role for name, role in template.of_type("AWS::IAM::Role").items() if "TrainingRole" in name]
     (statement,) = trusted[0]["AssumeRolePolicyDocument"]["Statement"]
@@ -111,6 +114,25 @@ def test_a_job_may_read_the_buckets_that_the_context_names_and_no_others() -> No
         for template in (lab(target="aws"), lab(**OTHER_LAB))
     )
     assert {name.rpartition(":")[2] for name in named - plain} == {"my-data/*", "more/*"}
+
+
+def test_what_data_is_known_by_is_listed_in_the_labs_bucket_and_those_that_the_context_names() -> None:
+    plain, named = (
+        set(resources_for(template.statements("FunctionsPlanSuiteRole"), "s3:ListBucket"))
+        for template in (lab(target="aws"), lab(**OTHER_LAB))
+    )
+    assert len(plain) == 1
+    assert {name.rpartition(":")[2] for name in named - plain} == {"my-data", "more"}
+
+
+def test_only_who_hears_of_a_jobs_end_marks_tokens_as_ready(template: Template) -> None:
+    writers = {
+        state
+        for state in STATES
+        for name in resources_for(template.statements(f"Functions{state}Role"), "s3:PutObject")
+        if name.endswith("/prepared/*")
+    }
+    assert writers == {"FinishRun", "ReconcileRuns"}
 
 
 def test_the_state_machine_invokes_its_six_functions_and_nothing_else(template: Template) -> None:

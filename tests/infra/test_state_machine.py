@@ -3,7 +3,14 @@ from typing import Any
 import pytest
 
 from tests.infra.synthesis import lab
-from traindyno.core.errors import CapacityUnavailable, NextAttempt, ServiceFault, SlotUnavailable, Throttled
+from traindyno.core.errors import (
+    CapacityUnavailable,
+    NextAttempt,
+    PreparationFailed,
+    ServiceFault,
+    SlotUnavailable,
+    Throttled,
+)
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +46,34 @@ def test_a_suite_goes_from_plan_through_rounds_to_its_verdict(states: dict[str, 
 
 def test_a_refusal_ends_the_execution_with_its_name_and_full_text(states: dict[str, Any]) -> None:
     for name in ("Planned", "Allowed"):
-        (choice,) = states[name]["Choices"]
+        choice = states[name]["Choices"][0]
         assert (choice["Variable"], choice["Next"]) == ("$.refused", "SuiteRejected")
     fail = states["SuiteRejected"]
     assert (fail["ErrorPath"], fail["CausePath"]) == ("$.refused.error", "$.refused.cause")
+
+
+def test_data_is_prepared_before_the_first_round_where_any_is_due(states: dict[str, Any]) -> None:
+    _refused, due = states["Allowed"]["Choices"]
+    assert (due["Variable"], due["IsPresent"], due["Next"]) == ("$.preparations", True, "PrepareData")
+    prepare = states["PrepareData"]
+    assert (prepare["ItemsPath"], prepare["MaxConcurrency"], prepare["Next"]) == ("$.preparations", 1, "PlanRound")
+    assert prepare["ResultPath"] is None
+
+
+def test_a_failed_preparation_is_the_executions_own_failure(states: dict[str, Any]) -> None:
+    submit = states["PrepareData"]["ItemProcessor"]["States"]["SubmitPreparation"]
+    assert "Catch" not in submit
+    assert "Catch" not in states["PrepareData"]
+    assert PreparationFailed.__name__ not in retries(submit)
+
+
+def test_a_preparation_is_submitted_and_awaited_as_a_run_is(states: dict[str, Any], run_states: dict[str, Any]) -> None:
+    own = {"Next", "End", "Catch"}
+    prepare = states["PrepareData"]["ItemProcessor"]["States"]["SubmitPreparation"]
+    run = run_states["SubmitRun"]
+    assert {name: value for name, value in prepare.items() if name not in own} == {
+        name: value for name, value in run.items() if name not in own
+    }
 
 
 def test_runs_are_read_from_s3_and_each_is_a_child_of_its_own(lane: dict[str, Any]) -> None:
@@ -84,8 +115,10 @@ def test_waiting_for_a_slot_or_a_quieter_moment_outlasts_waiting_for_capacity(ru
 
 
 def test_a_fault_of_lambda_is_retried_everywhere(states: dict[str, Any], run_states: dict[str, Any]) -> None:
-    tasks = [state for state in (*states.values(), *run_states.values()) if state["Type"] == "Task"]
-    assert len(tasks) == 6
+    preparing = states["PrepareData"]["ItemProcessor"]["States"]
+    every = (*states.values(), *preparing.values(), *run_states.values())
+    tasks = [state for state in every if state["Type"] == "Task"]
+    assert len(tasks) == 7
     for task in tasks:
         assert "Lambda.TooManyRequestsException" in retries(task)
 

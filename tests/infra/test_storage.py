@@ -2,7 +2,9 @@ from typing import Any
 
 import pytest
 
+from infra.orchestration import GIVE_UP_AFTER
 from tests.infra.synthesis import OTHER_LAB, as_list, flat, lab
+from traindyno.aws.token_cache import USABLE_SECONDS
 from traindyno.core.lab import OPEN_ATTEMPTS_INDEX
 
 
@@ -29,10 +31,20 @@ def test_objects_are_encrypted_and_every_access_needs_tls(buckets: dict[str, dic
         assert any(each["Condition"] == insecure and each["Action"] == "s3:*" for each in denied)
 
 
+def test_prepared_data_outlasts_the_longest_execution_that_may_begin_to_read_it(
+    buckets: dict[str, dict[str, Any]],
+) -> None:
+    (results,) = [bucket for name, bucket in buckets.items() if "Results" in name]
+    rules = results["LifecycleConfiguration"]["Rules"]
+    (days,) = [rule["ExpirationInDays"] for rule in rules if rule.get("Prefix") == "prepared/"]
+    usable_days, longest_execution_days = USABLE_SECONDS / 86_400, GIVE_UP_AFTER.to_days()
+    assert days > usable_days + longest_execution_days
+
+
 def test_large_outputs_expire_and_small_ones_stay(buckets: dict[str, dict[str, Any]]) -> None:
     (results,) = [bucket for name, bucket in buckets.items() if "Results" in name]
     expiring = [rule for rule in results["LifecycleConfiguration"]["Rules"] if "ExpirationInDays" in rule]
-    (rule,) = expiring
+    (rule,) = [rule for rule in expiring if rule["Prefix"] != "prepared/"]
     assert (rule["Prefix"], rule["ObjectSizeGreaterThan"]) == ("suites/", 16 * 2**20)
     assert any("AbortIncompleteMultipartUpload" in rule for rule in results["LifecycleConfiguration"]["Rules"])
 

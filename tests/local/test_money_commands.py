@@ -44,8 +44,7 @@ def gpu_suite() -> dict[str, Any]:
         "workload": {
             "task": "causal-lm",
             "model": {"config": {"model_type": "gpt2"}},
-            "tokenizer": {"train_vocabulary_size": 2000},
-            "dataset": {"path": "s3://bucket/data/"},
+            "dataset": {"format": "synthetic"},
             "sequence_length": 128,
             "examples": 1000,
         },

@@ -73,6 +73,22 @@ def suite(instance: str) -> dict[str, Any]:
     }
 
 
+def prepared_suite() -> dict[str, Any]:
+    return {
+        **suite("local.cpu"),
+        "workload": {
+            "task": "causal-lm",
+            "model": {"config": {"model_type": "gpt2"}},
+            "tokenizer": {"train_vocabulary_size": 300},
+            "dataset": {"path": f"s3://{BUCKET}/data/x/"},
+            "sequence_length": 8,
+            "examples": 10,
+        },
+        "training": {},
+        "matrix": {"instance": ["local.cpu"]},
+    }
+
+
 @pytest.fixture(scope="module")
 def recorder(lab: LocalLab) -> Iterator[Recorder]:
     ports = require_ports(lab.home)
@@ -119,6 +135,9 @@ def go_through_everything(recorder: Recorder, service: str) -> None:
     put_failing_script()
     remote = {"execution_id": "remote", "suite": suite("ml.g5.xlarge")}
     recorder.call("check_quotas", recorder.call("plan_suite", remote))
+    boto3.client("s3").put_object(Bucket=BUCKET, Key="data/x/a.txt", Body=b"some text")
+    with_data = recorder.call("plan_suite", {"execution_id": "with-data", "suite": prepared_suite()})
+    assert len(recorder.call("check_quotas", with_data)["preparations"]) == 1
     planned = recorder.call("plan_suite", {"execution_id": EXECUTION, "suite": suite("local.cpu")})
     (lane,) = recorder.call("plan_round", recorder.call("check_quotas", planned))["lanes"]
     items = boto3.client("s3").get_object(Bucket=BUCKET, Key=lane["items_key"])["Body"].read()

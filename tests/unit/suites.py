@@ -28,6 +28,16 @@ def small_document(**changes: Any) -> dict[str, Any]:
     }
 
 
+def unprepared_document(**changes: Any) -> dict[str, Any]:
+    """The same suite on synthetic data, which no job has to prepare."""
+    workload = {**small_document()["workload"], "dataset": {"format": "synthetic"}}
+    return small_document(**{"workload": workload, **changes})
+
+
+def unprepared_suite(**changes: Any) -> Suite:
+    return parse_suite(unprepared_document(**changes))
+
+
 def small_suite(**changes: Any) -> Suite:
     return parse_suite(small_document(**changes))
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.suites import small_suite
+from tests.unit.suites import unprepared_suite
 from traindyno.core.costs.prices import Price, cost_usd, spot_saving
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.quotas import (
@@ -47,7 +47,7 @@ def plan_with_quotas(suite: Suite, *prices: Price, usage: int = 100) -> Plan:
 
 
 def test_exposure_by_hand() -> None:
-    suite = small_suite(limits=LIMITS)
+    suite = unprepared_suite(limits=LIMITS)
     planned = plan_with_quotas(suite)
     # 2 cells x 2 trials = 4 runs of half an hour at 1.408: 2.816 for one attempt each, three attempts 8.448
     assert planned.run_count == 4
@@ -61,11 +61,11 @@ def test_exposure_by_hand() -> None:
 
 
 def test_instances_kept_warm_count_in_the_worst_case() -> None:
-    suite = small_suite(limits=LIMITS, warm_pool_seconds=1800)
+    suite = unprepared_suite(limits=LIMITS, warm_pool_seconds=1800)
     planned = plan(suite, for_training_job=100, across_all=100, warm_pool=100)
     # as above, but each of the three attempts is followed by half an hour of idle instances
     assert (planned.one_attempt_usd, planned.worst_case_usd) == (Decimal("2.816"), Decimal("16.896"))
-    capped = small_suite(limits={**LIMITS, "max_usd": "0.71"}, warm_pool_seconds=1800)
+    capped = unprepared_suite(limits={**LIMITS, "max_usd": "0.71"}, warm_pool_seconds=1800)
     (refusal,) = plan(capped, for_training_job=100, across_all=100, warm_pool=100).refusals
     assert refusal.reason.startswith("one job on 1 x ml.g5.xlarge may cost 1.408 USD (3600 s at 1.408 USD")
 
@@ -76,13 +76,13 @@ def test_cost_is_exact_to_the_last_digit() -> None:
 
 
 def test_waves_follow_from_the_quota() -> None:
-    suite = small_suite(limits=LIMITS)
+    suite = unprepared_suite(limits=LIMITS)
     planned = plan_with_quotas(suite, usage=3)
     assert (planned.lanes[0].concurrency, planned.lanes[0].waves, planned.one_attempt_hours) == (3, 2, Decimal(1))
 
 
 def test_what_others_use_is_not_ours_to_plan_with() -> None:
-    suite = small_suite(limits=LIMITS)
+    suite = unprepared_suite(limits=LIMITS)
     quota = instance_quota("ml.g5.xlarge", Purchase.ON_DEMAND)
     quotas = {
         **readings(suite, usage=100, across_all=100),
@@ -98,7 +98,7 @@ def test_what_others_use_is_not_ours_to_plan_with() -> None:
 
 
 def test_a_new_account_gets_every_refusal_with_its_request() -> None:
-    suite = small_suite(
+    suite = unprepared_suite(
         training={"instance": "ml.p4d.24xlarge", "instance_count": 32},
         limits={"max_usd": 100000, "max_hours": 200, "max_job_seconds": 500000},
     )
@@ -119,7 +119,7 @@ def test_a_new_account_gets_every_refusal_with_its_request() -> None:
 
 
 def test_a_price_that_is_unknown_is_refused_and_never_taken_for_nothing() -> None:
-    suite = small_suite(training={}, matrix={"instance": ["ml.g5.xlarge", "ml.g7.2xlarge"]}, baseline={})
+    suite = unprepared_suite(training={}, matrix={"instance": ["ml.g5.xlarge", "ml.g7.2xlarge"]}, baseline={})
     planned = plan_with_quotas(suite)
     assert [refusal.reason for refusal in planned.refusals] == [
         "the price of ml.g7.2xlarge is unknown, so limits.max_usd can't be kept"
@@ -128,37 +128,37 @@ def test_a_price_that_is_unknown_is_refused_and_never_taken_for_nothing() -> Non
 
 
 def test_one_job_that_alone_may_pass_the_cap_is_refused_but_many_are_not() -> None:
-    suite = small_suite(limits={**LIMITS, "max_usd": "0.70"})
+    suite = unprepared_suite(limits={**LIMITS, "max_usd": "0.70"})
     planned = plan_with_quotas(suite)
     assert [refusal.reason for refusal in planned.refusals] == [
         "one job on 1 x ml.g5.xlarge may cost 0.704 USD (1800 s at 1.408 USD per instance hour), over limits.max_usd "
         "0.7: raise it, or lower limits.max_job_seconds"
     ]
-    just = small_suite(limits={**LIMITS, "max_usd": "0.71"})
+    just = unprepared_suite(limits={**LIMITS, "max_usd": "0.71"})
     assert plan_with_quotas(just).refusals == ()
 
 
 def test_a_job_that_may_cost_just_the_cap_is_planned() -> None:
     # half an hour at 1.408
-    exact = small_suite(limits={**LIMITS, "max_usd": "0.704"})
+    exact = unprepared_suite(limits={**LIMITS, "max_usd": "0.704"})
     assert plan_with_quotas(exact).refusals == ()
 
 
 def test_a_quota_that_is_just_enough_is_enough() -> None:
-    suite = small_suite(training={"instance": "ml.g5.xlarge", "instance_count": 4}, limits=LIMITS)
+    suite = unprepared_suite(training={"instance": "ml.g5.xlarge", "instance_count": 4}, limits=LIMITS)
     assert plan(suite, usage=4, across_all=4).refusals == ()
     assert len(plan(suite, usage=3, across_all=3).refusals) == 2
 
 
 def test_one_job_longer_than_the_suite_may_take_is_refused() -> None:
-    suite = small_suite(limits={**LIMITS, "max_hours": "0.25"})
+    suite = unprepared_suite(limits={**LIMITS, "max_hours": "0.25"})
     assert [refusal.reason for refusal in plan_with_quotas(suite).refusals] == [
         "one job may take 1800 s, over limits.max_hours 0.25: raise it, or lower limits.max_job_seconds"
     ]
 
 
 def test_this_machine_needs_no_quota() -> None:
-    suite = small_suite(training={"instance": "local.cpu"})
+    suite = unprepared_suite(training={"instance": "local.cpu"})
     assert needed_quotas(suite, expand_cells(suite)) == ()
     planned = plan_suite(
         suite, execution_id="e", prices={"local.cpu": price("local.cpu", "0.05")}, quotas={}, histories={}
@@ -169,7 +169,7 @@ def test_this_machine_needs_no_quota() -> None:
 
 
 def test_spot_has_quotas_of_its_own() -> None:
-    suite = small_suite(purchase="spot")
+    suite = unprepared_suite(purchase="spot")
     names = [quota.name for quota in needed_quotas(suite, expand_cells(suite))]
     assert names == [
         "ml.g5.xlarge for spot training job usage",
@@ -180,7 +180,7 @@ def test_spot_has_quotas_of_its_own() -> None:
 
 
 def test_a_warm_pool_without_a_quota_is_a_note_and_no_refusal() -> None:
-    suite = small_suite(warm_pool_seconds=600)
+    suite = unprepared_suite(warm_pool_seconds=600)
     planned = plan(suite, for_training_job=10, across_all=10)
     assert warm_pool_quota("ml.g5.xlarge").name == "ml.g5.xlarge for training warm pool usage"
     assert planned.refusals == ()
@@ -188,7 +188,7 @@ def test_a_warm_pool_without_a_quota_is_a_note_and_no_refusal() -> None:
 
 
 def test_a_quota_that_nobody_knows_leaves_one_run_at_a_time() -> None:
-    suite = small_suite(training={"instance": "ml.m5.large"})
+    suite = unprepared_suite(training={"instance": "ml.m5.large"})
     quota = instance_quota("ml.m5.large", Purchase.ON_DEMAND)
     assert (quota.code, quota.default) == (None, None)
     planned = plan(suite, price("ml.m5.large", "0.1"), across_all=50)
@@ -212,7 +212,7 @@ def test_a_type_that_service_quotas_does_not_list_is_refused_with_what_is_meant(
 @pytest.mark.parametrize(("account", "hours"), [(100, "0.5"), (2, "1"), (1, "2")])
 def test_lanes_side_by_side_take_the_time_of_the_longest(account: int, hours: str) -> None:
     matrix: dict[str, Any] = {"instance": ["ml.g5.xlarge", "ml.g6.xlarge"]}
-    suite = small_suite(training={}, matrix=matrix, baseline={}, limits=LIMITS)
+    suite = unprepared_suite(training={}, matrix=matrix, baseline={}, limits=LIMITS)
     planned = plan(suite, price("ml.g5.xlarge", "1"), price("ml.g6.xlarge", "1"), usage=100, across_all=account)
     # two lanes of two runs of half an hour: all at once; one of each lane; one at a time
     assert planned.one_attempt_hours == Decimal(hours)
@@ -225,7 +225,7 @@ def test_a_lane_begins_when_the_first_of_those_in_progress_ends() -> None:
     # g5 ends after 1 h, g6 after 3 h, and g6e runs from 1 h to 2 h
     matrix = {"instance": ["ml.g5.xlarge", "ml.g6.xlarge", "ml.g6e.xlarge"]}
     include = [{"instance": "ml.g6.xlarge", "seed": seed} for seed in (1, 2)]
-    suite = small_suite(training={}, matrix=matrix, baseline={}, include=include, limits=LIMITS)
+    suite = unprepared_suite(training={}, matrix=matrix, baseline={}, include=include, limits=LIMITS)
     prices = [price(name, "1") for name in matrix["instance"]]
     planned = plan(suite, *prices, usage=1, across_all=2)
     assert [(lane.run_count, lane.concurrency) for lane in planned.lanes] == [(2, 1), (6, 1), (2, 1)]

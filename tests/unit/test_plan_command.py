@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.suites import small_document
+from tests.unit.suites import unprepared_document
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 PRICES = "region: us-east-1\nas_of: 2026-11-21\nprices: {ml.g5.xlarge: 1.408}\n"
@@ -34,7 +34,7 @@ class Answer:
 
 def plan(folder: Path, *options: str, quotas: str = ENOUGH, prices: str = PRICES, **changes: Any) -> Answer:
     """Through the command's own front door, in an environment that leads to no account."""
-    files = {"suite.yaml": yaml.safe_dump(small_document(**changes)), "prices.yaml": prices, "quotas.yaml": quotas}
+    files = {"suite.yaml": yaml.safe_dump(unprepared_document(**changes)), "prices.yaml": prices, "quotas.yaml": quotas}
     for name, text in files.items():
         (folder / name).write_text(text)
     kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}

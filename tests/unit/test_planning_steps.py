@@ -10,7 +10,8 @@ import pytest
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab
 from tests.unit.step_log_samples import log_lines
 from tests.unit.stubbed import stubbed
-from tests.unit.suites import small_document
+from tests.unit.suites import unprepared_document
+from traindyno.aws.data_listing import DataListing
 from traindyno.aws.finishing import finish_run
 from traindyno.aws.judging import judge_suite, verdict_event
 from traindyno.aws.quota_checking import check_quotas
@@ -42,6 +43,13 @@ class FixedQuotas(Quotas):
         }
 
 
+class NoListing(DataListing):
+    """Synthetic data lies nowhere."""
+
+    def __init__(self) -> None:
+        pass
+
+
 def take_in(lab: MemoryLab, document: Any, *, usd: str | None = "1.20") -> None:
     dimension = {"unit": "Hrs", "pricePerUnit": {"USD": usd}}
     product = {
@@ -53,8 +61,9 @@ def take_in(lab: MemoryLab, document: Any, *, usd: str | None = "1.20") -> None:
         take_in_suite(
             document,
             execution_id=EXECUTION,
-            region="us-east-1",
+            settings=SETTINGS,
             pricing=client,
+            listing=NoListing(),
             bucket=lab.bucket,
             suites=lab.suites,
             now=NOW,
@@ -69,7 +78,7 @@ def empty_lab() -> MemoryLab:
 
 def test_a_suite_that_is_taken_in_has_its_document_plan_and_row() -> None:
     lab = empty_lab()
-    take_in(lab, small_document())
+    take_in(lab, unprepared_document())
     assert set(lab.bucket.objects) == {suite_key(EXECUTION), plan_key(EXECUTION)}
     row = lab.suites.suites[EXECUTION]
     assert (row["run_count"], row["started_at"], row["latest_end"]) == (4, NOW, NOW + 4 * 3600)
@@ -80,10 +89,11 @@ def test_a_wrong_document_is_refused_before_anything_is_asked_or_written() -> No
     lab = empty_lab()
     with pytest.raises(SuiteInvalid) as caught, stubbed("pricing") as (client, _):
         take_in_suite(
-            {**small_document(), "matrix": {}, "bogus": 1},
+            {**unprepared_document(), "matrix": {}, "bogus": 1},
             execution_id=EXECUTION,
-            region="us-east-1",
+            settings=SETTINGS,
             pricing=client,
+            listing=NoListing(),
             bucket=lab.bucket,
             suites=lab.suites,
             now=NOW,
@@ -95,10 +105,10 @@ def test_a_wrong_document_is_refused_before_anything_is_asked_or_written() -> No
 
 def test_a_suite_without_a_price_or_over_its_cap_is_refused_with_every_reason() -> None:
     with pytest.raises(SuiteRefused, match=r"price of ml\.g5\.xlarge is unknown"):
-        take_in(empty_lab(), small_document(), usd=None)
+        take_in(empty_lab(), unprepared_document(), usd=None)
     limits = {"max_usd": "0.10", "max_hours": "0.25", "max_job_seconds": 1800}
     with pytest.raises(SuiteRefused) as caught:
-        take_in(empty_lab(), small_document(limits=limits))
+        take_in(empty_lab(), unprepared_document(limits=limits))
     assert len(caught.value.reasons) == 2
 
 
@@ -110,7 +120,7 @@ def test_a_refusal_reaches_the_state_machine_with_its_class_and_its_text_in_full
 
 def planned(applied: int, **changes: Any) -> MemoryLab:
     lab = empty_lab()
-    take_in(lab, small_document(**changes))
+    take_in(lab, unprepared_document(**changes))
     check_quotas(EXECUTION, quotas=FixedQuotas(applied), bucket=lab.bucket, now=NOW)
     return lab
 
@@ -182,7 +192,7 @@ def test_the_second_execution_of_the_same_work_expects_what_the_first_was_billed
     for item in lab.bucket.read_json(lane["items_key"]):
         measure(lab, item)
     assert from_document(lab.bucket.read_json(plan_key(EXECUTION)), Plan).expected.usd is None
-    take_in(lab, small_document(goal="fastest", limits={"max_usd": 20, "max_hours": 2, "max_job_seconds": 900}))
+    take_in(lab, unprepared_document(goal="fastest", limits={"max_usd": 20, "max_hours": 2, "max_job_seconds": 900}))
     check_quotas(EXECUTION, quotas=FixedQuotas(4), bucket=lab.bucket, now=NOW)
     plan = from_document(lab.bucket.read_json(plan_key(EXECUTION)), Plan)
     # four runs billed 300 s each, at 1.20 $/h
@@ -194,5 +204,5 @@ def test_other_work_expects_nothing_of_it() -> None:
     lab = planned(4)
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
     measure(lab, lab.bucket.read_json(lane["items_key"])[0])
-    take_in(lab, small_document(purchase="spot"))
+    take_in(lab, unprepared_document(purchase="spot"))
     assert from_document(lab.bucket.read_json(plan_key(EXECUTION)), Plan).expected.known_cells == 0

@@ -19,8 +19,13 @@ from traindyno.core.suites.suite_file import parse_suite, suite_document
 SUITES = Path(__file__).parents[2] / "suites"
 AT_HOME = sorted(SUITES.glob("*.yaml"))
 ON_AWS = sorted((SUITES / "modern").glob("*.yaml"))
-# USD an hour in us-east-1, November 2026, but for trn1: as published in 2023.
-PRICES = {"ml.g4dn.12xlarge": "4.89", "ml.p4d.24xlarge": "25.251286", "ml.trn1.32xlarge": "24.725"}
+# USD an hour in us-east-1, November 2026, but for trn1: as published in 2023; the last is an estimate, for the data.
+PRICES = {
+    "ml.g4dn.12xlarge": "4.89",
+    "ml.p4d.24xlarge": "25.251286",
+    "ml.trn1.32xlarge": "24.725",
+    "ml.m7i.xlarge": "0.242",
+}
 ENOUGH = 64
 
 

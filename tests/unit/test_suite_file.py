@@ -118,8 +118,8 @@ FORM = {
     "an unknown field": (
         {"serch": "grid"},
         [
-            "serch: expected one of name, goal, workload, matrix, training, baseline, include, exclude, measurement, "
-            'limits, search, purchase, warm_pool_seconds, training_plans, notes (did you mean "search"?), '
+            "serch: expected one of name, goal, workload, matrix, training, baseline, include, exclude, preparation, "
+            'measurement, limits, search, purchase, warm_pool_seconds, training_plans, notes (did you mean "search"?), '
             'got an unknown field "serch"'
         ],
     ),

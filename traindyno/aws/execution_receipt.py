@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from traindyno.aws.attempt_rows import AttemptRow, AttemptRows
 from traindyno.aws.executions import Execution
 from traindyno.aws.results_bucket import ResultsBucket
-from traindyno.aws.run_results import load_results
+from traindyno.aws.run_results import load_preparations, load_results
 from traindyno.aws.suite_rows import SuiteRows
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.aws.warm_pools import read_warm_pools, with_warm_pools
@@ -61,7 +61,8 @@ def _load_results(
     execution_id: str, *, bucket: ResultsBucket, suites: SuiteRows, attempts: AttemptRows
 ) -> list[RunResult]:
     """Of runs that have none yet, as far as their attempts tell."""
-    results = [_refreshed(result, attempts) for result in load_results(bucket, execution_id)]
+    recorded_results = [*load_preparations(bucket, execution_id), *load_results(bucket, execution_id)]
+    results = [_refreshed(result, attempts) for result in recorded_results]
     recorded = {result.run.run_id for result in results}
     rows = [
         [row for row in map(attempts.read, sorted(run["jobs"])) if row]

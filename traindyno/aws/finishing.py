@@ -5,6 +5,7 @@ from typing import Any
 
 from traindyno.aws.attempt_rows import AttemptRow
 from traindyno.aws.lab_services import LabServices
+from traindyno.aws.preparing import answer_preparation, conclude_preparation
 from traindyno.aws.recording import record_run
 from traindyno.aws.warm_pools import settle_pool, time_usd
 from traindyno.core.errors import ServiceFault
@@ -34,6 +35,8 @@ def finish_run(job_name: str, *, lab: str, services: LabServices, now: float) ->
 def report_end(row: AttemptRow, *, services: LabServices) -> None:
     """Answer the task; where nobody waits any more, see that the run is recorded nevertheless."""
     run = row.run
+    if run.is_preparation and row.end and row.end.outcome:
+        conclude_preparation(row, services)
     if not _answer(row, services) and "outcome" not in services.suites.read_run(run.execution_id, run.run_id):
         if not services.suites.is_stopping(run.execution_id):
             return  # the task was started again and will find this end, or the sweep will find the execution over
@@ -95,4 +98,6 @@ def _answer(row: AttemptRow, services: LabServices) -> bool:
     assert end is not None, "only an ended attempt is reported"
     if end.outcome is None:
         return services.answers.fail(row.token, error_name=str(end.error), cause=end.message or "")
+    if row.run.is_preparation:
+        return bool(answer_preparation(row.run, row.token, services))
     return services.answers.succeed(row.token, {"job_name": row.job_name})

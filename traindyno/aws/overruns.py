@@ -12,6 +12,7 @@ from traindyno.core.jobs.job_phases import epoch_seconds
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.layout import suite_key
 from traindyno.core.planning.admission import needed_reservation_usd
+from traindyno.core.suites.preparation import terms_of
 from traindyno.core.suites.suite import Suite
 from traindyno.core.suites.suite_file import read_stored_suite
 
@@ -27,12 +28,13 @@ def stop_overruns(
     """``rows`` are the execution's open attempts. Only jobs old enough to have used up what they hold are described."""
     suite = read_stored_suite(services.bucket.read_fixed_json(suite_key(execution_id)))
     stopped = 0
-    for row in filter(lambda row: _may_overrun(row, suite, now), rows):
+    for row in filter(lambda row: _may_overrun(row, terms_of(row.run, suite), now), rows):
         if not pace.may_go_on():
             break
         billed_seconds = _billed_seconds(row, services, now)
         pace.sleep(SECONDS_BETWEEN_LOOKS)
-        if billed_seconds is not None and not _holds(row, _needed_usd(row, suite, billed_seconds), suite, services):
+        needed_usd = None if billed_seconds is None else _needed_usd(row, terms_of(row.run, suite), billed_seconds)
+        if needed_usd is not None and not _holds(row, needed_usd, suite, services):
             stopped += stop_job(row.job_name, Outcome.COST_STOPPED, services=services, pace=pace)
     return stopped
 

@@ -1,23 +1,36 @@
 """See what the account allows, and give each lane the concurrency that fits, or refuse with what would help."""
 
+from typing import Any
+
 from traindyno.aws.quotas import Quotas
 from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.core.documents import from_document, to_document
 from traindyno.core.errors import SuiteRefused
 from traindyno.core.layout import plan_key, suite_key
-from traindyno.core.planning.plan import Plan, plan_suite
+from traindyno.core.planning.plan import LanePlan, Plan, plan_suite
+from traindyno.core.planning.preparation_plan import PreparationPlan, due_preparations
 from traindyno.core.planning.quotas import needed_quotas
 from traindyno.core.planning.refusals import refusal_lines
+from traindyno.core.suites.preparation import terms_of
+from traindyno.core.suites.runs import run_document, waiting_seconds
 from traindyno.core.suites.suite_file import read_stored_suite
 
 
-def check_quotas(execution_id: str, *, quotas: Quotas, bucket: ResultsBucket, now: float) -> None:
+def check_quotas(execution_id: str, *, quotas: Quotas, bucket: ResultsBucket, now: float) -> dict[str, Any]:
+    """What the state machine has to do before the first round: nothing, or the preparations that are due."""
     suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
     priced = from_document(bucket.read_json(plan_key(execution_id)), Plan)
+    tokens = priced.preparation.tokens if priced.preparation else ()
     readings = quotas.read(needed_quotas(suite, priced.cells), now=now)
-    prices = {lane.instance_type: lane.price for lane in priced.lanes if lane.price}
+    parts: list[LanePlan | PreparationPlan] = [*priced.lanes, *([priced.preparation] if priced.preparation else [])]
+    prices = {part.instance_type: part.price for part in parts if part.price}
     histories = {history.cell_id: history for history in priced.history}
-    plan = plan_suite(suite, execution_id=execution_id, prices=prices, quotas=readings, histories=histories)
+    plan = plan_suite(
+        suite, execution_id=execution_id, prices=prices, quotas=readings, histories=histories, tokens=tokens
+    )
     if plan.refusals:
         raise SuiteRefused([line for refusal in plan.refusals for line in refusal_lines(refusal)])
     bucket.write_json(plan_key(execution_id), to_document(plan))
+    due = due_preparations(plan.preparation, execution_id)
+    items = [{"run": run_document(run), "timeout_seconds": waiting_seconds(terms_of(run, suite).limits)} for run in due]
+    return {"preparations": items} if items else {}

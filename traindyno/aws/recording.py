@@ -8,9 +8,10 @@ from traindyno.aws.suite_rows import planned_price
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job_attempt import LAST_OUTCOMES
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.layout import result_key, suite_key
+from traindyno.core.layout import preparation_key, result_key, suite_key
 from traindyno.core.measurement.run_result import PaidPrice, build_run_result, run_result_document, summary_row
 from traindyno.core.step_log.reader import StepLog, StepLogInvalid, read_step_log
+from traindyno.core.suites.preparation import terms_of
 from traindyno.core.suites.suite import Run, Suite
 from traindyno.core.suites.suite_file import read_stored_suite
 
@@ -39,15 +40,18 @@ def failed_ending(failure: Mapping[str, str]) -> Ending:
 
 
 def record_run(run: Run, *, ending: Ending | None, services: LabServices) -> None:
-    """``ending`` counts where no attempt has an outcome of its own. Safe to repeat."""
+    """``ending`` counts where no attempt has an outcome of its own, and over that of a preparation. Safe to repeat."""
     row = services.suites.read_run(run.execution_id, run.run_id)
     if "outcome" in row:
         return
     attempts = _ended_attempts(row.get("jobs", ()), services)
     step_log, log_problem = _read_step_log(run, services)
-    final = _final_ending(attempts, ending, step_log, log_problem)
+    if run.is_preparation:
+        final = _preparation_ending(attempts, ending)
+    else:
+        final = _final_ending(attempts, ending, step_log, log_problem)
     last_job = attempts[-1].job_name if attempts else None
-    suite = read_stored_suite(services.bucket.read_fixed_json(suite_key(run.execution_id)))
+    suite = terms_of(run, read_stored_suite(services.bucket.read_fixed_json(suite_key(run.execution_id))))
     result = build_run_result(
         run,
         suite=suite,
@@ -59,7 +63,8 @@ def record_run(run: Run, *, ending: Ending | None, services: LabServices) -> Non
         log_tail=services.log_tail.read(last_job) if last_job and final.outcome is not Outcome.COMPLETED else (),
         is_simulated=_is_simulated(step_log),
     )
-    services.bucket.write_json(result_key(run.execution_id, run.run_id), run_result_document(result))
+    key_of = preparation_key if run.is_preparation else result_key
+    services.bucket.write_json(key_of(run.execution_id, run.run_id), run_result_document(result))
     services.suites.record_run(run.execution_id, run.run_id, summary_row(result))
 
 
@@ -92,6 +97,14 @@ def _final_ending(
     if last.outcome is Outcome.COMPLETED and (step_log is None or step_log.measured is None):
         return Ending(outcome=Outcome.USER_CODE_ERROR, message=log_problem or NOTHING_LOGGED)
     return Ending(outcome=last.outcome, message=last.message)
+
+
+def _preparation_ending(attempts: Sequence[Attempt], ending: Ending | None) -> Ending:
+    """It logs no steps, and a job that completed may have left nothing of use."""
+    last = attempts[-1] if attempts else None
+    if ending is None and last is not None and last.outcome is not None:
+        return Ending(outcome=last.outcome, message=last.message)
+    return ending or Ending(outcome=Outcome.STOPPED_BY_USER, message="stopped before it could be finished")
 
 
 def _paid_price(run: Run, suite: Suite, services: LabServices) -> PaidPrice:

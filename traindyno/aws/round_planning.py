@@ -1,19 +1,26 @@
 """Write the runs of the next round, lane by lane, where the state machine reads them."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.aws.run_results import load_results
+from traindyno.aws.token_cache import TokenCache
 from traindyno.core.documents import from_document
+from traindyno.core.errors import TraindynoError
 from traindyno.core.layout import lane_key, plan_key, suite_key
 from traindyno.core.planning.lanes import Lane, split_lanes
 from traindyno.core.planning.plan import Plan
 from traindyno.core.planning.rounds import plan_round
-from traindyno.core.suites.runs import run_document
-from traindyno.core.suites.suite import Limits, Search
+from traindyno.core.suites.preparation import is_packed
+from traindyno.core.suites.runs import run_document, waiting_seconds
+from traindyno.core.suites.suite import Limits, Run, Search, Suite
 from traindyno.core.suites.suite_file import read_stored_suite
 
-GRACE_SECONDS = 3600
+
+class TokensMissing(TraindynoError):
+    """Prepared data was deleted while its execution was under way."""
 
 
 def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsBucket) -> dict[str, Any]:
@@ -23,7 +30,7 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
     number = finished_rounds + 1
     results = load_results(bucket, execution_id) if suite.search is not Search.GRID and finished_rounds else ()
     runs = plan_round(suite, plan.cells, execution_id=execution_id, round_number=number, results=results)
-    lanes = split_lanes(runs, suite.purchase)
+    lanes = split_lanes(_with_tokens(runs, suite, plan, TokenCache(bucket)), suite.purchase)
     concurrency = {lane.lane_id: lane.concurrency for lane in plan.lanes}
     pointers = []
     for lane in lanes:
@@ -39,6 +46,14 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
 
 
 def _items(lane: Lane, limits: Limits) -> list[dict[str, Any]]:
-    # Only a safety net: SageMaker ends the job by itself, and ReconcileRuns finds an end that nobody heard of.
-    timeout_seconds = limits.max_pending_seconds + limits.max_job_seconds + GRACE_SECONDS
-    return [{"run": run_document(run), "timeout_seconds": timeout_seconds} for run in lane.runs]
+    return [{"run": run_document(run), "timeout_seconds": waiting_seconds(limits)} for run in lane.runs]
+
+
+def _with_tokens(runs: Sequence[Run], suite: Suite, plan: Plan, cache: TokenCache) -> tuple[Run, ...]:
+    """Each run with the tokens that its cell reads."""
+    sets = plan.preparation.tokens if plan.preparation else ()
+    found = {each.packing: cache.find(each.key, oldest=0.0) for each in sets}
+    missing = [each.key for each in sets if found[each.packing] is None]
+    if missing:
+        raise TokensMissing(f"{plan.execution_id}: the tokens {', '.join(missing)} were prepared and are gone")
+    return tuple(replace(run, tokens=found.get(is_packed(run.cell.settings, suite.workload))) for run in runs)

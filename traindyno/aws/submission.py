@@ -8,6 +8,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from traindyno.aws.attempt_rows import AttemptRow
 from traindyno.aws.lab_services import LabServices
+from traindyno.aws.preparing import answer_preparation, fail_preparation
 from traindyno.aws.suite_rows import planned_price
 from traindyno.aws.training_jobs import JobRefused
 from traindyno.aws.warm_pools import settle_ended_pools
@@ -17,6 +18,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.training_job import build_training_job_request, training_job_name
 from traindyno.core.layout import suite_key
 from traindyno.core.planning.admission import Decision, admit_cost, admit_time, worst_case_usd
+from traindyno.core.suites.preparation import terms_of
 from traindyno.core.suites.suite import Run, Suite
 from traindyno.core.suites.suite_file import read_stored_suite
 
@@ -26,6 +28,9 @@ def submit_run(run: Run, token: str, *, services: LabServices, settings: JobSett
     try:
         _submit(run, token, services=services, settings=settings, now=now)
     except JobRefused as refused:
+        if run.is_preparation:
+            fail_preparation(token, str(refused), services)
+            return
         services.answers.succeed(token, {"outcome": refused.outcome.value, "message": str(refused)[:1000]})
     except NextAttempt as error:
         services.answers.fail(token, error_name=type(error).__name__, cause=str(error))
@@ -34,13 +39,13 @@ def submit_run(run: Run, token: str, *, services: LabServices, settings: JobSett
 
 
 def _submit(run: Run, token: str, *, services: LabServices, settings: JobSettings, now: float) -> None:
-    suite = read_stored_suite(services.bucket.read_fixed_json(suite_key(run.execution_id)))
+    suite = terms_of(run, read_stored_suite(services.bucket.read_fixed_json(suite_key(run.execution_id))))
     latest = _latest_attempt(run, services)
     if latest and latest.end is None:
         # The task was started again by a fault between the two; its job may exist and must not be paid twice.
         _take_over(latest, token, suite=suite, services=services, settings=settings)
     elif latest and latest.end and latest.end.outcome:
-        services.answers.succeed(token, {"job_name": latest.job_name})
+        _answer_again(latest, token, services)
     else:
         facts = services.suites.read(run.execution_id) or {}
         _refuse_late(run, suite, facts, now)
@@ -57,6 +62,14 @@ def _submit(run: Run, token: str, *, services: LabServices, settings: JobSetting
             reserved_usd=worst_case_usd(suite, run.cell.settings, usd_per_hour),
         )
         _start(row, suite=suite, services=services, settings=settings)
+
+
+def _answer_again(row: AttemptRow, token: str, services: LabServices) -> None:
+    """The task was started again by a fault after its job had ended."""
+    if not row.run.is_preparation:
+        services.answers.succeed(token, {"job_name": row.job_name})
+    elif answer_preparation(row.run, token, services) is None:
+        raise ServiceFault(f"{row.job_name} has ended and is not concluded yet")
 
 
 def _latest_attempt(run: Run, services: LabServices) -> AttemptRow | None:

@@ -3,16 +3,21 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from traindyno.aws.data_listing import DataListing
 from traindyno.aws.past_runs import read_histories
 from traindyno.aws.prices import read_prices
 from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.aws.suite_rows import SuiteRows
+from traindyno.aws.token_cache import TokenCache
+from traindyno.aws.token_planning import plan_tokens
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.documents import to_document
 from traindyno.core.errors import SuiteRefused
+from traindyno.core.jobs.job_settings import JobSettings
 from traindyno.core.layout import plan_key, suite_key
 from traindyno.core.planning.history import work_id_of
 from traindyno.core.planning.plan import plan_suite
+from traindyno.core.planning.preparation_plan import planned_instances
 from traindyno.core.suites.cells import expand_cells
 from traindyno.core.suites.suite_file import parse_suite, suite_document
 
@@ -24,8 +29,9 @@ def take_in_suite(
     document: Mapping[str, Any],
     *,
     execution_id: str,
-    region: str,
+    settings: JobSettings,
     pricing: "PricingClient",
+    listing: DataListing,
     bucket: ResultsBucket,
     suites: SuiteRows,
     now: float,
@@ -33,9 +39,12 @@ def take_in_suite(
     """Raises SuiteInvalid or SuiteRefused with everything that is wrong."""
     suite = parse_suite(document)
     cells = expand_cells(suite)
-    prices = read_prices(pricing, (cell.settings.instance for cell in cells), region=region, now=now)
+    prices = read_prices(pricing, planned_instances(suite, cells), region=settings.region, now=now)
     histories = read_histories(suite, suites)
-    plan = plan_suite(suite, execution_id=execution_id, prices=prices, quotas={}, histories=histories)
+    tokens = plan_tokens(
+        suite, execution_id=execution_id, settings=settings, listing=listing, cache=TokenCache(bucket), now=now
+    )
+    plan = plan_suite(suite, execution_id=execution_id, prices=prices, quotas={}, histories=histories, tokens=tokens)
     if plan.refusals:
         raise SuiteRefused([refusal.reason for refusal in plan.refusals])
     bucket.write_json(suite_key(execution_id), suite_document(suite))

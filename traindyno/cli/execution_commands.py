@@ -14,7 +14,7 @@ from traindyno.cli.progress import follow
 from traindyno.cli.receipt_table import summary
 from traindyno.cli.target import LabOption, LocalOption, ProfileOption, RegionOption, Target, find_target
 from traindyno.cli.verdict_table import print_verdict
-from traindyno.core.errors import SuiteInvalid, SuiteRefused, TraindynoError
+from traindyno.core.errors import PreparationFailed, SuiteInvalid, SuiteRefused, TraindynoError
 from traindyno.core.lab import DEFAULT_LAB
 from traindyno.core.layout import report_data_key, report_html_key
 from traindyno.core.verdicts.report_data import parse_report
@@ -25,6 +25,8 @@ FolderOption = Annotated[Path, typer.Option("--output", help="The folder that th
 DEFAULT_FOLDER = Path("reports")
 STOP_SECONDS = 600.0
 FAILED, REFUSED = 1, 2
+# What ends an execution before any run of it was started.
+REFUSALS = {SuiteInvalid.__name__, SuiteRefused.__name__, PreparationFailed.__name__}
 UNSUCCESSFUL = {"FAILED", "TIMED_OUT", "ABORTED"}
 
 
@@ -114,7 +116,7 @@ def finish(target: Target, ended: Execution, output: Format, folder: Path) -> No
         tell(f"{ended.execution_id}: {ended.status.lower()}{f': {ended.error}' if ended.error else ''}")
         if ended.cause:
             tell(ended.cause)
-        raise typer.Exit(REFUSED if ended.error in {SuiteInvalid.__name__, SuiteRefused.__name__} else FAILED)
+        raise typer.Exit(REFUSED if ended.error in REFUSALS else FAILED)
     document = target.results.find_json(report_data_key(ended.execution_id))
     if document is None:
         raise ReportMissing(f"{ended.execution_id} ({ended.status.lower()}) has no report yet; see: traindyno watch")

@@ -18,6 +18,7 @@ from traindyno.core.costs.price_file import parse_prices
 from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.errors import TraindynoError
 from traindyno.core.planning import quota_file
+from traindyno.core.planning.preparation_plan import planned_instances
 from traindyno.core.planning.quota_file import GivenQuotas, parse_quotas
 from traindyno.core.planning.quotas import QuotaReadings, needed_quotas
 from traindyno.core.suites.suite import Cell, Suite
@@ -59,8 +60,7 @@ def read_plan_inputs(
     try:
         if prices is None:
             region = region or account_region()
-            types = (cell.settings.instance for cell in cells)
-            prices = read_prices(clients.pricing(), types, region=region, now=now)
+            prices = read_prices(clients.pricing(), planned_instances(suite, cells), region=region, now=now)
         quotas = given.readings if given else read_quotas(suite, cells, now=now)
     except (NoCredentialsError, NoRegionError) as error:
         raise AccountUnreachable(

@@ -39,6 +39,10 @@ class SuiteRefused(TraindynoError):
         super().__init__("\n".join(self.reasons))
 
 
+class PreparationFailed(TraindynoError):
+    """The dataset could not be tokenised, so that no run was started."""
+
+
 class NextAttempt(TraindynoError):
     """This attempt is over through no fault of the run; the state machine waits and submits the next one."""
 

@@ -22,6 +22,15 @@ def result_key(execution_id: str, run_id: str) -> str:
     return f"{results_prefix(execution_id)}{run_id}.json"
 
 
+def preparations_prefix(execution_id: str) -> str:
+    """What became of the execution's preparation jobs; apart from its runs, which alone are judged."""
+    return f"suites/{execution_id}/preparations/"
+
+
+def preparation_key(execution_id: str, run_id: str) -> str:
+    return f"{preparations_prefix(execution_id)}{run_id}.json"
+
+
 def report_prefix(execution_id: str) -> str:
     return f"suites/{execution_id}/report/"
 
@@ -61,6 +70,21 @@ def code_key(sha256: str) -> str:
 
 def data_prefix(sha256: str) -> str:
     return f"data/{sha256}/"
+
+
+def tokens_prefix(key: str) -> str:
+    """All that was ever made under one content key, without a final slash: a job's output path."""
+    return f"prepared/{key}"
+
+
+def tokens_folder(key: str, job_name: str) -> str:
+    """Where SageMaker puts the uncompressed model folder of the job that made the tokens."""
+    return f"{tokens_prefix(key)}/{job_name}/output/model/"
+
+
+def ready_tokens_key(key: str) -> str:
+    """The marker, written last: it names the one folder that is whole."""
+    return f"{tokens_prefix(key)}/ready.json"
 
 
 def s3_uri(bucket: str, key: str) -> str:

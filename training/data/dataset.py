@@ -8,22 +8,19 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from traindyno.core.suites.suite import DatasetFormat, InputMode, Task
 from training.data.files import DataFile
+from training.data.manifest import check_manifest
 from training.data.once_per_host import made_once_per_host
-from training.data.prepare import prepare
 from training.data.rows import find_files
 from training.data.sequences import MANIFEST, Sequences, read_sequences
 from training.data.special_tokens import SpecialTokens, special_tokens
 from training.data.synthetic import synthetic_sequences, synthetic_tokens
+from training.data.tokenise import EVALUATION, TOKENIZER, TRAIN, tokenise
 from training.errors import WorkloadError
 from training.job import Job
 from training.model import model_config
 from training.run_settings import RunSettings
-from training.tokenizer import load_tokenizer
 from training.topology import Topology
 
-TRAIN = "train"
-EVALUATION = "evaluation"
-TOKENIZER = "tokenizer"
 HELD_OUT_SHARE = 0.05
 MOST_HELD_OUT = 512
 
@@ -48,9 +45,7 @@ def load_dataset(run: RunSettings, job: Job, topology: Topology) -> TokenDataset
     assert dataset is not None
     if dataset.format is DatasetFormat.SYNTHETIC:
         return _synthetic(run, job)
-    folder = job.data_root
-    if not isinstance(folder, Path) or not (folder / TRAIN / MANIFEST).exists():
-        folder = made_once_per_host("data", topology, lambda made: tokenise(run, job, made))
+    folder = _token_folder(run, job, topology)
     evaluation = read_sequences(folder / EVALUATION) if (folder / EVALUATION).exists() else None
     tokenizer = AutoTokenizer.from_pretrained(folder / TOKENIZER)
     if dataset.input_mode is InputMode.STREAM:
@@ -67,13 +62,16 @@ def load_dataset(run: RunSettings, job: Job, topology: Topology) -> TokenDataset
     )
 
 
-def tokenise(run: RunSettings, job: Job, folder: Path) -> None:
-    assert run.workload.dataset is not None
-    tokenizer = load_tokenizer(run.workload, job)
-    is_streamed = run.workload.dataset.input_mode is InputMode.STREAM
-    packing = run.settings.packing
-    prepare(run.workload, tokenizer, job.data_root, folder, packing=packing, with_train=not is_streamed)
-    tokenizer.save_pretrained(folder / TOKENIZER)
+def _token_folder(run: RunSettings, job: Job, topology: Topology) -> Path:
+    folder = job.data_root
+    if run.tokens is not None:
+        if not isinstance(folder, Path):
+            raise WorkloadError(f"the job has no train channel; expected one with the tokens of key {run.tokens.key}")
+        check_manifest(folder, run.tokens.key)
+        return folder
+    if isinstance(folder, Path) and (folder / TRAIN / MANIFEST).exists():
+        return folder
+    return made_once_per_host("data", topology, lambda made: tokenise(run, job, made))
 
 
 def _streamed(

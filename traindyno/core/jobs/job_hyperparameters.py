@@ -8,7 +8,12 @@ from traindyno.core.instance_types import find_instance_type
 from traindyno.core.jobs.job_settings import JobSettings
 from traindyno.core.jobs.launcher import MODEL_PARALLEL_PARAMETERS, launcher_hyperparameters, select_launcher
 from traindyno.core.suites.suite import Run, Suite, Task
-from traindyno.core.suites.suite_file import measurement_document, settings_document, workload_document
+from traindyno.core.suites.suite_file import (
+    measurement_document,
+    settings_document,
+    tokens_document,
+    workload_document,
+)
 
 ENTRY_POINT = "traindyno_train.py"
 LOG_LEVEL = 20
@@ -48,6 +53,7 @@ def _own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
         "workload": workload_document(suite.workload),
         "settings": settings_document(run.cell.settings),
         "measurement": measurement_document(suite.measurement),
+        **({"tokens": tokens_document(run.tokens)} if run.tokens else {}),
     }
 
 

@@ -9,7 +9,7 @@ from traindyno.core.jobs.job_channels import build_channels
 from traindyno.core.jobs.job_hyperparameters import build_hyperparameters
 from traindyno.core.jobs.job_resources import build_resources, build_stopping_condition
 from traindyno.core.jobs.job_settings import JobSettings
-from traindyno.core.layout import checkpoints_prefix, output_prefix, s3_uri
+from traindyno.core.layout import checkpoints_prefix, output_prefix, s3_uri, tokens_prefix
 from traindyno.core.step_log.line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
 from traindyno.core.suites.suite import Purchase, Run, Suite
 
@@ -50,10 +50,8 @@ def build_training_job_request(run: Run, suite: Suite, *, attempt: int, settings
         "RoleArn": settings.role_arn,
         "AlgorithmSpecification": _algorithm(image_uri),
         "HyperParameters": build_hyperparameters(run, suite, image_uri=image_uri, job_name=job_name, settings=settings),
-        "InputDataConfig": build_channels(suite.workload),
-        "OutputDataConfig": {
-            "S3OutputPath": s3_uri(settings.results_bucket, output_prefix(run.execution_id, run.run_id))
-        },
+        "InputDataConfig": build_channels(run, suite.workload),
+        "OutputDataConfig": _output(run, settings),
         "ResourceConfig": build_resources(run, suite, settings.volume_size_gb),
         "StoppingCondition": build_stopping_condition(suite, instance_type),
         "CheckpointConfig": {
@@ -78,6 +76,15 @@ def _algorithm(image_uri: str) -> dict[str, Any]:
     if has_framework_version(image_uri):
         algorithm["EnableSageMakerMetricsTimeSeries"] = True
     return algorithm
+
+
+def _output(run: Run, settings: JobSettings) -> dict[str, str]:
+    """Tokens are left as plain files, which a channel can read; a compressed model could only be unpacked."""
+    if run.is_preparation:
+        assert run.tokens is not None
+        path = s3_uri(settings.results_bucket, tokens_prefix(run.tokens.key))
+        return {"S3OutputPath": path, "CompressionType": "NONE"}
+    return {"S3OutputPath": s3_uri(settings.results_bucket, output_prefix(run.execution_id, run.run_id))}
 
 
 def _environment(run: Run, suite: Suite, instance_type: InstanceType) -> dict[str, str]:

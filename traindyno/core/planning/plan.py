@@ -11,6 +11,7 @@ from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expe
 from traindyno.core.planning.history import CellHistory, Histories
 from traindyno.core.planning.lanes import Concurrency, Lane, LaneDemand, share_instances, split_lanes
 from traindyno.core.planning.plan_notes import write_notes
+from traindyno.core.planning.preparation_plan import PreparationPlan, plan_preparation, refuse_preparation
 from traindyno.core.planning.quotas import (
     QuotaReading,
     QuotaReadings,
@@ -20,6 +21,7 @@ from traindyno.core.planning.quotas import (
 )
 from traindyno.core.planning.refusals import Refusal, refuse_hours, refuse_prices, refuse_quotas
 from traindyno.core.suites.cells import expand_cells
+from traindyno.core.suites.preparation import TokenSet
 from traindyno.core.suites.runs import trial_runs
 from traindyno.core.suites.suite import Cell, Purchase, Suite
 
@@ -54,6 +56,7 @@ class Plan:
     run_count: int
     lanes: tuple[LanePlan, ...]
     lanes_at_once: int
+    preparation: PreparationPlan | None = None
     account_quota: QuotaReading | None
     one_attempt_usd: Decimal | None
     worst_case_usd: Decimal | None
@@ -66,11 +69,17 @@ class Plan:
 
 
 def plan_suite(
-    suite: Suite, *, execution_id: str, prices: PriceList, quotas: QuotaReadings, histories: Histories
+    suite: Suite,
+    *,
+    execution_id: str,
+    prices: PriceList,
+    quotas: QuotaReadings,
+    histories: Histories,
+    tokens: Sequence[TokenSet] | None = None,
 ) -> Plan:
     """``prices`` by instance type; ``quotas`` by name, as ``needed_quotas`` lists them; ``histories`` by cell.
 
-    What is missing is unknown.
+    What is missing is unknown. ``tokens`` of None: which are ready is not known, so that all are taken to be made.
     """
     cells = expand_cells(suite)
     runs = trial_runs(execution_id, cells, range(1, suite.measurement.trials + 1))
@@ -88,6 +97,8 @@ def plan_suite(
         )
         for lane in lanes
     )
+    preparation = plan_preparation(suite, cells, prices=prices, quotas=quotas, tokens=tokens)
+    parts: list[LanePlan | PreparationPlan] = [*lane_plans, *([preparation] if preparation else [])]
     job_seconds = suite.limits.max_job_seconds
     attempt_seconds = suite.limits.max_attempts * (job_seconds + suite.limits.max_pending_seconds)
     return Plan(
@@ -96,12 +107,20 @@ def plan_suite(
         run_count=len(runs),
         lanes=lane_plans,
         lanes_at_once=concurrency.lanes,
+        preparation=preparation,
         account_quota=account,
-        one_attempt_usd=_sum_known([lane.one_attempt_usd for lane in lane_plans]),
-        worst_case_usd=_sum_known([lane.worst_case_usd for lane in lane_plans]),
-        one_attempt_hours=_hours([_hours_to_limit(lane, job_seconds) for lane in lane_plans], concurrency.lanes),
-        worst_case_hours=_hours([_hours_to_limit(lane, attempt_seconds) for lane in lane_plans], concurrency.lanes),
-        refusals=(*refuse_prices(suite, lanes, prices), *refuse_hours(suite), *refuse_quotas(suite, lanes, quotas)),
+        one_attempt_usd=_sum_known([part.one_attempt_usd for part in parts]),
+        worst_case_usd=_sum_known([part.worst_case_usd for part in parts]),
+        one_attempt_hours=_hours([_hours_to_limit(lane, job_seconds) for lane in lane_plans], concurrency.lanes)
+        + _preparation_hours(preparation),
+        worst_case_hours=_hours([_hours_to_limit(lane, attempt_seconds) for lane in lane_plans], concurrency.lanes)
+        + suite.limits.max_attempts * _preparation_hours(preparation, suite.limits.max_pending_seconds),
+        refusals=(
+            *refuse_prices(suite, lanes, prices),
+            *refuse_hours(suite),
+            *refuse_quotas(suite, lanes, quotas),
+            *refuse_preparation(suite, preparation, quotas),
+        ),
         notes=tuple(write_notes(suite, lane_plans, quotas)),
         expected=_expect(lane_plans, concurrency.lanes),
         history=tuple(histories[cell.cell_id] for cell in cells if cell.cell_id in histories),
@@ -172,3 +191,9 @@ def _hours(of_lanes: Sequence[Decimal], lanes_at_once: int) -> Decimal:
         begin = heappop(ends) if len(ends) == lanes_at_once else Decimal(0)
         heappush(ends, begin + hours)
     return max(ends)
+
+
+def _preparation_hours(preparation: PreparationPlan | None, pending_seconds: int = 0) -> Decimal:
+    if preparation is None:
+        return Decimal(0)
+    return Decimal(preparation.job_count * (preparation.max_seconds + pending_seconds)) / SECONDS_PER_HOUR

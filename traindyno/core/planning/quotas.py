@@ -1,7 +1,7 @@
 """SageMaker's limits on training instances: which apply to a suite, and the request that raises one."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from traindyno.core.instance_types import find_instance_type, instance_types
+from traindyno.core.suites.preparation import needed_tokens, preparation_instance
 from traindyno.core.suites.suite import Cell, Purchase, Suite
 
 SERVICE_CODE = "sagemaker"
@@ -112,14 +113,22 @@ def run_time_quota() -> Quota:
 
 def needed_quotas(suite: Suite, cells: Iterable[Cell]) -> tuple[Quota, ...]:
     """What must be read before the suite can be planned; nothing for this machine's own types."""
-    types = dict.fromkeys(cell.settings.instance for cell in cells)
+    listed = tuple(cells)
+    types = dict.fromkeys(cell.settings.instance for cell in listed)
     remote = [name for name in types if not is_host_shared(name)]
     quotas = [instance_quota(name, suite.purchase) for name in remote]
     if suite.warm_pool_seconds:
         quotas += [warm_pool_quota(name) for name in remote]
     if remote:
         quotas += [job_size_quota(suite.purchase), account_quota(suite.purchase), run_time_quota()]
-    return tuple(quotas)
+    return tuple(dict.fromkeys([*quotas, *_preparation_quotas(suite, listed)]))
+
+
+def _preparation_quotas(suite: Suite, cells: Sequence[Cell]) -> tuple[Quota, ...]:
+    name = preparation_instance(suite, cells)
+    if not needed_tokens(suite, cells) or is_host_shared(name):
+        return ()
+    return instance_quota(name, Purchase.ON_DEMAND), account_quota(Purchase.ON_DEMAND)
 
 
 @cache

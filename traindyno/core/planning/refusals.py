@@ -78,16 +78,26 @@ def refuse_quotas(suite: Suite, lanes: Sequence[Lane], quotas: QuotaReadings) ->
     remote = [lane for lane in lanes if not is_host_shared(lane.instance_type)]
     for lane in remote:
         largest = lane.largest.instance_count
-        own = instance_quota(lane.instance_type, suite.purchase)
-        if own.name in quotas and quotas[own.name].is_unheard_of:
-            yield Refusal(reason=_unheard_of_text(own.name, lane.instance_type))
-        for quota in (own, job_size_quota(suite.purchase)):
-            yield from _refuse(quotas.get(quota.name), largest, f"a run on {largest} x {lane.instance_type}")
+        what = f"a run on {largest} x {lane.instance_type}"
+        yield from refuse_instances(lane.instance_type, suite.purchase, largest, what, quotas)
+        yield from refuse_quota(quotas.get(job_size_quota(suite.purchase).name), largest, what)
     if remote:
         largest = max(lane.largest.instance_count for lane in remote)
-        yield from _refuse(quotas.get(account_quota(suite.purchase).name), largest, f"a run on {largest} instances")
+        yield from refuse_quota(
+            quotas.get(account_quota(suite.purchase).name), largest, f"a run on {largest} instances"
+        )
         seconds = suite.limits.max_job_seconds
-        yield from _refuse(quotas.get(run_time_quota().name), seconds, f"limits.max_job_seconds {seconds}")
+        yield from refuse_quota(quotas.get(run_time_quota().name), seconds, f"limits.max_job_seconds {seconds}")
+
+
+def refuse_instances(
+    instance_type: str, purchase: Purchase, count: int, what: str, quotas: QuotaReadings
+) -> Iterator[Refusal]:
+    """``what`` needs ``count`` instances of the type at once."""
+    quota = instance_quota(instance_type, purchase)
+    if quota.name in quotas and quotas[quota.name].is_unheard_of:
+        yield Refusal(reason=_unheard_of_text(quota.name, instance_type))
+    yield from refuse_quota(quotas.get(quota.name), count, what)
 
 
 def _unheard_of_text(name: str, instance_type: str) -> str:
@@ -99,7 +109,7 @@ def _unheard_of_text(name: str, instance_type: str) -> str:
     )
 
 
-def _refuse(reading: QuotaReading | None, needed: int, what: str) -> Iterator[Refusal]:
+def refuse_quota(reading: QuotaReading | None, needed: int, what: str) -> Iterator[Refusal]:
     if reading is None or reading.limit is None or reading.limit >= needed:
         return
     quota = reading.quota

@@ -4,8 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from traindyno.core.suites.cells import world_size
-from traindyno.core.suites.suite import Cell, Run
+from traindyno.core.suites.suite import Cell, Limits, Run
 from traindyno.core.suites.suite_converter import suite_converter
+
+GRACE_SECONDS = 3600
 
 
 def run_id_of(cell_id: str, trial: int) -> str:
@@ -27,6 +29,14 @@ def make_runs(execution_id: str, wanted: Iterable[tuple[Cell, int]]) -> tuple[Ru
 
 def _size(cell: Cell) -> int:
     return world_size(cell.settings) or cell.settings.instance_count
+
+
+def waiting_seconds(limits: Limits) -> int:
+    """How long a task waits for its job at most.
+
+    Only a safety net: SageMaker ends the job by itself, and ReconcileRuns finds an end that nobody heard of.
+    """
+    return limits.max_pending_seconds + limits.max_job_seconds + GRACE_SECONDS
 
 
 def run_document(run: Run) -> dict[str, Any]:

@@ -132,6 +132,7 @@ class Tokenizer:
     """Exactly one of ``path`` and ``train_vocabulary_size`` is set; the latter trains one on the dataset itself."""
 
     path: str | None = None
+    revision: str | None = None
     train_vocabulary_size: int | None = None
 
 
@@ -238,6 +239,18 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Preparation:
+    """The job that tokenises the dataset before the first run, on one instance without an accelerator.
+
+    Left out, ``instance`` is ``local.cpu`` in a suite that runs on this machine and a small CPU type elsewhere, and
+    ``max_seconds`` is ``limits.max_job_seconds``.
+    """
+
+    instance: str | None = None
+    max_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
     """Without a ``baseline``, the grid's first point is the cell that others are compared with.
 
@@ -252,6 +265,7 @@ class Suite:
     baseline: Mapping[str, Any] = field(default_factory=dict)
     include: tuple[Mapping[str, Any], ...] = ()
     exclude: tuple[Mapping[str, Any], ...] = ()
+    preparation: Preparation = Preparation()
     measurement: Measurement = Measurement()
     limits: Limits
     search: Search = Search.GRID
@@ -272,10 +286,27 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """A dataset's tokens by their content key; ``s3_uri`` is the folder that holds them, None where they are yet to be
+    made."""
+
+    key: str
+    s3_uri: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One trial of one cell, as the state machine carries it."""
+    """One trial of one cell, as the state machine carries it, with the tokens that it reads.
+
+    The job that makes tokens travels the same way: its trial is 0 and its tokens lie nowhere yet.
+    """
 
     run_id: str
     execution_id: str
     trial: int
     cell: Cell
+    tokens: Tokens | None = None
+
+    @property
+    def is_preparation(self) -> bool:
+        return self.tokens is not None and self.tokens.s3_uri is None

@@ -47,6 +47,7 @@ SUITE_BOUNDS = {
     "workload.sequence_length": COUNT,
     "workload.label_count": Bound(least=2),
     "workload.tokenizer.train_vocabulary_size": Bound(least=1),
+    "preparation.max_seconds": Bound(least=10, most=MAX_RUN_SECONDS),
     "measurement.trials": Bound(least=1, most=1000),
     "measurement.warmup_steps": NOT_NEGATIVE,
     "measurement.max_steps": COUNT,

@@ -6,9 +6,11 @@ from typing import Any
 
 from traindyno.core.document_problems import shown
 from traindyno.core.errors import Problem
+from traindyno.core.instance_types import find_instance_type
 from traindyno.core.jobs.job_limits_check import check_job_limits
 from traindyno.core.suites.matrix_check import check_matrix, check_value
 from traindyno.core.suites.points_check import check_points
+from traindyno.core.suites.preparation import LOCAL_INSTANCE, REMOTE_INSTANCE
 from traindyno.core.suites.suite import Purchase, Suite
 from traindyno.core.suites.suite_bounds import check_bounds
 from traindyno.core.suites.workload_check import check_workload
@@ -30,6 +32,7 @@ def check_parts(suite: Suite) -> Iterator[Problem]:
     yield from check_workload(suite.workload)
     yield from check_job_limits(suite)
     yield from _check_purchase(suite)
+    yield from _check_preparation(suite)
     yield from check_matrix(suite)
     for path, point in _points(suite):
         for name, value in point.items():
@@ -48,6 +51,17 @@ def _check_purchase(suite: Suite) -> Iterator[Problem]:
         yield Problem(path="warm_pool_seconds", message=f"{message} {suite.warm_pool_seconds}")
     for name in suite.training_plans:
         yield from check_value(f"training_plans.{name}", "instance", name)
+
+
+def _check_preparation(suite: Suite) -> Iterator[Problem]:
+    name = suite.preparation.instance
+    if name is None:
+        return
+    yield from check_value("preparation.instance", "instance", name)
+    found = find_instance_type(name)
+    if found and found.has_accelerator:
+        message = f"expected a type without accelerators, such as {REMOTE_INSTANCE} or {LOCAL_INSTANCE}, got"
+        yield Problem(path="preparation.instance", message=f"{message} {shown(name)}")
 
 
 def _points(suite: Suite) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -6,7 +6,7 @@ from typing import Any
 from traindyno.core.document_problems import problems_of
 from traindyno.core.errors import Problem, SuiteInvalid
 from traindyno.core.suites.settings_points import RENAMED, WRONG_VALUE
-from traindyno.core.suites.suite import Measurement, Settings, Suite, Workload
+from traindyno.core.suites.suite import Measurement, Settings, Suite, Tokens, Workload
 from traindyno.core.suites.suite_check import check_parts, check_suite
 from traindyno.core.suites.suite_converter import suite_converter
 from traindyno.core.suites.suite_remains import remains_of, stands_in
@@ -59,6 +59,14 @@ def workload_document(workload: Workload) -> dict[str, Any]:
 
 def measurement_document(measurement: Measurement) -> dict[str, Any]:
     return suite_converter().unstructure(measurement)  # type: ignore[no-any-return]
+
+
+def tokens_document(tokens: Tokens) -> dict[str, Any]:
+    return suite_converter().unstructure(tokens)  # type: ignore[no-any-return]
+
+
+def parse_tokens(document: Mapping[str, Any]) -> Tokens:
+    return _parse(document, Tokens)  # type: ignore[no-any-return]
 
 
 def parse_settings(document: Mapping[str, Any]) -> Settings:

@@ -1,0 +1,30 @@
+"""A task that submits a job and waits, for as long as its item says, for the answer that the job's end brings."""
+
+from aws_cdk import aws_stepfunctions as sfn
+from aws_cdk import aws_stepfunctions_tasks as tasks
+from constructs import Construct
+
+from infra.functions import Functions
+from infra.retries import retry_lambda_faults, retry_next_attempts
+
+
+def submit_task(scope: Construct, name: str, functions: Functions) -> tasks.LambdaInvoke:
+    submit = tasks.LambdaInvoke(
+        scope,
+        name,
+        state_name=name,
+        lambda_function=functions.submit_run.function,
+        integration_pattern=sfn.IntegrationPattern.WAIT_FOR_TASK_TOKEN,
+        payload=sfn.TaskInput.from_object(
+            {
+                "token": sfn.JsonPath.task_token,
+                "run": sfn.JsonPath.object_at("$.run"),
+            }
+        ),
+        retry_on_service_exceptions=False,
+        result_path="$.end",
+        task_timeout=sfn.Timeout.at("$.timeout_seconds"),
+    )
+    retry_next_attempts(submit)
+    retry_lambda_faults(submit)
+    return submit

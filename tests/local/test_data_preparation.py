@@ -1,0 +1,95 @@
+"""A suite's data is tokenised once: by one job before the first run, and not at all where that was done before."""
+
+from typing import Any
+
+import pytest
+
+from tests.local.local_lab import LocalLab
+
+pytestmark = pytest.mark.local
+
+REVIEWS = "reviews.csv"
+MODEL = {
+    "model_type": "bert",
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 16,
+}
+
+
+def suite(**dataset: str) -> dict[str, Any]:
+    return {
+        "goal": "fastest",
+        "workload": {
+            "task": "sequence-classification",
+            "model": {"config": MODEL},
+            "tokenizer": {"train_vocabulary_size": 300},
+            "dataset": {"path": REVIEWS, "text_column": "review", **dataset},
+            "sequence_length": 16,
+            "label_count": 2,
+            "examples": 200,
+        },
+        "training": {"instance": "local.cpu", "strategy": "single"},
+        "matrix": {"batch_size_per_device": [2, 4]},
+        "measurement": {"trials": 2, "max_steps": 6},
+        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 120},
+    }
+
+
+def write_reviews(lab: LocalLab) -> None:
+    rows = [f'{row % 2},"a {"good" if row % 2 else "bad"} film seen {row} times"' for row in range(200)]
+    (lab.folder / REVIEWS).write_text("\n".join(["label,review", *rows]))
+
+
+def jobs_of(lab: LocalLab, name: str) -> list[dict[str, Any]]:
+    """In the order of their creation."""
+    sagemaker = lab.client("sagemaker")
+    found = sagemaker.list_training_jobs(NameContains=name, SortBy="CreationTime", SortOrder="Ascending")
+    names = [job["TrainingJobName"] for job in found["TrainingJobSummaries"]]
+    return [sagemaker.describe_training_job(TrainingJobName=job) for job in names]
+
+
+def train_channel(job: dict[str, Any]) -> str:
+    (channel,) = job["InputDataConfig"]
+    return str(channel["DataSource"]["S3DataSource"]["S3Uri"])
+
+
+@pytest.fixture(scope="module")
+def first(lab: LocalLab) -> dict[str, Any]:
+    write_reviews(lab)
+    path = lab.write_suite("prepared", suite())
+    answer = lab.traindyno("run", str(path), "--local", "--name", "prepared-1", "--format", "json")
+    assert answer.status == 0, answer.errors
+    return {"report": answer.json(), "told": answer.errors, "jobs": jobs_of(lab, "prepared")}
+
+
+def test_one_job_prepares_and_every_run_reads_its_tokens(first: dict[str, Any]) -> None:
+    preparation, *runs = first["jobs"]
+    assert [result["outcome"] for result in first["report"]["results"]] == ["completed"] * 4
+    assert len(runs) == 4
+    assert preparation["OutputDataConfig"]["CompressionType"] == "NONE"
+    assert {train_channel(run) for run in runs} == {preparation["ModelArtifacts"]["S3ModelArtifacts"]}
+    key = preparation["OutputDataConfig"]["S3OutputPath"].rpartition("/")[2]
+    facts = [result["environment"]["facts"]["run"]["tokens"]["key"] for result in first["report"]["results"]]
+    assert facts == [key] * 4
+
+
+def test_the_same_suite_again_prepares_nothing(lab: LocalLab, first: dict[str, Any]) -> None:
+    path = lab.folder / "prepared.yaml"
+    answer = lab.traindyno("run", str(path), "--local", "--name", "prepared-2", "--format", "json")
+    assert answer.status == 0, answer.errors
+    again = jobs_of(lab, "prepared")[len(first["jobs"]) :]
+    assert {train_channel(job) for job in again} == {train_channel(first["jobs"][1])}
+    assert len(again) == len(answer.json()["results"]) == 4
+
+
+def test_a_wrong_column_ends_the_suite_with_the_training_codes_own_words_and_no_run(lab: LocalLab) -> None:
+    write_reviews(lab)
+    path = lab.write_suite("misnamed", suite(text_column="revue"))
+    answer = lab.traindyno("run", str(path), "--local", "--name", "misnamed-1")
+    assert answer.status == 2
+    assert "reviews.csv has no column 'revue'; its columns are label, review" in " ".join(answer.errors.split())
+    (preparation,) = jobs_of(lab, "misnamed")
+    assert preparation["TrainingJobStatus"] == "Failed"

@@ -1,0 +1,73 @@
+"""Tokens that one job prepares are those that each run would have made for itself, and are checked when read."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.training.jobs import JobEnd
+from tests.training.run_documents import run_document, run_training, write_reviews, write_texts
+
+KEY = "0123456789abcdef" * 4
+READ = {"key": KEY, "s3_uri": "s3://bucket/prepared/"}
+
+
+def prepare(folder: Path, document: dict[str, Any], data: Path) -> JobEnd:
+    folder.mkdir()
+    return run_training(folder, {**document, "tokens": {"key": KEY}}, data)
+
+
+def read(folder: Path, document: dict[str, Any], tokens: Path, **changes: str) -> JobEnd:
+    folder.mkdir()
+    return run_training(folder, {**document, "tokens": {**READ, **changes}}, tokens)
+
+
+def losses(end: JobEnd) -> list[float]:
+    return [line["loss"] for line in end.of_kind("step")]
+
+
+@pytest.mark.parametrize("model", ["gpt2", "bert"])
+def test_a_run_on_prepared_tokens_learns_as_one_that_tokenised_for_itself(model: str, tmp_path: Path) -> None:
+    data = write_texts(tmp_path / "data") if model == "gpt2" else write_reviews(tmp_path / "data")
+    document = run_document(model, measurement={"max_steps": 4})
+    prepared = prepare(tmp_path / "prepare", document, data)
+    assert prepared.exit_code == 0, prepared.output
+    assert [line["name"] for line in prepared.of_kind("phase")] == ["tokenise"]
+    # The channel holds tokens only: there is nothing to tokenise again.
+    run = read(tmp_path / "run", document, prepared.folder / "model")
+    assert run.exit_code == 0, run.output
+    (tmp_path / "alone").mkdir()
+    alone = run_training(tmp_path / "alone", document, data)
+    assert losses(run) == losses(alone)
+    assert len(losses(run)) == 4
+    assert run.of_kind("environment")[0]["facts"]["run"]["tokens"]["key"] == KEY
+
+
+def test_tokens_of_another_key_or_a_part_of_them_are_refused(tmp_path: Path) -> None:
+    document = run_document(measurement={"max_steps": 1})
+    tokens = prepare(tmp_path / "prepare", document, write_texts(tmp_path / "data")).folder / "model"
+    other = read(tmp_path / "other", document, tokens, key="f" * 64)
+    assert other.exit_code != 0
+    assert f"key {KEY}; expected version 1, key {'f' * 64}" in other.failure
+    manifest = json.loads((tokens / "traindyno-tokens.json").read_text())
+    manifest["parts"]["train"]["sequences"] += 1
+    (tokens / "traindyno-tokens.json").write_text(json.dumps(manifest))
+    part = read(tmp_path / "part", document, tokens)
+    assert "does not bring the prepared data" in part.failure
+
+
+@pytest.mark.parametrize(
+    ("dataset", "said"),
+    [
+        ({"text_column": "review"}, "train.csv has no column 'review'; its columns are label, text"),
+        ({"split": "test"}, "no file of the dataset belongs to the split 'test'; its files are train.csv"),
+        ({"label_column": "text"}, "expected 2 labels, numbered 0 to 1"),
+    ],
+    ids=["a missing column", "an empty split", "a label out of range"],
+)
+def test_a_preparation_names_what_is_wrong_with_the_data(dataset: dict[str, str], said: str, tmp_path: Path) -> None:
+    changes = {"dataset": {"path": "s3://bucket/data", **dataset}}
+    end = prepare(tmp_path / "prepare", run_document("bert", workload=changes), write_reviews(tmp_path / "data"))
+    assert end.exit_code != 0
+    assert said in end.failure

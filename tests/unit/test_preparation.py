@@ -1,0 +1,205 @@
+"""Which tokens a suite needs, what tells one set of them from another, and the job that makes them."""
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.unit.lab_in_memory import SETTINGS
+from tests.unit.suites import small_document, small_suite
+from traindyno.core.costs.prices import Price
+from traindyno.core.errors import SuiteInvalid
+from traindyno.core.jobs.training_job import build_training_job_request
+from traindyno.core.planning.plan import Plan, plan_suite
+from traindyno.core.planning.preparation_plan import due_preparations
+from traindyno.core.planning.quotas import QuotaReading, needed_quotas
+from traindyno.core.suites.cells import expand_cells
+from traindyno.core.suites.preparation import (
+    Origin,
+    TokenSet,
+    needed_tokens,
+    preparation_instance,
+    preparation_run,
+    terms_of,
+    tokens_key,
+)
+from traindyno.core.suites.suite import Run, Suite, Tokens
+from traindyno.core.suites.suite_file import parse_suite
+
+ORIGIN = Origin(code="abc.tar.gz", image="pytorch:cpu", data="d1", tokenizer="t1")
+KEY = "0123456789abcdef" * 4
+LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_attempts": 3}
+
+
+def workload(**changes: Any) -> dict[str, Any]:
+    return {**small_document()["workload"], **changes}
+
+
+def tokens_of(suite: Suite) -> list[bool]:
+    return [each.packing for each in needed_tokens(suite, expand_cells(suite))]
+
+
+def key_of(origin: Origin = ORIGIN, *, packing: bool = True, **changes: Any) -> str:
+    return tokens_key(small_suite(workload=workload(**changes)).workload, packing=packing, origin=origin)
+
+
+def preparation(suite: Suite) -> Run:
+    instance = preparation_instance(suite, expand_cells(suite))
+    return preparation_run(TokenSet(packing=True, key=KEY), instance=instance, execution_id="execution-1")
+
+
+def request(run: Run, suite: Suite) -> dict[str, Any]:
+    return build_training_job_request(run, terms_of(run, suite), attempt=1, settings=SETTINGS)
+
+
+def test_cells_share_tokens_unless_they_want_them_packed_differently() -> None:
+    assert tokens_of(small_suite()) == [True]
+    assert tokens_of(small_suite(matrix={"packing": [True, False]}, baseline={})) == [True, False]
+
+
+def test_text_to_be_classified_is_never_packed() -> None:
+    classified = workload(task="sequence-classification", label_count=2)
+    suite = small_suite(workload=classified, matrix={"packing": [True, False]}, baseline={})
+    assert tokens_of(suite) == [False]
+
+
+@pytest.mark.parametrize(
+    "dataset", [{"format": "synthetic"}, {"path": "s3://bucket/data/", "input_mode": "stream"}], ids=str
+)
+def test_synthetic_and_streamed_data_need_no_preparation(dataset: dict[str, str]) -> None:
+    assert tokens_of(small_suite(workload=workload(dataset=dataset))) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dataset": {"path": "s3://bucket/data/other/"}},
+        {"dataset": {"path": "s3://bucket/data/abc/", "split": "validation"}},
+        {"dataset": {"path": "s3://bucket/data/abc/", "evaluation_split": "test"}},
+        {"dataset": {"path": "s3://bucket/data/abc/", "text_column": "body"}},
+        {"tokenizer": {"train_vocabulary_size": 2001}},
+        {"tokenizer": {"path": "gpt2", "revision": "main"}},
+        {"sequence_length": 64},
+        {"examples": 9999},
+        {"task": "masked-lm"},
+        {"packing": False},
+        *({"origin": replace(ORIGIN, **{name: "other"})} for name in ("code", "image", "data", "tokenizer")),
+    ],
+    ids=str,
+)
+def test_whatever_changes_the_tokens_changes_their_key(change: dict[str, Any]) -> None:
+    assert key_of(**change) != key_of()
+    assert key_of(**change) == key_of(**change)
+
+
+def test_how_tokens_travel_and_who_trains_on_them_leaves_their_key_alone() -> None:
+    assert key_of(dataset={"path": "s3://bucket/data/abc/", "input_mode": "FastFile"}) == key_of()
+    assert key_of(model={"config": {"model_type": "gpt2", "n_layer": 3}}) == key_of()
+
+
+def test_a_models_own_tokenizer_counts_by_path_and_revision() -> None:
+    own = {"tokenizer": None, "dataset": {"path": "s3://bucket/data/abc/"}}
+    keys = {key_of(model=model, **own) for model in ("gpt2", "gpt2-medium", {"path": "gpt2", "revision": "v1"})}
+    assert len(keys) == 3
+
+
+def test_data_is_prepared_on_this_machine_where_any_cell_runs_here() -> None:
+    remote = small_suite()
+    mixed = small_suite(training={}, baseline={}, matrix={"instance": ["ml.g5.xlarge", "local.cpu"]})
+    asked = small_suite(preparation={"instance": "ml.m5.4xlarge"})
+    found = [preparation_instance(suite, expand_cells(suite)) for suite in (remote, mixed, asked)]
+    assert found == ["ml.m7i.xlarge", "local.cpu", "ml.m5.4xlarge"]
+
+
+def test_the_job_leaves_plain_files_under_its_content_key() -> None:
+    suite = small_suite(purchase="spot", preparation={"max_seconds": 600})
+    job = request(preparation(suite), suite)
+    assert job["OutputDataConfig"] == {"S3OutputPath": f"s3://results/prepared/{KEY}", "CompressionType": "NONE"}
+    assert job["ResourceConfig"]["InstanceType"] == "ml.m7i.xlarge"
+    assert ":2.13-cpu-" in job["AlgorithmSpecification"]["TrainingImage"]
+    assert job["StoppingCondition"] == {"MaxRuntimeInSeconds": 600}
+    assert "EnableManagedSpotTraining" not in job
+    assert job["HyperParameters"]["tokens"] == f'{{"key": "{KEY}"}}'
+    assert job["TrainingJobName"].endswith("-01234567-t0-a1")
+
+
+def test_the_preparation_brings_no_weights_over_and_keeps_no_instance_warm() -> None:
+    model = workload(model="s3://bucket/model/", tokenizer=None, image="me/my-gpu-image:1")
+    suite = small_suite(workload=model, warm_pool_seconds=600)
+    job = request(preparation(suite), suite)
+    modes = {channel["ChannelName"]: channel.get("InputMode") for channel in job["InputDataConfig"]}
+    assert modes == {"train": None, "model": "FastFile"}
+    assert "KeepAlivePeriodInSeconds" not in job["ResourceConfig"]
+    assert job["AlgorithmSpecification"]["TrainingImage"] != "me/my-gpu-image:1"
+
+
+@pytest.mark.parametrize("mode", ["File", "FastFile"])
+def test_a_run_reads_tokens_in_the_datasets_place_and_mode(mode: str) -> None:
+    dataset = {"path": "nyu-mll/glue", "name": "sst2", "input_mode": mode}
+    suite = small_suite(workload=workload(dataset=dataset, tokenizer={"path": "s3://bucket/tokenizer/"}))
+    uri = f"s3://results/prepared/{KEY}/job/output/model/"
+    run = replace(preparation(suite), trial=1, cell=expand_cells(suite)[0], tokens=Tokens(key=KEY, s3_uri=uri))
+    (channel,) = request(run, suite)["InputDataConfig"]
+    assert (channel["ChannelName"], channel["DataSource"]["S3DataSource"]["S3Uri"]) == ("train", uri)
+    assert channel.get("InputMode", "File") == mode
+
+
+def planned(tokens: tuple[TokenSet, ...] | None = None, **changes: Any) -> Plan:
+    suite = small_suite(**{"limits": LIMITS, **changes})
+    usd = {"ml.g5.xlarge": "1.408", "ml.m7i.xlarge": "0.24"}
+    prices = {
+        name: Price(
+            instance_type=name, region="us-east-1", usd_per_hour=Decimal(value), as_of="2026-11-21", source="test"
+        )
+        for name, value in usd.items()
+    }
+    quotas = {
+        quota.name: QuotaReading(quota=quota, applied=500_000, default=None, in_use=0)
+        for quota in needed_quotas(suite, expand_cells(suite))
+    }
+    return plan_suite(suite, execution_id="execution-1", prices=prices, quotas=quotas, histories={}, tokens=tokens)
+
+
+def test_the_plan_counts_what_preparing_costs_and_how_long_it_takes() -> None:
+    plan = planned()
+    # half an hour at 0.24 once, and three times at worst, beside the runs' 2.816 and 8.448
+    assert plan.preparation is not None
+    assert (plan.preparation.one_attempt_usd, plan.preparation.worst_case_usd) == (Decimal("0.12"), Decimal("0.36"))
+    assert (plan.one_attempt_usd, plan.worst_case_usd) == (Decimal("2.936"), Decimal("8.808"))
+    assert (plan.one_attempt_hours, plan.worst_case_hours) == (Decimal("1"), Decimal("15"))
+    assert plan.refusals == ()
+
+
+def test_what_is_ready_costs_nothing_and_is_not_made_again() -> None:
+    ready = TokenSet(packing=True, key=KEY, is_ready=True)
+    plan = planned((ready,))
+    assert plan.one_attempt_usd == Decimal("2.816")
+    assert due_preparations(plan.preparation, "execution-1") == ()
+    (run,) = due_preparations(planned((replace(ready, is_ready=False),)).preparation, "execution-1")
+    assert run.is_preparation
+    assert run.run_id == "prepare-01234567"
+
+
+def test_a_preparation_over_the_cap_or_the_hours_is_refused() -> None:
+    tight = {**LIMITS, "max_usd": "0.75"}
+    (refusal,) = planned(limits=tight, preparation={"max_seconds": 14_400}).refusals
+    assert refusal.reason.startswith("preparing the data on ml.m7i.xlarge may cost 0.96 USD (14400 s)")
+    (refusal,) = planned(preparation={"max_seconds": 14_401}).refusals
+    assert "may take 14401 s, over limits.max_hours 4" in refusal.reason
+
+
+def test_a_missing_quota_is_refused_with_its_request() -> None:
+    suite = small_suite(limits=LIMITS)
+    quotas = {
+        quota.name: QuotaReading(quota=quota, applied=0 if "m7i" in quota.name else 500_000, default=None, in_use=0)
+        for quota in needed_quotas(suite, expand_cells(suite))
+    }
+    plan = plan_suite(suite, execution_id="e", prices={}, quotas=quotas, histories={})
+    (increase,) = [refusal.increase for refusal in plan.refusals if refusal.increase]
+    assert (increase.code, increase.desired_value) == ("L-E84ADEB3", 1)
+
+
+def test_data_is_not_prepared_on_an_accelerator() -> None:
+    with pytest.raises(SuiteInvalid, match=r"preparation\.instance: expected a type without accelerators"):
+        parse_suite(small_document(preparation={"instance": "ml.g5.xlarge"}))

@@ -1,0 +1,255 @@
+"""From a suite's data to tokens that its runs read: keys, the cache's marker, and how a preparation's end is told."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, MemoryLab
+from tests.unit.stubbed import stubbed
+from tests.unit.suites import small_document, small_suite
+from traindyno.aws.data_listing import DataListing
+from traindyno.aws.finishing import finish_run
+from traindyno.aws.pace import Pace
+from traindyno.aws.round_planning import TokensMissing, plan_next_round
+from traindyno.aws.run_results import load_preparations, load_results
+from traindyno.aws.stopping import stop_runs
+from traindyno.aws.submission import submit_run
+from traindyno.aws.token_cache import USABLE_SECONDS, TokenCache
+from traindyno.aws.token_planning import plan_tokens
+from traindyno.core.documents import to_document
+from traindyno.core.errors import SlotUnavailable, SuiteRefused
+from traindyno.core.layout import plan_key, ready_tokens_key, suite_key, tokens_folder
+from traindyno.core.planning.plan import plan_suite
+from traindyno.core.step_log.line import failure_text
+from traindyno.core.suites.preparation import TokenSet, preparation_run
+from traindyno.core.suites.runs import parse_run
+from traindyno.core.suites.suite import Run, Suite
+from traindyno.core.suites.suite_file import suite_document
+from traindyno.core.suites.tokens_manifest import TOKENS_MANIFEST, tokens_manifest
+
+KEY = "0123456789abcdef" * 4
+TOKEN = "waiting-task"
+HUB_DATA = {"path": "nyu-mll/glue", "name": "sst2"}
+
+
+class FixedListing(DataListing):
+    """S3 prefixes by URI: a digest of what lies there, and the names."""
+
+    def __init__(self, contents: Mapping[str, tuple[str, set[str]]]) -> None:
+        self.contents = contents
+
+    def content(self, field: str, uri: str) -> tuple[str, frozenset[str]]:
+        digest, names = self.contents[uri]
+        return digest, frozenset(names)
+
+
+def workload(**changes: Any) -> dict[str, Any]:
+    return {**small_document()["workload"], **changes}
+
+
+def plan(
+    suite: Suite, lab: MemoryLab | None = None, *, execution: str = EXECUTION, content: str = "d1", **files: set[str]
+) -> tuple[TokenSet, ...]:
+    names = files.get("names", {"train.csv"})
+    return plan_tokens(
+        suite,
+        execution_id=execution,
+        settings=SETTINGS,
+        listing=FixedListing({"s3://bucket/data/abc/": (content, names)}),
+        cache=TokenCache((lab or MemoryLab()).bucket),
+        now=NOW,
+    )
+
+
+def mark_ready(lab: MemoryLab, key: str, *, made_at: float = NOW) -> None:
+    marker = {"key": key, "s3_uri": f"s3://results/{tokens_folder(key, 'job')}", "made_at": made_at}
+    lab.bucket.write_json(ready_tokens_key(key), marker)
+
+
+def test_data_in_s3_is_known_by_what_lies_there() -> None:
+    suite = small_suite()
+    assert plan(suite) == plan(suite, execution="another")
+    assert plan(suite) != plan(suite, content="d2")
+
+
+def test_a_folder_that_its_owner_tokenised_is_read_as_it_is() -> None:
+    assert plan(small_suite(), names={"train/traindyno-data.json", "train/tokens.npy"}) == ()
+
+
+def test_what_the_hub_may_change_is_good_for_one_execution() -> None:
+    floating = small_suite(workload=workload(dataset=HUB_DATA))
+    pinned = small_suite(workload=workload(dataset={**HUB_DATA, "revision": "abc"}))
+    assert plan(floating) != plan(floating, execution="another")
+    assert plan(pinned) == plan(pinned, execution="another")
+    for tokenizer, is_pinned in (({"path": "gpt2"}, False), ({"path": "gpt2", "revision": "abc"}, True)):
+        suite = small_suite(workload=workload(tokenizer=tokenizer))
+        assert (plan(suite) == plan(suite, execution="another")) is is_pinned
+
+
+def test_tokens_that_are_there_are_ready_until_they_are_old() -> None:
+    lab, suite = MemoryLab(), small_suite()
+    (needed,) = plan(suite, lab)
+    assert not needed.is_ready
+    mark_ready(lab, needed.key)
+    assert [each.is_ready for each in plan(suite, lab)] == [True]
+    mark_ready(lab, needed.key, made_at=NOW - USABLE_SECONDS - 1)
+    assert [each.is_ready for each in plan(suite, lab)] == [False]
+
+
+def test_a_listing_tells_contents_apart_and_refuses_what_it_can_not_see() -> None:
+    digests = []
+    for etag in ("1", "1", "2"):
+        with stubbed("s3") as (client, stubber):
+            item = {"Key": "data/train.csv", "Size": 3, "ETag": etag}
+            stubber.add_response("list_objects_v2", {"Contents": [item]}, {"Bucket": "mine", "Prefix": "data/"})
+            digest, names = DataListing(client).content("workload.dataset.path", "s3://mine/data/")
+            assert names == {"train.csv"}
+            digests.append(digest)
+    assert digests[0] == digests[1] != digests[2]
+    with stubbed("s3") as (client, stubber):
+        stubber.add_response("list_objects_v2", {})
+        with pytest.raises(SuiteRefused, match="nothing lies under s3://mine/data/"):
+            DataListing(client).content("workload.dataset.path", "s3://mine/data/")
+    with stubbed("s3") as (client, stubber):
+        stubber.add_client_error("list_objects_v2", "AccessDenied")
+        with pytest.raises(SuiteRefused, match="data_buckets=my-bucket"):
+            DataListing(client).content("workload.dataset.path", "s3://theirs/data/")
+
+
+def lab_with_preparation(**changes: Any) -> tuple[MemoryLab, Run]:
+    """A lab that has taken in a small suite of two cells, and the job that prepares its data, not yet submitted."""
+    suite, lab = small_suite(**changes), MemoryLab()
+    tokens = TokenSet(packing=True, key=KEY)
+    planned = plan_suite(suite, execution_id=EXECUTION, prices={}, quotas={}, histories={}, tokens=(tokens,))
+    lab.bucket.write_json(suite_key(EXECUTION), suite_document(suite))
+    lab.bucket.write_json(plan_key(EXECUTION), to_document(planned))
+    return lab, preparation_run(tokens, instance=PRICE.instance_type, execution_id=EXECUTION)
+
+
+def submit(lab: MemoryLab, run: Run, token: str = TOKEN) -> str:
+    submit_run(run, token, services=lab.services, settings=SETTINGS, now=NOW)
+    return max(lab.jobs.jobs, default="")
+
+
+def leave_tokens(lab: MemoryLab, job: str, *, key: str = KEY) -> None:
+    manifest = tokens_manifest(key, {"train": {"sequences": 10, "tokens": 1280}})
+    lab.bucket.write_json(f"{tokens_folder(KEY, job)}{TOKENS_MANIFEST}", manifest)
+
+
+def end(lab: MemoryLab, job: str, status: str = "Completed", reason: str = "") -> None:
+    lab.jobs.end(job, status, reason=reason)
+    finish_run(job, lab=SETTINGS.lab, services=lab.services, now=NOW + 500)
+
+
+def test_a_completed_preparation_lets_every_run_read_its_tokens() -> None:
+    lab, run = lab_with_preparation()
+    job = submit(lab, run)
+    leave_tokens(lab, job)
+    end(lab, job)
+    assert [(token, name) for token, name, _ in lab.answers.given] == [(TOKEN, "success")]
+    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
+    runs = [parse_run(item["run"]) for item in lab.bucket.read_json(lane["items_key"])]
+    uri = f"s3://results/{tokens_folder(KEY, job)}"
+    assert [each.tokens.s3_uri for each in runs if each.tokens] == [uri] * 4
+
+
+def test_what_it_cost_is_settled_and_kept_apart_from_the_runs() -> None:
+    lab, run = lab_with_preparation(preparation={"max_seconds": 3600})
+    job = submit(lab, run)
+    assert lab.spending.exposed == PRICE.usd_per_hour  # an hour at most
+    leave_tokens(lab, job)
+    end(lab, job)
+    assert (lab.spending.exposed, lab.spending.spent) == (PRICE.usd_per_hour / 12, PRICE.usd_per_hour / 12)
+    assert load_results(lab.bucket, EXECUTION) == []
+    (recorded,) = load_preparations(lab.bucket, EXECUTION)
+    assert (recorded.run.run_id, recorded.cost_usd) == (run.run_id, PRICE.usd_per_hour / 12)
+
+
+def test_a_failed_preparation_says_why_in_the_containers_words() -> None:
+    lab, run = lab_with_preparation()
+    text = failure_text("user_code_error", "rank 0: WorkloadError: a.csv has no column 'text'")
+    end(lab, submit(lab, run), "Failed", f"AlgorithmError: {text}")
+    ((_, name, cause),) = lab.answers.given
+    assert name == "PreparationFailed"
+    assert cause.endswith("no run was started: rank 0: WorkloadError: a.csv has no column 'text'")
+    assert ready_tokens_key(KEY) not in lab.bucket.objects
+
+
+@pytest.mark.parametrize("left", [None, "another key"])
+def test_tokens_that_are_missing_or_of_another_key_are_never_marked_as_ready(left: str | None) -> None:
+    lab, run = lab_with_preparation()
+    job = submit(lab, run)
+    if left:
+        leave_tokens(lab, job, key=left)
+    end(lab, job)
+    ((_, name, cause),) = lab.answers.given
+    assert name == "PreparationFailed"
+    assert TOKENS_MANIFEST in cause
+    assert ready_tokens_key(KEY) not in lab.bucket.objects
+
+
+def test_a_shortage_leads_to_the_next_attempt_as_with_a_run() -> None:
+    lab, run = lab_with_preparation()
+    end(lab, submit(lab, run), "Failed", "CapacityError: Unable to provision requested ML compute capacity")
+    assert [name for _, name, _ in lab.answers.given] == ["CapacityUnavailable"]
+    job = submit(lab, run, "second")
+    assert job.endswith("-a2")
+    leave_tokens(lab, job)
+    end(lab, job)
+    assert lab.answers.given[-1][:2] == ("second", "success")
+
+
+def test_a_repeated_submission_or_event_starts_no_second_job_and_answers_alike() -> None:
+    lab, run = lab_with_preparation()
+    job = submit(lab, run)
+    assert submit(lab, run, "again") == job
+    leave_tokens(lab, job)
+    end(lab, job)
+    finish_run(job, lab=SETTINGS.lab, services=lab.services, now=NOW + 501)
+    submit(lab, run, "after the end")
+    assert [(token, name) for token, name, _ in lab.answers.given] == [
+        ("again", "success"),
+        ("after the end", "success"),
+    ]
+    assert list(lab.jobs.jobs) == [job]
+
+
+def test_a_preparation_that_can_not_be_started_ends_the_suite_or_waits() -> None:
+    lab, run = lab_with_preparation(limits={"max_usd": "0.59", "max_hours": 4, "max_job_seconds": 1800})
+    submit(lab, run)
+    ((_, name, cause),) = lab.answers.given
+    assert name == "PreparationFailed"
+    assert "of limits.max_usd 0.59" in cause
+    lab, run = lab_with_preparation()
+    lab.jobs.refusals = [SlotUnavailable("full")]
+    submit(lab, run)
+    assert [name for _, name, _ in lab.answers.given] == ["SlotUnavailable"]
+
+
+def test_stopping_the_execution_stops_its_preparation_and_still_records_it() -> None:
+    lab, run = lab_with_preparation()
+    job = submit(lab, run)
+    lab.answers.gone.add(TOKEN)
+    stop_runs(EXECUTION, services=lab.services, pace=Pace(may_go_on=lambda: True, sleep=lambda _: None))
+    assert lab.jobs.stopped == [job]
+    end(lab, job, "Stopped")
+    assert [each.outcome.value for each in load_preparations(lab.bucket, EXECUTION)] == ["stopped_by_user"]
+    assert not lab.attempts.rows[job].is_open
+
+
+def test_runs_without_their_tokens_are_not_planned() -> None:
+    lab, _ = lab_with_preparation()
+    with pytest.raises(TokensMissing, match=KEY):
+        plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)
+
+
+def test_the_marker_says_what_it_marks() -> None:
+    lab, run = lab_with_preparation()
+    job = submit(lab, run)
+    leave_tokens(lab, job)
+    end(lab, job)
+    marker = json.loads(lab.bucket.objects[ready_tokens_key(KEY)])
+    assert marker["manifest"]["parts"] == {"train": {"sequences": 10, "tokens": 1280}}
+    assert marker["job_name"] == job

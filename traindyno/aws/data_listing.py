@@ -1,0 +1,47 @@
+"""What lies under an S3 prefix: enough to tell one content from another without reading it."""
+
+import hashlib
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from botocore.exceptions import ClientError
+
+from traindyno.aws.client_errors import error_code
+from traindyno.core.errors import SuiteRefused
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+UNREADABLE = {"AccessDenied", "NoSuchBucket", "AllAccessDisabled", "403", "404"}
+
+
+class DataListing:
+    def __init__(self, s3: "S3Client") -> None:
+        self._s3 = s3
+
+    def content(self, field: str, uri: str) -> tuple[str, frozenset[str]]:
+        """A digest of the objects' names, sizes and ETags, and the names; SuiteRefused where there are none.
+
+        ``field``: where the suite names the prefix.
+        """
+        parts = urlsplit(uri)
+        prefix = parts.path.lstrip("/")
+        digest, names = hashlib.sha256(), []
+        try:
+            for page in self._s3.get_paginator("list_objects_v2").paginate(Bucket=parts.netloc, Prefix=prefix):
+                for item in page.get("Contents", []):
+                    name = item["Key"].removeprefix(prefix).lstrip("/")
+                    digest.update(f"{name}\0{item['Size']}\0{item['ETag']}\n".encode())
+                    names.append(name)
+        except ClientError as error:
+            if error_code(error) not in UNREADABLE:
+                raise
+            raise SuiteRefused(
+                [
+                    f"{field}: the lab can't list {uri} ({error_code(error)}); expected a bucket that exists and that"
+                    " the lab was deployed with, as in --context data_buckets=my-bucket"
+                ]
+            ) from error
+        if not names:
+            raise SuiteRefused([f"{field}: nothing lies under {uri}; expected a prefix with files"])
+        return digest.hexdigest(), frozenset(names)

@@ -1,0 +1,103 @@
+"""What it takes to tokenise a suite's dataset before its first run: a job for each set of tokens, one at a time."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from traindyno.core.costs.money import exact_usd_text
+from traindyno.core.costs.prices import Price, PriceList, cost_usd
+from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, account_quota, instance_quota, is_host_shared
+from traindyno.core.planning.refusals import SECONDS_PER_HOUR, Refusal, refuse_instances, refuse_quota
+from traindyno.core.suites.preparation import (
+    TokenSet,
+    needed_tokens,
+    preparation_instance,
+    preparation_run,
+    preparation_seconds,
+)
+from traindyno.core.suites.suite import Cell, Purchase, Run, Suite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparationPlan:
+    """``one_attempt_usd`` and ``worst_case_usd`` are of the jobs that are due: those whose tokens are not ready."""
+
+    tokens: tuple[TokenSet, ...]
+    instance_type: str
+    max_seconds: int
+    job_count: int
+    quota: QuotaReading | None
+    price: Price | None
+    one_attempt_usd: Decimal | None
+    worst_case_usd: Decimal | None
+
+
+def plan_preparation(
+    suite: Suite,
+    cells: Sequence[Cell],
+    *,
+    prices: PriceList,
+    quotas: QuotaReadings,
+    tokens: Sequence[TokenSet] | None,
+) -> PreparationPlan | None:
+    """``tokens`` of None: what the cells need, none of it ready. None if they need nothing prepared."""
+    wanted = needed_tokens(suite, cells) if tokens is None else tuple(tokens)
+    if not wanted:
+        return None
+    instance, seconds = preparation_instance(suite, cells), preparation_seconds(suite)
+    count = sum(not each.is_ready for each in wanted)
+    price = prices.get(instance)
+    once = cost_usd(seconds, count, price.usd_per_hour) if price else None
+    return PreparationPlan(
+        tokens=wanted,
+        instance_type=instance,
+        max_seconds=seconds,
+        job_count=count,
+        quota=quotas.get(instance_quota(instance, Purchase.ON_DEMAND).name),
+        price=price,
+        one_attempt_usd=Decimal(0) if count == 0 else once,
+        worst_case_usd=Decimal(0) if count == 0 else once and once * suite.limits.max_attempts,
+    )
+
+
+def due_preparations(plan: PreparationPlan | None, execution_id: str) -> tuple[Run, ...]:
+    if plan is None:
+        return ()
+    return tuple(
+        preparation_run(each, instance=plan.instance_type, execution_id=execution_id)
+        for each in plan.tokens
+        if not each.is_ready
+    )
+
+
+def planned_instances(suite: Suite, cells: Iterable[Cell]) -> tuple[str, ...]:
+    """Every type whose price the plan needs, each once."""
+    listed = list(cells)
+    types = [cell.settings.instance for cell in listed]
+    if needed_tokens(suite, listed):
+        types.append(preparation_instance(suite, listed))
+    return tuple(dict.fromkeys(types))
+
+
+def refuse_preparation(suite: Suite, plan: PreparationPlan | None, quotas: QuotaReadings) -> Iterator[Refusal]:
+    if plan is None or plan.job_count == 0:
+        return
+    what = f"preparing the data on {plan.instance_type}"
+    if plan.price is None:
+        yield Refusal(
+            reason=f"the price of {plan.instance_type}, on which the data is to be prepared, is unknown, so"
+            " limits.max_usd can't be kept: name another type as preparation.instance"
+        )
+    elif (usd := cost_usd(plan.max_seconds, 1, plan.price.usd_per_hour)) > suite.limits.max_usd:
+        yield Refusal(
+            reason=f"{what} may cost {exact_usd_text(usd)} USD ({plan.max_seconds} s), over limits.max_usd"
+            f" {exact_usd_text(suite.limits.max_usd)}: raise it, or lower preparation.max_seconds"
+        )
+    if Decimal(plan.max_seconds) / SECONDS_PER_HOUR > suite.limits.max_hours:
+        yield Refusal(
+            reason=f"{what} may take {plan.max_seconds} s, over limits.max_hours {suite.limits.max_hours}: raise it,"
+            " or lower preparation.max_seconds"
+        )
+    if not is_host_shared(plan.instance_type):
+        yield from refuse_instances(plan.instance_type, Purchase.ON_DEMAND, 1, what, quotas)
+        yield from refuse_quota(quotas.get(account_quota(Purchase.ON_DEMAND).name), 1, what)

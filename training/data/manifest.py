@@ -1,0 +1,32 @@
+"""The manifest of a folder of tokens: written by the job that made them, checked by each that reads them."""
+
+import json
+from pathlib import Path
+
+from traindyno.core.suites.tokens_manifest import TOKENS_MANIFEST, describe_mismatch, tokens_manifest
+from training.data.sequences import read_sequences
+from training.data.tokenise import EVALUATION, TRAIN
+from training.errors import WorkloadError
+
+
+def write_manifest(folder: Path, key: str) -> dict[str, dict[str, int]]:
+    """Returns what it says of the folder's parts."""
+    counts = _count(folder)
+    (folder / TOKENS_MANIFEST).write_text(json.dumps(tokens_manifest(key, counts)))
+    return counts
+
+
+def check_manifest(folder: Path, key: str) -> None:
+    """That these are the tokens which the run is to read, and all of them."""
+    path = folder / TOKENS_MANIFEST
+    manifest = json.loads(path.read_text()) if path.exists() else None
+    problem = describe_mismatch(manifest, key=key)
+    if problem is None and manifest is not None and manifest["parts"] != (found := _count(folder)):
+        problem = f"it holds {found}; expected {manifest['parts']}, as its {TOKENS_MANIFEST} says"
+    if problem:
+        raise WorkloadError(f"the train channel {folder} does not bring the prepared data: {problem}")
+
+
+def _count(folder: Path) -> dict[str, dict[str, int]]:
+    parts = {name: read_sequences(folder / name) for name in (TRAIN, EVALUATION) if (folder / name).exists()}
+    return {name: {"sequences": len(part), "tokens": len(part.tokens)} for name, part in parts.items()}
