@@ -76,6 +76,18 @@ def test_one_job_prepares_and_every_run_reads_its_tokens(first: dict[str, Any]) 
     assert facts == [key] * 4
 
 
+def test_who_follows_the_suite_sees_the_preparation_and_the_receipt_has_its_line(
+    lab: LocalLab, first: dict[str, Any]
+) -> None:
+    told = first["told"].splitlines()
+    assert "preparing the data" in told
+    assert any(line.startswith("data preparation ") and " completed, billed " in line for line in told)
+    assert any(line.startswith("4/4 ") for line in told)
+    receipt = lab.traindyno("receipt", "prepared-1", "--local", "--format", "json").json()["receipt"]
+    assert [line["label"] for line in receipt["lines"]].count("data preparation") == 1
+    assert len(receipt["lines"]) == 5
+
+
 def test_the_same_suite_again_prepares_nothing(lab: LocalLab, first: dict[str, Any]) -> None:
     path = lab.folder / "prepared.yaml"
     answer = lab.traindyno("run", str(path), "--local", "--name", "prepared-2", "--format", "json")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.suites import unprepared_document
+from tests.unit.suites import small_document, unprepared_document
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 PRICES = "region: us-east-1\nas_of: 2026-11-21\nprices: {ml.g5.xlarge: 1.408}\n"
@@ -111,3 +111,15 @@ def test_a_price_that_the_file_lacks_is_unknown_and_refused(tmp_path: Path) -> N
     assert answer.status == 2
     assert "the price of ml.g5.xlarge is unknown" in answer.errors
     assert "unknown" in answer.output
+
+
+def test_preparing_the_data_is_planned_and_priced(tmp_path: Path) -> None:
+    workload = small_document()["workload"]
+    prices = PRICES.replace("1.408", "1.408, ml.m7i.xlarge: 0.24")
+    answer = plan(tmp_path, *FILES, workload=workload, prices=prices)
+    assert answer.status == 0, answer.errors
+    told = " ".join(answer.output.split())
+    assert "tokenised by 1 job on ml.m7i.xlarge before the first run: 0.12 $ to the limit of 1800 s" in told
+    unpriced = plan(tmp_path, *FILES, workload=workload)
+    assert unpriced.status == 2
+    assert "name another type as preparation.instance" in unpriced.errors

@@ -10,7 +10,8 @@ from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, MemoryLab
 from tests.unit.stubbed import stubbed
 from tests.unit.suites import small_document, small_suite
 from traindyno.aws.data_listing import DataListing
-from traindyno.aws.finishing import finish_run
+from traindyno.aws.finishing import finish_run, report_end
+from traindyno.aws.judging import judge_suite
 from traindyno.aws.pace import Pace
 from traindyno.aws.round_planning import TokensMissing, plan_next_round
 from traindyno.aws.run_results import load_preparations, load_results
@@ -20,7 +21,9 @@ from traindyno.aws.token_cache import USABLE_SECONDS, TokenCache
 from traindyno.aws.token_planning import plan_tokens
 from traindyno.core.documents import to_document
 from traindyno.core.errors import SlotUnavailable, SuiteRefused
-from traindyno.core.layout import plan_key, ready_tokens_key, suite_key, tokens_folder
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.layout import plan_key, ready_tokens_key, report_data_key, report_html_key, suite_key, tokens_folder
 from traindyno.core.planning.plan import plan_suite
 from traindyno.core.step_log.line import failure_text
 from traindyno.core.suites.preparation import TokenSet, preparation_run
@@ -28,6 +31,7 @@ from traindyno.core.suites.runs import parse_run
 from traindyno.core.suites.suite import Run, Suite
 from traindyno.core.suites.suite_file import suite_document
 from traindyno.core.suites.tokens_manifest import TOKENS_MANIFEST, tokens_manifest
+from traindyno.core.verdicts.report_data import parse_report
 
 KEY = "0123456789abcdef" * 4
 TOKEN = "waiting-task"
@@ -167,6 +171,20 @@ def test_what_it_cost_is_settled_and_kept_apart_from_the_runs() -> None:
     assert (recorded.run.run_id, recorded.cost_usd) == (run.run_id, PRICE.usd_per_hour / 12)
 
 
+def test_the_reports_receipt_has_a_line_of_its_own_for_it() -> None:
+    lab, run = lab_with_preparation()
+    job = submit(lab, run)
+    leave_tokens(lab, job)
+    end(lab, job)
+    judge_suite(EXECUTION, bucket=lab.bucket, suites=lab.suites, facts={"lab": "traindyno"}, now=NOW)
+    report = parse_report(lab.bucket.read_json(report_data_key(EXECUTION)))
+    assert [each.run.run_id for each in report.preparations] == [run.run_id]
+    assert report.results == ()
+    page = lab.bucket.objects[report_html_key(EXECUTION)].decode()
+    assert f"{job} (data preparation)" in page
+    assert "0.1 $" in page  # 300 s at 1.20 an hour
+
+
 def test_a_failed_preparation_says_why_in_the_containers_words() -> None:
     lab, run = lab_with_preparation()
     text = failure_text("user_code_error", "rank 0: WorkloadError: a.csv has no column 'text'")
@@ -214,6 +232,21 @@ def test_a_repeated_submission_or_event_starts_no_second_job_and_answers_alike()
         ("after the end", "success"),
     ]
     assert list(lab.jobs.jobs) == [job]
+
+
+def test_a_task_that_starts_again_after_a_failure_hears_of_it_once_it_is_concluded() -> None:
+    lab, run = lab_with_preparation()
+    job = submit(lab, run)
+    lab.jobs.end(job, "Failed", reason="AlgorithmError: no")
+    lab.attempts.record_end(Attempt(number=1, job_name=job, outcome=Outcome.USER_CODE_ERROR, message="no"))
+    submit(lab, run, "too early")
+    report_end(lab.attempts.rows[job], services=lab.services)
+    submit(lab, run, "in time")
+    assert [(token, name) for token, name, _ in lab.answers.given] == [
+        ("too early", "ServiceFault"),
+        (TOKEN, "PreparationFailed"),
+        ("in time", "PreparationFailed"),
+    ]
 
 
 def test_a_preparation_that_can_not_be_started_ends_the_suite_or_waits() -> None:

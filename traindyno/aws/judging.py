@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from traindyno.aws.results_bucket import ResultsBucket
-from traindyno.aws.run_results import load_results
+from traindyno.aws.run_results import load_preparations, load_results
 from traindyno.aws.suite_rows import SuiteRows
 from traindyno.aws.warm_pools import with_warm_pools
 from traindyno.core.documents import from_document
@@ -46,6 +46,7 @@ def judge_suite(
         verdict=verdict,
         results=results,
         facts=facts,
+        preparations=load_preparations(bucket, execution_id),
     )
     bucket.write_json(verdict_key(execution_id), verdict_document(verdict))
     bucket.write_json(report_data_key(execution_id), report_document(report))

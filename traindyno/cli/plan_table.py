@@ -14,6 +14,7 @@ from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, cost_usd
 from traindyno.core.planning.elimination import first_trials
 from traindyno.core.planning.plan import LanePlan, Plan
+from traindyno.core.planning.preparation_plan import PreparationPlan
 from traindyno.core.quantity_text import UNKNOWN, count_text, seconds_text, share_text, usd_text
 from traindyno.core.suites.suite import Purchase, Search, Suite
 
@@ -90,7 +91,10 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     if suite.search is Search.ELIMINATE:
         first = len(first_trials(suite))
         yield "", f"at most: {cells * first} at first ({first} of each cell), then more of the cells that may still win"
-    once = f"every run once, each to its limit of {limits.max_job_seconds} s"
+    if planned.preparation:
+        yield "data", _preparation_text(planned.preparation)
+    with_data = "the data, then " if planned.preparation else ""
+    once = f"{with_data}every run once, each to its limit of {limits.max_job_seconds} s"
     worst = f"every one of {limits.max_attempts} attempts so"
     yield "cost", expected_cost_text(planned.expected, why_none=why_none)
     yield "", f"{usd_text(planned.one_attempt_usd)} for {once}"
@@ -108,6 +112,13 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
         yield "prices", line
     if suite.purchase is Purchase.SPOT:
         yield "", "on demand: spot has no list price, and what it saves is known from the billed seconds afterwards"
+
+
+def _preparation_text(preparation: PreparationPlan) -> str:
+    each = "job" if preparation.job_count == 1 else "jobs, one after another,"
+    usd = usd_text(preparation.one_attempt_usd)
+    where = f"{preparation.job_count} {each} on {preparation.instance_type} before the first run"
+    return f"tokenised by {where}: {usd} to the limit of {preparation.max_seconds} s, nothing if that was done before"
 
 
 def _lanes_text(planned: Plan) -> str:

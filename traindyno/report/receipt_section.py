@@ -5,6 +5,7 @@ from decimal import Decimal
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, write_receipt
 from traindyno.core.quantity_text import UNKNOWN, seconds_text, start_text, usd_text
+from traindyno.core.suites.preparation import LABEL
 from traindyno.core.verdicts.report_data import Report
 from traindyno.report.markup import Markup, element
 from traindyno.report.phase_chart import phase_order, phase_text
@@ -31,8 +32,8 @@ PHASE_COLUMNS = [
 
 
 def draw_receipt(report: Report) -> Markup:
-    receipt = write_receipt(report.results)
-    total = usd_text(receipt.total_usd if receipt.known_usd >= SMALLEST_SPLIT_USD else report.verdict.spent_usd)
+    receipt = write_receipt([*report.preparations, *report.results])
+    total = usd_text(receipt.total_usd if receipt.known_usd >= SMALLEST_SPLIT_USD else _exact_total_usd(receipt))
     return element(
         "section",
         element("h2", "Receipt"),
@@ -71,7 +72,7 @@ def _lines(receipt: Receipt, total: str) -> Markup:
 def _row(line: ReceiptLine, receipt: Receipt) -> list[str | None]:
     price = line.usd_per_instance_hour
     return [
-        line.job_name,
+        f"{line.job_name} ({line.label})" if line.label == LABEL else line.job_name,
         line.instance,
         line.ending.replace("_", " "),
         start_text(line.started_warm),
@@ -80,6 +81,11 @@ def _row(line: ReceiptLine, receipt: Receipt) -> list[str | None]:
         UNKNOWN if price is None else f"{price.normalize():f}",
         _cost(line, receipt),
     ]
+
+
+def _exact_total_usd(receipt: Receipt) -> Decimal | None:
+    known = [line.exact_usd for line in receipt.lines if line.exact_usd is not None]
+    return sum(known, Decimal(0)) if len(known) == len(receipt.lines) else None
 
 
 def _phase_cost(phase: PhaseCost, receipt: Receipt) -> str:

@@ -28,6 +28,7 @@ class Report:
     results: tuple[RunResult, ...]
     facts: Mapping[str, str]
     claims: tuple[ClaimJudgement, ...] = ()
+    preparations: tuple[RunResult, ...] = ()
 
     @property
     def is_simulated(self) -> bool:
@@ -44,7 +45,9 @@ def build_report(
     results: Sequence[RunResult],
     facts: Mapping[str, str] | None = None,
     claims: Sequence[ClaimJudgement] = (),
+    preparations: Sequence[RunResult] = (),
 ) -> Report:
+    """``preparations``: what became of the jobs that tokenised the data; they are on the receipt and nowhere else."""
     order = {cell.cell_id: index for index, cell in enumerate(cells)}
     return Report(
         execution_id=execution_id,
@@ -57,6 +60,7 @@ def build_report(
         ),
         facts=dict(facts or {}),
         claims=tuple(claims),
+        preparations=tuple(preparations),
     )
 
 
@@ -71,6 +75,7 @@ def report_document(report: Report) -> dict[str, Any]:
         "results": [run_result_document(result) for result in report.results],
         "facts": dict(report.facts),
         "claims": to_document(report.claims),
+        "preparations": [run_result_document(result) for result in report.preparations],
     }
 
 
@@ -85,4 +90,5 @@ def parse_report(document: Mapping[str, Any]) -> Report:
         results=tuple(parse_run_result(result) for result in document["results"]),
         facts=document["facts"],
         claims=tuple(from_document(claim, ClaimJudgement) for claim in document.get("claims", ())),
+        preparations=tuple(parse_run_result(result) for result in document.get("preparations", ())),
     )
