@@ -197,7 +197,7 @@ def test_a_quota_that_nobody_knows_leaves_one_run_at_a_time() -> None:
 
 
 def test_a_type_that_service_quotas_does_not_list_is_refused_with_what_is_meant() -> None:
-    suite = small_suite(training={"instance": "ml.m5.large"}, limits=LIMITS)
+    suite = unprepared_suite(training={"instance": "ml.m5.large"}, limits=LIMITS)
     quota = instance_quota("ml.m5.large", Purchase.ON_DEMAND)
     unheard = QuotaReading(quota=quota, applied=None, default=None, in_use=None, is_unheard_of=True)
     listed = {"ml.m5.large": price("ml.m5.large", "1")}
