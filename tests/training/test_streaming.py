@@ -1,6 +1,7 @@
 """Training sequences streamed from S3, by the real connector from a real S3 interface on loopback."""
 
 from pathlib import Path
+from typing import Any
 
 import boto3
 import numpy as np
@@ -32,6 +33,16 @@ def streamed(folder: Path, *, rank: int, ranks: int) -> StreamedBatches:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=words)  # type: ignore[no-untyped-call]
     collate = CollateCausal(pad_to=None)
     return StreamedBatches(run, local_files(folder), tokenizer, collate, data_rank=rank, data_world_size=ranks)
+
+
+def s3_client(environment: dict[str, str]) -> Any:
+    return boto3.client(
+        "s3",
+        endpoint_url=environment["AWS_ENDPOINT_URL"],
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+    )
 
 
 def first_tokens(batches: StreamedBatches, count: int) -> list[int]:
@@ -74,16 +85,33 @@ def test_the_order_is_the_same_every_time_and_differs_between_epochs(numbers: Pa
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason="MiniStack's environment is not made: run make install")
+def test_padded_batches_train_the_same_model_however_their_labels_are_spread(tmp_path: Path) -> None:
+    """One file, so that two ranks take turns at its rows: their short and long ones are one process's batch of 8."""
+    rows = "".join(f"word{row % 7} {'again ' * ((row % 2) * (2 + row % 9))}\n" for row in range(200))
+    spread = {"strategy": "ddp", "batch_size_per_device": 2, "gradient_accumulation_steps": 2}
+    ends = {}
+    with s3_server(tmp_path) as environment:
+        s3 = s3_client(environment)
+        s3.create_bucket(Bucket="corpus")
+        s3.put_object(Bucket="corpus", Key="rows/train.csv", Body=f"text\n{rows}".encode())
+        dataset = {"path": "s3://corpus/rows", "input_mode": "stream"}
+        for processes, settings in {1: {"batch_size_per_device": 8}, 2: spread}.items():
+            document = run_document(workload={"dataset": dataset}, settings={**settings, "packing": False})
+            folder = tmp_path / str(processes)
+            folder.mkdir()
+            ends[processes] = run_training(folder, document, None, processes=processes, environment=environment)
+            assert ends[processes].exit_code == 0, ends[processes].output
+    losses = [[step["loss"] for step in ends[2].of_kind("step", rank)] for rank in range(2)]
+    together = [(mine + theirs) / 2 for mine, theirs in zip(*losses, strict=True)]
+    assert together == pytest.approx([step["loss"] for step in ends[1].of_kind("step")], abs=1e-4)
+    assert max(abs(mine - theirs) for mine, theirs in zip(*losses, strict=True)) > 0.5
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="MiniStack's environment is not made: run make install")
 def test_a_run_of_two_processes_streams_its_text_from_s3(tmp_path: Path) -> None:
     texts = write_texts(tmp_path / "texts")
     with s3_server(tmp_path) as environment:
-        s3 = boto3.client(
-            "s3",
-            endpoint_url=environment["AWS_ENDPOINT_URL"],
-            region_name="us-east-1",
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
-        )
+        s3 = s3_client(environment)
         s3.create_bucket(Bucket="corpus")
         for path in texts.iterdir():
             s3.upload_file(str(path), "corpus", f"books/{path.name}")

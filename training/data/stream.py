@@ -5,10 +5,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
+from torch import distributed
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from transformers import PreTrainedTokenizerBase
 
 from traindyno.core.suites.suite import Task
+from training.data.arrays import Array
 from training.data.batch import Batch
 from training.data.collate import Collate
 from training.data.encoding import Encoded, encode
@@ -17,7 +19,10 @@ from training.data.labels import LabelCodes
 from training.data.rows import file_rows
 from training.data.sequences import Sequences
 from training.errors import WorkloadError
+from training.process_group import sum_over_ranks
 from training.run_settings import RunSettings
+
+LABEL_COUNT = "label_count"  # of a batch, on its way from the loader to the step
 
 
 class StreamedBatches(IterableDataset[Batch]):
@@ -50,7 +55,15 @@ class StreamedBatches(IterableDataset[Batch]):
         for batch in itertools.count():
             rows = list(itertools.islice(sequences, size))
             first = (batch * readers + reader) * size
-            yield self._collate(_held(rows), np.arange(size), np.arange(first, first + size))
+            yield self._batch(_held(rows), np.arange(first, first + size))
+
+    def _batch(self, sequences: Sequences, positions: Array) -> Batch:
+        samples = np.arange(len(positions))
+        batch = self._collate(sequences, samples, positions)
+        counts = self._collate.label_counts(sequences, samples)
+        if counts is not None:
+            batch[LABEL_COUNT] = torch.tensor(float(counts.sum()), dtype=torch.float64)
+        return batch
 
     def _epoch(self, epoch: int, readers: int, reader: int) -> Iterator[Encoded]:
         order = np.random.default_rng((self._run.settings.seed, epoch)).permutation(len(self._files))
@@ -104,4 +117,19 @@ def stream_steps(batches: StreamedBatches, step_count: int, run: RunSettings) ->
     )
     row = iter(loader)
     for _ in range(step_count):
-        yield list(itertools.islice(row, settings.gradient_accumulation_steps))
+        yield _weighed(list(itertools.islice(row, settings.gradient_accumulation_steps)))
+
+
+def _weighed(batches: list[Batch]) -> list[Batch]:
+    """Each batch by its part of the step's labels, where batches and ranks hold different numbers of them.
+
+    Ranks of one replica read the same batches; they count alike above and below the line.
+    """
+    if LABEL_COUNT not in batches[0]:
+        return batches
+    counts = torch.stack([batch.pop(LABEL_COUNT) for batch in batches])
+    processes = distributed.get_world_size() if distributed.is_initialized() else 1
+    mean_count = sum_over_ranks(counts.sum()) / (len(batches) * processes)
+    for batch, count in zip(batches, counts, strict=True):
+        batch["weight"] = (count / mean_count).float()
+    return batches
