@@ -56,7 +56,9 @@ def test_a_clear_winner_is_recommended_with_its_margin() -> None:
     assert verdict.confidence is not None
     assert verdict.confidence > 0.99
     assert verdict.level_with == ()
-    assert describe_verdict(verdict).headline == "Use ddp: it is cheapest."
+    text = describe_verdict(verdict)
+    assert text.headline == "Use ddp: it is cheapest."
+    assert text.support[-1] == "The losses of the 3 cells that should learn alike agree within 2.0 %."
 
 
 def test_noise_as_large_as_the_difference_is_no_detectable_difference() -> None:

@@ -106,6 +106,10 @@ def _support(verdict: Verdict) -> Iterator[str]:
     baseline = verdict.against_baseline
     if baseline and baseline.second_cell_id != verdict.runner_up:
         yield f"Against the baseline, {verdict.row(baseline.second_cell_id).label}, it is {saving_text(baseline)} less."
+    if verdict.parities and all(parity.finding is ParityFinding.AGREES for parity in verdict.parities):
+        references = {parity.reference_cell_id for parity in verdict.parities}
+        count, tolerance = len(verdict.parities) + len(references), verdict.parities[0].tolerance
+        yield f"The losses of the {count} cells that should learn alike agree within {share_text(tolerance)}."
 
 
 def _margin(verdict: Verdict, margin: Pair, second: CellRow) -> str:
