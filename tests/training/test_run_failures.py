@@ -7,16 +7,25 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.training.jobs import JOB_NAME, JobEnd, job_environment
-from tests.training.run_documents import ENTRY_POINT, run_document, run_training, write_reviews, write_texts
+from tests.training.run_documents import ENTRY_POINT, MODELS, run_document, run_training, write_reviews, write_texts
 from traindyno.core.jobs.outcome import Outcome
 
 TOO_LONG = {"max_steps": 100_000}
+SPREAD = {"strategy": "ddp"}
+
+
+def can_mount() -> bool:
+    try:
+        return subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "true"], check=False).returncode == 0
+    except FileNotFoundError:
+        return False
 
 
 @pytest.fixture(scope="module")
@@ -37,26 +46,26 @@ def assert_failed(end: JobEnd, outcome: Outcome, *words: str, processes: int = 1
 
 def test_a_missing_column_is_named_with_the_columns_found(tmp_path: Path) -> None:
     data = write_reviews(tmp_path / "data", text="review", label="stars")
-    end = run_training(tmp_path, run_document("bert"), data)
-    assert_failed(end, Outcome.USER_CODE_ERROR, "train.csv has no column 'text'", "its columns are stars, review")
+    end = run_training(tmp_path, run_document("bert", settings=SPREAD), data, processes=2)
+    words = ("train.csv has no column 'text'", "its columns are stars, review")
+    assert_failed(end, Outcome.USER_CODE_ERROR, *words, processes=2)
 
 
 def test_a_label_out_of_range_is_named_with_its_row(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     (data / "train.csv").write_text("text,label\nfine,0\nodd,7\n")
-    end = run_training(tmp_path, run_document("bert", workload={"tokenizer": {"train_vocabulary_size": 300}}), data)
-    assert_failed(end, Outcome.USER_CODE_ERROR, "row 2 has 7 in column 'label'", "2 labels, numbered 0 to 1")
+    document = run_document("bert", workload={"tokenizer": {"train_vocabulary_size": 300}}, settings=SPREAD)
+    end = run_training(tmp_path, document, data, processes=2)
+    words = ("row 2 has 7 in column 'label'", "2 labels, numbered 0 to 1")
+    assert_failed(end, Outcome.USER_CODE_ERROR, *words, processes=2)
 
 
 def test_a_model_with_a_smaller_vocabulary_than_the_tokenizer_is_refused(tmp_path: Path, texts: Path) -> None:
-    document = run_document()
-    document["workload"]["model"]["config"]["vocab_size"] = 300
-    try:
-        end = run_training(tmp_path, document, texts)
-    finally:
-        del document["workload"]["model"]["config"]["vocab_size"]
-    assert_failed(end, Outcome.USER_CODE_ERROR, "tokens and the model's vocabulary 300")
+    config = {**MODELS["gpt2"], "vocab_size": 300}
+    document = run_document(workload={"model": {"config": config}}, settings=SPREAD)
+    end = run_training(tmp_path, document, texts, processes=2)
+    assert_failed(end, Outcome.USER_CODE_ERROR, "tokens and the model's vocabulary 300", processes=2)
 
 
 @pytest.mark.parametrize(
@@ -111,10 +120,24 @@ def test_a_loss_that_is_no_number_ends_all_ranks(tmp_path: Path, texts: Path) ->
 
 
 def test_a_model_too_big_for_the_machine_is_out_of_memory(tmp_path: Path, texts: Path) -> None:
-    document = run_document()
-    config = {**document["workload"]["model"]["config"], "n_embd": 2**20, "n_layer": 1}
-    document["workload"]["model"] = {"config": config}
-    assert_failed(run_training(tmp_path, document, texts), Outcome.OUT_OF_MEMORY, "memory")
+    config = {**MODELS["gpt2"], "n_embd": 2**20, "n_layer": 1}
+    document = run_document(workload={"model": {"config": config}}, settings=SPREAD)
+    end = run_training(tmp_path, document, texts, processes=2)
+    assert_failed(end, Outcome.OUT_OF_MEMORY, "memory", processes=2)
+
+
+@pytest.mark.skipif(not can_mount(), reason="no user namespaces here, so no small file system of the test's own")
+def test_a_full_disk_ends_all_ranks_within_seconds(tmp_path: Path, texts: Path) -> None:
+    """On a file system of two pages, which the step log's second write doesn't fit in."""
+    (tmp_path / "step_log").mkdir()
+    mount = f"mount -t tmpfs -o size=8k none {tmp_path}/step_log"
+    in_small_space = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh"]
+    document = run_document(settings=SPREAD, measurement=TOO_LONG)
+    launcher = _launch(tmp_path, ["--standalone", "--nproc-per-node", "2"], document, texts, before=in_small_space)
+    assert launcher.wait(timeout=60) != 0
+    failure = JobEnd(exit_code=launcher.returncode, output="", folder=tmp_path).failure
+    assert failure.startswith("traindyno-outcome: user_code_error: rank ")
+    assert "No space left on device" in failure
 
 
 def test_several_processes_without_a_strategy_for_them_are_refused(tmp_path: Path, texts: Path) -> None:
@@ -169,9 +192,11 @@ def test_a_stopped_job_says_so_on_every_rank(tmp_path: Path, texts: Path) -> Non
     assert end.failure == ""
 
 
-def _launch(folder: Path, options: list[str], document: dict[str, Any], data: Path) -> "subprocess.Popen[bytes]":
+def _launch(
+    folder: Path, options: list[str], document: dict[str, Any], data: Path, before: Sequence[str] = ()
+) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
-        [sys.executable, "-m", "torch.distributed.run", *options, str(ENTRY_POINT)],
+        [*before, sys.executable, "-m", "torch.distributed.run", *options, str(ENTRY_POINT)],
         cwd=folder,
         env={**job_environment(folder), "SM_HPS": json.dumps(document), "SM_CHANNEL_TRAIN": str(data)},
         stdout=subprocess.DEVNULL,
