@@ -11,6 +11,7 @@ from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab
 from tests.unit.step_log_samples import log_lines
 from tests.unit.stubbed import stubbed
 from tests.unit.suites import unprepared_document
+from tests.unit.test_suite_file import CLAIMS
 from traindyno.aws.data_listing import DataListing
 from traindyno.aws.finishing import finish_run
 from traindyno.aws.judging import judge_suite, verdict_event
@@ -23,10 +24,12 @@ from traindyno.aws.submission import submit_run
 from traindyno.aws.suite_planning import take_in_suite
 from traindyno.core.documents import from_document
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
-from traindyno.core.layout import plan_key, report_html_key, step_log_prefix, suite_key, verdict_key
+from traindyno.core.layout import plan_key, report_data_key, report_html_key, step_log_prefix, suite_key, verdict_key
 from traindyno.core.planning.plan import Plan
 from traindyno.core.planning.quotas import Quota, QuotaReading
 from traindyno.core.suites.runs import parse_run
+from traindyno.core.verdicts.claims import ClaimFinding
+from traindyno.core.verdicts.report_data import parse_report
 
 
 class FixedQuotas(Quotas):
@@ -206,3 +209,15 @@ def test_other_work_expects_nothing_of_it() -> None:
     measure(lab, lab.bucket.read_json(lane["items_key"])[0])
     take_in(lab, unprepared_document(purchase="spot"))
     assert from_document(lab.bucket.read_json(plan_key(EXECUTION)), Plan).expected.known_cells == 0
+
+
+def test_the_claims_of_a_suite_are_judged_in_its_report() -> None:
+    lab = planned(4, claims=CLAIMS)
+    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
+    for item in lab.bucket.read_json(lane["items_key"]):
+        measure(lab, item)
+    judge_suite(EXECUTION, bucket=lab.bucket, suites=lab.suites, facts={}, now=NOW)
+    (judged,) = parse_report(lab.bucket.read_json(report_data_key(EXECUTION))).claims
+    # every step took half a second in both cells: no gain of 20 %
+    assert (judged.claim.claim_id, judged.finding) == ("gain", ClaimFinding.NOT_REPRODUCED)
+    assert "inductor is 20 % faster" in lab.bucket.read(report_html_key(EXECUTION)).decode()

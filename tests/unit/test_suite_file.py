@@ -76,6 +76,7 @@ def test_every_field_that_is_not_a_default_survives_too() -> None:
         measurement={"trials": 5, "warmup": 12, "max_steps": 7, "evaluate": True, "save_model": True},
         purchase="spot",
         training_plans={"ml.g5.xlarge": "arn:aws:sagemaker:us-east-1:123456789012:training-plan/p"},
+        claims=CLAIMS,
         notes="why",
     )
     suite = parse_suite(document)
@@ -114,13 +115,47 @@ def test_money_has_no_binary_noise(written: Any, meant: str) -> None:
     assert parse_suite(small_document(limits=limits)).limits.max_usd == Decimal(meant)
 
 
+CLAIM = {
+    "claim_id": "gain",
+    "text": "inductor is 20 % faster",
+    "source": "a post",
+    "published": 0.2,
+    "quantity": "samples_per_second",
+    "form": "gain",
+    "tolerance": 0.1,
+    "cell": {"compiler": "inductor"},
+    "against": {"compiler": "none"},
+}
+CLAIMS = {"title": "A post", "source": "a post", "claims": [CLAIM]}
+
+
+def test_what_is_wrong_with_a_suites_claims_is_named_where_it_stands() -> None:
+    broken = {**CLAIMS, "claims": [CLAIM, {**CLAIM, "claim_id": "loss", "tolerance": 0, "against": {}}]}
+    assert problems(small_document(claims=broken)) == [
+        "claims.claims[1].against: form gain compares two cells; name the second",
+        "claims.claims[1].tolerance: expected a share above 0, got 0.0",
+    ]
+
+
+@pytest.mark.parametrize(
+    "arn",
+    [
+        "arn:aws:ec2:us-east-1:123456789012:capacity-reservation/cr-0123456789abcdef0",
+        "cr-0123456789abcdef0",
+    ],
+)
+def test_a_capacity_reservation_of_ec2_is_refused_with_what_to_use_instead(arn: str) -> None:
+    (problem,) = problems(small_document(training_plans={"ml.g5.xlarge": arn}))
+    assert "training jobs run on no EC2 capacity reservation; reserve a SageMaker training plan" in problem
+
+
 FORM = {
     "an unknown field": (
         {"serch": "grid"},
         [
             "serch: expected one of name, goal, workload, matrix, training, baseline, include, exclude, preparation, "
-            'measurement, limits, search, purchase, warm_pool_seconds, training_plans, notes (did you mean "search"?), '
-            'got an unknown field "serch"'
+            "measurement, limits, search, purchase, warm_pool_seconds, training_plans, claims, notes"
+            ' (did you mean "search"?), got an unknown field "serch"'
         ],
     ),
     "a wrong type in an axis": (

@@ -16,8 +16,12 @@ from traindyno.core.layout import (
     suite_key,
     verdict_key,
 )
+from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.plan import Plan
+from traindyno.core.suites.suite import Cell, Suite
 from traindyno.core.suites.suite_file import read_stored_suite
+from traindyno.core.verdicts.claim import parse_claims
+from traindyno.core.verdicts.claims import ClaimJudgement, judge_claims
 from traindyno.core.verdicts.report_data import build_report, report_document
 from traindyno.core.verdicts.verdict import Verdict, judge, verdict_document
 from traindyno.core.verdicts.verdict_text import describe_verdict
@@ -47,12 +51,17 @@ def judge_suite(
         results=results,
         facts=facts,
         preparations=load_preparations(bucket, execution_id),
+        claims=_judge_claims(suite, plan.cells, results),
     )
     bucket.write_json(verdict_key(execution_id), verdict_document(verdict))
     bucket.write_json(report_data_key(execution_id), report_document(report))
     bucket.write(report_html_key(execution_id), render(report).encode(), "text/html; charset=utf-8")
     suites.update(execution_id, _summary(verdict, now))
     return verdict
+
+
+def _judge_claims(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[ClaimJudgement, ...]:
+    return () if suite.claims is None else judge_claims(parse_claims(suite.claims), cells, results)
 
 
 def verdict_event(execution_id: str, verdict: Verdict, bucket_name: str) -> dict[str, Any]:

@@ -4,10 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from traindyno.cli.suite_text import SuiteText, read_suite_text
+from traindyno.cli.suite_text import SuiteText, SuiteUnreadable, read_suite_text
 from traindyno.core.errors import SuiteInvalid, TraindynoError
 from traindyno.core.suites.suite import Suite
 from traindyno.core.suites.suite_file import parse_suite
+
+CLAIMS_SHAPE = "title, source and claims"
 
 
 class SuiteFileInvalid(TraindynoError):
@@ -20,20 +22,32 @@ class SuiteFileInvalid(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedSuite:
-    """``document`` is the text's own content, before any default; it is what the state machine gets."""
+    """``document`` is the text's own content, before any default, with its claims file in place of that file's path.
+
+    It is what the state machine gets.
+    """
 
     text: SuiteText
+    document: dict[str, Any]
     suite: Suite
-
-    @property
-    def document(self) -> dict[str, Any]:
-        return self.text.document
 
 
 def load_suite(path: Path) -> LoadedSuite:
     text = read_suite_text(path)
+    document = _with_claims(text)
     try:
-        return LoadedSuite(text=text, suite=parse_suite(text.document))
+        return LoadedSuite(text=text, document=document, suite=parse_suite(document))
     except SuiteInvalid as error:
         lines = [f"{text.place(problem.path)}: {problem}" for problem in error.problems]
         raise SuiteFileInvalid(lines) from error
+
+
+def _with_claims(text: SuiteText) -> dict[str, Any]:
+    named = text.document.get("claims")
+    if not isinstance(named, str):
+        return text.document
+    path = text.source.parent / named
+    try:
+        return {**text.document, "claims": read_suite_text(path, fields=CLAIMS_SHAPE).document}
+    except SuiteUnreadable as error:
+        raise SuiteFileInvalid([f"{text.place('claims')}: claims: {error}"]) from error

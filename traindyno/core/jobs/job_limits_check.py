@@ -25,6 +25,8 @@ CHANNEL_NAME = re.compile(r"[A-Za-z0-9.\-_]{1,64}")
 IMAGE_CHARACTERS = 255
 TRAINING_PLAN_ARN = re.compile(r"arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:training-plan/.+")
 
+EC2_RESERVATION = re.compile(r"(^|[:/])cr-[0-9a-f]|capacity-reservation|capacity-block")
+
 
 def check_job_limits(suite: Suite) -> Iterator[Problem]:
     yield from _check_hyperparameters(suite)
@@ -34,7 +36,16 @@ def check_job_limits(suite: Suite) -> Iterator[Problem]:
     for name, arn in suite.training_plans.items():
         if not TRAINING_PLAN_ARN.fullmatch(arn):
             expected = "arn:aws:sagemaker:<region>:<account>:training-plan/<name>"
-            yield Problem(path=f"training_plans.{name}", message=f'expected {expected}, got "{arn}"')
+            yield Problem(path=f"training_plans.{name}", message=f'expected {expected}, got "{arn}"{_hint(arn)}')
+
+
+def _hint(arn: str) -> str:
+    if not EC2_RESERVATION.search(arn):
+        return ""
+    return (
+        ": training jobs run on no EC2 capacity reservation; reserve a SageMaker training plan for the target"
+        " training-job and give its ARN"
+    )
 
 
 def _check_hyperparameters(suite: Suite) -> Iterator[Problem]:

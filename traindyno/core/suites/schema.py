@@ -35,6 +35,7 @@ def suite_schema() -> Schema:
     properties["include"] = {"type": "array", "items": _point()}
     properties["exclude"] = {"type": "array", "items": {**_point(), "minProperties": 1}}
     properties["matrix"] = _matrix()
+    properties["claims"] = {"type": ["string", "object", "null"]}
     for path, bound in SUITE_BOUNDS.items():
         if not path.startswith("goal."):
             _bind(schema, path.split("."), bound)

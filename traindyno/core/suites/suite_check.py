@@ -14,6 +14,7 @@ from traindyno.core.suites.preparation import LOCAL_INSTANCE, REMOTE_INSTANCE
 from traindyno.core.suites.suite import Purchase, Suite
 from traindyno.core.suites.suite_bounds import check_bounds
 from traindyno.core.suites.workload_check import check_workload
+from traindyno.core.verdicts.claim import ClaimsInvalid, parse_claims
 
 NAME = re.compile(r"[a-zA-Z0-9](?:-?[a-zA-Z0-9])*")
 NAME_CHARACTERS = 40
@@ -33,6 +34,7 @@ def check_parts(suite: Suite) -> Iterator[Problem]:
     yield from check_job_limits(suite)
     yield from _check_purchase(suite)
     yield from _check_preparation(suite)
+    yield from _check_claims(suite)
     yield from check_matrix(suite)
     for path, point in _points(suite):
         for name, value in point.items():
@@ -62,6 +64,16 @@ def _check_preparation(suite: Suite) -> Iterator[Problem]:
     if found and found.has_accelerator:
         message = f"expected a type without accelerators, such as {REMOTE_INSTANCE} or {LOCAL_INSTANCE}, got"
         yield Problem(path="preparation.instance", message=f"{message} {shown(name)}")
+
+
+def _check_claims(suite: Suite) -> Iterator[Problem]:
+    if suite.claims is None:
+        return
+    try:
+        parse_claims(suite.claims)
+    except ClaimsInvalid as error:
+        for problem in error.problems:
+            yield Problem(path=f"claims.{problem.path}" if problem.path else "claims", message=problem.message)
 
 
 def _points(suite: Suite) -> Iterator[tuple[str, Mapping[str, Any]]]:
