@@ -1,10 +1,16 @@
 """A suite's data is tokenised once: by one job before the first run, and not at all where that was done before."""
 
+import json
+import urllib.request
 from typing import Any
 
 import pytest
 
+from bench.transitions import count_transitions
+from localcloud.cloud import require_ports
 from tests.local.local_lab import LocalLab
+from traindyno.core.planning.quotas import instance_quota
+from traindyno.core.suites.suite import Purchase
 
 pytestmark = pytest.mark.local
 
@@ -88,6 +94,12 @@ def test_who_follows_the_suite_sees_the_preparation_and_the_receipt_has_its_line
     assert len(receipt["lines"]) == 5
 
 
+def test_a_run_still_costs_at_most_eight_transitions(lab: LocalLab, first: dict[str, Any]) -> None:
+    arn = f"{lab.deployment().state_machine_arn.replace(':stateMachine:', ':execution:')}:prepared-1"
+    counts = count_transitions(lab.client("stepfunctions"), arn)
+    assert counts.total() / len(first["report"]["results"]) <= 8
+
+
 def test_the_same_suite_again_prepares_nothing(lab: LocalLab, first: dict[str, Any]) -> None:
     path = lab.folder / "prepared.yaml"
     answer = lab.traindyno("run", str(path), "--local", "--name", "prepared-2", "--format", "json")
@@ -105,3 +117,24 @@ def test_a_wrong_column_ends_the_suite_with_the_training_codes_own_words_and_no_
     assert "reviews.csv has no column 'revue'; its columns are label, review" in " ".join(answer.errors.split())
     (preparation,) = jobs_of(lab, "misnamed")
     assert preparation["TrainingJobStatus"] == "Failed"
+
+
+def grant_quotas(lab: LocalLab, *instance_types: str) -> None:
+    codes = {str(instance_quota(name, Purchase.ON_DEMAND).code): 4 for name in instance_types}
+    url = f"http://127.0.0.1:{require_ports(lab.home).sagemaker}/_local/quotas"
+    with urllib.request.urlopen(url, data=json.dumps(codes).encode(), timeout=30) as answer:
+        assert answer.status == 200
+
+
+def test_a_suite_of_simulated_types_rehearses_its_preparation(lab: LocalLab) -> None:
+    write_reviews(lab)
+    grant_quotas(lab, "ml.g5.xlarge", "ml.m7i.xlarge")
+    rehearsal = {**suite(), "training": {"instance": "ml.g5.xlarge", "strategy": "single"}}
+    path = lab.write_suite("rehearsal", rehearsal)
+    answer = lab.traindyno("run", str(path), "--local", "--name", "rehearsal-1", "--format", "json")
+    assert answer.status == 0, answer.errors
+    preparation, *runs = jobs_of(lab, "rehearsal")
+    assert preparation["ResourceConfig"]["InstanceType"] == "ml.m7i.xlarge"
+    assert len(runs) == 4
+    assert {train_channel(job).split("/prepared/")[1].split("/")[1] for job in runs} == {preparation["TrainingJobName"]}
+    assert all(result["is_simulated"] for result in answer.json()["results"])

@@ -83,6 +83,23 @@ print("trained on", data)
     assert any(stream.startswith("whole/algo-1-") and "trained" in line for stream, line in aws.log_lines)
 
 
+def test_an_uncompressed_model_is_uploaded_file_by_file(aws: AwsDouble, sagemaker: Any) -> None:
+    stage_script(
+        aws,
+        """
+import os, pathlib
+folder = pathlib.Path(os.environ["SM_MODEL_DIR"], "train"); folder.mkdir(); (folder / "tokens.npy").write_text("t")
+pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "note.txt").write_text("n")
+""",
+    )
+    output = {"S3OutputPath": f"s3://{BUCKET}/plain", "CompressionType": "NONE"}
+    sagemaker.create_training_job(**job_request("files", OutputDataConfig=output))
+    job = wait_until(sagemaker, "files")
+    assert job["ModelArtifacts"]["S3ModelArtifacts"] == f"s3://{BUCKET}/plain/files/output/model/"
+    left = {key for key in aws.objects if key.startswith(f"{BUCKET}/plain/files/output/")}
+    assert left == {f"{BUCKET}/plain/files/output/{name}" for name in ("model/train/tokens.npy", "data/note.txt")}
+
+
 def test_two_hosts_meet_through_torchrun(aws: AwsDouble, sagemaker: Any) -> None:
     stage_script(
         aws,

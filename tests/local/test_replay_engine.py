@@ -21,6 +21,7 @@ from traindyno.core.jobs.job_end import read_job_end
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.content import StepLog
 from traindyno.core.step_log.reader import read_step_log
+from traindyno.core.suites.tokens_manifest import TOKENS_MANIFEST, describe_mismatch
 
 FAST = ("--engine", "replay", "--grant-quotas", "1000", "--speed-up", "10000", "--jump-when-quiet-seconds", "0.02")
 # 3 s download, 10 s load, 5 steps of 2 s, 2 s upload: 25 s billed, 7 s more to start.
@@ -121,6 +122,19 @@ def test_a_job_bills_the_seconds_of_its_trace_and_says_everywhere_that_it_is_sim
     log = logged(aws, "plain")
     assert [each.facts["is_simulated"] for each in log.environments] == [True] * 8
     assert {each.host for each in log.environments} == {"algo-1", "algo-2"}
+
+
+def test_a_preparation_leaves_a_manifest_that_says_it_is_simulated(aws: AwsDouble, tmp_path: Path) -> None:
+    output = {"S3OutputPath": f"s3://{BUCKET}/prepared/abc", "CompressionType": "NONE"}
+    tokens = {"tokens": json.dumps({"key": "abc"})}
+    with replaying(tmp_path, aws) as running:
+        run_one(running, simulated_request("tokens", OutputDataConfig=output, HyperParameters=tokens))
+        run_one(running, simulated_request("model", OutputDataConfig=output))
+    left = {key: body for key, body in aws.objects.items() if key.startswith(f"{BUCKET}/prepared/abc/")}
+    assert [*left] == [f"{BUCKET}/prepared/abc/tokens/output/model/{TOKENS_MANIFEST}"]
+    manifest = json.loads(left.popitem()[1])
+    assert manifest["is_simulated"]
+    assert describe_mismatch(manifest, key="abc") is None
 
 
 def test_the_step_log_holds_the_traces_steps_for_every_rank(aws: AwsDouble, tmp_path: Path) -> None:
