@@ -28,6 +28,12 @@ class Launch:
     image_uris: Mapping[str, str]
     data_buckets: Sequence[str]
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The code and images that jobs are made of, as functions are told."""
+        images = {f"{name.upper()}_IMAGE_URI": uri for name, uri in self.image_uris.items()}
+        return {"SOURCE_S3_URI": self.source_s3_uri, **images}
+
 
 class Functions(Construct):
     def __init__(
@@ -64,7 +70,7 @@ class Functions(Construct):
             self._grants.listing(launch.data_buckets),
             without_resources("pricing:GetProducts"),
         ]
-        return self._function("PlanSuite", LONG_SECONDS, grants, environment={"SOURCE_S3_URI": launch.source_s3_uri})
+        return self._function("PlanSuite", LONG_SECONDS, grants, environment=launch.environment)
 
     def _plan_round(self) -> LabFunction:
         grants = [*self._grants.objects(reads=True, writes=True), *self._grants.tokens(reads=True, writes=False)]
@@ -89,11 +95,7 @@ class Functions(Construct):
             self._grants.task_answers(),
             pass_role(launch.training_role),
         ]
-        environment = {
-            "TRAINING_ROLE_ARN": launch.training_role.role_arn,
-            "SOURCE_S3_URI": launch.source_s3_uri,
-            **{f"{name.upper()}_IMAGE_URI": uri for name, uri in launch.image_uris.items()},
-        }
+        environment = {"TRAINING_ROLE_ARN": launch.training_role.role_arn, **launch.environment}
         return self._function("SubmitRun", SHORT_SECONDS, grants, environment=environment)
 
     def _reconcile_runs(self) -> LabFunction:

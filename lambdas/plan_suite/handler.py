@@ -25,6 +25,7 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
                 role_arn="",  # no job is started here
                 results_bucket=os.environ["BUCKET"],
                 source_s3_uri=os.environ["SOURCE_S3_URI"],
+                gpu_image_uri=os.environ.get("EFA_IMAGE_URI"),
             ),
             pricing=clients.pricing(),
             listing=DataListing(clients.s3()),

@@ -69,7 +69,7 @@ def test_a_region_without_the_image_is_named_with_those_that_have_it() -> None:
     [
         ({"instance": "ml.g5.xlarge"}, "lab:efa"),
         ({"instance": "ml.trn1.32xlarge", "compiler": Compiler.XLA}, "lab:neuron"),
-        ({"instance": "ml.m5.xlarge"}, "pytorch:2.13-cpu-amzn2023-sagemaker"),
+        ({"instance": "ml.m5.xlarge"}, "lab:efa"),
         ({"instance": "ml.p4d.24xlarge", "strategy": Strategy.SMDDP}, "pytorch-training:2.5.1-gpu-py311"),
         ({"instance": "ml.p4d.24xlarge", "compiler": Compiler.XLA}, "pytorch-trcomp-training:1.13.1-gpu-py39"),
         ({"instance": "ml.g5.xlarge", "image": "mine:1"}, "mine:1"),
@@ -79,6 +79,12 @@ def test_a_region_without_the_image_is_named_with_those_that_have_it() -> None:
 )
 def test_each_kind_of_instance_has_its_image(settings: dict[str, Any], expected: str) -> None:
     assert select_image_uri(Settings(**settings), WORKLOAD, LAB).rpartition("/")[2] == expected
+
+
+def test_a_script_on_a_cpu_type_needs_none_of_the_labs_packages() -> None:
+    script = Workload(task=Task.SCRIPT, examples=1)
+    uri = select_image_uri(Settings(instance="ml.m5.xlarge"), script, LAB)
+    assert uri.endswith("/pytorch:2.13-cpu-amzn2023-sagemaker")
 
 
 def test_without_images_of_its_own_the_lab_uses_awss() -> None:

@@ -124,6 +124,14 @@ def test_the_job_leaves_plain_files_under_its_content_key() -> None:
     assert job["TrainingJobName"].endswith("-01234567-t0-a1")
 
 
+def test_the_job_runs_in_the_labs_image_which_has_the_packages() -> None:
+    suite = small_suite()
+    run = preparation(suite)
+    settings = replace(SETTINGS, gpu_image_uri="me/lab-gpu:1")
+    job = build_training_job_request(run, terms_of(run, suite), attempt=1, settings=settings)
+    assert job["AlgorithmSpecification"]["TrainingImage"] == "me/lab-gpu:1"
+
+
 def test_the_preparation_brings_no_weights_over_and_keeps_no_instance_warm() -> None:
     model = workload(model="s3://bucket/model/", tokenizer=None, image="me/my-gpu-image:1")
     suite = small_suite(workload=model, warm_pool_seconds=600)

@@ -9,7 +9,7 @@ from typing import Any
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instance_types import AcceleratorKind, InstanceType, find_instance_type
 from traindyno.core.jobs.job_settings import JobSettings
-from traindyno.core.suites.suite import Compiler, Settings, Strategy, Workload
+from traindyno.core.suites.suite import Compiler, Settings, Strategy, Task, Workload
 
 LOCAL_IMAGE = "local"
 LOCAL_XLA_IMAGE = "local-xla"
@@ -36,7 +36,8 @@ def select_image_uri(settings: Settings, workload: Workload, job_settings: JobSe
     stock = _stock_key(settings, instance_type)
     lab_image = {
         "gpu": job_settings.gpu_image_uri,
-        "none": job_settings.cpu_image_uri,
+        # AWS's CPU image has none of the built-in tasks' packages; the lab's image runs without a GPU too.
+        "none": None if workload.task is Task.SCRIPT else job_settings.gpu_image_uri,
         "neuron": job_settings.neuron_image_uri,
     }.get(stock)
     chosen = settings.image or workload.image or lab_image

@@ -14,7 +14,6 @@ class JobSettings:
     lab: str = "traindyno"
     source_s3_uri: str | None = None
     gpu_image_uri: str | None = None
-    cpu_image_uri: str | None = None
     neuron_image_uri: str | None = None
     subnet_ids: tuple[str, ...] = ()
     security_group_ids: tuple[str, ...] = ()
