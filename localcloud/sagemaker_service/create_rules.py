@@ -34,12 +34,29 @@ def _check_resources(request: Mapping[str, Any]) -> None:
         raise validation_error(
             "ResourceConfig must have exactly one of InstanceType, InstanceGroups, InstancePreferences"
         )
+    if resources.get("InstancePreferences"):
+        _check_preferences(resources)
     if resources.get("InstanceType") and not resources.get("InstanceCount"):
         raise validation_error("ResourceConfig must have InstanceCount together with InstanceType")
     if resources.get("InstancePreferences") and request.get("EnableManagedSpotTraining"):
         raise validation_error("InstancePreferences is not supported with EnableManagedSpotTraining")
     if resources.get("KeepAlivePeriodInSeconds") and request.get("EnableManagedSpotTraining"):
         raise validation_error("KeepAlivePeriodInSeconds is not supported with EnableManagedSpotTraining")
+
+
+def _check_preferences(resources: Mapping[str, Any]) -> None:
+    preferences = resources["InstancePreferences"]
+    if resources.get("InstancePlacementConfig"):
+        raise validation_error("InstancePreferences is not supported with InstancePlacementConfig")
+    if len({each["InstanceType"] for each in preferences}) < len(preferences):
+        raise validation_error("An instance type can appear only once in InstancePreferences")
+    counted = sum("InstanceCount" in each for each in preferences)
+    if counted not in {0, len(preferences)} or bool(counted) == ("InstanceCount" in resources):
+        raise validation_error(
+            "InstanceCount must be set either on every preference or on ResourceConfig, and not on both"
+        )
+    if resources.get("TrainingPlanArn") and any("TrainingPlanArns" in each for each in preferences):
+        raise validation_error("TrainingPlanArn is not supported with TrainingPlanArns of a preference")
 
 
 def _check_stopping(request: Mapping[str, Any]) -> None:

@@ -27,7 +27,7 @@ from localcloud.sagemaker_service.job import (
 )
 from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.simulated_files import SimulatedFiles
-from localcloud.sagemaker_service.timeline import plan_stop, plan_timeline
+from localcloud.sagemaker_service.timeline import plan_stop, plan_timeline, select_type
 from localcloud.sagemaker_service.trace import SimulatedWork, Trace, choose_trace, read_work
 from localcloud.sagemaker_service.warm_pools import expired, expires_at_ms, look_again_seconds, take_pool, with_pool
 
@@ -163,6 +163,8 @@ class ReplayEngine:
             return None
         if job.status in TERMINAL:
             return self._keep_pool(job)
+        if not job.planned:
+            job = self._selected(job)
         work, trace = self._work_of(job)
         if not job.planned:
             job = self._plan(job, trace, work)
@@ -171,6 +173,13 @@ class ReplayEngine:
         if job.planned and job.planned[0].due_ms <= self._clock.now_ms():
             job = self._apply(job, job.planned[0], trace, work)
         return Look(due_ms=job.planned[0].due_ms) if job.planned else self._keep_pool(job)
+
+    def _selected(self, job: Job) -> Job:
+        """On the instance type that it gets: where the first of several is short, the next."""
+        chosen = select_type(job, self._faults)
+        if chosen == job.selected_instance_type:
+            return job
+        return self._store.change(job.name, lambda stored: replace(stored, selected_instance_type=chosen))
 
     def _plan(self, job: Job, trace: Trace, work: SimulatedWork) -> Job:
         begun = replace(job, started_warm=take_pool(self._store, job, time.time()))

@@ -36,6 +36,15 @@ class Fate:
     failure_reason: str | None = None
 
 
+def select_type(job: Job, faults: FaultBox) -> str | None:
+    """Of a job with preferences. Where capacity is short, that is of the first type only, and the next is taken."""
+    preferences = job.request["ResourceConfig"].get("InstancePreferences", ())
+    if not preferences:
+        return job.selected_instance_type
+    is_short = faults.job_fault(job.name) is JobFault.CAPACITY_ERROR and len(preferences) > 1
+    return str(preferences[1 if is_short else 0]["InstanceType"])
+
+
 def plan_timeline(job: Job, trace: Trace, work: SimulatedWork, faults: FaultBox) -> tuple[PlannedStep, ...]:
     fate = _fate(job, trace, work, faults)
     if not faults.current.unheeded_limits:
@@ -66,6 +75,9 @@ def _fate(job: Job, trace: Trace, work: SimulatedWork, faults: FaultBox) -> Fate
 
     fate = Fate(stages=(*begun, training(0, last_step), uploading))
     match faults.job_fault(job.name):
+        case JobFault.CAPACITY_ERROR if _has_alternative(job):
+            short = Stage(secondary_status=S.PENDING, seconds=start_seconds, message=NO_CAPACITY_MESSAGE)
+            fate = Fate(stages=(short, *fate.stages))
         case JobFault.CAPACITY_ERROR:
             fate = _failure((replace(starting, message=NO_CAPACITY_MESSAGE),), CAPACITY_ERROR)
         case JobFault.CAPACITY_WAIT:
@@ -83,6 +95,10 @@ def _fate(job: Job, trace: Trace, work: SimulatedWork, faults: FaultBox) -> Fate
         case _:
             pass
     return fate
+
+
+def _has_alternative(job: Job) -> bool:
+    return len(job.request["ResourceConfig"].get("InstancePreferences", ())) > 1
 
 
 def _failure(stages: tuple[Stage, ...], reason: str) -> Fate:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,9 @@ class AttemptRow:
     ``is_last``: the suite allows no further attempt. ``stopped_for``: why the lab asked the job to stop, if it did.
     ``usd_per_hour`` is of one instance, as the suite was planned with. ``reserved_usd`` is what the job may cost at
     most, held back from the execution's cap until it has ended.
+
+    Of a job that may run on one of several types, ``usd_by_type`` has the price of each, and ``usd_per_hour`` is the
+    dearest. ``placed_on``: the type on which an earlier attempt has worked, which this one keeps to.
     """
 
     job_name: str
@@ -40,6 +43,8 @@ class AttemptRow:
     submitted_at: float
     usd_per_hour: Decimal
     reserved_usd: Decimal = Decimal(0)
+    usd_by_type: Mapping[str, Decimal] = field(default_factory=dict)
+    placed_on: str | None = None
     is_open: bool = True
     stopped_for: Outcome | None = None
     end: Attempt | None = None
@@ -62,6 +67,8 @@ class AttemptRows:
             "submitted_at": to_row(row.submitted_at),
             "usd_per_hour": row.usd_per_hour,
             "reserved_usd": row.reserved_usd,
+            **({"usd_by_type": dict(row.usd_by_type)} if row.usd_by_type else {}),
+            **({"placed_on": row.placed_on} if row.placed_on else {}),
         }
         try:
             self._table.put_item(Item=item, ConditionExpression="attribute_not_exists(pk)")
@@ -152,6 +159,8 @@ def _read(item: Mapping[str, Any]) -> AttemptRow:
         submitted_at=float(item["submitted_at"]),
         usd_per_hour=item["usd_per_hour"],
         reserved_usd=item["reserved_usd"],
+        usd_by_type=item.get("usd_by_type", {}),
+        placed_on=item.get("placed_on"),
         is_open="open" in item,
         stopped_for=Outcome(item["stopped_for"]) if "stopped_for" in item else None,
         end=from_document(item["end"], Attempt) if "end" in item else None,

@@ -11,10 +11,11 @@ from traindyno.aws.suite_rows import SuiteRows
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.aws.warm_pools import read_warm_pools, with_warm_pools
 from traindyno.core.costs.receipt import Receipt, write_receipt
-from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.attempt import Attempt, instance_type_of
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.layout import suite_key
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
+from traindyno.core.suites.fallback_cells import run_on
 from traindyno.core.suites.suite import Suite
 from traindyno.core.suites.suite_file import read_stored_suite
 
@@ -86,13 +87,17 @@ def _end(attempt: Attempt, attempts: AttemptRows) -> Attempt:
 
 
 def _unrecorded(jobs: list[AttemptRow], suite: Suite) -> RunResult:
+    """At the price of the type that it ran on; until that is known, of the dearest that it may run on."""
+    run = jobs[0].run
+    attempts = sorted((_attempt(row) for row in jobs), key=lambda attempt: attempt.number)
+    placed_on = instance_type_of(attempts)
     return build_run_result(
-        jobs[0].run,
+        run_on(suite, run, placed_on) if placed_on and not run.is_preparation else run,
         suite=suite,
         outcome=Outcome.STOPPED_BY_USER,
-        attempts=sorted((_attempt(row) for row in jobs), key=lambda attempt: attempt.number),
+        attempts=attempts,
         step_log=None,
-        price=PaidPrice(usd_per_instance_hour=jobs[0].usd_per_hour),
+        price=PaidPrice(usd_per_instance_hour=jobs[0].usd_by_type.get(placed_on or "", jobs[0].usd_per_hour)),
     )
 
 

@@ -6,6 +6,7 @@ from traindyno.core.documents import from_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.layout import plan_key, suite_key
 from traindyno.core.planning.plan import Plan
+from traindyno.core.suites.fallback_cells import with_cells_of
 from traindyno.core.suites.suite_file import read_stored_suite
 from traindyno.core.verdicts.execution_record import ExecutionRecord
 
@@ -24,6 +25,6 @@ def load_record(bucket: ResultsBucket, execution_id: str) -> ExecutionRecord:
     return ExecutionRecord(
         execution_id=execution_id,
         suite=read_stored_suite(suite),
-        cells=from_document(plan, Plan).cells,
+        cells=with_cells_of(from_document(plan, Plan).cells, (result.run for result in results)),
         results=tuple(results),
     )

@@ -7,7 +7,7 @@ from traindyno.aws.attempt_rows import AttemptRow
 from traindyno.aws.lab_services import LabServices
 from traindyno.aws.preparing import answer_preparation, conclude_preparation
 from traindyno.aws.recording import record_run
-from traindyno.aws.warm_pools import settle_pool, time_usd
+from traindyno.aws.warm_pools import billed_usd, settle_pool, time_usd
 from traindyno.core.errors import ServiceFault
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job_attempt import ended_attempt
@@ -88,7 +88,7 @@ def _settle(row: AttemptRow, services: LabServices) -> None:
     services.spending.settle(
         row.run.execution_id,
         reserved_usd=row.reserved_usd - time_usd(row, end.keep_warm_seconds),
-        spent_usd=time_usd(row, end.billable_seconds),
+        spent_usd=billed_usd(row, end),
         pool_of=row.job_name if end.keep_warm_seconds else None,
     )
 

@@ -18,6 +18,7 @@ from traindyno.core.layout import (
 )
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.plan import Plan
+from traindyno.core.suites.fallback_cells import with_cells_of
 from traindyno.core.suites.suite import Cell, Suite
 from traindyno.core.suites.suite_file import read_stored_suite
 from traindyno.core.verdicts.claim import parse_claims
@@ -41,17 +42,18 @@ def judge_suite(
     suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
     plan = from_document(bucket.read_json(plan_key(execution_id)), Plan)
     results = with_warm_pools(load_results(bucket, execution_id), pools)
-    verdict = judge(suite, plan.cells, results)
+    cells = with_cells_of(plan.cells, (result.run for result in results))
+    verdict = judge(suite, cells, results)
     report = build_report(
         execution_id=execution_id,
         created_at=now,
         suite=suite,
-        cells=plan.cells,
+        cells=cells,
         verdict=verdict,
         results=results,
         facts=facts,
         preparations=load_preparations(bucket, execution_id),
-        claims=_judge_claims(suite, plan.cells, results),
+        claims=_judge_claims(suite, cells, results),
     )
     bucket.write_json(verdict_key(execution_id), verdict_document(verdict))
     bucket.write_json(report_data_key(execution_id), report_document(report))

@@ -23,7 +23,8 @@ def check_quotas(execution_id: str, *, quotas: Quotas, bucket: ResultsBucket, no
     tokens = priced.preparation.tokens if priced.preparation else ()
     readings = quotas.read(needed_quotas(suite, priced.cells), now=now)
     parts: list[LanePlan | PreparationPlan] = [*priced.lanes, *([priced.preparation] if priced.preparation else [])]
-    prices = {part.instance_type: part.price for part in parts if part.price}
+    fallbacks = [price for lane in priced.lanes for price in lane.fallback_prices]
+    prices = {price.instance_type: price for price in (*(part.price for part in parts), *fallbacks) if price}
     histories = {history.cell_id: history for history in priced.history}
     plan = plan_suite(
         suite, execution_id=execution_id, prices=prices, quotas=readings, histories=histories, tokens=tokens

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from traindyno.aws.lab_services import LabServices
 from traindyno.aws.suite_rows import planned_price
-from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.attempt import Attempt, instance_type_of
 from traindyno.core.jobs.job_attempt import LAST_OUTCOMES
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.layout import preparation_key, result_key, suite_key
 from traindyno.core.measurement.run_result import PaidPrice, build_run_result, run_result_document, summary_row
 from traindyno.core.step_log.reader import StepLog, StepLogInvalid, read_step_log
+from traindyno.core.suites.fallback_cells import run_on
 from traindyno.core.suites.preparation import terms_of
 from traindyno.core.suites.suite import Run, Suite
 from traindyno.core.suites.suite_file import read_stored_suite
@@ -52,6 +53,8 @@ def record_run(run: Run, *, ending: Ending | None, services: LabServices) -> Non
         final = _final_ending(attempts, ending, step_log, log_problem)
     last_job = attempts[-1].job_name if attempts else None
     suite = terms_of(run, read_stored_suite(services.bucket.read_fixed_json(suite_key(run.execution_id))))
+    placed_on = instance_type_of(attempts)
+    run = run_on(suite, run, placed_on) if placed_on and not run.is_preparation else run
     result = build_run_result(
         run,
         suite=suite,

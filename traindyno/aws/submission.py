@@ -13,11 +13,13 @@ from traindyno.aws.suite_rows import planned_price
 from traindyno.aws.training_jobs import JobRefused
 from traindyno.aws.warm_pools import settle_ended_pools
 from traindyno.core.errors import NextAttempt, ServiceFault, SlotUnavailable
+from traindyno.core.jobs.attempt import instance_type_of
 from traindyno.core.jobs.job_settings import JobSettings
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.training_job import build_training_job_request, training_job_name
 from traindyno.core.layout import suite_key
 from traindyno.core.planning.admission import Decision, admit_cost, admit_time, worst_case_usd
+from traindyno.core.suites.fallback_cells import accepted_types
 from traindyno.core.suites.preparation import terms_of
 from traindyno.core.suites.suite import Run, Suite
 from traindyno.core.suites.suite_file import read_stored_suite
@@ -49,7 +51,9 @@ def _submit(run: Run, token: str, *, services: LabServices, settings: JobSetting
     else:
         facts = services.suites.read(run.execution_id) or {}
         _refuse_late(run, suite, facts, now)
-        usd_per_hour = _usd_per_hour(run, facts)
+        placed_on = _placed_on(run, suite, services)
+        usd_by_type = _usd_by_type(run, suite, facts, placed_on)
+        usd_per_hour = max(usd_by_type.values())
         number = latest.number + 1 if latest else 1
         row = AttemptRow(
             job_name=training_job_name(run, suite.name, attempt=number, lab=settings.lab),
@@ -60,6 +64,8 @@ def _submit(run: Run, token: str, *, services: LabServices, settings: JobSetting
             submitted_at=now,
             usd_per_hour=usd_per_hour,
             reserved_usd=worst_case_usd(suite, run.cell.settings, usd_per_hour),
+            usd_by_type=usd_by_type if len(usd_by_type) > 1 else {},
+            placed_on=placed_on,
         )
         _start(row, suite=suite, services=services, settings=settings)
 
@@ -73,9 +79,12 @@ def _answer_again(row: AttemptRow, token: str, services: LabServices) -> None:
 
 
 def _latest_attempt(run: Run, services: LabServices) -> AttemptRow | None:
+    return max(_attempts(run, services), key=lambda row: row.number, default=None)
+
+
+def _attempts(run: Run, services: LabServices) -> list[AttemptRow]:
     names = services.suites.read_run(run.execution_id, run.run_id).get("jobs", ())
-    rows = [row for name in names if (row := services.attempts.read(name))]
-    return max(rows, key=lambda row: row.number, default=None)
+    return [row for name in names if (row := services.attempts.read(name))]
 
 
 def _refuse_late(run: Run, suite: Suite, facts: Mapping[str, Any], now: float) -> None:
@@ -89,12 +98,12 @@ def _refuse_late(run: Run, suite: Suite, facts: Mapping[str, Any], now: float) -
 def _take_over(row: AttemptRow, token: str, *, suite: Suite, services: LabServices, settings: JobSettings) -> None:
     if not services.attempts.hand_over(row.job_name, token):
         raise ServiceFault(f"{row.job_name} ended while it was being taken over")
-    services.jobs.start(build_training_job_request(row.run, suite, attempt=row.number, settings=settings))
+    services.jobs.start(_request(row, suite, settings))
 
 
 def _start(row: AttemptRow, *, suite: Suite, services: LabServices, settings: JobSettings) -> None:
     """The row comes first: the job's end may be told before CreateTrainingJob has answered."""
-    request = build_training_job_request(row.run, suite, attempt=row.number, settings=settings)
+    request = _request(row, suite, settings)
     _hold_back(row, suite, services, settings.lab)
     services.suites.note_job(row.run.execution_id, row.run.run_id, row.job_name)
     is_ours = services.attempts.create(row)
@@ -110,6 +119,18 @@ def _start(row: AttemptRow, *, suite: Suite, services: LabServices, settings: Jo
             services.suites.forget_job(row.run.execution_id, row.run.run_id, row.job_name)
             _release(row, services)
         raise
+
+
+def _request(row: AttemptRow, suite: Suite, settings: JobSettings) -> dict[str, Any]:
+    return build_training_job_request(row.run, suite, attempt=row.number, settings=settings, placed_on=row.placed_on)
+
+
+def _placed_on(run: Run, suite: Suite, services: LabServices) -> str | None:
+    """Where the run may go to several types: the one on which it has begun, so that it is measured on one only."""
+    if run.cell.settings.instance not in suite.instance_preferences:
+        return None
+    ends = [row.end for row in _attempts(run, services) if row.end]
+    return instance_type_of(sorted(ends, key=lambda end: end.number))
 
 
 def _hold_back(row: AttemptRow, suite: Suite, services: LabServices, lab: str) -> None:
@@ -131,9 +152,13 @@ def _release(row: AttemptRow, services: LabServices) -> None:
     services.spending.settle(row.run.execution_id, reserved_usd=row.reserved_usd, spent_usd=Decimal(0))
 
 
-def _usd_per_hour(run: Run, facts: Mapping[str, Any]) -> Decimal:
-    instance = run.cell.settings.instance
-    price = planned_price(facts, instance)
-    if price is None:
-        raise JobRefused(Outcome.INTERNAL_ERROR, f"run {run.run_id}: its execution has no price of {instance}")
-    return price.usd_per_hour
+def _usd_by_type(run: Run, suite: Suite, facts: Mapping[str, Any], placed_on: str | None) -> dict[str, Decimal]:
+    """Of every type that the job may run on."""
+    types = (placed_on,) if placed_on else accepted_types(suite, run.cell.settings.instance)
+    prices = {name: planned_price(facts, name) for name in types}
+    unknown = [name for name, price in prices.items() if price is None]
+    if unknown:
+        raise JobRefused(
+            Outcome.INTERNAL_ERROR, f"run {run.run_id}: its execution has no price of {', '.join(unknown)}"
+        )
+    return {name: price.usd_per_hour for name, price in prices.items() if price}

@@ -8,6 +8,7 @@ from traindyno.aws.lab_services import LabServices
 from traindyno.aws.suite_rows import SuiteRows
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.costs.prices import cost_usd
+from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.training_job import job_name_prefix
 from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.core.measurement.run_result import RunResult, with_kept_warm
@@ -68,6 +69,12 @@ def settle_pool(pool: WarmPool, *, services: LabServices) -> bool:
 def time_usd(row: AttemptRow, seconds: float) -> Decimal:
     """What so many seconds of the attempt's instances cost."""
     return cost_usd(Decimal(str(seconds)), row.run.cell.settings.instance_count, row.usd_per_hour)
+
+
+def billed_usd(row: AttemptRow, end: Attempt) -> Decimal:
+    """What the attempt's job has cost, on the instance type that it ran on."""
+    usd_per_hour = row.usd_by_type.get(end.instance_type or "", row.usd_per_hour)
+    return cost_usd(Decimal(str(end.billable_seconds or 0)), row.run.cell.settings.instance_count, usd_per_hour)
 
 
 def with_warm_pools(results: Iterable[RunResult], pools: Iterable[WarmPool]) -> list[RunResult]:

@@ -45,6 +45,7 @@ def ended_attempt(
         training_seconds=end.training_seconds,
         phase_seconds=phase_seconds,
         image_uri=image_uri,
+        instance_type=end.instance_type,
         started_warm=started_warm,
         keep_warm_seconds=end.may_keep_warm_seconds,
     )

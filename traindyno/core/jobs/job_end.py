@@ -19,6 +19,7 @@ class UnknownJobStatus(TraindynoError):
 class JobEnd:
     """Exactly one of ``outcome`` and ``next_attempt`` is set. Billable seconds are wall clock, of each instance.
 
+    ``instance_type`` is None where SageMaker had not yet selected one of several.
     ``may_keep_warm_seconds``: for how long its instances may be kept, and billed, after it.
     """
 
@@ -28,7 +29,7 @@ class JobEnd:
     message: str
     billable_seconds: int | None
     training_seconds: int | None
-    instance_type: str
+    instance_type: str | None
     instance_count: int
     created_at: float
     ended_at: float | None
@@ -63,7 +64,7 @@ def read_job_end(job: Mapping[str, Any], *, stopped_for: Outcome | None = None) 
         message=message,
         billable_seconds=_billable_seconds(job),
         training_seconds=job.get("TrainingTimeInSeconds"),
-        instance_type=resources.get("SelectedInstanceType") or resources["InstanceType"],
+        instance_type=resources.get("SelectedInstanceType") or resources.get("InstanceType"),
         instance_count=resources.get("SelectedInstanceCount") or resources["InstanceCount"],
         created_at=epoch_seconds(job["CreationTime"]),
         ended_at=None if ended_at is None else epoch_seconds(ended_at),

@@ -3,11 +3,19 @@
 from typing import Any
 
 from traindyno.core.instance_types import InstanceType
+from traindyno.core.suites.fallback_cells import accepted_types
 from traindyno.core.suites.suite import Purchase, Run, Suite
 
 
-def build_resources(run: Run, suite: Suite, volume_size_gb: int) -> dict[str, Any]:
+def build_resources(run: Run, suite: Suite, volume_size_gb: int, *, is_placed: bool = False) -> dict[str, Any]:
+    """``is_placed``: an earlier attempt has run on this type already, so that no other will do."""
     settings = run.cell.settings
+    if settings.instance in suite.instance_preferences and not is_placed:
+        return {
+            "InstancePreferences": [_preference(name, suite) for name in accepted_types(suite, settings.instance)],
+            "InstanceCount": settings.instance_count,
+            "VolumeSizeInGB": volume_size_gb,
+        }
     resources: dict[str, Any] = {
         "InstanceType": settings.instance,
         "InstanceCount": settings.instance_count,
@@ -18,6 +26,11 @@ def build_resources(run: Run, suite: Suite, volume_size_gb: int) -> dict[str, An
     if settings.instance in suite.training_plans:
         resources["TrainingPlanArn"] = suite.training_plans[settings.instance]
     return resources
+
+
+def _preference(name: str, suite: Suite) -> dict[str, Any]:
+    plan = suite.training_plans.get(name)
+    return {"InstanceType": name, **({"TrainingPlanArns": [plan]} if plan else {})}
 
 
 def build_stopping_condition(suite: Suite, instance_type: InstanceType) -> dict[str, int]:

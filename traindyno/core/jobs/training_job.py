@@ -11,6 +11,7 @@ from traindyno.core.jobs.job_resources import build_resources, build_stopping_co
 from traindyno.core.jobs.job_settings import JobSettings
 from traindyno.core.layout import checkpoints_prefix, output_prefix, s3_uri, tokens_prefix
 from traindyno.core.step_log.line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
+from traindyno.core.suites.fallback_cells import run_on
 from traindyno.core.suites.suite import Purchase, Run, Suite
 
 __all__ = ["JobSettings", "build_training_job_request", "job_name_prefix", "training_job_name"]
@@ -40,10 +41,15 @@ def job_name_prefix(execution_id: str, suite_name: str, *, lab: str) -> str:
     return f"{lab}-{suite_part}-{digest}-"
 
 
-def build_training_job_request(run: Run, suite: Suite, *, attempt: int, settings: JobSettings) -> dict[str, Any]:
+def build_training_job_request(
+    run: Run, suite: Suite, *, attempt: int, settings: JobSettings, placed_on: str | None = None
+) -> dict[str, Any]:
+    """``placed_on``: the instance type on which an earlier attempt of the run has worked already."""
+    planned = run
+    run = run_on(suite, run, placed_on) if placed_on else run
     instance_type = find_instance_type(run.cell.settings.instance)
     assert instance_type is not None, "a parsed suite names known instance types only"
-    job_name = training_job_name(run, suite.name, attempt=attempt, lab=settings.lab)
+    job_name = training_job_name(planned, suite.name, attempt=attempt, lab=settings.lab)
     image_uri = select_image_uri(run.cell.settings, suite.workload, settings)
     request: dict[str, Any] = {
         "TrainingJobName": job_name,
@@ -52,7 +58,7 @@ def build_training_job_request(run: Run, suite: Suite, *, attempt: int, settings
         "HyperParameters": build_hyperparameters(run, suite, image_uri=image_uri, job_name=job_name, settings=settings),
         "InputDataConfig": build_channels(run, suite.workload),
         "OutputDataConfig": _output(run, settings),
-        "ResourceConfig": build_resources(run, suite, settings.volume_size_gb),
+        "ResourceConfig": build_resources(run, suite, settings.volume_size_gb, is_placed=bool(placed_on)),
         "StoppingCondition": build_stopping_condition(suite, instance_type),
         "CheckpointConfig": {
             "S3Uri": s3_uri(settings.results_bucket, checkpoints_prefix(run.execution_id, run.run_id))

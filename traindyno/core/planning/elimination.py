@@ -7,6 +7,7 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.measurement.many_comparisons import SIGNIFICANCE
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import Estimate
+from traindyno.core.suites.runs import planned_cell_id
 from traindyno.core.suites.suite import Cell, Goal, GoalKind, Suite
 from traindyno.core.verdicts.cell_row import CellRow
 from traindyno.core.verdicts.goal_metric import estimate_of
@@ -26,7 +27,8 @@ def next_trials(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult
     still_open = find_open_cells(suite, verdict)
     if len(still_open) < 2 or _is_precise_enough(suite, verdict, still_open):
         return ()
-    done = Counter(result.run.cell.cell_id for result in results)
+    # By the cell that a run was planned for: where it ran is another matter.
+    done = Counter(planned_cell_id(result.run) for result in results)
     return tuple(
         (cell, done[cell.cell_id] + 1)
         for cell in cells

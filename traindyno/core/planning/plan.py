@@ -21,6 +21,7 @@ from traindyno.core.planning.quotas import (
 )
 from traindyno.core.planning.refusals import Refusal, refuse_hours, refuse_prices, refuse_quotas
 from traindyno.core.suites.cells import expand_cells
+from traindyno.core.suites.fallback_cells import accepted_types
 from traindyno.core.suites.preparation import TokenSet
 from traindyno.core.suites.runs import trial_runs
 from traindyno.core.suites.suite import Cell, Purchase, Suite
@@ -29,6 +30,8 @@ from traindyno.core.suites.suite import Cell, Purchase, Suite
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanePlan:
     """``expected``: from earlier runs of these cells. ``one_attempt_usd``: every run once, to its time limit.
+
+    Where runs may go to other types, both bounds are at the dearest; ``fallback_prices`` are those types'.
 
     ``worst_case_usd``: every attempt of every run so, its instances kept warm afterwards where the suite asks for that.
     """
@@ -45,6 +48,7 @@ class LanePlan:
     one_attempt_usd: Decimal | None
     worst_case_usd: Decimal | None
     expected: Expectation = NOTHING_KNOWN
+    fallback_prices: tuple[Price, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,11 +139,13 @@ def plan_concurrency(suite: Suite, lanes: tuple[Lane, ...], quotas: QuotaReading
 
 
 def _demand(suite: Suite, lane: Lane, quotas: QuotaReadings) -> LaneDemand:
-    reading = quotas.get(instance_quota(lane.instance_type, suite.purchase).name)
+    names = [instance_quota(name, suite.purchase).name for name in accepted_types(suite, lane.instance_type)]
+    available = [quotas[name].available if name in quotas else None for name in names]
+    known = [count for count in available if count is not None]
     return LaneDemand(
         lane_id=lane.lane_id,
         sizes=tuple(run.cell.settings.instance_count for run in lane.runs),
-        available=reading.available if reading else None,
+        available=min(known) if len(known) == len(available) else None,
         shares_host=is_host_shared(lane.instance_type),
     )
 
@@ -148,6 +154,8 @@ def _plan_lane(
     suite: Suite, lane: Lane, *, prices: PriceList, quotas: QuotaReadings, histories: Histories, concurrency: int
 ) -> LanePlan:
     price = prices.get(lane.instance_type)
+    fallbacks = tuple(prices[name] for name in accepted_types(suite, lane.instance_type)[1:] if name in prices)
+    limit_usd = max(each.usd_per_hour for each in (price, *fallbacks)) if price else None
     instances = sum(run.cell.settings.instance_count for run in lane.runs)
     job_seconds = suite.limits.max_job_seconds
     worst_seconds = suite.limits.max_attempts * (job_seconds + suite.warm_pool_seconds)
@@ -161,8 +169,9 @@ def _plan_lane(
         waves=ceil(len(lane.runs) / concurrency),
         quota=quotas.get(instance_quota(lane.instance_type, suite.purchase).name),
         price=price,
-        one_attempt_usd=cost_usd(job_seconds, instances, price.usd_per_hour) if price else None,
-        worst_case_usd=cost_usd(worst_seconds, instances, price.usd_per_hour) if price else None,
+        fallback_prices=fallbacks,
+        one_attempt_usd=cost_usd(job_seconds, instances, limit_usd) if limit_usd is not None else None,
+        worst_case_usd=cost_usd(worst_seconds, instances, limit_usd) if limit_usd is not None else None,
         expected=expect(
             lane.runs, histories, usd_per_hour=price.usd_per_hour if price else None, concurrency=concurrency
         ),

@@ -8,6 +8,7 @@ from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import Price, PriceList, cost_usd
 from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, account_quota, instance_quota, is_host_shared
 from traindyno.core.planning.refusals import SECONDS_PER_HOUR, Refusal, refuse_instances, refuse_quota
+from traindyno.core.suites.fallback_cells import needed_types
 from traindyno.core.suites.preparation import (
     TokenSet,
     needed_tokens,
@@ -73,7 +74,7 @@ def due_preparations(plan: PreparationPlan | None, execution_id: str) -> tuple[R
 def planned_instances(suite: Suite, cells: Iterable[Cell]) -> tuple[str, ...]:
     """Every type whose price the plan needs, each once."""
     listed = list(cells)
-    types = [cell.settings.instance for cell in listed]
+    types = list(needed_types(suite, listed))
     if needed_tokens(suite, listed):
         types.append(preparation_instance(suite, listed))
     return tuple(dict.fromkeys(types))

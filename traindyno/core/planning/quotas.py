@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from traindyno.core.instance_types import find_instance_type, instance_types
+from traindyno.core.suites.fallback_cells import needed_types
 from traindyno.core.suites.preparation import needed_tokens, preparation_instance
 from traindyno.core.suites.suite import Cell, Purchase, Suite
 
@@ -114,8 +115,7 @@ def run_time_quota() -> Quota:
 def needed_quotas(suite: Suite, cells: Iterable[Cell]) -> tuple[Quota, ...]:
     """What must be read before the suite can be planned; nothing for this machine's own types."""
     listed = tuple(cells)
-    types = dict.fromkeys(cell.settings.instance for cell in listed)
-    remote = [name for name in types if not is_host_shared(name)]
+    remote = [name for name in needed_types(suite, listed) if not is_host_shared(name)]
     quotas = [instance_quota(name, suite.purchase) for name in remote]
     if suite.warm_pool_seconds:
         quotas += [warm_pool_quota(name) for name in remote]

@@ -20,6 +20,7 @@ from traindyno.core.planning.quotas import (
     job_size_quota,
     run_time_quota,
 )
+from traindyno.core.suites.fallback_cells import accepted_types
 from traindyno.core.suites.suite import Purchase, Suite
 
 SECONDS_PER_HOUR = 3600
@@ -50,15 +51,20 @@ def _increase_text(increase: QuotaIncrease) -> str:
 
 def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Iterator[Refusal]:
     for lane in lanes:
-        if lane.instance_type not in prices:
-            yield Refusal(reason=f"the price of {lane.instance_type} is unknown, so limits.max_usd can't be kept")
+        types = accepted_types(suite, lane.instance_type)
+        unknown = [name for name in types if name not in prices]
+        yield from (
+            Refusal(reason=f"the price of {name} is unknown, so limits.max_usd can't be kept") for name in unknown
+        )
+        if unknown:
             continue
-        price = prices[lane.instance_type].usd_per_hour
+        dearest = max(types, key=lambda name: prices[name].usd_per_hour)
+        price = prices[dearest].usd_per_hour
         one_job_usd = worst_case_usd(suite, lane.largest, price)
         if one_job_usd > suite.limits.max_usd:
             seconds = suite.limits.max_job_seconds + suite.warm_pool_seconds
             yield Refusal(
-                reason=f"one job on {lane.largest.instance_count} x {lane.instance_type} may cost"
+                reason=f"one job on {lane.largest.instance_count} x {dearest} may cost"
                 f" {exact_usd_text(one_job_usd)} USD ({seconds} s at {exact_usd_text(price)} USD per instance hour),"
                 f" over limits.max_usd {exact_usd_text(suite.limits.max_usd)}: raise it, or lower"
                 " limits.max_job_seconds"
@@ -79,7 +85,8 @@ def refuse_quotas(suite: Suite, lanes: Sequence[Lane], quotas: QuotaReadings) ->
     for lane in remote:
         largest = lane.largest.instance_count
         what = f"a run on {largest} x {lane.instance_type}"
-        yield from refuse_instances(lane.instance_type, suite.purchase, largest, what, quotas)
+        for name in accepted_types(suite, lane.instance_type):
+            yield from refuse_instances(name, suite.purchase, largest, f"a run on {largest} x {name}", quotas)
         yield from refuse_quota(quotas.get(job_size_quota(suite.purchase).name), largest, what)
     if remote:
         largest = max(lane.largest.instance_count for lane in remote)

@@ -82,11 +82,11 @@ def _cell(suite: Suite, point: Point) -> Cell:
         if name.startswith(HYPERPARAMETER_PREFIX)
     }
     settings = Settings(**{name: value for name, value in chosen.items() if not name.startswith(HYPERPARAMETER_PREFIX)})
-    cell_id = _identity(settings, hyperparameters)
+    cell_id = identify(settings, hyperparameters)
     return Cell(cell_id=cell_id, label=cell_id, settings=settings, hyperparameters=hyperparameters)
 
 
-def _identity(settings: Settings, hyperparameters: Mapping[str, Any]) -> str:
+def identify(settings: Settings, hyperparameters: Mapping[str, Any]) -> str:
     content = {"settings": suite_converter().unstructure(settings), "hyperparameters": dict(hyperparameters)}
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:CELL_ID_DIGITS]

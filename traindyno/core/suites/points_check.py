@@ -7,7 +7,8 @@ from traindyno.core.document_problems import shown
 from traindyno.core.errors import Problem
 from traindyno.core.suites.cells import agrees, expand_cells, grid_points, included_point, make_cell
 from traindyno.core.suites.combinations import find_impossible
-from traindyno.core.suites.suite import Suite
+from traindyno.core.suites.fallback_cells import accepted_types, cell_on
+from traindyno.core.suites.suite import Cell, Suite
 from traindyno.core.suites.suite_converter import suite_converter
 
 
@@ -60,7 +61,7 @@ def _check_included(suite: Suite) -> Iterator[Problem]:
 def _check_combinations(suite: Suite) -> Iterator[Problem]:
     """Each reason once, with the cells that it concerns."""
     concerned: dict[tuple[str, str], list[str]] = {}
-    for cell in expand_cells(suite):
+    for cell in _cells_wherever_they_run(suite):
         for impossible in find_impossible(cell, suite.workload):
             concerned.setdefault((impossible.field, impossible.reason), []).append(cell.label)
     for (field, reason), labels in concerned.items():
@@ -69,6 +70,11 @@ def _check_combinations(suite: Suite) -> Iterator[Problem]:
         yield Problem(
             path=f"{section}.{field}", message=f"{reason} (in cell {labels[0]}{more}; exclude it or change it)"
         )
+
+
+def _cells_wherever_they_run(suite: Suite) -> Iterator[Cell]:
+    for cell in expand_cells(suite):
+        yield from (cell_on(suite, cell, name) for name in accepted_types(suite, cell.settings.instance))
 
 
 def _point_text(point: Mapping[str, Any]) -> str:

@@ -118,6 +118,7 @@ def terms_of(run: Run, suite: Suite) -> Suite:
         purchase=Purchase.ON_DEMAND,
         warm_pool_seconds=0,
         training_plans={},
+        instance_preferences={},
         limits=replace(suite.limits, max_job_seconds=preparation_seconds(suite)),
         workload=replace(suite.workload, image=None),
     )

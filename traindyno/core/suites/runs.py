@@ -14,6 +14,11 @@ def run_id_of(cell_id: str, trial: int) -> str:
     return f"{cell_id}-t{trial}"
 
 
+def planned_cell_id(run: Run) -> str:
+    """Of the cell that it was planned for, which is its own unless it ran on another instance type."""
+    return run.run_id.rpartition("-t")[0]
+
+
 def trial_runs(execution_id: str, cells: Sequence[Cell], trials: Iterable[int]) -> tuple[Run, ...]:
     return make_runs(execution_id, [(cell, trial) for trial in trials for cell in cells])
 

@@ -255,6 +255,7 @@ class Suite:
     """Without a ``baseline``, the grid's first point is the cell that others are compared with.
 
     ``training_plans``: instance type → ARN of the training plan whose reserved capacity its jobs use.
+    ``instance_preferences``: instance type → types that its jobs may run on instead, in this order, where it is short.
     ``claims`` are published figures to judge by what is measured; in a file, also the path of a claims file beside it.
     """
 
@@ -273,6 +274,7 @@ class Suite:
     purchase: Purchase = Purchase.ON_DEMAND
     warm_pool_seconds: int = 0
     training_plans: Mapping[str, str] = field(default_factory=dict)
+    instance_preferences: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     claims: Mapping[str, Any] | None = None
     notes: str | None = None
 

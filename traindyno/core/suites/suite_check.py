@@ -10,6 +10,7 @@ from traindyno.core.instance_types import find_instance_type
 from traindyno.core.jobs.job_limits_check import check_job_limits
 from traindyno.core.suites.matrix_check import check_matrix, check_value
 from traindyno.core.suites.points_check import check_points
+from traindyno.core.suites.preference_check import check_preferences
 from traindyno.core.suites.preparation import LOCAL_INSTANCE, REMOTE_INSTANCE
 from traindyno.core.suites.suite import Purchase, Suite
 from traindyno.core.suites.suite_bounds import check_bounds
@@ -35,6 +36,7 @@ def check_parts(suite: Suite) -> Iterator[Problem]:
     yield from _check_purchase(suite)
     yield from _check_preparation(suite)
     yield from _check_claims(suite)
+    yield from check_preferences(suite)
     yield from check_matrix(suite)
     for path, point in _points(suite):
         for name, value in point.items():

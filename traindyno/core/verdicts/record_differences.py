@@ -10,7 +10,7 @@ from traindyno.core.verdicts.execution_record import ExecutionRecord
 
 # Of a workload, these say how it is done, and comparing two of them is what a comparison is for.
 MEANS = {"source", "entry_point", "image", "environment"}
-RUNNING = ("measurement", "purchase", "warm_pool_seconds", "training_plans")
+RUNNING = ("measurement", "purchase", "warm_pool_seconds", "training_plans", "instance_preferences")
 NONE = "none"
 
 

@@ -1,0 +1,231 @@
+"""Runs that may go to another instance type: asked for in order, read back, paid and filed by the type that it was."""
+
+from collections import Counter
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, MemoryLab, make_lab
+from tests.unit.step_log_samples import log_lines
+from tests.unit.suites import small_document, small_suite, unprepared_suite
+from tests.unit.test_plan import LIMITS, price
+from tests.unit.test_training_job import first_request, model_problems
+from traindyno.aws.finishing import finish_run
+from traindyno.aws.judging import judge_suite
+from traindyno.aws.recording import record_run
+from traindyno.aws.submission import submit_run
+from traindyno.core.documents import to_document
+from traindyno.core.errors import SuiteInvalid
+from traindyno.core.jobs.training_job import build_training_job_request
+from traindyno.core.layout import plan_key, report_data_key, result_key, step_log_prefix
+from traindyno.core.measurement.run_result import RunResult, parse_run_result
+from traindyno.core.planning.elimination import next_trials
+from traindyno.core.planning.plan import Plan, plan_suite
+from traindyno.core.planning.quotas import QuotaReading, needed_quotas
+from traindyno.core.suites.cells import expand_cells
+from traindyno.core.suites.fallback_cells import cell_on
+from traindyno.core.suites.suite import Purchase, Run, Suite
+from traindyno.core.suites.suite_file import parse_suite
+from traindyno.core.verdicts.report_data import parse_report
+
+OWN, OTHER = "ml.g5.xlarge", "ml.g6.xlarge"
+PREFERENCES = {OWN: [OTHER]}
+OTHER_USD = Decimal("2.40")  # twice the own type's
+
+
+def with_preferences(**changes: Any) -> Suite:
+    return small_suite(limits=LIMITS, instance_preferences=PREFERENCES, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"purchase": "spot"}, "instance_preferences: expected none with purchase spot"),
+        ({"warm_pool_seconds": 60}, "instance_preferences: expected none with warm_pool_seconds"),
+        ({"instance_preferences": {OWN: []}}, f"instance_preferences.{OWN}: expected 1 to 4 further types, got 0"),
+        ({"instance_preferences": {OWN: [OTHER, OWN]}}, "expected each type once, got ml.g5.xlarge, ml.g6.xlarge, ml"),
+        ({"instance_preferences": {OWN: ["ml.g5.13xlarge"]}}, f"instance_preferences.{OWN}[0]: expected a training"),
+        ({"instance_preferences": {OWN: ["local.cpu"]}}, "expected types of SageMaker"),
+        (
+            {"instance_preferences": {OWN: ["ml.g5.12xlarge"]}},
+            f"instance_preferences.{OWN}[0]: expected a type with 1 devices of kind gpu as {OWN} has, got"
+            " ml.g5.12xlarge with 4 devices",
+        ),
+    ],
+)
+def test_what_cannot_stand_in_is_refused_with_the_reason(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(SuiteInvalid) as caught:
+        parse_suite(small_document(**{"instance_preferences": PREFERENCES, **changes}))
+    assert says in str(caught.value)
+
+
+def test_what_a_cell_may_not_run_on_is_no_fallback_either() -> None:
+    with pytest.raises(SuiteInvalid, match=r"AWS offers no training quota for ml\.p3\.2xlarge any more"):
+        parse_suite(small_document(instance_preferences={OWN: ["ml.p3.2xlarge"]}))
+
+
+def test_the_request_names_the_types_in_order_and_one_count_as_the_service_model_has_it() -> None:
+    request = first_request(with_preferences())
+    assert request["ResourceConfig"] == {
+        "InstancePreferences": [{"InstanceType": OWN}, {"InstanceType": OTHER}],
+        "InstanceCount": 1,
+        "VolumeSizeInGB": SETTINGS.volume_size_gb,
+    }
+    assert model_problems(request) == []
+    plan_arn = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/plan-1"
+    planned = first_request(with_preferences(training_plans={OTHER: plan_arn}))
+    assert planned["ResourceConfig"]["InstancePreferences"][1]["TrainingPlanArns"] == [plan_arn]
+    assert model_problems(planned) == []
+
+
+def test_other_cells_ask_as_before() -> None:
+    suite = with_preferences(training={}, matrix={"instance": [OTHER, OWN]}, baseline={})
+    cells = {cell.settings.instance: cell for cell in expand_cells(suite)}
+    run = Run(run_id="r-t1", execution_id=EXECUTION, trial=1, cell=cells[OTHER])
+    request = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)
+    assert request["ResourceConfig"]["InstanceType"] == OTHER
+
+
+def plan(suite: Suite, *, usd: tuple[str, ...] = ("1", "3"), **applied: int) -> Plan:
+    quotas = {
+        quota.name: QuotaReading(
+            quota=quota,
+            applied=next((value for word, value in applied.items() if word in quota.name), 500_000),
+            default=0,
+            in_use=0,
+        )
+        for quota in needed_quotas(suite, expand_cells(suite))
+    }
+    prices = {name: price(name, amount) for name, amount in zip((OWN, OTHER), usd, strict=False)}
+    return plan_suite(suite, execution_id="e", prices=prices, quotas=quotas, histories={})
+
+
+def test_a_plan_is_bounded_by_the_dearest_type_and_the_scarcest() -> None:
+    planned = plan(unprepared_suite(limits=LIMITS, instance_preferences=PREFERENCES), g6=3)
+    # 4 runs of half an hour at 3 $/h; three attempts each; at most three at once
+    assert (planned.one_attempt_usd, planned.worst_case_usd) == (Decimal(6), Decimal(18))
+    assert planned.lanes[0].concurrency == 3
+    assert planned.refusals == ()
+
+
+def test_a_fallback_without_a_price_or_a_quota_is_refused() -> None:
+    suite = unprepared_suite(limits=LIMITS, instance_preferences=PREFERENCES)
+    reasons = [refusal.reason for refusal in plan(suite, usd=("1",), g6=0).refusals]
+    assert reasons[0] == f"the price of {OTHER} is unknown, so limits.max_usd can't be kept"
+    assert reasons[1].startswith(f'a run on 1 x {OTHER} needs 1 of quota "{OTHER} for training job usage"')
+
+
+def lab_with_preferences() -> tuple[MemoryLab, list[Run]]:
+    lab, runs = make_lab(instance_preferences=PREFERENCES)
+    prices = {OWN: PRICE, OTHER: replace(PRICE, instance_type=OTHER, usd_per_hour=OTHER_USD)}
+    lab.suites.suites[EXECUTION]["prices"] = to_document(prices)
+    return lab, runs
+
+
+def start(lab: MemoryLab, run: Run) -> str:
+    submit_run(run, "token", services=lab.services, settings=SETTINGS, now=NOW)
+    return list(lab.jobs.jobs)[-1]
+
+
+def end(lab: MemoryLab, run: Run, name: str, selected: str | None, status: str = "Completed", **more: Any) -> None:
+    """300 seconds are billed; half a second a step."""
+    if selected:
+        lab.jobs.jobs[name]["ResourceConfig"] = {
+            **lab.jobs.jobs[name]["ResourceConfig"],
+            "SelectedInstanceType": selected,
+            "SelectedInstanceCount": 1,
+        }
+    lab.jobs.end(name, status, **more)
+    key = f"{step_log_prefix(EXECUTION, run.run_id, name)}rank-00000.1790000000000.jsonl"
+    lab.bucket.objects[key] = "".join(log_lines(step_seconds=[0.5] * 40)).encode()
+    finish_run(name, lab="traindyno", services=lab.services, now=NOW + 500)
+
+
+def result_of(lab: MemoryLab, run: Run) -> RunResult:
+    record_run(run, ending=None, services=lab.services)
+    return parse_run_result(lab.bucket.read_json(result_key(EXECUTION, run.run_id)))
+
+
+def test_a_run_is_paid_and_filed_by_the_type_that_it_ran_on() -> None:
+    lab, (run, *_) = lab_with_preferences()
+    name = start(lab, run)
+    # half an hour at the dearest
+    assert lab.spending.exposed == Decimal("1.20")
+    end(lab, run, name, OTHER)
+    assert lab.spending.spent == lab.spending.exposed == Decimal("0.20")
+    result = result_of(lab, run)
+    suite = parse_suite(small_document(instance_preferences=PREFERENCES))
+    assert result.run.cell == cell_on(suite, run.cell, OTHER)
+    assert result.run.cell.cell_id != run.cell.cell_id
+    assert OTHER in result.run.cell.label
+    assert (result.price.usd_per_instance_hour, result.cost_usd) == (OTHER_USD, Decimal("0.20"))
+    row = lab.suites.runs[run.run_id]
+    assert (row["instance"], row["cell_id"]) == (OTHER, result.run.cell.cell_id)
+
+
+def test_a_run_on_its_own_type_is_paid_at_its_own_price() -> None:
+    lab, (run, *_) = lab_with_preferences()
+    end(lab, run, start(lab, run), OWN)
+    assert lab.spending.spent == Decimal("0.10")
+    assert result_of(lab, run).run.cell == run.cell
+
+
+def test_types_are_rows_of_their_own_and_never_averaged() -> None:
+    lab, runs = lab_with_preferences()
+    suite = parse_suite(small_document(instance_preferences=PREFERENCES))
+    lab.bucket.write_json(plan_key(EXECUTION), to_document(plan(suite)))
+    for run in runs:
+        end(lab, run, start(lab, run), OTHER if run.trial == 2 else OWN)
+        result_of(lab, run)
+    verdict = judge_suite(EXECUTION, bucket=lab.bucket, suites=lab.suites, facts={}, now=NOW)
+    assert Counter((row.instance, row.trials) for row in verdict.rows) == {(OWN, 1): 2, (OTHER, 1): 2}
+    report = parse_report(lab.bucket.read_json(report_data_key(EXECUTION)))
+    assert {cell.settings.instance for cell in report.cells} == {OWN, OTHER}
+
+
+def test_a_fallback_that_is_planned_as_well_is_that_cell() -> None:
+    suite = with_preferences(training={}, matrix={"instance": [OWN, OTHER]}, baseline={})
+    own, other = expand_cells(suite)
+    assert cell_on(suite, own, OTHER) == other
+
+
+def test_once_a_run_has_begun_on_a_type_its_next_attempt_keeps_to_it() -> None:
+    lab, (run, *_) = lab_with_preferences()
+    end(lab, run, start(lab, run), OTHER, "Failed", reason="InternalServerError: We encountered an internal error.")
+    again = start(lab, run)
+    resources = lab.jobs.requests[-1]["ResourceConfig"]
+    assert (resources["InstanceType"], "InstancePreferences" in resources) == (OTHER, False)
+    assert again.endswith("-a2")
+    assert run.cell.cell_id in again
+    end(lab, run, again, None)
+    result = result_of(lab, run)
+    # two attempts of 300 s at 2.40 $/h
+    assert (result.run.cell.settings.instance, result.cost_usd) == (OTHER, Decimal("0.40"))
+    assert lab.spending.spent == Decimal("0.40")
+
+
+def test_an_attempt_that_got_no_capacity_leaves_the_choice_open() -> None:
+    lab, (run, *_) = lab_with_preferences()
+    shortage = "CapacityError: Unable to provision requested ML compute capacity."
+    end(lab, run, start(lab, run), None, "Failed", reason=shortage, billable_seconds=None)
+    start(lab, run)
+    assert len(lab.jobs.requests[-1]["ResourceConfig"]["InstancePreferences"]) == 2
+
+
+def test_a_search_does_not_repeat_trials_that_ran_elsewhere() -> None:
+    lab, runs = lab_with_preferences()
+    suite = parse_suite(small_document(instance_preferences=PREFERENCES, search="eliminate", measurement={"trials": 3}))
+    for run in runs:
+        end(lab, run, start(lab, run), OTHER if run.cell == runs[0].cell else OWN)
+    results = [result_of(lab, run) for run in runs]
+    following = next_trials(suite, expand_cells(suite), results)
+    assert all(trial == 3 for _, trial in following)
+
+
+def test_quotas_of_every_type_are_needed() -> None:
+    suite = with_preferences()
+    names = [quota.name for quota in needed_quotas(suite, expand_cells(suite))]
+    assert names[:2] == [f"{OWN} for training job usage", f"{OTHER} for training job usage"]
+    assert suite.purchase is Purchase.ON_DEMAND
