@@ -206,6 +206,16 @@ def test_once_a_run_has_begun_on_a_type_its_next_attempt_keeps_to_it() -> None:
     assert lab.spending.spent == Decimal("0.40")
 
 
+def test_it_keeps_to_its_own_type_as_well() -> None:
+    lab, (run, *_) = lab_with_preferences()
+    end(lab, run, start(lab, run), OWN, "Failed", reason="InternalServerError: We encountered an internal error.")
+    start(lab, run)
+    resources = lab.jobs.requests[-1]["ResourceConfig"]
+    assert (resources["InstanceType"], "InstancePreferences" in resources) == (OWN, False)
+    # what was billed at its own price, and half an hour at it
+    assert lab.spending.exposed == Decimal("0.10") + Decimal("0.60")
+
+
 def test_an_attempt_that_got_no_capacity_leaves_the_choice_open() -> None:
     lab, (run, *_) = lab_with_preferences()
     shortage = "CapacityError: Unable to provision requested ML compute capacity."
@@ -218,10 +228,10 @@ def test_a_search_does_not_repeat_trials_that_ran_elsewhere() -> None:
     lab, runs = lab_with_preferences()
     suite = parse_suite(small_document(instance_preferences=PREFERENCES, search="eliminate", measurement={"trials": 3}))
     for run in runs:
-        end(lab, run, start(lab, run), OTHER if run.cell == runs[0].cell else OWN)
+        end(lab, run, start(lab, run), OTHER if run == runs[-1] else OWN)
     results = [result_of(lab, run) for run in runs]
     following = next_trials(suite, expand_cells(suite), results)
-    assert all(trial == 3 for _, trial in following)
+    assert {(cell.cell_id, trial) for cell, trial in following} == {(run.cell.cell_id, 3) for run in runs}
 
 
 def test_quotas_of_every_type_are_needed() -> None:
