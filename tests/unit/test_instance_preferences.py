@@ -107,6 +107,8 @@ def test_a_plan_is_bounded_by_the_dearest_type_and_the_scarcest() -> None:
     # 4 runs of half an hour at 3 $/h; three attempts each; at most three at once
     assert (planned.one_attempt_usd, planned.worst_case_usd) == (Decimal(6), Decimal(18))
     assert planned.lanes[0].concurrency == 3
+    (note,) = planned.notes
+    assert note == f"runs on {OWN} may go to {OTHER} where it is short: what they may cost is at 3 $/h, the dearest"
     assert planned.refusals == ()
 
 

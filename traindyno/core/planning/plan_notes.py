@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from traindyno.core.costs.money import exact_usd_text
+from traindyno.core.costs.prices import Price
 from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, is_host_shared, warm_pool_quota
 from traindyno.core.suites.suite import Suite
 
@@ -15,6 +17,12 @@ class NotedLane(Protocol):
     def largest_instance_count(self) -> int: ...
 
     @property
+    def price(self) -> Price | None: ...
+
+    @property
+    def fallback_prices(self) -> tuple[Price, ...]: ...
+
+    @property
     def quota(self) -> QuotaReading | None: ...
 
 
@@ -22,6 +30,7 @@ def write_notes(suite: Suite, lanes: Sequence[NotedLane], quotas: QuotaReadings)
     for lane in lanes:
         if is_host_shared(lane.instance_type):
             continue
+        yield from _fallback_note(lane)
         if lane.quota is not None and lane.quota.is_unheard_of:
             continue
         if lane.quota is None or lane.quota.limit is None:
@@ -33,3 +42,13 @@ def write_notes(suite: Suite, lanes: Sequence[NotedLane], quotas: QuotaReadings)
         warm_pool = quotas.get(warm_pool_quota(lane.instance_type).name)
         if suite.warm_pool_seconds and (warm_pool is None or not warm_pool.limit):
             yield f"no warm pool quota for {lane.instance_type}: its jobs run, but instances are not kept warm"
+
+
+def _fallback_note(lane: NotedLane) -> Iterator[str]:
+    if lane.fallback_prices and lane.price:
+        others = " or ".join(price.instance_type for price in lane.fallback_prices)
+        dearest = max(price.usd_per_hour for price in (lane.price, *lane.fallback_prices))
+        yield (
+            f"runs on {lane.instance_type} may go to {others} where it is short:"
+            f" what they may cost is at {exact_usd_text(dearest)} $/h, the dearest"
+        )
