@@ -130,6 +130,7 @@ def _compiled() -> list[Row]:
             Row(label=f"{name}, inductor", processes=2, layer_count=layers, models=(model,), options=options)
             for name, model, layers in (
                 ("ddp", "gpt2", 1),
+                ("zero1", "gpt2", 1),
                 ("fsdp", "gptj", 1),
                 ("tensor", "albert", 1),
                 ("pipeline", "bert", 2),

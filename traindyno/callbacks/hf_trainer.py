@@ -18,7 +18,7 @@ class StepLogCallback(TrainerCallback):
     def __init__(self) -> None:
         self._samples = 0
         self._batch_size = 0
-        self._batches = 0
+        self._batches_of_epoch = 0
         self._learning_rate: Optional[float] = None
         self._is_open = False
         self._ended = 0.0
@@ -32,19 +32,22 @@ class StepLogCallback(TrainerCallback):
         if step_log.is_enabled and kwargs.get("model") is not None:
             step_log.model(sum(parameter.numel() for parameter in kwargs["model"].parameters()))
 
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._batches_of_epoch = 0
+
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        step_log.begin_step()
-        self._is_open = True
-        self._batches = 0
+        # Some Trainers (transformers 4.46) go on accumulating into the next epoch, whose first batch begins again.
+        if not self._is_open:
+            step_log.begin_step()
+            self._is_open = True
 
     def on_substep_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self._batches += 1  # the last of a step comes with on_step_end
+        """After each batch of a step but the last, which comes with ``on_step_end``."""
+        self._count_batch(kwargs.get("train_dataloader"), is_last=False)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        last = self._batch_size
-        if state.epoch is not None and float(state.epoch).is_integer():
-            last = samples_of_last_batch(kwargs.get("train_dataloader"), self._batch_size)
-        self._samples = self._batches * self._batch_size + last
+        is_last = state.epoch is not None and float(state.epoch).is_integer()  # says so of a resumed epoch, too
+        self._count_batch(kwargs.get("train_dataloader"), is_last=is_last)
         scheduler = kwargs.get("lr_scheduler")
         self._learning_rate = None if scheduler is None else float(scheduler.get_last_lr()[0])
         if not control.should_log:
@@ -74,7 +77,15 @@ class StepLogCallback(TrainerCallback):
         if self._is_open:
             self._is_open = False
             step_log.end_step(self._samples, None, loss, self._learning_rate)
+            self._samples = 0
             self._ended = now()
+
+    def _count_batch(self, loader: Any, is_last: bool) -> None:
+        self._batches_of_epoch += 1
+        if is_last or self._batches_of_epoch == batch_count(loader):
+            self._samples += samples_of_last_batch(loader, self._batch_size)
+        else:
+            self._samples += self._batch_size
 
 
 def refuse_processes_that_train_apart(args: Any, world_size: int) -> None:
@@ -84,6 +95,13 @@ def refuse_processes_that_train_apart(args: Any, world_size: int) -> None:
             "{} processes were started, but in each of them Trainer trains alone, on all of the data: on a CPU it "
             "needs use_cpu=True to see the others".format(world_size)
         )
+
+
+def batch_count(loader: Any) -> Optional[int]:
+    try:
+        return len(loader)
+    except TypeError:  # an iterable dataset has no length
+        return None
 
 
 def samples_of_last_batch(loader: Any, batch_size: int) -> int:
