@@ -90,7 +90,7 @@ def _matrix(passed: Callable[[Row, str], bool]) -> list[str]:
         "",
         *_other_models(passed),
         "",
-        "¹ Compiling takes its time: each strategy is compiled with one model, and each model alone and with a strategy.",
+        "¹ Compiling takes its time: each strategy is compiled with one model, and every model alone.",
     ]
 
 
