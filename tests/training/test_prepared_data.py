@@ -30,7 +30,9 @@ def losses(end: JobEnd) -> list[float]:
 @pytest.mark.parametrize("model", ["gpt2", "bert"])
 def test_a_run_on_prepared_tokens_learns_as_one_that_tokenised_for_itself(model: str, tmp_path: Path) -> None:
     data = write_texts(tmp_path / "data") if model == "gpt2" else write_reviews(tmp_path / "data")
-    document = run_document(model, measurement={"max_steps": 4})
+    # Of the reviews, a split of their own is evaluated on; of the texts, what is held out.
+    dataset = {"path": "s3://bucket/data", **({"evaluation_split": "train"} if model == "bert" else {})}
+    document = run_document(model, workload={"dataset": dataset}, measurement={"max_steps": 4, "evaluate": True})
     prepared = prepare(tmp_path / "prepare", document, data)
     assert prepared.exit_code == 0, prepared.output
     assert [line["name"] for line in prepared.of_kind("phase")] == ["tokenise"]
@@ -40,6 +42,10 @@ def test_a_run_on_prepared_tokens_learns_as_one_that_tokenised_for_itself(model:
     (tmp_path / "alone").mkdir()
     alone = run_training(tmp_path / "alone", document, data)
     assert losses(run) == losses(alone)
+    assert [line["metrics"] for line in run.of_kind("evaluation")] == [
+        line["metrics"] for line in alone.of_kind("evaluation")
+    ]
+    assert run.of_kind("evaluation")
     assert len(losses(run)) == 4
     assert run.of_kind("environment")[0]["facts"]["run"]["tokens"]["key"] == KEY
 

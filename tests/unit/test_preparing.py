@@ -195,6 +195,17 @@ def test_a_failed_preparation_says_why_in_the_containers_words() -> None:
     assert ready_tokens_key(KEY) not in lab.bucket.objects
 
 
+def test_a_preparation_that_took_too_long_says_what_would_help() -> None:
+    lab, run = lab_with_preparation()
+    job = submit(lab, run)
+    lab.jobs.end(job, "Stopped")
+    lab.jobs.jobs[job]["SecondaryStatus"] = "MaxRuntimeExceeded"
+    finish_run(job, lab=SETTINGS.lab, services=lab.services, now=NOW + 500)
+    ((_, name, cause),) = lab.answers.given
+    assert name == "PreparationFailed"
+    assert cause.endswith("; a higher preparation.max_seconds would let it finish")
+
+
 @pytest.mark.parametrize("left", [None, "another key"])
 def test_tokens_that_are_missing_or_of_another_key_are_never_marked_as_ready(left: str | None) -> None:
     lab, run = lab_with_preparation()

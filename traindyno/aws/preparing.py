@@ -8,6 +8,12 @@ from traindyno.core.errors import PreparationFailed
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.suites.suite import Run
 
+HINTS = {
+    Outcome.TIMED_OUT.value: "; a higher preparation.max_seconds would let it finish",
+    Outcome.OUT_OF_MEMORY.value: "; a type with more memory can be named as preparation.instance",
+    Outcome.CAPACITY_UNAVAILABLE.value: "; another type can be named as preparation.instance",
+}
+
 
 def conclude_preparation(row: AttemptRow, services: LabServices) -> None:
     """Of a job that leads to no further attempt. The tokens are marked as ready before anyone hears of it."""
@@ -30,7 +36,8 @@ def answer_preparation(run: Run, token: str, services: LabServices) -> bool | No
         case Outcome.COMPLETED.value:
             return services.answers.succeed(token, {"run_id": run.run_id})
         case outcome:
-            return fail_preparation(token, f"{row.get('message') or outcome}", services)
+            what = row.get("message") or str(outcome).replace("_", " ")
+            return fail_preparation(token, f"{what}{HINTS.get(str(outcome), '')}", services)
 
 
 def fail_preparation(token: str, message: str, services: LabServices) -> bool:
