@@ -14,14 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import psutil
 
-from localcloud.cloud import require_ports
+from localcloud.cloud import MINISTACK, SAGEMAKER, require_ports
 from localcloud.daemons import LOOPBACK
 from localcloud.environment import local_environment
 from localcloud.home import HOME_VARIABLE, REPO_ROOT, Home
 from traindyno.aws.deployment import Deployment, find_deployment
 from traindyno.core.errors import TraindynoError
 from traindyno.core.lab import DEFAULT_LAB
+
+ENDED = frozenset({"Completed", "Failed", "Stopped"})
 
 
 class CommandFailed(TraindynoError):
@@ -77,9 +80,24 @@ class OwnCloud:
 
     def apply_quotas(self, values: Mapping[str, float]) -> None:
         """Values by quota code, as an approved request would set them."""
-        url = f"http://{LOOPBACK}:{require_ports(self.home).sagemaker}/_local/quotas"
-        with urllib.request.urlopen(url, data=json.dumps(values).encode()):
+        with urllib.request.urlopen(self._service_url("/_local/quotas"), data=json.dumps(values).encode()):
             pass
+
+    def ended_jobs(self) -> int:
+        with urllib.request.urlopen(self._service_url("/health")) as answer:
+            counts: Mapping[str, int] = json.load(answer)["jobs"]
+        return sum(count for status, count in counts.items() if status in ENDED)
+
+    def cpu_seconds(self) -> float:
+        """Of the local cloud's processes that live, its functions' workers included."""
+        daemons = [self.home.read_daemon(name) for name in (MINISTACK, SAGEMAKER)]
+        roots = [psutil.Process(daemon.process_id) for daemon in daemons if daemon]
+        family = [process for root in roots for process in (root, *root.children(recursive=True))]
+        times = [process.cpu_times() for process in family if process.is_running()]
+        return sum(each.user + each.system for each in times)
+
+    def _service_url(self, path: str) -> str:
+        return f"http://{LOOPBACK}:{require_ports(self.home).sagemaker}{path}"
 
     def deployment(self) -> Deployment:
         return find_deployment(self.client("cloudformation"), DEFAULT_LAB)

@@ -1,6 +1,12 @@
-"""Suites of a thousand and of ten thousand runs, simulated by the replay engine: what a run costs must not grow."""
+"""Suites of a hundred to ten thousand runs, simulated by the replay engine: what a run costs must not grow.
+
+``TRAINDYNO_BENCH_RUNS=100,1000`` leaves the largest out, which takes most of the time.
+"""
 
 import json
+import os
+import sys
+import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,22 +22,26 @@ from bench.transitions import count_transitions
 from localcloud import cloud as local_cloud
 from localcloud import deployment
 
-RUN_COUNTS, QUICK_RUN_COUNTS = (1000, 10_000), (24, 48)
+RUNS_VARIABLE = "TRAINDYNO_BENCH_RUNS"
+RUN_COUNTS, QUICK_RUN_COUNTS = (100, 1000, 10_000), (24, 48)
 TRANSITIONS = 8
+GROWTH = 1.02
+TELL_SECONDS = 10.0
 INSTANCES = ("ml.g4dn.xlarge", "ml.g5.2xlarge", "ml.g6.xlarge", "ml.g5.12xlarge")
 TRIALS = 2
 TRACE = {"step_seconds": 2, "steps": 20, "load_seconds": 10}
 SERVICE_OPTIONS = ("--engine", "replay", "--grant-quotas", "10000", "--speed-up", "3000")
-CONTEXT = {"lanes_at_once": str(len(INSTANCES)), "lane_concurrency": "8"}
+CONTEXT = {"lanes_at_once": str(len(INSTANCES)), "lane_concurrency": "4"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsed:
-    """One suite: ``transitions`` and ``items`` of all its runs together."""
+    """One suite: ``transitions`` and ``items`` of all its runs together. ``cpu_seconds`` are the local cloud's."""
 
     runs: int
     outcomes: Counter[str]
     seconds: float
+    cpu_seconds: float
     transitions: int
     items: int
 
@@ -45,26 +55,58 @@ def measure(*, is_quick: bool) -> Section:
             cloud.home, tell=lambda _: None, service_options=(*SERVICE_OPTIONS, "--traces", str(traces))
         )
         deployment.deploy(cloud.home, ports, tell=lambda _: None, context=CONTEXT)
-        rehearsed = [rehearse(cloud, count) for count in (QUICK_RUN_COUNTS if is_quick else RUN_COUNTS)]
+        rehearsed = [rehearse(cloud, count) for count in run_counts(is_quick=is_quick)]
     return Section(
         title=TITLES["replay"],
         command=command("replay"),
-        figures=tuple(figure for each in rehearsed for figure in figures(each)),
+        figures=(*(figure for each in rehearsed for figure in figures(each)), *growth(rehearsed[0], rehearsed[-1])),
         notes=tuple(outcome_text(each) for each in rehearsed),
     )
 
 
+def run_counts(*, is_quick: bool) -> tuple[int, ...]:
+    chosen = os.environ.get(RUNS_VARIABLE)
+    if chosen:
+        return tuple(int(count) for count in chosen.split(","))
+    return QUICK_RUN_COUNTS if is_quick else RUN_COUNTS
+
+
 def rehearse(cloud: OwnCloud, runs: int) -> Rehearsed:
     name = f"runs-{runs}"
-    items_before = count_items(cloud)
-    report = cloud.run_suite(write_suite(cloud.folder / f"{name}.yaml", runs), name).json()
+    items_before, cpu_before = count_items(cloud), cloud.cpu_seconds()
+    suite = write_suite(cloud.folder / f"{name}.yaml", runs)
+    cloud.traindyno("run", str(suite), "--local", "--no-wait", "--name", name)
+    wait_for_end(cloud, name, runs)
+    cpu_seconds = cloud.cpu_seconds() - cpu_before
+    tell(f"{name}: reading its report and its transitions")
+    reports = str(cloud.folder / "reports")
+    report = cloud.traindyno("report", name, "--local", "--format", "json", "--output", reports).json()
     return Rehearsed(
         runs=len(report["results"]),
         outcomes=Counter(result["outcome"] for result in report["results"]),
         seconds=execution_seconds(cloud, name),
+        cpu_seconds=cpu_seconds,
         transitions=count_transitions(cloud.client("stepfunctions"), cloud.execution_arn(name)).total(),
         items=count_items(cloud) - items_before,
     )
+
+
+def wait_for_end(cloud: OwnCloud, name: str, runs: int) -> None:
+    began, ended_before = time.monotonic(), cloud.ended_jobs()
+    stepfunctions, arn = cloud.client("stepfunctions"), cloud.execution_arn(name)
+    told_at = began
+    while stepfunctions.describe_execution(executionArn=arn)["status"] == "RUNNING":
+        now = time.monotonic()
+        if now - told_at >= TELL_SECONDS:
+            ended, told_at = cloud.ended_jobs() - ended_before, now
+            tell(
+                f"{name}: {ended:,} of {runs:,} jobs ended in {now - began:.0f} s, {ended / (now - began):.1f} a second"
+            )
+        time.sleep(0.5)
+
+
+def tell(message: str) -> None:
+    sys.stderr.write(f"{message}\n")
 
 
 def write_suite(path: Path, runs: int) -> Path:
@@ -103,8 +145,20 @@ def figures(done: Rehearsed) -> tuple[Figure, ...]:
     return (
         each("wall time", done.seconds, "s"),
         each("runs per second", done.runs / done.seconds),
+        each("CPU time of the local cloud per run", done.cpu_seconds / done.runs * 1000, "ms"),
         each("state transitions per run", done.transitions / done.runs, budget=at_most(TRANSITIONS)),
         each("DynamoDB items per run", done.items / done.runs),
+    )
+
+
+def growth(fewest: Rehearsed, most: Rehearsed) -> tuple[Figure, ...]:
+    """Of what a run costs. A suite's own part is divided among more runs where there are more, so it may fall."""
+    name = f"per run, {most.runs:,} runs ÷ {fewest.runs:,} runs"
+    transitions = (most.transitions / most.runs) / (fewest.transitions / fewest.runs)
+    items = (most.items / most.runs) / (fewest.items / fewest.runs)
+    return (
+        Figure(name=f"state transitions {name}", value=transitions, unit="×", budget=at_most(GROWTH)),
+        Figure(name=f"DynamoDB items {name}", value=items, unit="×", budget=at_most(GROWTH)),
     )
 
 

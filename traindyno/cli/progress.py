@@ -44,7 +44,26 @@ def follow(target: Target, execution_id: str, console: Console) -> Execution:
     """Returns when the execution has ended. Interrupting it leaves the execution running."""
     seconds = LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS
     display = _follow_live if console.is_terminal else _follow_plainly
-    return display(lambda: read_state(target, execution_id), console, seconds)
+    reader = PacedReader(lambda: read_state(target, execution_id), seconds)
+    return display(reader.read, console, reader.pause)
+
+
+class PacedReader:
+    """Reading the rows of thousands of runs takes its time, of which it may have a tenth."""
+
+    def __init__(self, read: Callable[[], State], seconds: float) -> None:
+        self._read = read
+        self._seconds = seconds
+        self._took_seconds = 0.0
+
+    def read(self) -> State:
+        began = time.monotonic()
+        state = self._read()
+        self._took_seconds = time.monotonic() - began
+        return state
+
+    def pause(self) -> None:
+        time.sleep(max(self._seconds, 9 * self._took_seconds))
 
 
 def read_state(target: Target, execution_id: str) -> State:
@@ -63,7 +82,7 @@ def read_state(target: Target, execution_id: str) -> State:
     )
 
 
-def _follow_live(read: Callable[[], State], console: Console, seconds: float) -> Execution:
+def _follow_live(read: Callable[[], State], console: Console, pause: Callable[[], None]) -> Execution:
     progress = Progress(
         SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     )
@@ -81,10 +100,10 @@ def _follow_live(read: Callable[[], State], console: Console, seconds: float) ->
             progress.update(bar, description=_doing(state), total=state.runs_total, completed=len(state.ended))
             if not state.execution.is_running:
                 return state.execution
-            time.sleep(seconds)
+            pause()
 
 
-def _follow_plainly(read: Callable[[], State], console: Console, seconds: float) -> Execution:
+def _follow_plainly(read: Callable[[], State], console: Console, pause: Callable[[], None]) -> Execution:
     told: set[str] = set()
     told_prepared: set[str] = set()
     is_told_preparing = False
@@ -102,7 +121,7 @@ def _follow_plainly(read: Callable[[], State], console: Console, seconds: float)
             console.print(_prepared_line(run_id, state.prepared[run_id]), markup=False)
         if not state.execution.is_running:
             return state.execution
-        time.sleep(seconds)
+        pause()
 
 
 def _doing(state: State) -> str:

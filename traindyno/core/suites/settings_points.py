@@ -1,6 +1,7 @@
 """Points and axes of a suite: settings by name, each value read as that setting's own type."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, TypeVar, get_type_hints
 
 from cattrs import Converter
@@ -17,6 +18,7 @@ WRONG_VALUE = (Unexpected, BaseValidationError, FieldProblems)
 Part = TypeVar("Part")
 
 
+@cache
 def settings_types() -> dict[str, Any]:
     return get_type_hints(Settings)
 
