@@ -27,6 +27,7 @@ class Launch:
     source_s3_uri: str
     image_uris: Mapping[str, str]
     data_buckets: Sequence[str]
+    seconds_between_starts: float
 
     @property
     def environment(self) -> dict[str, str]:
@@ -95,7 +96,11 @@ class Functions(Construct):
             self._grants.task_answers(),
             pass_role(launch.training_role),
         ]
-        environment = {"TRAINING_ROLE_ARN": launch.training_role.role_arn, **launch.environment}
+        environment = {
+            "SECONDS_BETWEEN_STARTS": f"{launch.seconds_between_starts:g}",
+            "TRAINING_ROLE_ARN": launch.training_role.role_arn,
+            **launch.environment,
+        }
         return self._function("SubmitRun", SHORT_SECONDS, grants, environment=environment)
 
     def _reconcile_runs(self) -> LabFunction:

@@ -21,6 +21,9 @@ from infra.orchestration import Orchestration
 from infra.storage import Storage
 from traindyno.core.lab import LabOutput
 
+# CreateTrainingJob is limited to one request per second for the account and region, which can't be raised.
+SECONDS_BETWEEN_STARTS = 1.05
+
 
 class LabStack(cdk.Stack):
     def __init__(
@@ -67,6 +70,7 @@ class LabStack(cdk.Stack):
                 source_s3_uri=source.s3_object_url,
                 image_uris=image_uris,
                 data_buckets=settings.data_buckets,
+                seconds_between_starts=0.0 if is_local else SECONDS_BETWEEN_STARTS,
             ),
         )
         orchestration = Orchestration(

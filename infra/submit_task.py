@@ -6,6 +6,7 @@ from constructs import Construct
 
 from infra.functions import Functions
 from infra.retries import retry_lambda_faults, retry_next_attempts
+from traindyno.core.errors import TurnLater
 
 
 def submit_task(scope: Construct, name: str, functions: Functions) -> tasks.LambdaInvoke:
@@ -27,4 +28,12 @@ def submit_task(scope: Construct, name: str, functions: Functions) -> tasks.Lamb
     )
     retry_next_attempts(submit)
     retry_lambda_faults(submit)
+    submit.add_catch(_later(scope, name, submit), errors=[TurnLater.__name__], result_path="$.later")
     return submit
+
+
+def _later(scope: Construct, name: str, submit: tasks.LambdaInvoke) -> sfn.IChainable:
+    """Until the job's turn to be started; the error's cause says when, as JSON text that only JSONata can read."""
+    at = "{% $parse($states.input.later.Cause).at %}"
+    wait = sfn.Wait.jsonata(scope, f"{name}Later", state_name=f"{name}Later", time=sfn.WaitTime.timestamp(at))
+    return wait.next(submit)

@@ -24,4 +24,5 @@ def handle(event: dict[str, Any], context: Context) -> None:
         services=services,
         pace=Pace(may_go_on=lambda: context.get_remaining_time_in_millis() > LAST_MILLISECONDS, sleep=time.sleep),
     )
+    services.turns.forget(now=time.time())
     release_warm_pools(execution_id, lab=os.environ["LAB"], services=services, sleep=time.sleep)

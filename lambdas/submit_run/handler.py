@@ -19,6 +19,9 @@ def handle(event: dict[str, Any], _context: object) -> None:
         source_s3_uri=os.environ["SOURCE_S3_URI"],
         gpu_image_uri=os.environ.get("EFA_IMAGE_URI"),
         neuron_image_uri=os.environ.get("NEURON_IMAGE_URI"),
+        seconds_between_starts=float(os.environ["SECONDS_BETWEEN_STARTS"]),
     )
     services = connect(table=os.environ["TABLE"], bucket=os.environ["BUCKET"])
-    submit_run(parse_run(event["run"]), event["token"], services=services, settings=settings, now=time.time())
+    submit_run(
+        parse_run(event["run"]), event["token"], services=services, settings=settings, now=time.time(), sleep=time.sleep
+    )

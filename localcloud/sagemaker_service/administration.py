@@ -11,6 +11,7 @@ from localcloud.sagemaker_service.faults import FaultBox
 from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.ledger import ledger_rows
 from localcloud.sagemaker_service.quota_table import QuotaTable
+from localcloud.sagemaker_service.rate_limits import RateLimits
 from localcloud.sagemaker_service.stray_processes import end_stray_processes
 
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
@@ -20,7 +21,14 @@ class Administration:
     """``facts`` is what the health answer says beside the counts."""
 
     def __init__(
-        self, *, store: JobStore, faults: FaultBox, quotas: QuotaTable, clock: Clock, facts: Mapping[str, Any]
+        self,
+        *,
+        store: JobStore,
+        faults: FaultBox,
+        quotas: QuotaTable,
+        clock: Clock,
+        rates: RateLimits,
+        facts: Mapping[str, Any],
     ) -> None:
         self._store = store
         self._faults = faults
@@ -30,6 +38,7 @@ class Administration:
         self._answers: dict[tuple[str, str], Answer] = {
             ("GET", "/health"): self._health,
             ("GET", "/_local/clock"): lambda _: {"now_ms": clock.now_ms()},
+            ("GET", "/_local/requests"): lambda _: rates.counts(),
             ("GET", "/_local/ledger"): lambda _: {"rows": ledger_rows(store)},
             ("GET", "/_local/faults"): lambda _: self._view_faults(),
             ("POST", "/_local/faults"): self._replace_faults,

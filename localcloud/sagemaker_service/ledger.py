@@ -16,6 +16,7 @@ def _row(job: Job) -> dict[str, Any]:
     return {
         "job_name": job.name,
         "engine": job.engine,
+        "created_at": job.created_ms / 1000,
         "status": job.status,
         "has_ended": job.status in TERMINAL,
         "instance_type": job.instance_type,

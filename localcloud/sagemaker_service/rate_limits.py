@@ -1,7 +1,9 @@
-"""AWS's limits on requests per second, which can't be raised."""
+"""AWS's limits on requests per second, which can't be raised, and how many requests came."""
 
 import threading
+from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 from localcloud.sagemaker_service.api_error import ApiError
 from localcloud.sagemaker_service.clock import Clock
@@ -24,6 +26,20 @@ class RateLimits:
         self._lock = threading.Lock()
         self._left = dict(rates)
         self._counted_at_ms = dict.fromkeys(rates, clock.now_ms())
+        self._refused = Counter[str]()
+        self._by_second: dict[str, Counter[int]] = {operation: Counter() for operation in rates}
+
+    def counts(self) -> dict[str, Any]:
+        """By operation: all requests, those that were refused for coming too fast, and the most within a second."""
+        with self._lock:
+            return {
+                operation: {
+                    "requests": seconds.total(),
+                    "refused": self._refused[operation],
+                    "most_in_a_second": max(seconds.values(), default=0),
+                }
+                for operation, seconds in self._by_second.items()
+            }
 
     def take(self, operation: str) -> None:
         rate = self._rates.get(operation)
@@ -31,9 +47,11 @@ class RateLimits:
             return
         with self._lock:
             now_ms = self._clock.now_ms()
+            self._by_second[operation][now_ms // 1000] += 1
             gained = (now_ms - self._counted_at_ms[operation]) / 1000 * rate
             self._left[operation] = min(self._left[operation] + gained, rate)
             self._counted_at_ms[operation] = now_ms
             if self._left[operation] < 1:
+                self._refused[operation] += 1
                 raise ApiError("ThrottlingException", "Rate exceeded")
             self._left[operation] -= 1

@@ -126,7 +126,12 @@ class Service:
             "cores": list(self._settings.cores),
         }
         return Administration(
-            store=self._store, faults=self._faults, quotas=self._quotas, clock=self._main_clock, facts=facts
+            store=self._store,
+            faults=self._faults,
+            quotas=self._quotas,
+            clock=self._main_clock,
+            rates=self._rates,
+            facts=facts,
         )
 
     def _apis(self) -> list[Api]:

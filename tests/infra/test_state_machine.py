@@ -62,7 +62,7 @@ def test_data_is_prepared_before_the_first_round_where_any_is_due(states: dict[s
 
 def test_a_failed_preparation_is_the_executions_own_failure(states: dict[str, Any]) -> None:
     submit = states["PrepareData"]["ItemProcessor"]["States"]["SubmitPreparation"]
-    assert "Catch" not in submit
+    assert [each["ErrorEquals"] for each in submit["Catch"]] == [["TurnLater"]]
     assert "Catch" not in states["PrepareData"]
     assert PreparationFailed.__name__ not in retries(submit)
 
@@ -125,7 +125,7 @@ def test_a_fault_of_lambda_is_retried_everywhere(states: dict[str, Any], run_sta
 
 def test_whatever_happens_to_a_run_it_is_recorded(run_states: dict[str, Any]) -> None:
     submit = run_states["SubmitRun"]
-    (catch,) = submit["Catch"]
+    _, catch = submit["Catch"]
     assert (catch["ErrorEquals"], catch["Next"], catch["ResultPath"]) == (["States.ALL"], "RecordRun", "$.failure")
     assert submit["Next"] == "RecordRun"
 
@@ -149,3 +149,18 @@ def test_the_machine_is_standard_logged_traced_and_ends_some_day() -> None:
     assert not machine["LoggingConfiguration"]["IncludeExecutionData"]
     assert machine["TracingConfiguration"]["Enabled"]
     assert template.definition()["TimeoutSeconds"] == 28 * 24 * 3600
+
+
+def test_a_run_whose_turn_to_start_is_later_waits_for_it_in_one_state(run_states: dict[str, Any]) -> None:
+    later, _ = run_states["SubmitRun"]["Catch"]
+    assert (later["ErrorEquals"], later["ResultPath"], later["Next"]) == (["TurnLater"], "$.later", "SubmitRunLater")
+    waiting = run_states["SubmitRunLater"]
+    assert (waiting["Type"], waiting["QueryLanguage"], waiting["Next"]) == ("Wait", "JSONata", "SubmitRun")
+    assert waiting["Timestamp"] == "{% $parse($states.input.later.Cause).at %}"
+
+
+@pytest.mark.parametrize(("target", "seconds"), [("aws", "1.05"), ("local", "0")])
+def test_jobs_are_started_below_the_accounts_limit_in_aws_only(target: str, seconds: str) -> None:
+    functions = [item["Properties"] for item in lab(target=target).resources("AWS::Lambda::Function").values()]
+    (submit,) = [each for each in functions if each.get("Handler") == "lambdas.submit_run.handler.handle"]
+    assert submit["Environment"]["Variables"]["SECONDS_BETWEEN_STARTS"] == seconds

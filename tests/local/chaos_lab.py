@@ -3,8 +3,9 @@
 import json
 import os
 import signal
+import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,22 @@ from tests.local.local_lab import LocalLab
 # The clock must not jump here: jobs that outlast an abort have to be there when it comes.
 OPTIONS = ("--engine", "replay", "--grant-quotas", "1000", "--speed-up", "3000", "--jump-when-quiet-seconds", "86400")
 CONTEXT = {"lanes_at_once": "4", "lane_concurrency": "8"}
+SLOW_LANE, OVERRUNNING_LANE, WARM_LANE = "ml.g5.xlarge", "ml.g4dn.2xlarge", "ml.g6.12xlarge"
+QUICK = {"step_seconds": 2, "steps": 10, "load_seconds": 10}
+# 5 s, 5 s and 71 steps of 10 s: three times the 240 s that its jobs may run.
+OVERRUNNING_LIMIT_SECONDS = 240
+PACED_LANES = ("ml.g5.8xlarge", "ml.g6.2xlarge", "ml.g6.4xlarge")
+BRIEF = {"start_seconds": 1, "download_seconds": 1, "load_seconds": 1, "step_seconds": 0.5, "steps": 10}
+TRACES: dict[str, dict[str, Any]] = {
+    **{f"brief {name}": {**BRIEF, "upload_seconds": 1, "match": {"instance_type": name}} for name in PACED_LANES},
+    "quick": QUICK,
+    "slow": {**QUICK, "match": {"instance_type": SLOW_LANE}, "step_seconds": 30_000},
+    "overrunning": {
+        "match": {"instance_type": OVERRUNNING_LANE},
+        **{"start_seconds": 5, "download_seconds": 5, "load_seconds": 5, "upload_seconds": 0},
+        **{"step_seconds": 10, "steps": 71, "warmup_factor": 1},
+    },
+}
 # Of MiniStack: what the state machine waits between attempts, as a share of the real time.
 WAIT_SCALE = {"SFN_WAIT_SCALE": "0.01"}
 
@@ -42,12 +59,48 @@ class ChaosLab:
     def ledger(self) -> dict[str, dict[str, Any]]:
         return {row["job_name"]: row for row in self.administer("/_local/ledger")["rows"]}
 
-    def kill_and_restart_sagemaker(self) -> None:
+    def kill_and_restart_sagemaker(self, *more_options: str) -> None:
+        """``more_options`` hold until the next restart."""
         ports = cloud.require_ports(self.home)
         daemon = self.home.read_daemon(cloud.SAGEMAKER)
         assert daemon is not None
         os.kill(daemon.process_id, signal.SIGKILL)
-        cloud.start_sagemaker(self.home, ports, self.options)
+        cloud.start_sagemaker(self.home, ports, (*self.options, *more_options))
+
+    def start(self, suite: Path, name: str) -> None:
+        answer = self.lab.traindyno("run", str(suite), "--local", "--no-wait", "--name", name)
+        assert answer.status == 0, answer.errors
+
+    def execution_arn(self, name: str) -> str:
+        machine = self.lab.deployment().state_machine_arn
+        return f"{machine.replace(':stateMachine:', ':execution:')}:{name}"
+
+    def execution_status(self, name: str) -> str:
+        described = self.lab.client("stepfunctions").describe_execution(executionArn=self.execution_arn(name))
+        return str(described["status"])
+
+    def invoke(self, state: str) -> None:
+        """The function of this state, with an event that says nothing."""
+        answer = self.lab.client("lambda").invoke(FunctionName=self._function(state)["FunctionName"], Payload=b"{}")
+        assert "FunctionError" not in answer, answer["Payload"].read()
+
+    @contextmanager
+    def changed_environment(self, state: str, **variables: str) -> Iterator[None]:
+        """Of the function of this state."""
+        functions, found = self.lab.client("lambda"), self._function(state)
+        before = found["Environment"]["Variables"]
+        name = found["FunctionName"]
+        functions.update_function_configuration(FunctionName=name, Environment={"Variables": {**before, **variables}})
+        try:
+            yield
+        finally:
+            functions.update_function_configuration(FunctionName=name, Environment={"Variables": before})
+
+    def _function(self, state: str) -> dict[str, Any]:
+        pages = self.lab.client("lambda").get_paginator("list_functions").paginate()
+        named = [each for page in pages for each in page["Functions"] if f"{state}Function" in each["FunctionName"]]
+        (found,) = named
+        return dict(found)
 
     def document(self, *arguments: str) -> Any:
         answer = self.lab.traindyno(*arguments, "--local", "--format", "json")
@@ -55,11 +108,18 @@ class ChaosLab:
         return answer.json()
 
 
+def until(is_true: Callable[[], bool], seconds: float, every_seconds: float = 1) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < deadline, f"not so within {seconds} s"
+        time.sleep(every_seconds)
+
+
 @contextmanager
-def chaos_lab(folder: Path, traces: dict[str, dict[str, Any]]) -> Iterator[ChaosLab]:
+def chaos_lab(folder: Path) -> Iterator[ChaosLab]:
     trace_folder = folder / "traces"
     trace_folder.mkdir()
-    for name, trace in traces.items():
+    for name, trace in TRACES.items():
         (trace_folder / f"{name}.json").write_text(json.dumps(trace))
     lab = LocalLab(folder)
     options = (*OPTIONS, "--traces", str(trace_folder))

@@ -7,6 +7,7 @@ import pytest
 
 from localcloud.sagemaker_service import RunningService, start_service
 from tests.local.aws_double import AwsDouble
+from tests.local.chaos_lab import ChaosLab, chaos_lab
 from tests.local.local_lab import LocalLab
 
 FAST = ("--checkpoint-sync-seconds", "0.2", "--stop-grace-seconds", "1")
@@ -35,3 +36,10 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
         yield lab
     finally:
         lab.traindyno("local", "down", "--erase")
+
+
+@pytest.fixture(scope="session")
+def chaos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChaosLab]:
+    """A local cloud for rehearsals with faults; each module that uses it puts its own in force."""
+    with chaos_lab(tmp_path_factory.mktemp("chaos")) as started:
+        yield started

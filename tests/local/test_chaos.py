@@ -4,27 +4,21 @@ A hundred runs, or as many as ``TRAINDYNO_CHAOS_RUNS`` says: ``make chaos`` asks
 """
 
 import os
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.local.chaos_lab import ChaosLab, chaos_lab
+from tests.local.chaos_lab import SLOW_LANE, ChaosLab, until
 
 RUNS_VARIABLE = "TRAINDYNO_CHAOS_RUNS"
 pytestmark = [pytest.mark.local, pytest.mark.timeout(1500)]
 RUNS = int(os.environ.get(RUNS_VARIABLE, "100"))
 LANES = ("ml.g4dn.xlarge", "ml.g5.2xlarge", "ml.g6.xlarge")
-SLOW_LANE = "ml.g5.xlarge"
 TRIALS = 3
 CELLS_PER_LANE = -(-RUNS // (len(LANES) * TRIALS))
-QUICK = {"step_seconds": 2, "steps": 10, "load_seconds": 10}
-SLOW = {**QUICK, "match": {"instance_type": SLOW_LANE}, "step_seconds": 30_000}
 FAULTS = {
     "seed": 7,
     "capacity_error_fraction": 0.2,
@@ -69,63 +63,40 @@ class Aftermath:
 
 
 @pytest.fixture(scope="module")
-def aftermath(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aftermath]:
-    with chaos_lab(tmp_path_factory.mktemp("chaos"), {"quick": QUICK, "slow": SLOW}) as chaos:
-        chaos.administer("/_local/faults", FAULTS)
-        yield wreak(chaos)
+def aftermath(chaos: ChaosLab) -> Aftermath:
+    chaos.administer("/_local/faults", FAULTS)
+    return wreak(chaos)
 
 
 def wreak(chaos: ChaosLab) -> Aftermath:
     main = chaos.lab.write_suite("chaos", suite_document(LANES, CELLS_PER_LANE, 3600))
     doomed = chaos.lab.write_suite("doomed", suite_document((SLOW_LANE,), 4, 400_000))
-    start(chaos, main, "main")
-    until(lambda: counted(chaos, is_slow=False, has_ended=True) > RUNS // 3, 600)
+    chaos.start(main, "main")
+    until(lambda: counted(chaos, *LANES, has_ended=True) > RUNS // 3, 600)
     chaos.kill_and_restart_sagemaker()
-    start(chaos, doomed, "doomed")
-    until(lambda: counted(chaos, is_slow=True, has_ended=False) > 0, 120)
-    orphans = counted(chaos, is_slow=True, has_ended=False)
-    chaos.lab.client("stepfunctions").stop_execution(executionArn=execution_arn(chaos, "doomed"))
-    until(lambda: execution_status(chaos, "main") in ENDED, 1200)
+    chaos.start(doomed, "doomed")
+    until(lambda: counted(chaos, SLOW_LANE, has_ended=False) > 0, 120)
+    orphans = counted(chaos, SLOW_LANE, has_ended=False)
+    chaos.lab.client("stepfunctions").stop_execution(executionArn=chaos.execution_arn("doomed"))
+    until(lambda: chaos.execution_status("main") in ENDED, 1200)
     until(lambda: not any(row["has_ended"] is False for row in chaos.ledger().values()), 180)
     return Aftermath(
         results=chaos.document("report", "main")["results"],
         receipt=chaos.document("receipt", "main")["receipt"],
         ledger=chaos.ledger(),
         orphans_before_abort=orphans,
-        execution_status=execution_status(chaos, "main"),
+        execution_status=chaos.execution_status("main"),
         job_counts=chaos.administer("/health")["jobs"],
     )
 
 
-def start(chaos: ChaosLab, suite: Path, name: str) -> None:
-    answer = chaos.lab.traindyno("run", str(suite), "--local", "--no-wait", "--name", name)
-    assert answer.status == 0, answer.errors
-
-
-def counted(chaos: ChaosLab, *, is_slow: bool, has_ended: bool) -> int:
+def counted(chaos: ChaosLab, *instances: str, has_ended: bool) -> int:
     rows = chaos.ledger().values()
-    return sum((row["instance_type"] == SLOW_LANE) is is_slow and row["has_ended"] is has_ended for row in rows)
-
-
-def execution_arn(chaos: ChaosLab, name: str) -> str:
-    machine = chaos.lab.deployment().state_machine_arn
-    return f"{machine.replace(':stateMachine:', ':execution:')}:{name}"
-
-
-def execution_status(chaos: ChaosLab, name: str) -> str:
-    described = chaos.lab.client("stepfunctions").describe_execution(executionArn=execution_arn(chaos, name))
-    return str(described["status"])
-
-
-def until(is_true: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < deadline, f"not so within {seconds} s"
-        time.sleep(1)
+    return sum(row["instance_type"] in instances and row["has_ended"] is has_ended for row in rows)
 
 
 def jobs_of_main(aftermath: Aftermath) -> list[dict[str, Any]]:
-    return [row for row in aftermath.ledger.values() if row["instance_type"] != SLOW_LANE]
+    return [row for row in aftermath.ledger.values() if row["instance_type"] in LANES]
 
 
 def test_every_run_ends_in_one_result_with_an_outcome_that_was_to_be_expected(aftermath: Aftermath) -> None:

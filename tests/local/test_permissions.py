@@ -98,6 +98,7 @@ def recorder(lab: LocalLab) -> Iterator[Recorder]:
         **local_environment(ports),
         **{"LAB": LAB, "BUCKET": BUCKET, "TABLE": TABLE},
         **{"TRAINING_ROLE_ARN": role, "SOURCE_S3_URI": f"s3://{BUCKET}/source.tar.gz"},
+        "SECONDS_BETWEEN_STARTS": "0.01",
         "STATE_MACHINE_ARN": f"arn:aws:states:{region}:000000000000:stateMachine:granted-suites",
     }
     with recording(environment) as recorder:

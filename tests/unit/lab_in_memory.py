@@ -15,6 +15,7 @@ from traindyno.aws.spending import Spending
 from traindyno.aws.suite_rows import SuiteRows
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
+from traindyno.aws.turns import Turns
 from traindyno.core.costs.prices import Price
 from traindyno.core.documents import to_document
 from traindyno.core.jobs.attempt import Attempt
@@ -42,6 +43,10 @@ SETTINGS = JobSettings(
     results_bucket="results",
     source_s3_uri="s3://assets/source.tar.gz",
 )
+
+
+def no_sleep(seconds: float) -> None:
+    assert not seconds, "nothing is to be waited for here"
 
 
 class MemoryAttempts(AttemptRows):
@@ -112,7 +117,12 @@ class MemorySuites(SuiteRows):
         self.suites[execution_id]["stopping"] = True
 
     def note_job(self, execution_id: str, run_id: str, job_name: str) -> None:
-        self.runs.setdefault(run_id, {}).setdefault("jobs", set()).add(job_name)
+        row = self.runs.setdefault(run_id, {})
+        row.setdefault("jobs", set()).add(job_name)
+        row.pop("start_at", None)
+
+    def note_turn(self, execution_id: str, run_id: str, start_at: float) -> None:
+        self.runs.setdefault(run_id, {})["start_at"] = start_at
 
     def forget_job(self, execution_id: str, run_id: str, job_name: str) -> None:
         self.runs[run_id]["jobs"].discard(job_name)
@@ -164,6 +174,19 @@ class MemorySpending(Spending):
         return self.exposed, self.spent
 
 
+class MemoryTurns(Turns):
+    def __init__(self) -> None:
+        self.next_at = 0.0
+
+    def take(self, *, now: float, seconds_between: float) -> float:
+        at = max(self.next_at, now)
+        self.next_at = at + seconds_between
+        return at
+
+    def forget(self, *, now: float) -> None:
+        self.next_at = now
+
+
 class MemoryBucket(ResultsBucket):
     def __init__(self) -> None:
         self.name = "results"
@@ -207,10 +230,14 @@ class ScriptedJobs(TrainingJobs):
         if self.stop_refusals:
             raise self.stop_refusals.pop(0)
         self.stopped.append(job_name)
-        return job_name in self.working("")
+        return job_name in self.working("", now=NOW)
 
-    def working(self, name_part: str) -> frozenset[str]:
-        return frozenset(name for name, job in self.jobs.items() if job["TrainingJobStatus"] == "InProgress")
+    def working(self, name_part: str, *, now: float) -> dict[str, float]:
+        return {
+            name: now - job["CreationTime"]
+            for name, job in self.jobs.items()
+            if job["TrainingJobStatus"] == "InProgress"
+        }
 
     def keeping_warm(self, name_part: str) -> list[str]:
         return [pool.job_name for pool in self.warm_pools(name_part) if not pool.is_over]
@@ -281,6 +308,7 @@ class MemoryLab:
     attempts: MemoryAttempts = field(default_factory=MemoryAttempts)
     suites: MemorySuites = field(default_factory=MemorySuites)
     spending: MemorySpending = field(default_factory=MemorySpending)
+    turns: MemoryTurns = field(default_factory=MemoryTurns)
     bucket: MemoryBucket = field(default_factory=MemoryBucket)
     jobs: ScriptedJobs = field(default_factory=ScriptedJobs)
     answers: Answers = field(default_factory=Answers)

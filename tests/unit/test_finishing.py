@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab
+from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
 from traindyno.aws.finishing import finish_run, report_end
 from traindyno.aws.submission import submit_run
 
@@ -14,7 +14,7 @@ CAPACITY = "CapacityError: Unable to provision requested ML compute capacity."
 
 def started(lab_and_runs: tuple[MemoryLab, list]) -> tuple[MemoryLab, str]:  # type: ignore[type-arg]
     lab, (run, *_) = lab_and_runs
-    submit_run(run, "token-1", services=lab.services, settings=SETTINGS, now=NOW)
+    submit_run(run, "token-1", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     (name,) = lab.jobs.jobs
     return lab, name
 
@@ -89,7 +89,7 @@ def test_an_end_that_is_told_before_the_submission_has_returned_is_not_lost(monk
         finish(lab, request["TrainingJobName"])
 
     monkeypatch.setattr(lab.jobs, "start", start_and_end_at_once)
-    submit_run(run, "token-1", services=lab.services, settings=SETTINGS, now=NOW)
+    submit_run(run, "token-1", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     assert [answer[:2] for answer in lab.answers.given] == [("token-1", "CapacityUnavailable")]
     assert not list(lab.attempts.list_open())
 

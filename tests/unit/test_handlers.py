@@ -26,6 +26,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> MemoryLab:
         "AWS_REGION": "us-east-1",
         "TRAINING_ROLE_ARN": "arn:aws:iam::111111111111:role/training",
         "SOURCE_S3_URI": "s3://assets/source.tar.gz",
+        "SECONDS_BETWEEN_STARTS": "1.05",
         "EFA_IMAGE_URI": "111111111111.dkr.ecr.us-east-1.amazonaws.com/efa:1",
     }
     for name, value in settings.items():

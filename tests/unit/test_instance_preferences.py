@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, MemoryLab, make_lab
+from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, MemoryLab, make_lab, no_sleep
 from tests.unit.step_log_samples import log_lines
 from tests.unit.suites import small_document, small_suite, unprepared_suite
 from tests.unit.test_plan import LIMITS, price
@@ -127,7 +127,7 @@ def lab_with_preferences() -> tuple[MemoryLab, list[Run]]:
 
 
 def start(lab: MemoryLab, run: Run) -> str:
-    submit_run(run, "token", services=lab.services, settings=SETTINGS, now=NOW)
+    submit_run(run, "token", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     return list(lab.jobs.jobs)[-1]
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab
+from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
 from tests.unit.stubbed import stubbed_table
-from traindyno.aws.attempt_rows import AttemptRows
+from traindyno.aws.attempt_rows import AttemptRow, AttemptRows
 from traindyno.aws.finishing import finish_run
 from traindyno.aws.overruns import stop_overruns
 from traindyno.aws.pace import Pace
@@ -26,15 +26,19 @@ def limits(max_usd: float) -> dict[str, Any]:
     return {"max_usd": max_usd, "max_hours": 4, "max_job_seconds": LIMIT_SECONDS}
 
 
+def ages_of(rows: list[AttemptRow], now: float) -> dict[str, float]:
+    return {row.job_name: now - row.submitted_at for row in rows}
+
+
 def look(lab: MemoryLab, now: float) -> int:
     rows = list(lab.attempts.list_open(EXECUTION))
-    return stop_overruns(rows, EXECUTION, services=lab.services, now=now, pace=UNHURRIED)
+    return stop_overruns(rows, EXECUTION, ages=ages_of(rows, now), services=lab.services, now=now, pace=UNHURRIED)
 
 
 def started(max_usd: float, trained_since: float | None = NOW) -> tuple[MemoryLab, str]:
     """One job at 1.20 USD an hour that may run half an hour, so 0.60 USD are held back for it."""
     lab, (run, *_) = make_lab(limits=limits(max_usd))
-    submit_run(run, "token", services=lab.services, settings=SETTINGS, now=NOW)
+    submit_run(run, "token", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     (name,) = lab.jobs.jobs
     if trained_since is not None:
         lab.jobs.jobs[name]["TrainingStartTime"] = trained_since
@@ -85,7 +89,12 @@ def test_what_is_held_for_a_job_that_ends_meanwhile_is_given_back() -> None:
     lab, name = started(1.00)
     rows = list(lab.attempts.list_open(EXECUTION))
     lab.attempts.rows[name] = replace(rows[0], end=Attempt(number=1, job_name=name))
-    assert stop_overruns(rows, EXECUTION, services=lab.services, now=NOW + 1800, pace=UNHURRIED) == 0
+    assert (
+        stop_overruns(
+            rows, EXECUTION, ages=ages_of(rows, NOW + 1800), services=lab.services, now=NOW + 1800, pace=UNHURRIED
+        )
+        == 0
+    )
     assert lab.spending.exposed == Decimal("0.60")
 
 
@@ -128,7 +137,7 @@ def submit_three(lab: MemoryLab, waiting: list[Run], now: float) -> list[Run]:
     """What isn't started now is asked for again."""
     for run in waiting[: 3 - len(list(lab.attempts.list_open()))]:
         before = set(lab.jobs.jobs)
-        submit_run(run, f"token-{now}", services=lab.services, settings=SETTINGS, now=now)
+        submit_run(run, f"token-{now}", services=lab.services, settings=SETTINGS, now=now, sleep=no_sleep)
         for name in set(lab.jobs.jobs) - before:
             lab.jobs.jobs[name]["TrainingStartTime"] = now
             waiting = [other for other in waiting if other is not run]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab
+from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, no_sleep
 from tests.unit.step_log_samples import log_lines
 from tests.unit.stubbed import stubbed
 from tests.unit.suites import unprepared_document
@@ -166,7 +166,7 @@ def test_what_is_carried_between_rounds_stays_small() -> None:
 
 def measure(lab: MemoryLab, item: dict[str, Any]) -> None:
     run = parse_run(item["run"])
-    submit_run(run, run.run_id, services=lab.services, settings=SETTINGS, now=NOW)
+    submit_run(run, run.run_id, services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     name = list(lab.jobs.jobs)[-1]
     lab.jobs.end(name, "Completed")
     lines = log_lines(step_seconds=[0.5] * 40)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, MemoryLab
+from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, MemoryLab, no_sleep
 from tests.unit.stubbed import stubbed
 from tests.unit.suites import small_document, small_suite
 from traindyno.aws.data_listing import DataListing
@@ -133,7 +133,7 @@ def lab_with_preparation(**changes: Any) -> tuple[MemoryLab, Run]:
 
 
 def submit(lab: MemoryLab, run: Run, token: str = TOKEN) -> str:
-    submit_run(run, token, services=lab.services, settings=SETTINGS, now=NOW)
+    submit_run(run, token, services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     return max(lab.jobs.jobs, default="")
 
 

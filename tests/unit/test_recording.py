@@ -2,7 +2,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
-from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab
+from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
 from tests.unit.step_log_samples import log_lines
 from traindyno.aws.finishing import finish_run
 from traindyno.aws.recording import Ending, failed_ending, record_run, refused_ending
@@ -14,7 +14,7 @@ from traindyno.core.suites.suite import Run
 
 def ended(status: str, **end: Any) -> tuple[MemoryLab, Run, str]:
     lab, (run, *_) = make_lab()
-    submit_run(run, "token-1", services=lab.services, settings=SETTINGS, now=NOW)
+    submit_run(run, "token-1", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     (name,) = lab.jobs.jobs
     lab.jobs.end(name, status, **end)
     finish_run(name, lab="traindyno", services=lab.services, now=NOW + 500)
@@ -88,7 +88,7 @@ def test_a_run_for_which_no_job_was_started_has_the_reason() -> None:
 
 def test_a_task_that_timed_out_has_its_job_stopped() -> None:
     lab, (run, *_) = make_lab()
-    submit_run(run, "token-1", services=lab.services, settings=SETTINGS, now=NOW)
+    submit_run(run, "token-1", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     record_run(run, ending=failed_ending({"Error": "States.Timeout", "Cause": ""}), services=lab.services)
     (name,) = lab.jobs.jobs
     assert lab.jobs.stopped == [name]
@@ -105,7 +105,7 @@ def test_what_the_state_machine_gave_up_on_keeps_its_class() -> None:
 def test_all_attempts_of_a_run_are_in_its_result() -> None:
     lab, (run, *_) = make_lab()
     for token in ("a", "b"):
-        submit_run(run, token, services=lab.services, settings=SETTINGS, now=NOW)
+        submit_run(run, token, services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
         name = list(lab.jobs.jobs)[-1]
         lab.jobs.end(name, "Failed", reason="CapacityError: none" if token == "a" else "AlgorithmError: x")
         finish_run(name, lab="traindyno", services=lab.services, now=NOW + 500)

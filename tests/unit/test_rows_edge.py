@@ -153,7 +153,7 @@ def test_jobs_of_a_run_are_a_set_so_that_noting_one_twice_is_noting_it_once() ->
     with stubbed_table() as (table, stubber):
         key = {"pk": "execution#e", "sk": "run#r"}
         expected = {"TableName": "rows", "Key": key, "ExpressionAttributeValues": {":job": {"job-1"}}}
-        stubber.add_response("update_item", {}, {**expected, "UpdateExpression": "ADD jobs :job"})
+        stubber.add_response("update_item", {}, {**expected, "UpdateExpression": "ADD jobs :job REMOVE start_at"})
         stubber.add_response("update_item", {}, {**expected, "UpdateExpression": "DELETE jobs :job"})
         SuiteRows(table).note_job("e", "r", "job-1")
         SuiteRows(table).forget_job("e", "r", "job-1")

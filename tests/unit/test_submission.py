@@ -3,7 +3,7 @@ from decimal import Decimal
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab
+from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
 from traindyno.aws.finishing import finish_run
 from traindyno.aws.submission import submit_run
 from traindyno.aws.training_jobs import JobRefused
@@ -13,7 +13,7 @@ from traindyno.core.suites.suite import Run
 
 
 def submit(lab: MemoryLab, run: Run, token: str = "token-1", now: float = NOW) -> None:
-    submit_run(run, token, services=lab.services, settings=SETTINGS, now=now)
+    submit_run(run, token, services=lab.services, settings=SETTINGS, now=now, sleep=no_sleep)
 
 
 def test_the_row_is_there_before_the_job_and_nobody_is_answered_yet() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab
+from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
 from traindyno.aws.executions import Execution, Executions, ExecutionUnknown
 from traindyno.aws.pace import Pace
 from traindyno.aws.stopping import stop_runs
@@ -26,7 +26,7 @@ class FixedExecutions(Executions):
 def lab_with_jobs(count: int) -> tuple[MemoryLab, list[str]]:
     lab, runs = make_lab()
     for number, run in enumerate(runs[:count]):
-        submit_run(run, f"token-{number}", services=lab.services, settings=SETTINGS, now=NOW)
+        submit_run(run, f"token-{number}", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     return lab, list(lab.jobs.jobs)
 
 

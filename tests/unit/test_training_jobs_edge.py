@@ -123,6 +123,9 @@ def test_jobs_at_work_are_listed_page_by_page_in_both_states() -> None:
     asked = {"NameContains": "traindyno-", "StatusEquals": "InProgress", "MaxResults": 100}
     with stubbed("sagemaker") as (client, stubber):
         stubber.add_response("list_training_jobs", {**page("a", "b"), "NextToken": "more"}, asked)
-        stubber.add_response("list_training_jobs", page("c"), {**asked, "NextToken": "more"})
+        dated = {"ResponseMetadata": {"HTTPHeaders": {"date": "Mon, 21 Sep 2026 14:23:20 GMT"}}}
+        stubber.add_response("list_training_jobs", {**page("c"), **dated}, {**asked, "NextToken": "more"})
         stubber.add_response("list_training_jobs", page("d"), {**asked, "StatusEquals": "Stopping"})
-        assert TrainingJobs(client).working("traindyno-") == {"a", "b", "c", "d"}
+        found = TrainingJobs(client).working("traindyno-", now=1_790_000_060)
+    # The second page was answered at a time of its own, 1,790,000,600
+    assert found == {"a": 60, "b": 60, "c": 600, "d": 60}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab
+from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
 from tests.unit.stubbed import stubbed, stubbed_table
 from traindyno.aws.finishing import finish_run
 from traindyno.aws.recording import record_run
@@ -32,7 +32,7 @@ def warm_lab(**changes: Any) -> tuple[MemoryLab, list[Any]]:
 
 def submit(lab: MemoryLab, run: Any) -> str:
     before = set(lab.jobs.jobs)
-    submit_run(run, "token", services=lab.services, settings=SETTINGS, now=NOW)
+    submit_run(run, "token", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     (name,) = set(lab.jobs.jobs) - before
     return name
 
@@ -125,7 +125,7 @@ def test_a_job_that_waits_for_room_finds_the_room_of_pools_that_ended_by_themsel
     end(lab, first)
     # 5 USD less 0.80 for the next job, less the 0.20 that the pool did not use up
     lab.spending.exposed = Decimal("4.30")
-    submit_run(runs[1], "token-2", services=lab.services, settings=SETTINGS, now=NOW)
+    submit_run(runs[1], "token-2", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     assert lab.answers.given[-1][:2] == ("token-2", "SlotUnavailable")
     pool_of(lab, first, is_over=True, retained_seconds=0.0)
     assert submit(lab, runs[1])

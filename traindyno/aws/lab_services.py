@@ -11,6 +11,7 @@ from traindyno.aws.spending import Spending
 from traindyno.aws.suite_rows import SuiteRows
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
+from traindyno.aws.turns import Turns
 
 
 class LabServices(Protocol):
@@ -22,6 +23,9 @@ class LabServices(Protocol):
 
     @property
     def spending(self) -> Spending: ...
+
+    @property
+    def turns(self) -> Turns: ...
 
     @property
     def bucket(self) -> ResultsBucket: ...
@@ -54,6 +58,10 @@ class ConnectedLab:
     @cached_property
     def spending(self) -> Spending:
         return Spending(clients.table(self._table))
+
+    @cached_property
+    def turns(self) -> Turns:
+        return Turns(clients.table(self._table))
 
     @cached_property
     def bucket(self) -> ResultsBucket:

@@ -1,12 +1,13 @@
 """Watch what running jobs cost: hold back more where the cap has room for it, stop them where it has none."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from traindyno.aws.attempt_rows import AttemptRow
 from traindyno.aws.lab_services import LabServices
 from traindyno.aws.pace import Pace
 from traindyno.aws.stopping import stop_job
+from traindyno.aws.training_jobs import answered_at
 from traindyno.core.jobs.job_end import has_ended
 from traindyno.core.jobs.job_phases import epoch_seconds
 from traindyno.core.jobs.outcome import Outcome
@@ -18,17 +19,27 @@ from traindyno.core.suites.suite_file import read_stored_suite
 
 # The sweep runs every five minutes in AWS.
 NEXT_LOOK_SECONDS = 300
-# DescribeTrainingJob allows five requests per second for the account; the command line wants some of them.
-SECONDS_BETWEEN_LOOKS = 0.25
+# DescribeTrainingJob allows five requests per second for the account; FinishRun makes one for each job that ends, and
+# jobs are started, so end, at less than one per second.
+SECONDS_BETWEEN_LOOKS = 0.3
 
 
 def stop_overruns(
-    rows: Sequence[AttemptRow], execution_id: str, *, services: LabServices, now: float, pace: Pace
+    rows: Sequence[AttemptRow],
+    execution_id: str,
+    *,
+    ages: Mapping[str, float],
+    services: LabServices,
+    now: float,
+    pace: Pace,
 ) -> int:
-    """``rows`` are the execution's open attempts. Only jobs old enough to have used up what they hold are described."""
+    """``rows`` are the execution's open attempts, ``ages`` the seconds since the creation of the jobs that still work.
+
+    Only jobs old enough to have used up what they hold are described.
+    """
     suite = read_stored_suite(services.bucket.read_fixed_json(suite_key(execution_id)))
     stopped = 0
-    for row in filter(lambda row: _may_overrun(row, terms_of(row.run, suite), now), rows):
+    for row in filter(lambda row: _may_overrun(row, terms_of(row.run, suite), ages.get(row.job_name)), rows):
         if not pace.may_go_on():
             break
         billed_seconds = _billed_seconds(row, services, now)
@@ -39,10 +50,11 @@ def stop_overruns(
     return stopped
 
 
-def _may_overrun(row: AttemptRow, suite: Suite, now: float) -> bool:
-    """As if it had been billed from the moment that it was asked for."""
-    is_told = row.end is not None or row.stopped_for is not None
-    return not is_told and _needed_usd(row, suite, now - row.submitted_at) > row.reserved_usd
+def _may_overrun(row: AttemptRow, suite: Suite, age_seconds: float | None) -> bool:
+    """As if it had been billed from its creation on."""
+    if age_seconds is None or row.end is not None or row.stopped_for is not None:
+        return False
+    return _needed_usd(row, suite, age_seconds) > row.reserved_usd
 
 
 def _needed_usd(row: AttemptRow, suite: Suite, billed_seconds: float) -> Decimal:
@@ -61,7 +73,7 @@ def _billed_seconds(row: AttemptRow, services: LabServices, now: float) -> float
     job = services.jobs.describe(row.job_name)
     if job is None or has_ended(job) or job.get("TrainingStartTime") is None:
         return None
-    return now - epoch_seconds(job["TrainingStartTime"])
+    return answered_at(job, otherwise=now) - epoch_seconds(job["TrainingStartTime"])
 
 
 def _holds(row: AttemptRow, needed_usd: Decimal, suite: Suite, services: LabServices) -> bool:

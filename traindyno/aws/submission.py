@@ -1,7 +1,10 @@
 """Start the training job of a run's next attempt, at most once, and answer the waiting task where none is started."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from decimal import Decimal
+from math import ceil
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -12,7 +15,7 @@ from traindyno.aws.preparing import answer_preparation, fail_preparation
 from traindyno.aws.suite_rows import planned_price
 from traindyno.aws.training_jobs import JobRefused
 from traindyno.aws.warm_pools import settle_ended_pools
-from traindyno.core.errors import NextAttempt, ServiceFault, SlotUnavailable
+from traindyno.core.errors import NextAttempt, ServiceFault, SlotUnavailable, TurnLater
 from traindyno.core.jobs.attempt import instance_type_of
 from traindyno.core.jobs.job_settings import JobSettings
 from traindyno.core.jobs.outcome import Outcome
@@ -24,11 +27,27 @@ from traindyno.core.suites.preparation import terms_of
 from traindyno.core.suites.suite import Run, Suite
 from traindyno.core.suites.suite_file import read_stored_suite
 
+# A function that waits is paid for; a state that waits costs two transitions.
+LONGEST_SLEEP_SECONDS = 5.0
+# A run that comes later than this to its turn takes another.
+TURN_KEPT_SECONDS = 30.0
 
-def submit_run(run: Run, token: str, *, services: LabServices, settings: JobSettings, now: float) -> None:
+
+def submit_run(
+    run: Run,
+    token: str,
+    *,
+    services: LabServices,
+    settings: JobSettings,
+    now: float,
+    sleep: Callable[[float], None],
+) -> None:
     """Answers the task itself where no job is started: an error that is raised would lose its name on the way."""
     try:
-        _submit(run, token, services=services, settings=settings, now=now)
+        _submit(run, token, services=services, settings=settings, now=now, sleep=sleep)
+    except TurnLater as later:
+        at = datetime.fromtimestamp(ceil(later.at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        services.answers.fail(token, error_name=type(later).__name__, cause=json.dumps({"at": at}))
     except JobRefused as refused:
         if run.is_preparation:
             fail_preparation(token, str(refused), services)
@@ -40,9 +59,18 @@ def submit_run(run: Run, token: str, *, services: LabServices, settings: JobSett
         services.answers.fail(token, error_name=ServiceFault.__name__, cause=f"run {run.run_id}: {error}")
 
 
-def _submit(run: Run, token: str, *, services: LabServices, settings: JobSettings, now: float) -> None:
+def _submit(
+    run: Run,
+    token: str,
+    *,
+    services: LabServices,
+    settings: JobSettings,
+    now: float,
+    sleep: Callable[[float], None],
+) -> None:
     suite = terms_of(run, read_stored_suite(services.bucket.read_fixed_json(suite_key(run.execution_id))))
-    latest = _latest_attempt(run, services)
+    known = services.suites.read_run(run.execution_id, run.run_id)
+    latest = _latest_attempt(known, services)
     if latest and latest.end is None:
         # The task was started again by a fault between the two; its job may exist and must not be paid twice.
         _take_over(latest, token, suite=suite, services=services, settings=settings)
@@ -51,9 +79,10 @@ def _submit(run: Run, token: str, *, services: LabServices, settings: JobSetting
     else:
         facts = services.suites.read(run.execution_id) or {}
         _refuse_late(run, suite, facts, now)
-        placed_on = _placed_on(run, suite, services)
+        placed_on = _placed_on(run, suite, known, services)
         usd_by_type = _usd_by_type(run, suite, facts, placed_on)
         usd_per_hour = max(usd_by_type.values())
+        sleep(_seconds_to_turn(run, known.get("start_at"), services=services, settings=settings, now=now))
         number = latest.number + 1 if latest else 1
         row = AttemptRow(
             job_name=training_job_name(run, suite.name, attempt=number, lab=settings.lab),
@@ -78,13 +107,26 @@ def _answer_again(row: AttemptRow, token: str, services: LabServices) -> None:
         raise ServiceFault(f"{row.job_name} has ended and is not concluded yet")
 
 
-def _latest_attempt(run: Run, services: LabServices) -> AttemptRow | None:
-    return max(_attempts(run, services), key=lambda row: row.number, default=None)
+def _latest_attempt(known: Mapping[str, Any], services: LabServices) -> AttemptRow | None:
+    return max(_attempts(known, services), key=lambda row: row.number, default=None)
 
 
-def _attempts(run: Run, services: LabServices) -> list[AttemptRow]:
-    names = services.suites.read_run(run.execution_id, run.run_id).get("jobs", ())
-    return [row for name in names if (row := services.attempts.read(name))]
+def _attempts(known: Mapping[str, Any], services: LabServices) -> list[AttemptRow]:
+    return [row for name in known.get("jobs", ()) if (row := services.attempts.read(name))]
+
+
+def _seconds_to_turn(run: Run, noted: Any, *, services: LabServices, settings: JobSettings, now: float) -> float:
+    """To be waited here; a turn that is further off is noted, and the state machine waits for it."""
+    between = settings.seconds_between_starts
+    if not between:
+        return 0.0
+    is_good = noted is not None and now < float(noted) + TURN_KEPT_SECONDS
+    at = float(noted) if is_good else services.turns.take(now=now, seconds_between=between)
+    if at > now + LONGEST_SLEEP_SECONDS:
+        if not is_good:
+            services.suites.note_turn(run.execution_id, run.run_id, at)
+        raise TurnLater(at)
+    return max(0.0, at - now)
 
 
 def _refuse_late(run: Run, suite: Suite, facts: Mapping[str, Any], now: float) -> None:
@@ -125,11 +167,11 @@ def _request(row: AttemptRow, suite: Suite, settings: JobSettings) -> dict[str, 
     return build_training_job_request(row.run, suite, attempt=row.number, settings=settings, placed_on=row.placed_on)
 
 
-def _placed_on(run: Run, suite: Suite, services: LabServices) -> str | None:
+def _placed_on(run: Run, suite: Suite, known: Mapping[str, Any], services: LabServices) -> str | None:
     """Where the run may go to several types: the one on which it has begun, so that it is measured on one only."""
     if run.cell.settings.instance not in suite.instance_preferences:
         return None
-    ends = [row.end for row in _attempts(run, services) if row.end]
+    ends = [row.end for row in _attempts(known, services) if row.end]
     return instance_type_of(sorted(ends, key=lambda end: end.number))
 
 

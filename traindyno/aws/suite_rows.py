@@ -64,9 +64,13 @@ class SuiteRows:
     def note_job(self, execution_id: str, run_id: str, job_name: str) -> None:
         self._table.update_item(
             Key=_key(execution_id, f"run#{run_id}"),
-            UpdateExpression="ADD jobs :job",
+            UpdateExpression="ADD jobs :job REMOVE start_at",
             ExpressionAttributeValues={":job": {job_name}},
         )
+
+    def note_turn(self, execution_id: str, run_id: str, start_at: float) -> None:
+        """When the run may start its next job; noting that job takes it back."""
+        self._set(_key(execution_id, f"run#{run_id}"), {"start_at": start_at})
 
     def forget_job(self, execution_id: str, run_id: str, job_name: str) -> None:
         self._table.update_item(

@@ -1,6 +1,6 @@
 """Find what no event told of: jobs that ended unheard, outlast their execution or its hours, or break its cap."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from traindyno.aws.attempt_rows import AttemptRow
@@ -28,9 +28,11 @@ class Swept:
 
 def sweep(*, lab: str, services: LabServices, executions: Executions, now: float, pace: Pace) -> Swept:
     rows = [row for row in services.attempts.list_open() if now - row.submitted_at > QUIET_SECONDS]
-    stopped = _stop_what_should_not_run(rows, services=services, executions=executions, now=now, pace=pace)
     # One listing tells which of them still work, however many there are.
-    working = services.jobs.working(f"{lab}-") if rows else frozenset()
+    working = services.jobs.working(f"{lab}-", now=now) if rows else {}
+    stopped = _stop_what_should_not_run(
+        rows, ages=working, services=services, executions=executions, now=now, pace=pace
+    )
     overdue = [row for row in rows if row.job_name not in working]
     done = 0
     for row in overdue:
@@ -50,7 +52,13 @@ def _finish(row: AttemptRow, *, lab: str, services: LabServices, now: float) -> 
 
 
 def _stop_what_should_not_run(
-    rows: Sequence[AttemptRow], *, services: LabServices, executions: Executions, now: float, pace: Pace
+    rows: Sequence[AttemptRow],
+    *,
+    ages: Mapping[str, float],
+    services: LabServices,
+    executions: Executions,
+    now: float,
+    pace: Pace,
 ) -> int:
     stopped = 0
     for name in sorted({row.run.execution_id for row in rows}):
@@ -60,7 +68,7 @@ def _stop_what_should_not_run(
             stopped += stop_jobs(name, Outcome.TIMED_OUT, services=services, pace=pace)
         else:
             own = [row for row in rows if row.run.execution_id == name]
-            stopped += stop_overruns(own, name, services=services, now=now, pace=pace)
+            stopped += stop_overruns(own, name, ages=ages, services=services, now=now, pace=pace)
     return stopped
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from email.utils import parsedate_to_datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,6 +10,7 @@ from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
 
 from traindyno.aws.client_errors import error_code, error_message, is_service_fault, is_throttling
 from traindyno.core.errors import ServiceFault, SlotUnavailable, Throttled, TraindynoError
+from traindyno.core.jobs.job_phases import epoch_seconds
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.warm_pool import WarmPool, read_warm_pool
 
@@ -98,15 +100,21 @@ class TrainingJobs:
             raise
         return True
 
-    def working(self, name_part: str) -> frozenset[str]:
-        """Names of jobs that hold ``name_part`` and have not ended."""
+    def working(self, name_part: str, *, now: float) -> dict[str, float]:
+        """Jobs that hold ``name_part`` and have not ended: name → age in seconds, by SageMaker's own clock."""
         pages = self._sagemaker.get_paginator("list_training_jobs")
-        return frozenset(
-            job["TrainingJobName"]
+        return {
+            job["TrainingJobName"]: answered_at(page, otherwise=now) - epoch_seconds(job["CreationTime"])
             for status in WORKING
             for page in pages.paginate(NameContains=name_part, StatusEquals=status, PaginationConfig={"PageSize": 100})
             for job in page["TrainingJobSummaries"]
-        )
+        }
+
+
+def answered_at(answer: Mapping[str, Any], *, otherwise: float) -> float:
+    """When SageMaker answered, by its own clock, which the times in it are of. Of simulated jobs, virtual time."""
+    told = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+    return parsedate_to_datetime(told).timestamp() if told else otherwise
 
 
 def _refusal(job_name: str, error: ClientError | ConnectionError | HTTPClientError) -> TraindynoError:

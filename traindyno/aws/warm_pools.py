@@ -62,7 +62,7 @@ def settle_pool(pool: WarmPool, *, services: LabServices) -> bool:
         row.run.execution_id,
         row.job_name,
         reserved_usd=time_usd(row, row.end.keep_warm_seconds),
-        spent_usd=time_usd(row, pool.retained_seconds),
+        spent_usd=placed_usd(row, row.end, pool.retained_seconds),
     )
 
 
@@ -73,8 +73,13 @@ def time_usd(row: AttemptRow, seconds: float) -> Decimal:
 
 def billed_usd(row: AttemptRow, end: Attempt) -> Decimal:
     """What the attempt's job has cost, on the instance type that it ran on."""
+    return placed_usd(row, end, end.billable_seconds or 0)
+
+
+def placed_usd(row: AttemptRow, end: Attempt, seconds: float) -> Decimal:
+    """At the price of the instance type that the job ran on."""
     usd_per_hour = row.usd_by_type.get(end.instance_type or "", row.usd_per_hour)
-    return cost_usd(Decimal(str(end.billable_seconds or 0)), row.run.cell.settings.instance_count, usd_per_hour)
+    return cost_usd(Decimal(str(seconds)), row.run.cell.settings.instance_count, usd_per_hour)
 
 
 def with_warm_pools(results: Iterable[RunResult], pools: Iterable[WarmPool]) -> list[RunResult]:

@@ -61,3 +61,11 @@ class SlotUnavailable(NextAttempt):
 
 class Throttled(NextAttempt):
     """AWS asked for fewer requests per second."""
+
+
+class TurnLater(TraindynoError):
+    """The account's CreateTrainingJob requests are taken for a while; ``at`` (epoch seconds) is this run's turn."""
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+        super().__init__(f"its turn to start a job is at {at:.0f}")

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSettings:
-    """Image addresses of None mean AWS's stock image for the kind of instance."""
+    """Image addresses of None mean AWS's stock image for the kind of instance.
+
+    ``seconds_between_starts`` keeps the lab below the account's limit on CreateTrainingJob; 0 is no limit.
+    """
 
     region: str
     role_arn: str
@@ -18,4 +21,5 @@ class JobSettings:
     subnet_ids: tuple[str, ...] = ()
     security_group_ids: tuple[str, ...] = ()
     volume_size_gb: int = 30
+    seconds_between_starts: float = 0.0
     tags: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,108 @@
+"""CreateTrainingJob stays below one request per second for the account, however many runs ask at once."""
+
+import heapq
+import json
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+from tests.unit.lab_in_memory import NOW, SETTINGS, MemoryLab, make_lab
+from tests.unit.stubbed import stubbed_table
+from traindyno.aws.submission import LONGEST_SLEEP_SECONDS, submit_run
+from traindyno.aws.turns import Turns
+
+BETWEEN = 1.05
+PACED = replace(SETTINGS, seconds_between_starts=BETWEEN)
+
+
+def many_runs(count: int) -> tuple[MemoryLab, list[Any]]:
+    """As many as one cell of the suite has trials, under a cap that lets all of them start."""
+    lab, (run, *_) = make_lab(limits={"max_usd": 1_000_000, "max_hours": 24, "max_job_seconds": 1800})
+    return lab, [replace(run, run_id=f"run-{number}", trial=number) for number in range(1, count + 1)]
+
+
+def play(lab: MemoryLab, runs: list[Any]) -> tuple[list[float], Counter[str]]:
+    """All runs ask at once; each that is told to come later does. When jobs were started, and submissions by run."""
+    waiting = [(NOW, number) for number in range(len(runs))]
+    started, submissions = list[float](), Counter[str]()
+    while waiting:
+        now, number = heapq.heappop(waiting)
+        slept, run = list[float](), runs[number]
+        before = len(lab.jobs.jobs)
+        submissions[run.run_id] += 1
+        submit_run(run, f"token-{number}", services=lab.services, settings=PACED, now=now, sleep=slept.append)
+        if len(lab.jobs.jobs) > before:
+            started.append(now + sum(slept))
+        else:
+            token, error, cause = lab.answers.given.pop()
+            assert (token, error) == (f"token-{number}", "TurnLater")
+            heapq.heappush(waiting, (datetime.fromisoformat(json.loads(cause)["at"]).timestamp(), number))
+    return started, submissions
+
+
+def test_ten_thousand_runs_that_ask_at_once_start_below_one_a_second_and_wait_in_the_state_machine_once() -> None:
+    lab, runs = many_runs(10_000)
+    started, submissions = play(lab, runs)
+    assert len(lab.jobs.jobs) == 10_000
+    ordered = sorted(started)
+    spread = ordered[-1] - ordered[0]
+    assert (len(ordered) - 1) / spread < 1
+    # The state machine waits in whole seconds, so that some start a little late.
+    assert min(later - earlier for earlier, later in pairwise(ordered)) > 0.9
+    # SubmitRun, SubmitRunLater, SubmitRun and RecordRun: four transitions of the eight that a run may cost
+    assert max(submissions.values()) == 2
+
+
+def test_a_turn_that_is_near_is_waited_for_in_the_function() -> None:
+    lab, runs = many_runs(6)
+    started, submissions = play(lab, runs)
+    assert [round(at - NOW, 2) for at in started] == [0, 1.05, 2.1, 3.15, 4.2, 6]
+    assert BETWEEN * 5 > LONGEST_SLEEP_SECONDS
+    assert submissions["run-6"] == 2
+
+
+def test_a_run_that_missed_its_turn_takes_another() -> None:
+    lab, (run, *_) = many_runs(1)
+    lab.suites.note_turn(run.execution_id, run.run_id, NOW - 100)
+    lab.turns.next_at = NOW + 3
+    slept: list[float] = []
+    submit_run(run, "token", services=lab.services, settings=PACED, now=NOW, sleep=slept.append)
+    assert slept == [3]
+    assert len(lab.jobs.jobs) == 1
+
+
+def test_without_a_limit_there_are_no_turns() -> None:
+    lab, (run, *_) = many_runs(1)
+    lab.turns.next_at = NOW + 100
+    submit_run(run, "token", services=lab.services, settings=SETTINGS, now=NOW, sleep=lambda seconds: None)
+    assert len(lab.jobs.jobs) == 1
+
+
+def asked(value: str, condition: str) -> dict[str, Any]:
+    return {
+        "TableName": "rows",
+        "Key": {"pk": "turns#CreateTrainingJob", "sk": "account"},
+        "UpdateExpression": f"SET next_at = {value}",
+        "ConditionExpression": condition,
+        "ExpressionAttributeValues": {":now": Decimal("100.5"), ":between": Decimal("1.05")},
+        "ReturnValues": "UPDATED_NEW",
+    }
+
+
+def test_a_turn_is_one_conditional_write_so_that_no_two_functions_get_the_same() -> None:
+    queued, free = "next_at > :now", "attribute_not_exists(next_at) OR next_at <= :now"
+    with stubbed_table() as (table, stubber):
+        stubber.add_response(
+            "update_item", {"Attributes": {"next_at": {"N": "107.05"}}}, asked("next_at + :between", queued)
+        )
+        assert Turns(table).take(now=100.5, seconds_between=BETWEEN) == 106.0
+        stubber.add_client_error(
+            "update_item", "ConditionalCheckFailedException", expected_params=asked("next_at + :between", queued)
+        )
+        stubber.add_response(
+            "update_item", {"Attributes": {"next_at": {"N": "101.55"}}}, asked(":now + :between", free)
+        )
+        assert Turns(table).take(now=100.5, seconds_between=BETWEEN) == 100.5
