@@ -12,6 +12,7 @@ from tests.unit.suites import small_document, small_suite
 from traindyno.aws.data_listing import DataListing
 from traindyno.aws.finishing import finish_run, report_end
 from traindyno.aws.judging import judge_suite
+from traindyno.aws.overruns import stop_overruns
 from traindyno.aws.pace import Pace
 from traindyno.aws.round_planning import TokensMissing, plan_next_round
 from traindyno.aws.run_results import load_preparations, load_results
@@ -270,6 +271,17 @@ def test_a_preparation_that_can_not_be_started_ends_the_suite_or_waits() -> None
     lab.jobs.refusals = [SlotUnavailable("full")]
     submit(lab, run)
     assert [name for _, name, _ in lab.answers.given] == ["SlotUnavailable"]
+
+
+def test_a_preparation_is_watched_by_its_own_limit_and_keeps_no_instance_warm() -> None:
+    lab, run = lab_with_preparation(preparation={"max_seconds": 3600}, warm_pool_seconds=3600)
+    job = submit(lab, run)
+    lab.jobs.jobs[job]["TrainingStartTime"] = NOW
+    held = lab.spending.exposed
+    rows, pace = list(lab.attempts.list_open(EXECUTION)), Pace(may_go_on=lambda: True, sleep=lambda _: None)
+    # 3000 s, 300 s to the next look and 120 s to stop are within the hour that is held back
+    assert stop_overruns(rows, EXECUTION, services=lab.services, now=NOW + 3000, pace=pace) == 0
+    assert lab.spending.exposed == held == PRICE.usd_per_hour
 
 
 def test_stopping_the_execution_stops_its_preparation_and_still_records_it() -> None:
