@@ -280,7 +280,8 @@ def test_a_preparation_is_watched_by_its_own_limit_and_keeps_no_instance_warm() 
     held = lab.spending.exposed
     rows, pace = list(lab.attempts.list_open(EXECUTION)), Pace(may_go_on=lambda: True, sleep=lambda _: None)
     # 3000 s, 300 s to the next look and 120 s to stop are within the hour that is held back
-    assert stop_overruns(rows, EXECUTION, services=lab.services, now=NOW + 3000, pace=pace) == 0
+    ages = {job: 3000.0}
+    assert stop_overruns(rows, EXECUTION, ages=ages, services=lab.services, now=NOW + 3000, pace=pace) == 0
     assert lab.spending.exposed == held == PRICE.usd_per_hour
 
 
