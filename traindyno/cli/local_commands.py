@@ -2,6 +2,7 @@
 
 import shlex
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,13 +16,47 @@ app = typer.Typer(help="The cloud on this machine: MiniStack and the local SageM
 FormatOption = Annotated[Format, typer.Option("--format", help="A table to read, or one JSON document.")]
 
 
+GrantOption = Annotated[
+    int | None,
+    typer.Option(
+        "--grant-quotas",
+        min=1,
+        metavar="INSTANCES",
+        help="To rehearse a suite of AWS's instance types: so many of each are allowed, instead of AWS's defaults.",
+    ),
+]
+TracesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--traces",
+        exists=True,
+        file_okay=False,
+        resolve_path=True,
+        metavar="FOLDER",
+        help="Traces that simulated jobs play, instead of nominal times; see docs/local-cloud-service.md.",
+    ),
+]
+
+
 @app.command()
-def up() -> None:
+def up(grant_quotas: GrantOption = None, traces: TracesOption = None) -> None:
     """Start the local cloud and deploy the CDK app into it; what runs already is used again."""
     home = Home.from_environment()
-    ports = cloud.start(home, tell=tell)
+    options = _service_options(grant_quotas, traces)
+    if options and cloud.status(home).ports:
+        raise cloud.LocalCloudFailed(
+            f"the local cloud in {home.folder} is up and keeps the settings that it was started with, "
+            f"not {' '.join(options)}; first run: traindyno local down"
+        )
+    ports = cloud.start(home, tell=tell, service_options=options)
     is_new = deployment.deploy(home, ports, tell=tell)
     tell(f"the local cloud is up{'' if is_new else ' (nothing to deploy)'}; stop it with: traindyno local down")
+
+
+def _service_options(grant_quotas: int | None, traces: Path | None) -> tuple[str, ...]:
+    granted = () if grant_quotas is None else ("--grant-quotas", str(grant_quotas))
+    played = () if traces is None else ("--traces", str(traces))
+    return (*granted, *played)
 
 
 @app.command()
