@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from localcloud import cloud, deployment
+from localcloud.daemons import LocalCloudFailed
 from localcloud.environment import FOREIGN, aws_settings
 from localcloud.home import Home
 from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
@@ -44,7 +45,7 @@ def up(grant_quotas: GrantOption = None, traces: TracesOption = None) -> None:
     home = Home.from_environment()
     options = _service_options(grant_quotas, traces)
     if options and cloud.status(home).ports:
-        raise cloud.LocalCloudFailed(
+        raise LocalCloudFailed(
             f"the local cloud in {home.folder} is up and keeps the settings that it was started with, "
             f"not {' '.join(options)}; first run: traindyno local down"
         )
