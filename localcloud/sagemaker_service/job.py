@@ -80,7 +80,8 @@ class PlannedStep:
 class Job:
     """``request`` is the CreateTrainingJob request. ``claimed`` says that an engine has begun to work on the job.
 
-    ``pool_began_seconds`` is when its warm pool began, in epoch seconds of the machine's clock.
+    ``pool_began_seconds`` is when its warm pool began, in epoch seconds of the machine's clock, and
+    ``pool_longest_seconds`` what the job had asked for, whatever it was changed to since.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Job:
     selected_instance_type: str | None = None
     warm_pool: Mapping[str, Any] | None = None
     pool_began_seconds: float | None = None
+    pool_longest_seconds: int = 0
     started_warm: bool = False
     planned: tuple[PlannedStep, ...] = ()
     simulated_steps: int = 0

@@ -33,7 +33,12 @@ def with_pool(job: Job, machine_seconds: float) -> Job:
     """The ended job with its instances kept, if it asked for that and ever held any."""
     if keep_alive_seconds(job) == 0 or job.training_end_ms is None:
         return job
-    return replace(job, warm_pool=_pool(AVAILABLE, 0), pool_began_seconds=machine_seconds)
+    return replace(
+        job,
+        warm_pool=_pool(AVAILABLE, 0),
+        pool_began_seconds=machine_seconds,
+        pool_longest_seconds=keep_alive_seconds(job),
+    )
 
 
 def expired(job: Job, now_ms: int, machine_seconds: float) -> Job:
@@ -42,7 +47,7 @@ def expired(job: Job, now_ms: int, machine_seconds: float) -> Job:
         return job
     until_ms = max(expiry_ms, job.modified_ms)
     retained_seconds = max(round((until_ms - (job.training_end_ms or until_ms)) / 1000), 0)
-    return replace(job, warm_pool=_pool("Terminated", retained_seconds))
+    return replace(job, warm_pool=_pool("Terminated", min(retained_seconds, job.pool_longest_seconds)))
 
 
 def look_again_seconds(job: Job, now_ms: int, machine_seconds: float) -> float | None:

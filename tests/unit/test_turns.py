@@ -9,6 +9,8 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
 from tests.unit.lab_in_memory import NOW, SETTINGS, MemoryLab, make_lab
 from tests.unit.stubbed import stubbed_table
 from traindyno.aws.submission import LONGEST_SLEEP_SECONDS, submit_run
@@ -24,6 +26,19 @@ def many_runs(count: int) -> tuple[MemoryLab, list[Any]]:
     return lab, [replace(run, run_id=f"run-{number}", trial=number) for number in range(1, count + 1)]
 
 
+def submit(lab: MemoryLab, run: Any, token: str, now: float, slept: list[float], *, late_seconds: float = 0.0) -> None:
+    """``late_seconds``: how long the function takes from its beginning to its request."""
+    submit_run(
+        run,
+        token,
+        services=lab.services,
+        settings=PACED,
+        now=now,
+        sleep=slept.append,
+        clock=lambda: now + late_seconds + sum(slept),
+    )
+
+
 def play(lab: MemoryLab, runs: list[Any]) -> tuple[list[float], Counter[str]]:
     """All runs ask at once; each that is told to come later does. When jobs were started, and submissions by run."""
     waiting = [(NOW, number) for number in range(len(runs))]
@@ -33,7 +48,7 @@ def play(lab: MemoryLab, runs: list[Any]) -> tuple[list[float], Counter[str]]:
         slept, run = list[float](), runs[number]
         before = len(lab.jobs.jobs)
         submissions[run.run_id] += 1
-        submit_run(run, f"token-{number}", services=lab.services, settings=PACED, now=now, sleep=slept.append)
+        submit(lab, run, f"token-{number}", now, slept)
         if len(lab.jobs.jobs) > before:
             started.append(now + sum(slept))
         else:
@@ -69,9 +84,22 @@ def test_a_run_that_missed_its_turn_takes_another() -> None:
     lab.suites.note_turn(run.execution_id, run.run_id, NOW - 100)
     lab.turns.next_at = NOW + 3
     slept: list[float] = []
-    submit_run(run, "token", services=lab.services, settings=PACED, now=NOW, sleep=slept.append)
+    submit(lab, run, "token", NOW, slept)
     assert slept == [3]
     assert len(lab.jobs.jobs) == 1
+
+
+def test_a_function_that_is_late_for_its_turn_takes_another_instead_of_meeting_with_the_next() -> None:
+    lab, (run, *_) = many_runs(1)
+    lab.turns.next_at = NOW + 1
+    slept: list[float] = []
+    submit(lab, run, "token", NOW, slept, late_seconds=3.0)
+    # its turn was at 1 s, and others had theirs at 2.05 s: the next is at once, at 3 s
+    assert slept == [0]
+    assert lab.turns.next_at == NOW + 3 + BETWEEN
+    in_time: list[float] = []
+    submit(lab, replace(run, run_id="run-2"), "token-2", NOW + 3, in_time, late_seconds=0.5)
+    assert in_time == [pytest.approx(BETWEEN - 0.5)]
 
 
 def test_without_a_limit_there_are_no_turns() -> None:

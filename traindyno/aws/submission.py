@@ -1,6 +1,7 @@
 """Start the training job of a run's next attempt, at most once, and answer the waiting task where none is started."""
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -14,6 +15,7 @@ from traindyno.aws.lab_services import LabServices
 from traindyno.aws.preparing import answer_preparation, fail_preparation
 from traindyno.aws.suite_rows import planned_price
 from traindyno.aws.training_jobs import JobRefused
+from traindyno.aws.turns import Turn
 from traindyno.aws.warm_pools import settle_ended_pools
 from traindyno.core.errors import NextAttempt, ServiceFault, SlotUnavailable, TurnLater
 from traindyno.core.jobs.attempt import instance_type_of
@@ -41,10 +43,11 @@ def submit_run(
     settings: JobSettings,
     now: float,
     sleep: Callable[[float], None],
+    clock: Callable[[], float] = time.time,
 ) -> None:
     """Answers the task itself where no job is started: an error that is raised would lose its name on the way."""
     try:
-        _submit(run, token, services=services, settings=settings, now=now, sleep=sleep)
+        _submit(run, token, services=services, settings=settings, now=now, sleep=sleep, clock=clock)
     except TurnLater as later:
         at = datetime.fromtimestamp(ceil(later.at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         services.answers.fail(token, error_name=type(later).__name__, cause=json.dumps({"at": at}))
@@ -67,6 +70,7 @@ def _submit(
     settings: JobSettings,
     now: float,
     sleep: Callable[[float], None],
+    clock: Callable[[], float] = time.time,
 ) -> None:
     suite = terms_of(run, read_stored_suite(services.bucket.read_fixed_json(suite_key(run.execution_id))))
     known = services.suites.read_run(run.execution_id, run.run_id)
@@ -82,7 +86,9 @@ def _submit(
         placed_on = _placed_on(run, suite, known, services)
         usd_by_type = _usd_by_type(run, suite, facts, placed_on)
         usd_per_hour = max(usd_by_type.values())
-        sleep(_seconds_to_turn(run, known.get("start_at"), services=services, settings=settings, now=now))
+        at = _turn_at(run, known.get("start_at"), services=services, settings=settings, now=now)
+        between = settings.seconds_between_starts
+        turn = Turn(at=at, turns=services.turns, seconds_between=between, clock=clock, sleep=sleep) if at else None
         number = latest.number + 1 if latest else 1
         row = AttemptRow(
             job_name=training_job_name(run, suite.name, attempt=number, lab=settings.lab),
@@ -96,7 +102,7 @@ def _submit(
             usd_by_type=usd_by_type if len(usd_by_type) > 1 else {},
             placed_on=placed_on,
         )
-        _start(row, suite=suite, services=services, settings=settings)
+        _start(row, suite=suite, services=services, settings=settings, turn=turn)
 
 
 def _answer_again(row: AttemptRow, token: str, services: LabServices) -> None:
@@ -115,18 +121,18 @@ def _attempts(known: Mapping[str, Any], services: LabServices) -> list[AttemptRo
     return [row for name in known.get("jobs", ()) if (row := services.attempts.read(name))]
 
 
-def _seconds_to_turn(run: Run, noted: Any, *, services: LabServices, settings: JobSettings, now: float) -> float:
-    """To be waited here; a turn that is further off is noted, and the state machine waits for it."""
+def _turn_at(run: Run, noted: Any, *, services: LabServices, settings: JobSettings, now: float) -> float | None:
+    """None where there is no limit. A turn that is far off is noted, and the state machine waits for it."""
     between = settings.seconds_between_starts
     if not between:
-        return 0.0
+        return None
     is_good = noted is not None and now < float(noted) + TURN_KEPT_SECONDS
     at = float(noted) if is_good else services.turns.take(now=now, seconds_between=between)
     if at > now + LONGEST_SLEEP_SECONDS:
         if not is_good:
             services.suites.note_turn(run.execution_id, run.run_id, at)
         raise TurnLater(at)
-    return max(0.0, at - now)
+    return at
 
 
 def _refuse_late(run: Run, suite: Suite, facts: Mapping[str, Any], now: float) -> None:
@@ -143,16 +149,19 @@ def _take_over(row: AttemptRow, token: str, *, suite: Suite, services: LabServic
     services.jobs.start(_request(row, suite, settings))
 
 
-def _start(row: AttemptRow, *, suite: Suite, services: LabServices, settings: JobSettings) -> None:
+def _start(row: AttemptRow, *, suite: Suite, services: LabServices, settings: JobSettings, turn: Turn | None) -> None:
     """The row comes first: the job's end may be told before CreateTrainingJob has answered."""
     request = _request(row, suite, settings)
+    jobs = services.jobs  # making its client takes a cold function half a second, which is not to delay its turn
     _hold_back(row, suite, services, settings.lab)
     services.suites.note_job(row.run.execution_id, row.run.run_id, row.job_name)
     is_ours = services.attempts.create(row)
     if not is_ours:
         _release(row, services)
+    if turn:
+        turn.wait()
     try:
-        services.jobs.start(request)
+        jobs.start(request)
     except ServiceFault:
         raise  # the job may exist: the row stays, and the next try takes it over
     except (JobRefused, NextAttempt):

@@ -1,5 +1,7 @@
 """Turns to send a request that AWS limits for the whole account: one row that all functions of all executions share."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -11,6 +13,24 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.service_resource import Table
 
 KEY = {"pk": "turns#CreateTrainingJob", "sk": "account"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """When a function may send its request, and how it waits for that."""
+
+    at: float
+    turns: "Turns"
+    seconds_between: float
+    clock: Callable[[], float]
+    sleep: Callable[[float], None]
+
+    def wait(self) -> None:
+        """Whoever comes so late that the next one's turn has begun takes another, or both would ask at once."""
+        at = self.at
+        while self.clock() - at > self.seconds_between:
+            at = self.turns.take(now=self.clock(), seconds_between=self.seconds_between)
+        self.sleep(max(0.0, at - self.clock()))
 
 
 class Turns:

@@ -1,0 +1,107 @@
+"""Jobs that run three times as long as they may: the suite ends at its cap, and what they logged until then counts."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.local.chaos_lab import OVERRUNNING_LANE, OVERRUNNING_LIMIT_SECONDS, ChaosLab, until
+from traindyno.core.costs.prices import cost_usd
+
+pytestmark = pytest.mark.local
+
+# Room for two jobs' limits and a half, of six runs.
+CAP_USD = Decimal("0.163")
+MINIMUM_CHARGE_SECONDS = 60
+# Slow enough for a sweep to come in time, though each looks only at jobs that are 20 s old by the machine's clock.
+PACE = ("--speed-up", "10")
+SWEEP_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overrun:
+    status: str
+    results: list[dict[str, Any]]
+    receipt: dict[str, Any]
+    spent_usd: Decimal
+    jobs: dict[str, dict[str, Any]]
+
+
+def suite_document() -> dict[str, Any]:
+    return {
+        "goal": "fastest",
+        "workload": {
+            "task": "causal-lm",
+            "model": {"config": {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 2, "n_positions": 64}},
+            "tokenizer": {"train_vocabulary_size": 1000},
+            "dataset": {"format": "synthetic"},
+            "sequence_length": 64,
+            "examples": 20000,
+        },
+        "training": {"strategy": "ddp", "precision": "bf16", "instance": OVERRUNNING_LANE},
+        "matrix": {"batch_size_per_device": [1, 2]},
+        "measurement": {"trials": 3, "max_steps": 71},
+        "limits": {"max_usd": str(CAP_USD), "max_hours": 4, "max_job_seconds": OVERRUNNING_LIMIT_SECONDS},
+    }
+
+
+@pytest.fixture(scope="module")
+def overrun(chaos: ChaosLab) -> Overrun:
+    chaos.kill_and_restart_sagemaker(*PACE)
+    chaos.administer("/_local/faults", {"unheeded_limits": True})
+    try:
+        return run_over(chaos)
+    finally:
+        chaos.administer("/_local/faults", {})
+        chaos.kill_and_restart_sagemaker()
+
+
+def run_over(chaos: ChaosLab) -> Overrun:
+    chaos.start(chaos.lab.write_suite("overrun", suite_document()), "overrun")
+
+    def has_ended() -> bool:
+        chaos.invoke("ReconcileRuns")
+        return chaos.execution_status("overrun") != "RUNNING"
+
+    until(has_ended, 240, SWEEP_SECONDS)
+    table = chaos.lab.client("dynamodb")
+    row = table.get_item(
+        TableName=chaos.lab.deployment().table, Key={"pk": {"S": "execution#overrun"}, "sk": {"S": "suite"}}
+    )
+    return Overrun(
+        status=chaos.execution_status("overrun"),
+        results=chaos.document("report", "overrun")["results"],
+        receipt=chaos.document("receipt", "overrun")["receipt"],
+        spent_usd=Decimal(row["Item"]["spent_usd"]["N"]),
+        jobs={name: job for name, job in chaos.ledger().items() if job["instance_type"] == OVERRUNNING_LANE},
+    )
+
+
+def test_every_run_ends_for_its_cost_whether_it_was_stopped_or_never_started(overrun: Overrun) -> None:
+    assert overrun.status == "SUCCEEDED"
+    assert [result["outcome"] for result in overrun.results] == ["cost_stopped"] * 6
+    assert {job["status"] for job in overrun.jobs.values()} == {"Stopped"}
+    assert 2 <= len(overrun.jobs) < 6
+
+
+def test_what_was_paid_passes_the_cap_by_no_more_than_a_jobs_minimum_charge(overrun: Overrun) -> None:
+    price = Decimal(next(line["usd_per_instance_hour"] for line in overrun.receipt["lines"]))
+    paid = round(cost_usd(sum(job["billed_seconds"] for job in overrun.jobs.values()), 1, price), 9)
+    assert cost_usd(OVERRUNNING_LIMIT_SECONDS, 1, price) < paid <= CAP_USD + cost_usd(MINIMUM_CHARGE_SECONDS, 1, price)
+    assert round(sum(Decimal(line["exact_usd"]) for line in overrun.receipt["lines"]), 9) == paid
+    # Each job's cost is rounded up to a millionth of a dollar before it is added.
+    assert paid <= overrun.spent_usd <= paid + len(overrun.jobs) * Decimal("0.000001")
+
+
+def test_what_a_job_logged_until_it_was_stopped_is_its_runs_result(overrun: Overrun) -> None:
+    stopped = [result for result in overrun.results if result["attempts"]]
+    assert len(stopped) == len(overrun.jobs)
+    for result in stopped:
+        throughput = result["measured"]["throughput"]
+        # a batch of one or two samples in 10 s
+        samples_per_second = result["run"]["cell"]["settings"]["batch_size_per_device"] / 10
+        assert throughput["samples_per_second"] == pytest.approx(samples_per_second, rel=0.05)
+        assert 3 <= throughput["steps"] < 71
+        assert result["message"] == "stopped by the lab: cost_stopped"
+    assert all("may cost" in result["message"] for result in overrun.results if not result["attempts"])
