@@ -1,6 +1,7 @@
 """A training script as anyone might have it: a small GPT-2 on the bytes of text files, with Hugging Face's Trainer."""
 
 import os
+import time
 from pathlib import Path
 
 import torch
@@ -45,6 +46,9 @@ def main() -> None:
     trainer = Trainer(model=model, args=arguments, train_dataset=data, callbacks=[StepLogCallback()])
     trainer.train()
     trainer.save_model(os.environ["SM_MODEL_DIR"])
+    if torch.distributed.is_initialized():
+        time.sleep(0.2)  # torch 2.13's Gloo: its thread has to let go of the last collective first
+        torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import argparse
 import csv
 import os
+import time
 from pathlib import Path
 
 import lightning
@@ -55,6 +56,9 @@ def main() -> None:
     )
     trainer.fit(model, DataLoader(houses, batch_size=arguments.batch_size, shuffle=True))
     trainer.save_checkpoint(Path(os.environ["SM_MODEL_DIR"], "model.ckpt"))
+    if torch.distributed.is_initialized():
+        time.sleep(0.2)  # torch 2.13's Gloo: its thread has to let go of the last collective first
+        torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
