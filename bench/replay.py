@@ -56,6 +56,8 @@ def measure(*, is_quick: bool) -> Section:
         )
         deployment.deploy(cloud.home, ports, tell=lambda _: None, context=CONTEXT)
         rehearsed = [rehearse(cloud, count) for count in run_counts(is_quick=is_quick)]
+        # Its processes are this one's children: another process would wait for them in vain.
+        local_cloud.stop(cloud.home)
     return Section(
         title=TITLES["replay"],
         command=command("replay"),
