@@ -190,3 +190,11 @@ def test_another_version_beside_another_compiler_is_named() -> None:
         ("compiler", "none", "xla"),
         ("torch", "2.13.0", "2.9.0"),
     ]
+
+
+def test_a_control_with_fewer_processes_than_a_replica_needs_is_not_offered() -> None:
+    suite = strategies_on_this_machine()
+    pipeline = cell_with(suite, strategy=Strategy.PIPELINE, instance_count=4)
+    confound = confound_of(suite, pipeline, cell_with(suite, strategy=Strategy.SINGLE))
+    assert confound is not None
+    assert all(control.isolates != "instance_count" for control in confound.controls)

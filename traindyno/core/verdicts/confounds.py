@@ -193,7 +193,7 @@ def _restored(first: Cell, second: Cell, name: str) -> Cell:
 
 def _with_global_batch_of(wanted: Settings, settings: Settings) -> Settings | None:
     batch, own = global_batch_size(wanted), global_batch_size(settings)
-    if batch is None or own is None or batch == own:
+    if batch is None or not own or batch == own:  # none where a degree asks for more processes than there are
         return None
     size, rest = divmod(settings.batch_size_per_device * batch, own)
     return replace(settings, batch_size_per_device=size) if size and not rest else None
