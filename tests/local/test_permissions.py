@@ -149,7 +149,9 @@ def go_through_everything(recorder: Recorder, service: str) -> None:
     recorder.call("record_run", {"run": given_up, "failure": {"Error": "States.Timeout", "Cause": ""}})
     with throttled(service):
         submit(recorder, refused)
-    wait_for_end(submit(recorder, orphaned, seconds_ago=100))
+    orphaned_job = submit(recorder, orphaned)
+    wait_for_end(orphaned_job)
+    make_older(orphaned_job, seconds=100)
     recorder.call("stop_runs", {"detail": {"name": EXECUTION}})
     recorder.call("reconcile_runs", {})
 
@@ -170,11 +172,8 @@ def put_failing_script() -> None:
     boto3.client("s3").put_object(Bucket=BUCKET, Key="code/x/sourcedir.tar.gz", Body=packed.getvalue())
 
 
-def submit(recorder: Recorder, run: dict[str, Any], *, seconds_ago: float = 0.0) -> str:
-    real_time = time.time
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(time, "time", lambda: real_time() - seconds_ago)
-        recorder.call("submit_run", {"run": run, "token": "nobody"})
+def submit(recorder: Recorder, run: dict[str, Any]) -> str:
+    recorder.call("submit_run", {"run": run, "token": "nobody"})
     jobs = SuiteRows(clients.table(TABLE)).read_run(EXECUTION, run["run_id"]).get("jobs", set())
     return max(jobs, default="")
 
@@ -197,6 +196,15 @@ def wait_for_end(job_name: str) -> None:
             return
         time.sleep(0.1)
     raise AssertionError(f"{job_name} has not ended with a log after a minute")
+
+
+def make_older(job_name: str, *, seconds: int) -> None:
+    """The sweep looks at attempts of a certain age only."""
+    clients.table(TABLE).update_item(
+        Key={"pk": f"job#{job_name}", "sk": "attempt"},
+        UpdateExpression="SET submitted_at = submitted_at - :seconds",
+        ExpressionAttributeValues={":seconds": seconds},
+    )
 
 
 @contextmanager
