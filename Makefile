@@ -20,7 +20,7 @@ demo: install ## Benchmark this machine: local cloud, quickstart suite, verdict,
 	@$(BIN)/traindyno run suites/quickstart.yaml --local
 
 test: install ## Run every test, the end-to-end ones in a local cloud of their own included
-	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --no-loadscope-reorder
 
 check: install ## Lint (Python and Dockerfiles), types, and the security rules over the synthesised app
 	$(BIN)/ruff check .

@@ -1,30 +1,52 @@
 """How tests are dealt out to several workers: those that share something slow to make stay together, longest first."""
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
-TOGETHER = {
-    "tests/infra/": "infra",
+# Beginnings of paths; the first that fits names the group, and groups are begun in this order.
+GROUPS = {
     "tests/training/test_strategies.py": "strategies",
     "tests/training/test_strategy_table.py": "strategies",
+    "tests/local/test_data_preparation.py": "lab",
+    "tests/local/test_end_to_end.py": "lab",
+    "tests/local/test_guard.py": "lab",
+    "tests/local/test_money_commands.py": "lab",
+    "tests/local/test_permissions.py": "lab",
+    "tests/local/test_reference_suites.py": "lab",
+    "tests/local/test_chaos.py": "chaos",
+    "tests/local/test_cost_stopped.py": "chaos",
+    "tests/local/test_rates.py": "chaos",
+    "tests/local/test_warm_runs.py": "chaos",
+    "tests/local/": "",
+    "tests/training/": "",
+    "tests/infra/": "infra",
+    "tests/browser/": "",
+    "tests/": "",
 }
-LONGEST_FIRST = ("strategies", "lab", "tests/local", "tests/training", "infra", "tests/browser", "tests/unit")
+ORDER = list(GROUPS)
+
+
+class TogetherScheduling(LoadScopeScheduling):
+    """By group, and by file where a file has none."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = path_of(nodeid)
+        return GROUPS[beginning_of(path)] or path
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> TogetherScheduling:
+    return TogetherScheduling(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("dist", "no") == "no":
-        return
-    groups = {item: group_of(item) for item in items}
-    for item, group in groups.items():
-        item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: place(groups[item]))
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: ORDER.index(beginning_of(path_of(item.nodeid))))
 
 
-def group_of(item: pytest.Item) -> str:
-    if "lab" in getattr(item, "fixturenames", ()):
-        return "lab"
-    path = item.nodeid.partition("::")[0]
-    return next((group for start, group in TOGETHER.items() if path.startswith(start)), path)
+def path_of(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
 
 
-def place(group: str) -> int:
-    return next(number for number, start in enumerate(LONGEST_FIRST) if group.startswith(start))
+def beginning_of(path: str) -> str:
+    return next(beginning for beginning in GROUPS if path.startswith(beginning))

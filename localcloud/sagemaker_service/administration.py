@@ -12,7 +12,8 @@ from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.ledger import ledger_rows
 from localcloud.sagemaker_service.quota_table import QuotaTable
 from localcloud.sagemaker_service.rate_limits import RateLimits
-from localcloud.sagemaker_service.stray_processes import end_stray_processes
+from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.stray_processes import end_stray_processes, process_mark
 
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -23,6 +24,7 @@ class Administration:
     def __init__(
         self,
         *,
+        settings: Settings,
         store: JobStore,
         faults: FaultBox,
         quotas: QuotaTable,
@@ -30,6 +32,7 @@ class Administration:
         rates: RateLimits,
         facts: Mapping[str, Any],
     ) -> None:
+        self._settings = settings
         self._store = store
         self._faults = faults
         self._quotas = quotas
@@ -85,4 +88,4 @@ class Administration:
         job = self._store.get(document.get("TrainingJobName", ""))
         if job is None:
             raise validation_error(f"expected the TrainingJobName of a job, found {document!r}")
-        return {"killed": end_stray_processes(job.arn)}
+        return {"killed": end_stray_processes(process_mark(job, self._settings))}

@@ -28,7 +28,7 @@ from localcloud.sagemaker_service.local_images import LocalImage, find_local_ima
 from localcloud.sagemaker_service.log_shipping import LogClient, LogShipping
 from localcloud.sagemaker_service.s3_transfer import DataUnavailable, S3Transfer, pack_folders
 from localcloud.sagemaker_service.settings import Settings
-from localcloud.sagemaker_service.stray_processes import end_stray_processes
+from localcloud.sagemaker_service.stray_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.toolkit import UnsupportedJob, read_program
 
 LOG = logging.getLogger(__name__)
@@ -75,14 +75,14 @@ class JobRun:
         try:
             ending = self._run()
         except ServiceEnding:
-            end_stray_processes(self._job.arn)
+            end_stray_processes(process_mark(self._job, self._around.settings))
             return
         except (UnsupportedJob, DataUnavailable) as error:
             ending = failed(f"ClientError: {str(error).removeprefix('ClientError: ')}")
         except (BotoCoreError, ClientError, Boto3Error, OSError):
             LOG.exception("%s could not be run", self._job.name)
             ending = failed(INTERNAL_ERROR)
-        end_stray_processes(self._job.arn)
+        end_stray_processes(process_mark(self._job, self._around.settings))
         self._change(lambda job, now_ms: _ended(job, ending, now_ms))
         if not self._around.settings.keep_job_folders:
             remove_inputs(self._folder)

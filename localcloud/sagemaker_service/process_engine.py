@@ -14,7 +14,7 @@ from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.log_shipping import LogClient
 from localcloud.sagemaker_service.s3_transfer import S3Transfer
 from localcloud.sagemaker_service.settings import Settings
-from localcloud.sagemaker_service.stray_processes import end_stray_processes
+from localcloud.sagemaker_service.stray_processes import end_stray_processes, process_mark
 
 LOG = logging.getLogger(__name__)
 WAITING = "Waiting for the machine: it runs one job at a time"
@@ -96,7 +96,7 @@ class ProcessEngine:
 
     def _end_interrupted(self, job: Job) -> None:
         """A job that the service left behind when it went down: ended, and begun again if its retries allow."""
-        stray = end_stray_processes(job.arn)
+        stray = end_stray_processes(process_mark(job, self._surroundings.settings))
         LOG.warning("%s was running when the service ended; %d processes ended now", job.name, stray)
         retries = job.request.get("RetryStrategy", {}).get("MaximumRetryAttempts", 0)
         if job.stop_requested:

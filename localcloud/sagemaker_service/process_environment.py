@@ -7,7 +7,7 @@ from localcloud.sagemaker_service.container_tree import HostTree
 from localcloud.sagemaker_service.job import Job
 from localcloud.sagemaker_service.local_images import LocalImage
 from localcloud.sagemaker_service.settings import Settings
-from localcloud.sagemaker_service.stray_processes import MARK_VARIABLE
+from localcloud.sagemaker_service.stray_processes import MARK_VARIABLE, process_mark
 from localcloud.sagemaker_service.toolkit import HostResources, Program, toolkit_environment
 
 INHERITED = frozenset(
@@ -71,7 +71,7 @@ def process_environment(
         "PYTHONUNBUFFERED": "1",
         "PYTHONPATH": str(tree.code),
         "GLOO_SOCKET_IFNAME": "lo",
-        MARK_VARIABLE: job.arn,
+        MARK_VARIABLE: process_mark(job, settings),
     }
     environment |= image.variables
     environment |= toolkit_environment(job, program, tree, resources)

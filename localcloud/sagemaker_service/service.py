@@ -126,6 +126,7 @@ class Service:
             "cores": list(self._settings.cores),
         }
         return Administration(
+            settings=self._settings,
             store=self._store,
             faults=self._faults,
             quotas=self._quotas,

@@ -6,8 +6,16 @@ import signal
 import time
 from pathlib import Path
 
+from localcloud.sagemaker_service.job import Job
+from localcloud.sagemaker_service.settings import Settings
+
 MARK_VARIABLE = "TRAINDYNO_LOCAL_JOB"
 LOOK_AGAIN_SECONDS = 0.05
+
+
+def process_mark(job: Job, settings: Settings) -> str:
+    """With the service's own folder: another service on this machine may have a job of the same name."""
+    return f"{settings.state_folder}:{job.arn}"
 
 
 def end_stray_processes(mark: str) -> int:

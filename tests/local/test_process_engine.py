@@ -249,6 +249,19 @@ def test_a_child_that_outlives_its_job_is_ended_with_it(
     assert not is_alive(child)
 
 
+def test_a_job_of_the_same_name_in_another_service_lives_on(aws: AwsDouble, sagemaker: Any, tmp_path: Path) -> None:
+    stage_script(aws, SLEEP_FOR_EVER)
+    with start_service(tmp_path, aws.endpoint, "--engine", "process", *FAST) as other:
+        elsewhere = client("sagemaker", other.endpoint)
+        elsewhere.create_training_job(**job_request("twin"))
+        processes = pids_of(other, "twin")
+        sagemaker.create_training_job(**job_request("twin"))
+        wait_until(sagemaker, "twin", TRAINING)
+        sagemaker.stop_training_job(TrainingJobName="twin")
+        assert wait_until(sagemaker, "twin")["TrainingJobStatus"] == "Stopped"
+        assert all(map(is_alive, processes))
+
+
 def test_a_second_job_waits_for_the_machine_and_can_be_stopped_meanwhile(aws: AwsDouble, sagemaker: Any) -> None:
     stage_script(aws, SLEEP_FOR_EVER)
     sagemaker.create_training_job(**job_request("running"))
