@@ -4,6 +4,7 @@ PyPI's PyTorch 2.9.0 is the CUDA build. It names about 3 GB of NVIDIA's librarie
 is no GPU, so libraries of the same names stand in for them. Needs gcc and readelf; made once, in about a minute.
 """
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -17,7 +18,14 @@ CHECK = "import torch, torch_xla; torch_xla.sync(); print(float(torch.ones(2, 2,
 
 
 def make_environment(folder: Path) -> Path:
-    """The environment's Python. Whole or not at all: the mark that says it is ready is written last."""
+    """The environment's Python. Whole or not at all, and by one process at a time: others wait for it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _make(folder)
+
+
+def _make(folder: Path) -> Path:
     python = folder / "bin" / "python"
     mark = folder / ".installed"
     wanted = REQUIREMENTS.read_text()
@@ -28,6 +36,7 @@ def make_environment(folder: Path) -> Path:
     subprocess.run([*pip, "--no-deps", "-r", str(REQUIREMENTS)], check=True)
     make_stand_ins(next(folder.glob("lib/python*/site-packages/torch/lib")))
     subprocess.run([str(python), "-c", CHECK], check=True, env={**os.environ, "PJRT_DEVICE": "CPU"})
+    # Written last: it says that the environment is whole.
     mark.write_text(wanted)
     return python
 

@@ -6,15 +6,16 @@ import pytest
 import yaml
 
 from localcloud.home import ENVIRONMENTS
-from localcloud.sagemaker_service.local_images import READY_MARK, SEPARATE_ENVIRONMENTS
+from localcloud.sagemaker_service.local_images import SEPARATE_ENVIRONMENTS
 from tests.local.local_lab import REPO_ROOT, LocalLab
+from training.xla_environment import make_environment
 from traindyno.core.jobs.image_uris import LOCAL_XLA_IMAGE
 
 pytestmark = pytest.mark.local
 
 SUITES = REPO_ROOT / "suites"
 SCRIPT_SUITES = ("own_script", "hf_trainer", "lightning")
-HAS_XLA = (ENVIRONMENTS / SEPARATE_ENVIRONMENTS[LOCAL_XLA_IMAGE].folder / READY_MARK).exists()
+XLA_FOLDER = ENVIRONMENTS / SEPARATE_ENVIRONMENTS[LOCAL_XLA_IMAGE].folder
 # One of each way to spread the model: what differs between the others is tested step by step in tests/training.
 STRATEGIES = ("fsdp", "tensor", "pipeline")
 
@@ -56,10 +57,8 @@ def test_a_users_script_runs_to_the_verdict_with_one_process_and_with_two(lab: L
 
 
 def test_strategies_are_compared_on_the_same_work(lab: LocalLab) -> None:
-    """Cut down to one cell of each way to spread the model over two processes; the whole suite is run by hand.
-
-    Compiler xla takes part where its environment is made, and elsewhere says how to make it.
-    """
+    """Cut down to one cell of each way to spread the model over two processes; the whole suite is run by hand."""
+    make_environment(XLA_FOLDER)
     suite = reference_suite("strategies_cpu")
     suite["matrix"]["compiler"] = ["none", "xla"]
     pairs = [cell for cell in suite["include"] if cell["instance_count"] == 2 and "compiler" not in cell]
@@ -68,10 +67,6 @@ def test_strategies_are_compared_on_the_same_work(lab: LocalLab) -> None:
     report = report_of(lab, "strategies_cpu", suite)
     losses = []
     for result in report["results"]:
-        if result["run"]["cell"]["settings"]["compiler"] == "xla" and not HAS_XLA:
-            assert result["outcome"] == "image_error"
-            assert "make xla" in result["message"]
-            continue
         assert result["outcome"] == "completed", result["log_tail"]
         throughput = result["measured"]["throughput"]
         assert throughput["samples"] == 16 * throughput["steps"]
