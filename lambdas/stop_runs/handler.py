@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from traindyno.aws.lab_services import connect
 from traindyno.aws.pace import Pace
-from traindyno.aws.stopping import stop_runs
+from traindyno.aws.stopping import free_turns, stop_runs
 from traindyno.aws.warm_pools import release_warm_pools
 
 LAST_MILLISECONDS = 30_000
@@ -24,5 +24,5 @@ def handle(event: dict[str, Any], context: Context) -> None:
         services=services,
         pace=Pace(may_go_on=lambda: context.get_remaining_time_in_millis() > LAST_MILLISECONDS, sleep=time.sleep),
     )
-    services.turns.forget(now=time.time())
+    free_turns(execution_id, services=services, now=time.time())
     release_warm_pools(execution_id, lab=os.environ["LAB"], services=services, sleep=time.sleep)

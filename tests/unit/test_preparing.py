@@ -27,6 +27,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.layout import plan_key, ready_tokens_key, report_data_key, report_html_key, suite_key, tokens_folder
 from traindyno.core.planning.plan import plan_suite
 from traindyno.core.step_log.line import failure_text
+from traindyno.core.suites.cells import expand_cells
 from traindyno.core.suites.preparation import TokenSet, preparation_run
 from traindyno.core.suites.runs import parse_run
 from traindyno.core.suites.suite import Run, Suite
@@ -60,6 +61,7 @@ def plan(
     names = files.get("names", {"train.csv"})
     return plan_tokens(
         suite,
+        expand_cells(suite),
         execution_id=execution,
         settings=SETTINGS,
         listing=FixedListing({"s3://bucket/data/abc/": (content, names)}),

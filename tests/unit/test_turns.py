@@ -13,6 +13,7 @@ import pytest
 
 from tests.unit.lab_in_memory import NOW, SETTINGS, MemoryLab, make_lab
 from tests.unit.stubbed import stubbed_table
+from traindyno.aws.stopping import free_turns
 from traindyno.aws.submission import LONGEST_SLEEP_SECONDS, submit_run
 from traindyno.aws.turns import Turns
 
@@ -100,6 +101,16 @@ def test_a_function_that_is_late_for_its_turn_takes_another_instead_of_meeting_w
     in_time: list[float] = []
     submit(lab, replace(run, run_id="run-2"), "token-2", NOW + 3, in_time, late_seconds=0.5)
     assert in_time == [pytest.approx(BETWEEN - 0.5)]
+
+
+def test_turns_that_nobody_will_use_are_free_again_but_not_those_of_another_execution() -> None:
+    lab, (run, *_) = many_runs(1)
+    submit(lab, run, "token", NOW, [])
+    lab.turns.next_at = NOW + 100
+    free_turns("another-execution", services=lab.services, now=NOW + 1)
+    assert lab.turns.next_at == NOW + 100
+    free_turns(run.execution_id, services=lab.services, now=NOW + 1)
+    assert lab.turns.next_at == NOW + 1
 
 
 def test_without_a_limit_there_are_no_turns() -> None:

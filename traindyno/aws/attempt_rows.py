@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from traindyno.aws.client_errors import error_code
+from traindyno.aws.client_errors import is_refused_condition
 from traindyno.aws.row_values import to_row
 from traindyno.core.documents import from_document, to_document
 from traindyno.core.jobs.attempt import Attempt
@@ -73,7 +73,7 @@ class AttemptRows:
         try:
             self._table.put_item(Item=item, ConditionExpression="attribute_not_exists(pk)")
         except ClientError as error:
-            if error_code(error) != "ConditionalCheckFailedException":
+            if not is_refused_condition(error):
                 raise
             return False
         return True
@@ -139,7 +139,7 @@ class AttemptRows:
                 ReturnValues="ALL_NEW",
             )
         except ClientError as error:
-            if error_code(error) != "ConditionalCheckFailedException":
+            if not is_refused_condition(error):
                 raise
             return None
         return _read(updated["Attributes"])

@@ -21,6 +21,11 @@ def is_throttling(error: ClientError) -> bool:
     return error_code(error) in THROTTLING
 
 
+def is_refused_condition(error: ClientError) -> bool:
+    """DynamoDB: the row is not as the write's condition wants it, and nothing was written."""
+    return error_code(error) == "ConditionalCheckFailedException"
+
+
 def is_access_denied(error: ClientError) -> bool:
     return error_code(error) in ACCESS_DENIED
 

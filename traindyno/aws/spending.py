@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from traindyno.aws.client_errors import error_code
+from traindyno.aws.client_errors import is_refused_condition
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.service_resource import Table
@@ -33,7 +33,7 @@ class Spending:
                 ExpressionAttributeValues={":usd": amount, ":room": cap_usd - amount},
             )
         except ClientError as error:
-            if error_code(error) != "ConditionalCheckFailedException":
+            if not is_refused_condition(error):
                 raise
             return False
         return True
@@ -72,7 +72,7 @@ class Spending:
                 },
             )
         except ClientError as error:
-            if error_code(error) != "ConditionalCheckFailedException":
+            if not is_refused_condition(error):
                 raise
             return False
         return True

@@ -15,6 +15,12 @@ def stop_runs(execution_id: str, *, services: LabServices, pace: Pace) -> int:
     return stop_jobs(execution_id, Outcome.STOPPED_BY_USER, services=services, pace=pace)
 
 
+def free_turns(execution_id: str, *, services: LabServices, now: float) -> None:
+    """The turns of an execution that is over, which nobody will use; kept while another has jobs, whose turns hold."""
+    if all(row.run.execution_id == execution_id for row in services.attempts.list_open()):
+        services.turns.forget(now=now)
+
+
 def stop_jobs(execution_id: str, outcome: Outcome, *, services: LabServices, pace: Pace) -> int:
     """How many jobs were told to stop. Their ends arrive as events; what time does not allow is the sweep's to do."""
     stopped = 0

@@ -42,7 +42,7 @@ def take_in_suite(
     prices = read_prices(pricing, planned_instances(suite, cells), region=settings.region, now=now)
     histories = read_histories(suite, suites)
     tokens = plan_tokens(
-        suite, execution_id=execution_id, settings=settings, listing=listing, cache=TokenCache(bucket), now=now
+        suite, cells, execution_id=execution_id, settings=settings, listing=listing, cache=TokenCache(bucket), now=now
     )
     plan = plan_suite(suite, execution_id=execution_id, prices=prices, quotas={}, histories=histories, tokens=tokens)
     if plan.refusals:

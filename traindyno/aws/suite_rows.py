@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from boto3.dynamodb.conditions import Key
 from botocore.exceptions import ClientError
 
-from traindyno.aws.client_errors import error_code
+from traindyno.aws.client_errors import is_refused_condition
 from traindyno.aws.row_values import to_row
 from traindyno.core.costs.prices import Price
 from traindyno.core.documents import from_document
@@ -28,7 +28,7 @@ class SuiteRows:
                 Item={**_key(execution_id, SUITE), **to_row(facts)}, ConditionExpression="attribute_not_exists(pk)"
             )
         except ClientError as error:
-            if error_code(error) != "ConditionalCheckFailedException":
+            if not is_refused_condition(error):
                 raise
 
     def note_work(self, work_id: str, execution_id: str, started_at: float) -> None:
@@ -55,7 +55,7 @@ class SuiteRows:
         try:
             self._set(_key(execution_id, SUITE), {"stopping": True}, condition="attribute_exists(pk)")
         except ClientError as error:
-            if error_code(error) != "ConditionalCheckFailedException":
+            if not is_refused_condition(error):
                 raise  # an execution without a row was refused before it could start anything
 
     def is_stopping(self, execution_id: str) -> bool:
@@ -88,7 +88,7 @@ class SuiteRows:
         try:
             self._set(_key(execution_id, f"run#{run_id}"), summary, condition="attribute_not_exists(outcome)")
         except ClientError as error:
-            if error_code(error) != "ConditionalCheckFailedException":
+            if not is_refused_condition(error):
                 raise
             return False
         return True

@@ -1,5 +1,6 @@
 """Which tokens a suite needs, under which content keys, and which of them the lab has already."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from traindyno.aws.data_listing import DataListing
@@ -8,7 +9,6 @@ from traindyno.core.errors import SuiteRefused
 from traindyno.core.jobs.image_uris import ImageUnavailable, select_image_uri
 from traindyno.core.jobs.job_channels import is_in_s3
 from traindyno.core.jobs.job_settings import JobSettings
-from traindyno.core.suites.cells import expand_cells
 from traindyno.core.suites.preparation import (
     Origin,
     TokenSet,
@@ -18,7 +18,7 @@ from traindyno.core.suites.preparation import (
     terms_of,
     tokens_key,
 )
-from traindyno.core.suites.suite import Suite, Workload
+from traindyno.core.suites.suite import Cell, Suite, Workload
 
 # Its manifest tells a folder that was tokenised by its owner.
 TOKENISED = "train/traindyno-data.json"
@@ -26,10 +26,17 @@ PINNED = "by its revision"
 
 
 def plan_tokens(
-    suite: Suite, *, execution_id: str, settings: JobSettings, listing: DataListing, cache: TokenCache, now: float
+    suite: Suite,
+    cells: Sequence[Cell],
+    *,
+    execution_id: str,
+    settings: JobSettings,
+    listing: DataListing,
+    cache: TokenCache,
+    now: float,
 ) -> tuple[TokenSet, ...]:
     """SuiteRefused where the dataset's or tokenizer's prefix can't be listed or is empty."""
-    wanted = needed_tokens(suite, expand_cells(suite))
+    wanted = needed_tokens(suite, cells)
     dataset = suite.workload.dataset
     if not wanted or dataset is None or dataset.path is None:
         return ()
@@ -41,7 +48,7 @@ def plan_tokens(
         data = PINNED if dataset.revision else execution_id
     origin = Origin(
         code=str(settings.source_s3_uri).rpartition("/")[2],
-        image=_image(suite, wanted[0], settings),
+        image=_image(suite, cells, wanted[0], settings),
         data=data,
         tokenizer=_tokenizer_content(suite.workload, execution_id, listing),
     )
@@ -63,8 +70,8 @@ def _tokenizer_content(workload: Workload, execution_id: str, listing: DataListi
     return PINNED if source.revision else execution_id
 
 
-def _image(suite: Suite, token_set: TokenSet, settings: JobSettings) -> str:
-    instance = preparation_instance(suite, expand_cells(suite))
+def _image(suite: Suite, cells: Sequence[Cell], token_set: TokenSet, settings: JobSettings) -> str:
+    instance = preparation_instance(suite, cells)
     run = preparation_run(token_set, instance=instance, execution_id="")
     try:
         return select_image_uri(run.cell.settings, terms_of(run, suite).workload, settings)

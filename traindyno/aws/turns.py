@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from traindyno.aws.client_errors import error_code
+from traindyno.aws.client_errors import is_refused_condition
 from traindyno.aws.row_values import to_row
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Turns:
                 return now
 
     def forget(self, *, now: float) -> None:
-        """Nobody is waited for any longer. Who still waits elsewhere may meet with throttling, and is tried again."""
+        """Nobody is waited for any longer: the next turn is free."""
         self._table.update_item(
             Key=KEY, UpdateExpression="SET next_at = :now", ExpressionAttributeValues={":now": to_row(now)}
         )
@@ -65,7 +65,7 @@ class Turns:
                 ReturnValues="UPDATED_NEW",
             )
         except ClientError as error:
-            if error_code(error) != "ConditionalCheckFailedException":
+            if not is_refused_condition(error):
                 raise
             return None
         return float(updated["Attributes"]["next_at"])  # type: ignore[arg-type]

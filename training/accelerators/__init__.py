@@ -1,6 +1,6 @@
 """The devices that a run may use: what the loop has to know of one, and no more."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import torch
@@ -16,7 +16,6 @@ class Accelerator(Protocol):
     device: torch.device
     name: str
     process_group_backend: str
-    averages_gradients_itself: bool  # its tensors can't go through DistributedDataParallel
 
     def make_clock(self) -> HostClock: ...
 
@@ -24,8 +23,9 @@ class Accelerator(Protocol):
 
     def to_device(self, batch: Batch) -> Batch: ...
 
-    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Over all processes, after the backward pass; only where ``averages_gradients_itself``."""
+    @property
+    def average_gradients(self) -> Callable[[Iterable[nn.Parameter]], None] | None:
+        """Over all processes, after the backward pass; None where DistributedDataParallel does it."""
 
     def end_step(self) -> None:
         """After the optimizer's step: a device that gathers work into graphs starts it here."""

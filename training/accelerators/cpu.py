@@ -1,9 +1,6 @@
 """The host's processor."""
 
-from collections.abc import Iterable
-
 import torch
-from torch import nn
 
 from traindyno.callbacks.clock import HostClock
 from traindyno.callbacks.environment import peak_memory_bytes
@@ -14,7 +11,7 @@ class Cpu:
     device = torch.device("cpu")
     name = "cpu"
     process_group_backend = "gloo"
-    averages_gradients_itself = False
+    average_gradients = None
 
     def make_clock(self) -> HostClock:
         return HostClock()
@@ -24,9 +21,6 @@ class Cpu:
 
     def to_device(self, batch: Batch) -> Batch:
         return batch
-
-    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        raise NotImplementedError("gradients of this device are averaged by DistributedDataParallel")
 
     def end_step(self) -> None:
         pass

@@ -1,9 +1,6 @@
 """One CUDA device of this host, the one with this process's local rank."""
 
-from collections.abc import Iterable
-
 import torch
-from torch import nn
 
 from traindyno.callbacks.clock import CudaClock, HostClock
 from training.data.batch import Batch
@@ -12,7 +9,7 @@ from training.data.batch import Batch
 class Cuda:
     name = "cuda"
     process_group_backend = "cpu:gloo,cuda:nccl"
-    averages_gradients_itself = False
+    average_gradients = None
 
     def __init__(self, local_rank: int) -> None:
         self.device = torch.device("cuda", local_rank)
@@ -26,9 +23,6 @@ class Cuda:
 
     def to_device(self, batch: Batch) -> Batch:
         return {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
-
-    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        raise NotImplementedError("gradients of this device are averaged by DistributedDataParallel")
 
     def end_step(self) -> None:
         pass

@@ -1,10 +1,8 @@
 """A NeuronCore through TorchNeuron, PyTorch's native device for Trainium 2 and 3. Not run by us: no such machine."""
 
-from collections.abc import Iterable
 from importlib import import_module
 
 import torch
-from torch import nn
 
 from traindyno.callbacks.clock import HostClock
 from training.data.batch import Batch
@@ -16,7 +14,7 @@ LIBRARY = "torch_neuronx"
 class Neuron:
     name = "neuron"
     process_group_backend = "cpu:gloo,neuron:neuron"
-    averages_gradients_itself = False
+    average_gradients = None
 
     def __init__(self) -> None:
         try:
@@ -37,9 +35,6 @@ class Neuron:
 
     def to_device(self, batch: Batch) -> Batch:
         return {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
-
-    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        raise NotImplementedError("gradients of this device are averaged by DistributedDataParallel")
 
     def end_step(self) -> None:
         pass

@@ -34,7 +34,6 @@ class XlaClock(HostClock):
 
 class Xla:
     name = "xla"
-    averages_gradients_itself = True
 
     def __init__(self) -> None:
         self._xla = _library("torch_xla")

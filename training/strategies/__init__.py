@@ -91,7 +91,7 @@ OF_DEVICES_THAT_AVERAGE_THEMSELVES = (StrategyName.SINGLE, StrategyName.DDP)
 
 def build_strategy(setup: Setup) -> Strategy:
     name = setup.settings.strategy
-    if setup.accelerator.averages_gradients_itself and name not in OF_DEVICES_THAT_AVERAGE_THEMSELVES:
+    if setup.accelerator.average_gradients and name not in OF_DEVICES_THAT_AVERAGE_THEMSELVES:
         raise WorkloadError(
             f"strategy {name} does not run on device {setup.accelerator.name}; expected strategy "
             f"{' or '.join(OF_DEVICES_THAT_AVERAGE_THEMSELVES)}"

@@ -17,7 +17,7 @@ class DataParallel(WholeModelStrategy):
         self.data_rank = setup.topology.rank
         self.data_world_size = setup.topology.world_size
         # One process has nobody to average with: wrapped, it would copy gradients and compile in pieces for nothing.
-        self._is_wrapped = self.data_world_size > 1 and not setup.accelerator.averages_gradients_itself
+        self._is_wrapped = self.data_world_size > 1 and setup.accelerator.average_gradients is None
         self._wrapped: DistributedDataParallel
         start_process_group(self._backend(), setup.topology, setup.accelerator.device)
 
@@ -37,8 +37,9 @@ class DataParallel(WholeModelStrategy):
         return self._wrapped.no_sync() if self._is_wrapped else nullcontext()
 
     def _after_backward(self) -> None:
-        if self._setup.accelerator.averages_gradients_itself:
-            self._setup.accelerator.average_gradients(self.parameters())
+        average = self._setup.accelerator.average_gradients
+        if average:
+            average(self.parameters())
 
 
 def build(setup: Setup) -> Strategy:

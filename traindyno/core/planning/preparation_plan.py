@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from traindyno.core.costs.money import exact_usd_text
-from traindyno.core.costs.prices import Price, PriceList, cost_usd
+from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList, cost_usd
 from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, account_quota, instance_quota, is_host_shared
-from traindyno.core.planning.refusals import SECONDS_PER_HOUR, Refusal, refuse_instances, refuse_quota
+from traindyno.core.planning.refusals import Refusal, refuse_instances, refuse_quota
 from traindyno.core.suites.fallback_cells import needed_types
 from traindyno.core.suites.preparation import (
     TokenSet,

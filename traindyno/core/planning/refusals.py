@@ -6,7 +6,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 
 from traindyno.core.costs.money import exact_usd_text
-from traindyno.core.costs.prices import PriceList
+from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
 from traindyno.core.instance_types import instance_types
 from traindyno.core.planning.admission import worst_case_usd
 from traindyno.core.planning.lanes import Lane
@@ -22,8 +22,6 @@ from traindyno.core.planning.quotas import (
 )
 from traindyno.core.suites.fallback_cells import accepted_types
 from traindyno.core.suites.suite import Purchase, Suite
-
-SECONDS_PER_HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
