@@ -6,7 +6,8 @@ from pathlib import Path
 import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3_assets as s3_assets
-from constructs import Construct, IConstruct
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
 
 from infra.budget import Budget
 from infra.emptying_function import settle_emptying_function
@@ -41,23 +42,19 @@ class LabStack(cdk.Stack):
         is_local = settings.target is Target.LOCAL
         storage = Storage(self, "Storage", empties_bucket=not is_local)
         notifications = Notifications(self, "Notifications", email=settings.notify_email)
-        guarded: list[IConstruct] = [storage, notifications]
-        if settings.budget_usd is not None:
-            guarded.append(
-                Budget(
-                    self,
-                    "Budget",
-                    lab=settings.lab,
-                    monthly_usd=settings.budget_usd,
-                    of=settings.budget_scope,
-                    notifications=notifications,
-                )
-            )
+        budgets = self._budgets(settings, notifications)
         source = s3_assets.Asset(self, "TrainingSource", path=str(training_source))
         identity = Identity(
             self, "Identity", results=storage.results, source=source, data_buckets=settings.data_buckets
         )
         code = lambda_.Code.from_asset(str(lambda_source))
+        launch = Launch(
+            training_role=identity.training_role,
+            source_s3_uri=source.s3_object_url,
+            image_uris=image_uris,
+            data_buckets=settings.data_buckets,
+            seconds_between_starts=0.0 if is_local else SECONDS_BETWEEN_STARTS,
+        )
         functions = Functions(
             self,
             "Functions",
@@ -65,13 +62,7 @@ class LabStack(cdk.Stack):
             code=code,
             storage=storage,
             notifications=notifications,
-            launch=Launch(
-                training_role=identity.training_role,
-                source_s3_uri=source.s3_object_url,
-                image_uris=image_uris,
-                data_buckets=settings.data_buckets,
-                seconds_between_starts=0.0 if is_local else SECONDS_BETWEEN_STARTS,
-            ),
+            launch=launch,
         )
         orchestration = Orchestration(
             self,
@@ -81,25 +72,9 @@ class LabStack(cdk.Stack):
             results=storage.results,
             concurrency=settings.concurrency,
         )
-        happenings = Happenings(
-            self,
-            "Happenings",
-            lab=settings.lab,
-            functions=functions,
-            state_machine=orchestration.state_machine,
-            sweep_interval=cdk.Duration.minutes(1 if is_local else 5),
-        )
-        monitoring = Monitoring(
-            self,
-            "Monitoring",
-            lab=settings.lab,
-            state_machine=orchestration.state_machine,
-            functions=functions,
-            topic=notifications.topic,
-            has_metric_math=not is_local,
-        )
+        watchers = self._watchers(settings, functions, orchestration.state_machine, notifications)
         guard = Guard(self, "Guard", lab=settings.lab, code=code, storage=storage)
-        guard.watch(*guarded, identity, functions, orchestration, happenings, monitoring)
+        guard.watch(storage, notifications, *budgets, identity, functions, orchestration, *watchers)
         if not is_local:
             settle_emptying_function(self, lab=settings.lab)
         self._outputs(
@@ -112,6 +87,48 @@ class LabStack(cdk.Stack):
                 LabOutput.SOURCE_S3_URI: source.s3_object_url,
             }
         )
+
+    def _budgets(self, settings: LabSettings, notifications: Notifications) -> list[Budget]:
+        if settings.budget_usd is None:
+            return []
+        return [
+            Budget(
+                self,
+                "Budget",
+                lab=settings.lab,
+                monthly_usd=settings.budget_usd,
+                of=settings.budget_scope,
+                notifications=notifications,
+            )
+        ]
+
+    def _watchers(
+        self,
+        settings: LabSettings,
+        functions: Functions,
+        state_machine: sfn.StateMachine,
+        notifications: Notifications,
+    ) -> list[Construct]:
+        is_local = settings.target is Target.LOCAL
+        return [
+            Happenings(
+                self,
+                "Happenings",
+                lab=settings.lab,
+                functions=functions,
+                state_machine=state_machine,
+                sweep_interval=cdk.Duration.minutes(1 if is_local else 5),
+            ),
+            Monitoring(
+                self,
+                "Monitoring",
+                lab=settings.lab,
+                state_machine=state_machine,
+                functions=functions,
+                topic=notifications.topic,
+                has_metric_math=not is_local,
+            ),
+        ]
 
     def _outputs(self, values: Mapping[LabOutput, str]) -> None:
         for output, value in values.items():

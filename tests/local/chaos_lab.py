@@ -38,6 +38,15 @@ TRACES: dict[str, dict[str, Any]] = {
 }
 # Of MiniStack: what the state machine waits between attempts, as a share of the real time.
 WAIT_SCALE = {"SFN_WAIT_SCALE": "0.01"}
+# Nothing is tokenised and nothing trained: runs differ by what is done to their jobs.
+SIMULATED_WORKLOAD = {
+    "task": "causal-lm",
+    "model": {"config": {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 2, "n_positions": 64}},
+    "tokenizer": {"train_vocabulary_size": 1000},
+    "dataset": {"format": "synthetic"},
+    "sequence_length": 64,
+    "examples": 20000,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.local.chaos_lab import SLOW_LANE, ChaosLab, until
+from tests.local.chaos_lab import SIMULATED_WORKLOAD, SLOW_LANE, ChaosLab, until
 
 RUNS_VARIABLE = "TRAINDYNO_CHAOS_RUNS"
 pytestmark = [pytest.mark.local, pytest.mark.timeout(1500)]
@@ -36,14 +36,7 @@ ENDED = {"SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"}
 def suite_document(instances: tuple[str, ...], cells: int, max_job_seconds: int) -> dict[str, Any]:
     return {
         "goal": "fastest",
-        "workload": {
-            "task": "causal-lm",
-            "model": {"config": {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 2, "n_positions": 64}},
-            "tokenizer": {"train_vocabulary_size": 1000},
-            "dataset": {"format": "synthetic"},
-            "sequence_length": 64,
-            "examples": 20000,
-        },
+        "workload": SIMULATED_WORKLOAD,
         "training": {"strategy": "ddp", "precision": "bf16", "learning_rate": {"base": 3.0e-4}},
         "baseline": {"instance": instances[0]},
         "matrix": {"instance": list(instances), "batch_size_per_device": list(range(1, cells + 1))},

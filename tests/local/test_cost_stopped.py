@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.local.chaos_lab import OVERRUNNING_LANE, OVERRUNNING_LIMIT_SECONDS, ChaosLab, until
+from tests.local.chaos_lab import OVERRUNNING_LANE, OVERRUNNING_LIMIT_SECONDS, SIMULATED_WORKLOAD, ChaosLab, until
 from traindyno.core.costs.prices import cost_usd
 
 pytestmark = pytest.mark.local
@@ -31,14 +31,7 @@ class Overrun:
 def suite_document() -> dict[str, Any]:
     return {
         "goal": "fastest",
-        "workload": {
-            "task": "causal-lm",
-            "model": {"config": {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 2, "n_positions": 64}},
-            "tokenizer": {"train_vocabulary_size": 1000},
-            "dataset": {"format": "synthetic"},
-            "sequence_length": 64,
-            "examples": 20000,
-        },
+        "workload": SIMULATED_WORKLOAD,
         "training": {"strategy": "ddp", "precision": "bf16", "instance": OVERRUNNING_LANE},
         "matrix": {"batch_size_per_device": [1, 2]},
         "measurement": {"trials": 3, "max_steps": 71},

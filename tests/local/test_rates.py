@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.local.chaos_lab import PACED_LANES, ChaosLab, until
+from tests.local.chaos_lab import PACED_LANES, SIMULATED_WORKLOAD, ChaosLab, until
 
 pytestmark = pytest.mark.local
 
@@ -29,14 +29,7 @@ class Paced:
 def suite_document() -> dict[str, Any]:
     return {
         "goal": "fastest",
-        "workload": {
-            "task": "causal-lm",
-            "model": {"config": {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 2, "n_positions": 64}},
-            "tokenizer": {"train_vocabulary_size": 1000},
-            "dataset": {"format": "synthetic"},
-            "sequence_length": 64,
-            "examples": 20000,
-        },
+        "workload": SIMULATED_WORKLOAD,
         "training": {"strategy": "ddp", "precision": "bf16"},
         "baseline": {"instance": PACED_LANES[0]},
         "matrix": {

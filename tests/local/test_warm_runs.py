@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.local.chaos_lab import WARM_LANE, ChaosLab, until
+from tests.local.chaos_lab import SIMULATED_WORKLOAD, WARM_LANE, ChaosLab, until
 from traindyno.core.costs.prices import cost_usd
 
 pytestmark = pytest.mark.local
@@ -27,14 +27,7 @@ class Kept:
 def suite_document() -> dict[str, Any]:
     return {
         "goal": "fastest",
-        "workload": {
-            "task": "causal-lm",
-            "model": {"config": {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 2, "n_positions": 64}},
-            "tokenizer": {"train_vocabulary_size": 1000},
-            "dataset": {"format": "synthetic"},
-            "sequence_length": 64,
-            "examples": 20000,
-        },
+        "workload": SIMULATED_WORKLOAD,
         "training": {"strategy": "ddp", "precision": "bf16", "instance": WARM_LANE},
         "matrix": {"batch_size_per_device": list(range(1, CELLS + 1))},
         "measurement": {"trials": TRIALS, "max_steps": 10},
