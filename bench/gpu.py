@@ -7,7 +7,7 @@ from bench.gpu_cases import GPT_J_LEAST_BYTES, full_size_cases, gpt_j_case
 from bench.groups import TITLES, command
 from bench.race_case import RaceCase, RaceResult
 from bench.race_files import run_race
-from traindyno.core.instance_types import instance_types
+from traindyno.core.instances.instance_types import instance_types
 
 NO_GPU = "No GPU was at hand, so nothing was measured here."
 NOTE = (

@@ -10,8 +10,8 @@ from typing import Any
 from bench.race_case import RaceCase
 from bench.trained import Trained
 from traindyno.callbacks import StepLog
-from traindyno.core.suites.suite import Measurement
-from traindyno.core.suites.suite_file import parse_settings, parse_workload
+from traindyno.core.suite.suite import Measurement
+from traindyno.core.suite.suite_file import parse_settings, parse_workload
 from training.accelerators import Accelerator
 from training.compilers import build_compiler
 from training.data.dataset import TokenDataset, load_dataset

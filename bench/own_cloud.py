@@ -22,7 +22,7 @@ from localcloud.environment import local_environment
 from localcloud.home import HOME_VARIABLE, REPO_ROOT, Home
 from traindyno.aws.deployment import Deployment, find_deployment
 from traindyno.core.errors import TraindynoError
-from traindyno.core.lab import DEFAULT_LAB
+from traindyno.core.lab_names import DEFAULT_LAB
 
 ENDED = frozenset({"Completed", "Failed", "Stopped"})
 

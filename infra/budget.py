@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.notifications import Notifications
-from traindyno.core.lab import LAB_TAG
+from traindyno.core.lab_names import LAB_TAG
 
 FORECAST_PERCENT, ACTUAL_PERCENT = 80, 100
 

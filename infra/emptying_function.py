@@ -4,7 +4,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_logs as logs
 from constructs import IConstruct
 
-from traindyno.core.lab import LAB_TAG
+from traindyno.core.lab_names import LAB_TAG
 
 PROVIDER = "Custom::S3AutoDeleteObjectsCustomResourceProvider"
 

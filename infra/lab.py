@@ -9,7 +9,7 @@ from infra.lab_settings import Target, read_lab_settings
 from infra.lab_stack import LabStack
 from infra.lambda_source import stage_lambda_source
 from traindyno.bundle import pack, training_files
-from traindyno.core.lab import LAB_TAG, images_stack_name, lab_stack_name
+from traindyno.core.lab_names import LAB_TAG, images_stack_name, lab_stack_name
 
 
 def add_lab(app: cdk.App, *, staging: Path) -> None:

@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from infra.identity import JOB_LOG_GROUP
 from infra.permissions import Grant
 from infra.storage import Storage
-from traindyno.core.lab import OPEN_ATTEMPTS_INDEX, state_machine_name
+from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX, state_machine_name
 
 PER_EXECUTION = "Objects and executions are named after deployment, when suites run."
 PER_KEY = "Prepared data lies under a key made of its content."

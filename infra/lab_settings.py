@@ -7,7 +7,7 @@ from enum import StrEnum
 from constructs import Node
 
 from infra.budget import BudgetScope
-from traindyno.core.lab import LAB_NAME
+from traindyno.core.lab_names import LAB_NAME
 
 
 class Target(StrEnum):

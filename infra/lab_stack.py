@@ -11,16 +11,16 @@ from constructs import Construct
 
 from infra.budget import Budget
 from infra.emptying_function import settle_emptying_function
+from infra.event_rules import Happenings
 from infra.functions import Functions, Launch
 from infra.guard import Guard
-from infra.happenings import Happenings
 from infra.identity import Identity
 from infra.lab_settings import LabSettings, Target
 from infra.monitoring import Monitoring
 from infra.notifications import Notifications
 from infra.orchestration import Orchestration
 from infra.storage import Storage
-from traindyno.core.lab import LabOutput
+from traindyno.core.lab_names import LabOutput
 
 # CreateTrainingJob is limited to one request per second for the account and region, which can't be raised.
 SECONDS_BETWEEN_STARTS = 1.05

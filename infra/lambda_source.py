@@ -5,7 +5,8 @@ import sysconfig
 from pathlib import Path
 
 REPO_ROOT = Path(__file__).resolve().parent.parent
-OWN = ("traindyno/__init__.py", "traindyno/core", "traindyno/aws", "traindyno/report", "lambdas")
+ROOMS = ("core", "sagemaker", "report", "aws", "store", "lab")
+OWN = ("traindyno/__init__.py", *(f"traindyno/{room}" for room in ROOMS), "lambdas")
 # cattrs and what it imports: pure Python, so a copy of what is installed here runs on any Lambda.
 INSTALLED = ("cattrs", "attrs", "attr", "typing_extensions.py")
 LEFT_OUT = ("__pycache__", "*.pyc", "*.pyi", "py.typed", "preconf")

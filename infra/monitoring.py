@@ -10,7 +10,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra.functions import Functions
-from traindyno.core.lab import METRIC_NAMESPACE, OPEN_RUNS_METRIC, OVERDUE_RUNS_METRIC
+from traindyno.core.lab_names import METRIC_NAMESPACE, OPEN_RUNS_METRIC, OVERDUE_RUNS_METRIC
 
 PERIOD = cdk.Duration.minutes(5)
 

@@ -14,7 +14,7 @@ from infra.prepare_data import PrepareData
 from infra.retries import retry_lambda_faults
 from infra.run_lanes import RunLanes
 from infra.state_machine_role import state_machine_role
-from traindyno.core.lab import state_machine_name
+from traindyno.core.lab_names import state_machine_name
 
 GIVE_UP_AFTER = cdk.Duration.days(28)
 

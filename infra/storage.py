@@ -6,7 +6,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.acknowledgements import acknowledge
-from traindyno.core.lab import OPEN_ATTEMPTS_INDEX
+from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX
 
 LARGE_OBJECT_BYTES = 16 * 2**20
 

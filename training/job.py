@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from traindyno.core.suites.suite import InputMode, Workload
+from traindyno.core.suite.suite import InputMode, Workload
 
 S3_PREFIX = "s3://"
 

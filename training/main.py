@@ -8,9 +8,9 @@ from traindyno.callbacks import StepLog
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from training.compilers import build_compiler
+from training.crash_handling import Ending
 from training.data.dataset import load_dataset
 from training.doctor import environment_facts
-from training.ending import Ending
 from training.evaluate import evaluate
 from training.flops import FORMULA, measure_size
 from training.job import find_job

@@ -14,7 +14,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from traindyno.core.suites.suite import Settings, Task, Workload
+from traindyno.core.suite.suite import Settings, Task, Workload
 from training.activations import enable_checkpointing
 from training.attention import attend_without_mask
 from training.errors import WorkloadError

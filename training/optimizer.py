@@ -6,7 +6,7 @@ from torch import nn
 from torch.distributed.tensor import DTensor
 from torch.optim import SGD, AdamW, Optimizer
 
-from traindyno.core.suites.suite import LearningRateScaling, OptimizerName, Settings
+from traindyno.core.suite.suite import LearningRateScaling, OptimizerName, Settings
 
 SGD_MOMENTUM = 0.9
 FUSED_DEVICES = ("cpu", "cuda")

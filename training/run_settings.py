@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suites.suite import Measurement, Settings, Tokens, Workload
-from traindyno.core.suites.suite_file import (
+from traindyno.core.suite.suite import Measurement, Settings, Tokens, Workload
+from traindyno.core.suite.suite_file import (
     parse_measurement,
     parse_settings,
     parse_tokens,

@@ -6,7 +6,7 @@ from traindyno.callbacks import StepLog
 from traindyno.callbacks.recorder import RecordedStep
 from traindyno.core.measurement.series import mean_half_width
 from traindyno.core.measurement.steady_state import find_steady_state
-from traindyno.core.suites.suite import Measurement
+from traindyno.core.suite.suite import Measurement
 from training.divergence import refuse_divergence
 from training.process_group import decided_by_first_rank
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from traindyno.core.suites.suite import Task, Workload
+from traindyno.core.suite.suite import Task, Workload
 from training.data.rows import DataRoot, read_rows
 from training.errors import WorkloadError
 from training.job import Job

@@ -8,11 +8,11 @@ import time
 from typing import Any
 
 from traindyno.aws import clients
-from traindyno.aws.quota_checking import check_quotas
 from traindyno.aws.quotas import Quotas
-from traindyno.aws.rejection import rejection
-from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.core.errors import SuiteRefused
+from traindyno.lab.check_quotas import check_quotas
+from traindyno.lab.rejection import rejection
+from traindyno.store.results_bucket import ResultsBucket
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:

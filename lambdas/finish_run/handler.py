@@ -4,8 +4,8 @@ import os
 import time
 from typing import Any
 
-from traindyno.aws.finishing import finish_run
-from traindyno.aws.lab_services import connect
+from traindyno.lab.finish_run import finish_run
+from traindyno.lab.services import connect
 
 
 def handle(event: dict[str, Any], _context: object) -> None:

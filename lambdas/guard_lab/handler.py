@@ -4,10 +4,10 @@ import os
 from typing import Any
 
 from traindyno.aws import clients
-from traindyno.aws.attempt_rows import AttemptRows
 from traindyno.aws.cloudformation_answer import Answer, answer_cloudformation
 from traindyno.aws.executions import Executions
-from traindyno.aws.lab_in_flight import refusal_to_delete
+from traindyno.lab.guard_lab import refusal_to_delete
+from traindyno.store.attempt_rows import AttemptRows
 
 
 def handle(event: dict[str, Any], _context: object) -> None:

@@ -5,11 +5,11 @@ import time
 from typing import Any
 
 from traindyno.aws import clients
-from traindyno.aws.judging import judge_suite, verdict_event
-from traindyno.aws.lab_services import connect
 from traindyno.aws.notifications import notify, tell
-from traindyno.aws.warm_pools import release_warm_pools
-from traindyno.core.verdicts.verdict_text import describe_verdict
+from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.lab.judge_suite import judge_suite, verdict_event
+from traindyno.lab.services import connect
+from traindyno.lab.warm_pools import release_warm_pools
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:

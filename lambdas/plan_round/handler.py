@@ -4,8 +4,8 @@ import os
 from typing import Any
 
 from traindyno.aws import clients
-from traindyno.aws.results_bucket import ResultsBucket
-from traindyno.aws.round_planning import plan_next_round
+from traindyno.lab.plan_round import plan_next_round
+from traindyno.store.results_bucket import ResultsBucket
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:

@@ -6,12 +6,12 @@ from typing import Any
 
 from traindyno.aws import clients
 from traindyno.aws.data_listing import DataListing
-from traindyno.aws.rejection import rejection
-from traindyno.aws.results_bucket import ResultsBucket
-from traindyno.aws.suite_planning import take_in_suite
-from traindyno.aws.suite_rows import SuiteRows
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
-from traindyno.core.jobs.job_settings import JobSettings
+from traindyno.lab.plan_suite import take_in_suite
+from traindyno.lab.rejection import rejection
+from traindyno.sagemaker.job_settings import JobSettings
+from traindyno.store.results_bucket import ResultsBucket
+from traindyno.store.suite_rows import SuiteRows
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 from traindyno.aws import clients
 from traindyno.aws.embedded_metrics import metrics_line
 from traindyno.aws.executions import Executions
-from traindyno.aws.lab_services import connect
-from traindyno.aws.pace import Pace
-from traindyno.aws.sweep import sweep
-from traindyno.core.lab import OPEN_RUNS_METRIC, OVERDUE_RUNS_METRIC
+from traindyno.core.lab_names import OPEN_RUNS_METRIC, OVERDUE_RUNS_METRIC
+from traindyno.lab.pace import Pace
+from traindyno.lab.reconcile_runs import sweep
+from traindyno.lab.services import connect
 
 LAST_MILLISECONDS = 60_000
 

@@ -3,9 +3,9 @@
 import os
 from typing import Any
 
-from traindyno.aws.lab_services import connect
-from traindyno.aws.recording import failed_ending, record_run, refused_ending
-from traindyno.core.suites.runs import parse_run
+from traindyno.core.suite.runs import parse_run
+from traindyno.lab.record_run import failed_ending, record_run, refused_ending
+from traindyno.lab.services import connect
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:

@@ -4,10 +4,10 @@ import os
 import time
 from typing import Any, Protocol
 
-from traindyno.aws.lab_services import connect
-from traindyno.aws.pace import Pace
-from traindyno.aws.stopping import free_turns, stop_runs
-from traindyno.aws.warm_pools import release_warm_pools
+from traindyno.lab.pace import Pace
+from traindyno.lab.services import connect
+from traindyno.lab.stop_runs import free_turns, stop_runs
+from traindyno.lab.warm_pools import release_warm_pools
 
 LAST_MILLISECONDS = 30_000
 

@@ -4,10 +4,10 @@ import os
 import time
 from typing import Any
 
-from traindyno.aws.lab_services import connect
-from traindyno.aws.submission import submit_run
-from traindyno.core.jobs.job_settings import JobSettings
-from traindyno.core.suites.runs import parse_run
+from traindyno.core.suite.runs import parse_run
+from traindyno.lab.services import connect
+from traindyno.lab.submit_run import submit_run
+from traindyno.sagemaker.job_settings import JobSettings
 
 
 def handle(event: dict[str, Any], _context: object) -> None:

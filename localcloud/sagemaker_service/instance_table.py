@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 
-from traindyno.core.instance_types import LOCAL_PREFIX
+from traindyno.core.instances.instance_types import LOCAL_PREFIX
 
 LOCAL_CPU = "local.cpu"
 LOCAL_GPU = "local.gpu"

@@ -100,7 +100,7 @@ class QuotaTable:
 
 
 def _read_quotas() -> Iterator[Quota]:
-    table = json.loads(files("traindyno.core.data").joinpath("quotas.json").read_text(encoding="utf-8"))
+    table = json.loads(files("traindyno.core.planning.data").joinpath("quotas.json").read_text(encoding="utf-8"))
     for name, row in table["account_level"].items():
         yield Quota(code=row["code"], name=name, default=row["default"], is_adjustable=row["adjustable"])
     for instance_type, rows in table["per_instance"].items():

@@ -10,7 +10,7 @@ from localcloud.sagemaker_service.s3_transfer import split_uri
 from localcloud.sagemaker_service.simulated_log import write_stretch
 from localcloud.sagemaker_service.trace import SimulatedWork, Trace, read_work
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
-from traindyno.core.suites.tokens_manifest import TOKENS_MANIFEST, tokens_manifest
+from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST, tokens_manifest
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

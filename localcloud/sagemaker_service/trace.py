@@ -9,7 +9,7 @@ from typing import Any
 import cattrs
 
 from localcloud.sagemaker_service.job import Job
-from traindyno.core.instance_types import find_instance_type
+from traindyno.core.instances.instance_types import find_instance_type
 
 CONVERTER = cattrs.Converter(forbid_extra_keys=True)
 NOMINAL_PARAMETERS = 124_000_000

@@ -10,10 +10,10 @@ import pytest
 
 from tests.unit.run_samples import completed_result, failed_result, make_suite
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.suites.cells import expand_cells
-from traindyno.core.suites.suite import Strategy
-from traindyno.core.verdicts.report_data import build_report
-from traindyno.core.verdicts.verdict import judge
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.suite import Strategy
+from traindyno.core.verdict.report_data import build_report
+from traindyno.core.verdict.verdict import judge
 from traindyno.report.html import render
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, lab, synthesise
-from traindyno.core.lab import LabOutput, images_stack_name, lab_stack_name
+from traindyno.core.lab_names import LabOutput, images_stack_name, lab_stack_name
 
 
 def test_synth_needs_no_credentials_network_or_docker(tmp_path: Path) -> None:

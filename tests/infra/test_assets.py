@@ -35,21 +35,21 @@ def names_in(folder: Path) -> set[str]:
 
 def test_functions_get_core_edge_report_handlers_and_cattrs(staged: Path) -> None:
     names = names_in(staged)
-    expected = {"traindyno/core/suites/suite.py", "traindyno/aws/clients.py", "lambdas/submit_run/handler.py"}
+    expected = {"traindyno/core/suite/suite.py", "traindyno/aws/clients.py", "lambdas/submit_run/handler.py"}
     assert expected | {"cattrs/__init__.py", "attrs/__init__.py", "attr/__init__.py", "typing_extensions.py"} <= names
     assert {name.split("/")[0] for name in names} == {
         *("traindyno", "lambdas", "cattrs", "attrs", "attr", "typing_extensions.py"),
     }
     assert {name.split("/")[1] for name in names if name.startswith("traindyno/")} == {
-        *("__init__.py", "core", "aws", "report"),
+        *("__init__.py", "core", "sagemaker", "report", "aws", "store", "lab"),
     }
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
 
 
 def test_functions_get_the_files_that_the_core_reads(staged: Path) -> None:
-    data = {path.name for path in (REPO_ROOT / "traindyno/core/data").glob("*.json")}
+    data = {path.relative_to(REPO_ROOT) for path in (REPO_ROOT / "traindyno").rglob("data/*.json")}
     assert data
-    assert data <= {path.name for path in (staged / "traindyno/core/data").iterdir()}
+    assert [path for path in data if not (staged / path).is_file()] == []
 
 
 def test_the_asset_stays_small(staged: Path) -> None:

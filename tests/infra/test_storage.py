@@ -4,8 +4,8 @@ import pytest
 
 from infra.orchestration import GIVE_UP_AFTER
 from tests.infra.synthesis import OTHER_LAB, as_list, flat, lab
-from traindyno.aws.token_cache import USABLE_SECONDS
-from traindyno.core.lab import OPEN_ATTEMPTS_INDEX
+from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX
+from traindyno.store.token_cache import USABLE_SECONDS
 
 
 @pytest.fixture(scope="module")

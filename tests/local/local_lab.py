@@ -15,7 +15,7 @@ from localcloud.cloud import require_ports
 from localcloud.environment import local_environment
 from localcloud.home import Home
 from traindyno.aws.deployment import Deployment, find_deployment
-from traindyno.core.lab import DEFAULT_LAB
+from traindyno.core.lab_names import DEFAULT_LAB
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 COMMAND_SECONDS = 300

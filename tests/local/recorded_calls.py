@@ -10,7 +10,8 @@ from typing import Any
 
 import boto3
 
-from traindyno.aws import clients, lab_services
+from traindyno.aws import clients
+from traindyno.lab import services as lab_services
 
 # Where IAM's name of an action is not the service's name and the operation's.
 PREFIXES = {"stepfunctions": "states", "service-quotas": "servicequotas"}

@@ -11,9 +11,9 @@ from localcloud.sagemaker_service.local_images import READY_MARK, SEPARATE_ENVIR
 from tests.local.aws_double import AwsDouble
 from tests.local.conftest import FAST
 from tests.local.jobs import BUCKET, client, job_request, stage_script, wait_until
-from traindyno.core.jobs.failure_reasons import read_failure_reason
-from traindyno.core.jobs.image_uris import LOCAL_IMAGE, LOCAL_XLA_IMAGE
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.sagemaker.failure_reasons import read_failure_reason
+from traindyno.sagemaker.image_uris import LOCAL_IMAGE, LOCAL_XLA_IMAGE
 
 TELL = """
 import os, sys

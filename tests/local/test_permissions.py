@@ -20,8 +20,8 @@ from tests.local.local_lab import LocalLab
 from tests.local.recorded_calls import Recorder, recording
 from traindyno.aws import clients
 from traindyno.aws.log_tail import LogTail
-from traindyno.aws.suite_rows import SuiteRows
-from traindyno.core.lab import OPEN_ATTEMPTS_INDEX
+from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX
+from traindyno.store.suite_rows import SuiteRows
 
 pytestmark = pytest.mark.local
 

@@ -17,11 +17,11 @@ from localcloud.sagemaker_service import RunningService, start_service
 from tests.local.aws_double import AwsDouble
 from tests.local.jobs import BUCKET, client, eventually, job_request, wait_until
 from traindyno.core.errors import CapacityUnavailable
-from traindyno.core.jobs.job_end import read_job_end
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.content import StepLog
 from traindyno.core.step_log.reader import read_step_log
-from traindyno.core.suites.tokens_manifest import TOKENS_MANIFEST, describe_mismatch
+from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST, describe_mismatch
+from traindyno.sagemaker.job_description import read_job_end
 
 FAST = ("--engine", "replay", "--grant-quotas", "1000", "--speed-up", "10000", "--jump-when-quiet-seconds", "0.02")
 # 3 s download, 10 s load, 5 steps of 2 s, 2 s upload: 25 s billed, 7 s more to start.

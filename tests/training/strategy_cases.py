@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from traindyno.core.suites.suite import (
+from traindyno.core.suite.suite import (
     Compiler,
     LearningRate,
     Model,

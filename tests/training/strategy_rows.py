@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.training.strategy_cases import MODELS, Case
-from traindyno.core.suites.suite import (
+from traindyno.core.suite.suite import (
     Compiler,
     LearningRate,
     OptimizerName,

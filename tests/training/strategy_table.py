@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.training.strategy_cases import MODELS, WORKLOADS
 from tests.training.strategy_rows import ROWS, TOLERANCES, Row
-from traindyno.core.suites.combinations import find_impossible
-from traindyno.core.suites.suite import (
+from traindyno.core.suite.combinations import find_impossible
+from traindyno.core.suite.suite import (
     Cell,
     Compiler,
     Model,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from traindyno.core.suites.suite import Padding, Settings, Strategy
+from traindyno.core.suite.suite import Padding, Settings, Strategy
 from training.data.collate import IGNORED, CollateCausal, CollateClassified
 from training.data.labels import LabelCodes
 from training.data.loader import StepBatches

@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast
 
 from tests.training.run_documents import run_document, run_training, write_texts
 from tests.training.s3_server import PROGRAM, s3_server
-from traindyno.core.suites.suite_file import parse_measurement, parse_settings, parse_workload
+from traindyno.core.suite.suite_file import parse_measurement, parse_settings, parse_workload
 from training.data.collate import CollateCausal
 from training.data.files import local_files
 from training.data.stream import StreamedBatches

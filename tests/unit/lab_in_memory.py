@@ -7,26 +7,26 @@ from decimal import Decimal
 from typing import Any
 
 from tests.unit.suites import small_document
-from traindyno.aws.attempt_rows import AttemptRow, AttemptRows
-from traindyno.aws.lab_services import LabServices
 from traindyno.aws.log_tail import LogTail
-from traindyno.aws.results_bucket import ResultsBucket
-from traindyno.aws.spending import Spending
-from traindyno.aws.suite_rows import SuiteRows
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.aws.turns import Turns
 from traindyno.core.costs.prices import Price
-from traindyno.core.documents import to_document
+from traindyno.core.documents.stored import to_document
 from traindyno.core.jobs.attempt import Attempt
-from traindyno.core.jobs.job_settings import JobSettings
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.warm_pool import WarmPool
-from traindyno.core.layout import suite_key
-from traindyno.core.suites.cells import expand_cells
-from traindyno.core.suites.runs import trial_runs
-from traindyno.core.suites.suite import Run
-from traindyno.core.suites.suite_file import parse_suite
+from traindyno.core.s3_keys import suite_key
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.runs import trial_runs
+from traindyno.core.suite.suite import Run
+from traindyno.core.suite.suite_file import parse_suite
+from traindyno.lab.services import LabServices
+from traindyno.sagemaker.job_settings import JobSettings
+from traindyno.store.attempt_rows import AttemptRow, AttemptRows
+from traindyno.store.results_bucket import ResultsBucket
+from traindyno.store.spending import Spending
+from traindyno.store.start_slots import Turns
+from traindyno.store.suite_rows import SuiteRows
 
 EXECUTION = "execution-1"
 NOW = 1_790_000_000.0

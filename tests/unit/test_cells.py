@@ -5,10 +5,10 @@ import subprocess
 import sys
 
 from tests.unit.suites import script_document, small_document, small_suite
-from traindyno.core.suites.cells import baseline_cell, expand_cells, world_size
-from traindyno.core.suites.runs import parse_run, run_document, trial_runs
-from traindyno.core.suites.suite import Compiler, Settings, Strategy
-from traindyno.core.suites.suite_file import parse_suite
+from traindyno.core.suite.cells import baseline_cell, expand_cells, world_size
+from traindyno.core.suite.runs import parse_run, run_document, trial_runs
+from traindyno.core.suite.suite import Compiler, Settings, Strategy
+from traindyno.core.suite.suite_file import parse_suite
 
 
 def labels(**changes: object) -> list[str]:
@@ -70,8 +70,8 @@ def test_an_identity_is_that_of_the_content_in_any_order_and_any_process() -> No
     assert here == {cell.cell_id for cell in expand_cells(small_suite(matrix=second))}
     assert all(len(cell_id) == 8 and int(cell_id, 16) >= 0 for cell_id in here)
     code = (
-        "import json, sys; from traindyno.core.suites.suite_file import parse_suite;"
-        "from traindyno.core.suites.cells import expand_cells;"
+        "import json, sys; from traindyno.core.suite.suite_file import parse_suite;"
+        "from traindyno.core.suite.cells import expand_cells;"
         "print(json.dumps([c.cell_id for c in expand_cells(parse_suite(json.load(sys.stdin)))]))"
     )
     document = json.dumps(small_document(matrix=first))

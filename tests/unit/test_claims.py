@@ -6,11 +6,11 @@ import yaml
 
 from tests.unit.run_samples import completed_result, make_suite
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suites.cells import expand_cells
-from traindyno.core.suites.suite import Cell, Strategy
-from traindyno.core.verdicts.arithmetic import ArithmeticInvalid, evaluate
-from traindyno.core.verdicts.claim import ClaimsInvalid, parse_claims
-from traindyno.core.verdicts.claims import ClaimFinding, ClaimJudgement, describe_judgement, judge_claims
+from traindyno.core.suite.arithmetic import ArithmeticInvalid, evaluate
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.claim import ClaimsInvalid, parse_claims
+from traindyno.core.suite.suite import Cell, Strategy
+from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement, describe_judgement, judge_claims
 
 CLAIMS = Path(__file__).parents[2] / "suites" / "claims"
 SUITE = make_suite(

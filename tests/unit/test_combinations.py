@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tests.unit.suites import script_document, small_document
-from traindyno.core.suites.combinations import find_impossible
-from traindyno.core.suites.suite import Cell
-from traindyno.core.suites.suite_file import parse_settings, parse_workload
+from traindyno.core.suite.combinations import find_impossible
+from traindyno.core.suite.suite import Cell
+from traindyno.core.suite.suite_file import parse_settings, parse_workload
 
 BUILT_IN = parse_workload({**small_document()["workload"], "model": "gpt2"})
 SCRIPT = parse_workload(script_document()["workload"])

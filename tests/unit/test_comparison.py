@@ -11,10 +11,10 @@ from tests.unit.run_samples import PRICE, completed_result, failed_result, make_
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.measurement.run_result import PaidPrice
-from traindyno.core.suites.cells import expand_cells
-from traindyno.core.suites.suite import Measurement, Suite, Task, Workload
-from traindyno.core.verdicts.comparison import Change, NotComparable, compare_executions
-from traindyno.core.verdicts.execution_record import ExecutionRecord
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.suite import Measurement, Suite, Task, Workload
+from traindyno.core.verdict.comparison import Change, NotComparable, compare_executions
+from traindyno.core.verdict.execution_record import ExecutionRecord
 
 INSTANCE = "ml.p4d.24xlarge"
 

@@ -1,9 +1,9 @@
 from typing import Any
 
 from tests.unit.run_samples import make_suite
-from traindyno.core.suites.cells import baseline_cell, expand_cells
-from traindyno.core.suites.suite import Cell, Compiler, LearningRate, LearningRateScaling, Precision, Strategy, Suite
-from traindyno.core.verdicts.confounds import (
+from traindyno.core.suite.cells import baseline_cell, expand_cells
+from traindyno.core.suite.suite import Cell, Compiler, LearningRate, LearningRateScaling, Precision, Strategy, Suite
+from traindyno.core.verdict.confounds import (
     Confound,
     effective_learning_rate,
     find_confound,

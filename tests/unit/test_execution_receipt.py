@@ -5,17 +5,17 @@ from decimal import Decimal
 from typing import Any
 
 from tests.unit.lab_in_memory import EXECUTION, PRICE, MemoryLab, make_lab
-from traindyno.aws.attempt_rows import AttemptRow
-from traindyno.aws.execution_receipt import ExecutionReceipt, load_receipt
 from traindyno.aws.executions import Execution
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.training_job import job_name_prefix
 from traindyno.core.jobs.warm_pool import WarmPool
-from traindyno.core.layout import result_key
 from traindyno.core.measurement.run_result import PaidPrice, build_run_result, run_result_document
-from traindyno.core.suites.suite import Run
-from traindyno.core.suites.suite_file import parse_suite
+from traindyno.core.s3_keys import result_key
+from traindyno.core.suite.suite import Run
+from traindyno.core.suite.suite_file import parse_suite
+from traindyno.lab.execution_receipt import ExecutionReceipt, load_receipt
+from traindyno.sagemaker.request import job_name_prefix
+from traindyno.store.attempt_rows import AttemptRow
 
 
 def make_execution(status: str = "RUNNING") -> Execution:

@@ -16,10 +16,10 @@ from traindyno.aws.embedded_metrics import metrics_line
 from traindyno.aws.executions import Executions, ExecutionUnknown
 from traindyno.aws.log_tail import LogTail
 from traindyno.aws.notifications import notify, tell
-from traindyno.aws.results_bucket import ResultsBucket
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.core.errors import ServiceFault
-from traindyno.core.lab import LabOutput
+from traindyno.core.lab_names import LabOutput
+from traindyno.store.results_bucket import ResultsBucket
 
 MACHINE = "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"
 EXECUTION = "arn:aws:states:us-east-1:111111111111:execution:traindyno-suites:e1"

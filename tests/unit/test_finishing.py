@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
-from traindyno.aws.finishing import finish_run, report_end
-from traindyno.aws.submission import submit_run
+from traindyno.lab.finish_run import finish_run, report_end
+from traindyno.lab.submit_run import submit_run
 
 CAPACITY = "CapacityError: Unable to provision requested ML compute capacity."
 

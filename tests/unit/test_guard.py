@@ -17,9 +17,9 @@ from tests.unit.stubbed import stubbed
 from tests.unit.test_rows_edge import ROW
 from traindyno.aws import clients
 from traindyno.aws.executions import Executions
-from traindyno.aws.lab_in_flight import refusal_to_delete
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.lab.guard_lab import refusal_to_delete
 
 MACHINE = "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"
 LISTING = {"stateMachineArn": MACHINE, "statusFilter": "RUNNING"}

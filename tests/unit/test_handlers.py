@@ -13,7 +13,7 @@ from lambdas.record_run import handler as record_run
 from lambdas.submit_run import handler as submit_run
 from tests.unit.lab_in_memory import NOW, MemoryLab, make_lab
 from traindyno.aws import clients
-from traindyno.core.suites.runs import run_document
+from traindyno.core.suite.runs import run_document
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from traindyno.cli.expectation_text import expected_cost_text, expected_time_tex
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.history import CellHistory, PastRun, learn_from, work_id_of
 from traindyno.core.planning.plan import Plan, plan_suite
-from traindyno.core.suites.cells import expand_cells
-from traindyno.core.suites.suite import Suite
-from traindyno.core.suites.suite_file import parse_suite
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import parse_suite
 
 
 def past(**changes: Any) -> PastRun:

@@ -8,15 +8,15 @@ import pytest
 import sagemaker
 
 from tests.unit.test_training_job import SETTINGS
-from traindyno.core.jobs.image_uris import (
+from traindyno.core.suite.suite import Compiler, Settings, Strategy, Task, Workload
+from traindyno.sagemaker.image_uris import (
     ImageUnavailable,
     framework_version,
     has_framework_version,
     select_image_uri,
     stock_image_uri,
 )
-from traindyno.core.jobs.job_settings import JobSettings
-from traindyno.core.suites.suite import Compiler, Settings, Strategy, Task, Workload
+from traindyno.sagemaker.job_settings import JobSettings
 
 TABLES = Path(sagemaker.__file__).parent / "image_uri_config"
 WORKLOAD = Workload(task=Task.CAUSAL_LM, examples=1)

@@ -12,23 +12,24 @@ from tests.unit.step_log_samples import log_lines
 from tests.unit.suites import small_document, small_suite, unprepared_suite
 from tests.unit.test_plan import LIMITS, price
 from tests.unit.test_training_job import first_request, model_problems
-from traindyno.aws.finishing import finish_run
-from traindyno.aws.judging import judge_suite
-from traindyno.aws.recording import record_run
-from traindyno.aws.submission import submit_run
-from traindyno.core.documents import to_document
+from traindyno.core.costs.projection import paid_usd
+from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.jobs.training_job import build_training_job_request
-from traindyno.core.layout import plan_key, report_data_key, result_key, step_log_prefix
 from traindyno.core.measurement.run_result import RunResult, parse_run_result
-from traindyno.core.planning.elimination import next_trials
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.quotas import QuotaReading, needed_quotas
-from traindyno.core.suites.cells import expand_cells
-from traindyno.core.suites.fallback_cells import cell_on
-from traindyno.core.suites.suite import Purchase, Run, Suite
-from traindyno.core.suites.suite_file import parse_suite
-from traindyno.core.verdicts.report_data import parse_report
+from traindyno.core.s3_keys import plan_key, report_data_key, result_key, step_log_prefix
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.fallback_cells import cell_on
+from traindyno.core.suite.suite import Purchase, Run, Suite
+from traindyno.core.suite.suite_file import parse_suite
+from traindyno.core.verdict.elimination import next_trials
+from traindyno.core.verdict.report_data import parse_report
+from traindyno.lab.finish_run import finish_run
+from traindyno.lab.judge_suite import judge_suite
+from traindyno.lab.record_run import record_run
+from traindyno.lab.submit_run import submit_run
+from traindyno.sagemaker.request import build_training_job_request
 
 OWN, OTHER = "ml.g5.xlarge", "ml.g6.xlarge"
 PREFERENCES = {OWN: [OTHER]}
@@ -162,7 +163,7 @@ def test_a_run_is_paid_and_filed_by_the_type_that_it_ran_on() -> None:
     assert result.run.cell == cell_on(suite, run.cell, OTHER)
     assert result.run.cell.cell_id != run.cell.cell_id
     assert OTHER in result.run.cell.label
-    assert (result.price.usd_per_instance_hour, result.cost_usd) == (OTHER_USD, Decimal("0.20"))
+    assert (result.price.usd_per_instance_hour, paid_usd(result)) == (OTHER_USD, Decimal("0.20"))
     row = lab.suites.runs[run.run_id]
     assert (row["instance"], row["cell_id"]) == (OTHER, result.run.cell.cell_id)
 
@@ -204,7 +205,7 @@ def test_once_a_run_has_begun_on_a_type_its_next_attempt_keeps_to_it() -> None:
     end(lab, run, again, None)
     result = result_of(lab, run)
     # two attempts of 300 s at 2.40 $/h
-    assert (result.run.cell.settings.instance, result.cost_usd) == (OTHER, Decimal("0.40"))
+    assert (result.run.cell.settings.instance, paid_usd(result)) == (OTHER, Decimal("0.40"))
     assert lab.spending.spent == Decimal("0.40")
 
 

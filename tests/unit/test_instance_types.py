@@ -3,7 +3,7 @@
 import botocore.session
 import pytest
 
-from traindyno.core.instance_types import (
+from traindyno.core.instances.instance_types import (
     AcceleratorKind,
     close_instance_types,
     find_instance_type,

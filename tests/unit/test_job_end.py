@@ -7,12 +7,21 @@ import botocore.session
 import pytest
 
 from traindyno.core.errors import CapacityUnavailable, ServiceFault, SlotUnavailable
-from traindyno.core.jobs.failure_reasons import read_failure_reason
-from traindyno.core.jobs.job_end import UnknownJobStatus, has_ended, read_job_end
-from traindyno.core.jobs.job_phases import INSTANT_STATUSES, PHASE_OF_STATUS, JobPhaseName, phase_seconds, read_phases
+from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.warm_pool import UnknownWarmPoolStatus, WarmPool
+from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.core.step_log.line import failure_text
+from traindyno.sagemaker.failure_reasons import read_failure_reason
+from traindyno.sagemaker.job_description import (
+    INSTANT_STATUSES,
+    PHASE_OF_STATUS,
+    UnknownJobStatus,
+    UnknownWarmPoolStatus,
+    has_ended,
+    read_job_end,
+    read_phases,
+    read_warm_pool,
+)
 
 SERVICE = botocore.session.get_session().get_service_model("sagemaker")
 
@@ -175,12 +184,13 @@ def test_billable_time_that_is_missing_after_a_start_is_unknown() -> None:
 
 def test_a_warm_pool_tells_what_it_kept_and_who_took_it() -> None:
     pool = {"Status": "Reused", "ResourceRetainedBillableTimeInSeconds": 45, "ReusedByJob": "next-job"}
-    end = read_job_end(described("Completed", WarmPoolStatus=pool))
-    assert end.warm_pool == WarmPool(job_name=end.job_name, is_over=True, retained_seconds=45, reused_by="next-job")
-    in_use = read_job_end(described("Completed", WarmPoolStatus={"Status": "InUse"}))
-    assert in_use.warm_pool is None
+    job = described("Completed", WarmPoolStatus=pool)
+    assert read_warm_pool(job) == WarmPool(
+        job_name=job["TrainingJobName"], is_over=True, retained_seconds=45, reused_by="next-job"
+    )
+    assert read_warm_pool(described("Completed", WarmPoolStatus={"Status": "InUse"})) is None
     with pytest.raises(UnknownWarmPoolStatus, match="unknown WarmPoolStatus Frozen"):
-        read_job_end(described("Completed", WarmPoolStatus={"Status": "Frozen"}))
+        read_warm_pool(described("Completed", WarmPoolStatus={"Status": "Frozen"}))
 
 
 TRANSITIONS = [
@@ -198,17 +208,14 @@ TRANSITIONS = [
 
 def test_phases_add_up_to_the_time_from_creation_to_end() -> None:
     phases = read_phases(TRANSITIONS)
+    seconds = {name.value: sum(phase.seconds for phase in phases if phase.name is name) for name in JobPhaseName}
     # 100 waiting, 60 starting, 40 downloading, 300 + 300 training, 20 interrupted, 10 uploading = 830
-    assert phase_seconds(phases) == {
+    assert seconds == {
         "waiting": 100, "starting": 60, "downloading": 40, "training": 600, "interrupted": 20, "uploading": 10,
         "stopping": 0,
     }  # fmt: skip
-    assert sum(phase_seconds(phases).values()) == 830
+    assert sum(seconds.values()) == 830
     assert phases[0].name is JobPhaseName.WAITING
-
-
-def test_interruptions_are_counted() -> None:
-    assert read_job_end(described("Completed", SecondaryStatusTransitions=TRANSITIONS)).interruptions == 1
 
 
 def test_a_transition_without_an_end_is_left_out() -> None:

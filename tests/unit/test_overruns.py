@@ -6,15 +6,15 @@ import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
 from tests.unit.stubbed import stubbed_table
-from traindyno.aws.attempt_rows import AttemptRow, AttemptRows
-from traindyno.aws.finishing import finish_run
-from traindyno.aws.overruns import stop_overruns
-from traindyno.aws.pace import Pace
-from traindyno.aws.recording import record_run
-from traindyno.aws.submission import submit_run
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.jobs.attempt import Attempt
-from traindyno.core.suites.suite import Run
+from traindyno.core.suite.suite import Run
+from traindyno.lab.finish_run import finish_run
+from traindyno.lab.overruns import stop_overruns
+from traindyno.lab.pace import Pace
+from traindyno.lab.record_run import record_run
+from traindyno.lab.submit_run import submit_run
+from traindyno.store.attempt_rows import AttemptRow, AttemptRows
 
 UNHURRIED = Pace(may_go_on=lambda: True, sleep=lambda _: None)
 HOURLY_USD = Decimal("1.20")

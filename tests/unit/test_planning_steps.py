@@ -13,23 +13,23 @@ from tests.unit.stubbed import stubbed
 from tests.unit.suites import unprepared_document
 from tests.unit.test_suite_file import CLAIMS
 from traindyno.aws.data_listing import DataListing
-from traindyno.aws.finishing import finish_run
-from traindyno.aws.judging import judge_suite, verdict_event
-from traindyno.aws.quota_checking import check_quotas
 from traindyno.aws.quotas import Quotas
-from traindyno.aws.recording import record_run
-from traindyno.aws.rejection import rejection
-from traindyno.aws.round_planning import plan_next_round
-from traindyno.aws.submission import submit_run
-from traindyno.aws.suite_planning import take_in_suite
-from traindyno.core.documents import from_document
+from traindyno.core.documents.stored import from_document
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
-from traindyno.core.layout import plan_key, report_data_key, report_html_key, step_log_prefix, suite_key, verdict_key
 from traindyno.core.planning.plan import Plan
 from traindyno.core.planning.quotas import Quota, QuotaReading
-from traindyno.core.suites.runs import parse_run
-from traindyno.core.verdicts.claims import ClaimFinding
-from traindyno.core.verdicts.report_data import parse_report
+from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key, step_log_prefix, suite_key, verdict_key
+from traindyno.core.suite.runs import parse_run
+from traindyno.core.verdict.claims import ClaimFinding
+from traindyno.core.verdict.report_data import parse_report
+from traindyno.lab.check_quotas import check_quotas
+from traindyno.lab.finish_run import finish_run
+from traindyno.lab.judge_suite import judge_suite, verdict_event
+from traindyno.lab.plan_round import plan_next_round
+from traindyno.lab.plan_suite import take_in_suite
+from traindyno.lab.record_run import record_run
+from traindyno.lab.rejection import rejection
+from traindyno.lab.submit_run import submit_run
 
 
 class FixedQuotas(Quotas):

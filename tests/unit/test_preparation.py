@@ -10,12 +10,11 @@ from tests.unit.lab_in_memory import SETTINGS
 from tests.unit.suites import small_document, small_suite
 from traindyno.core.costs.prices import Price
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.jobs.training_job import build_training_job_request
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.preparation_plan import due_preparations
 from traindyno.core.planning.quotas import QuotaReading, needed_quotas
-from traindyno.core.suites.cells import expand_cells
-from traindyno.core.suites.preparation import (
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.preparation import (
     Origin,
     TokenSet,
     needed_tokens,
@@ -24,8 +23,9 @@ from traindyno.core.suites.preparation import (
     terms_of,
     tokens_key,
 )
-from traindyno.core.suites.suite import Run, Suite, Tokens
-from traindyno.core.suites.suite_file import parse_suite
+from traindyno.core.suite.suite import Run, Suite, Tokens
+from traindyno.core.suite.suite_file import parse_suite
+from traindyno.sagemaker.request import build_training_job_request
 
 ORIGIN = Origin(code="abc.tar.gz", image="pytorch:cpu", data="d1", tokenizer="t1")
 KEY = "0123456789abcdef" * 4

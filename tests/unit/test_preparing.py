@@ -10,30 +10,38 @@ from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, MemoryLab,
 from tests.unit.stubbed import stubbed
 from tests.unit.suites import small_document, small_suite
 from traindyno.aws.data_listing import DataListing
-from traindyno.aws.finishing import finish_run, report_end
-from traindyno.aws.judging import judge_suite
-from traindyno.aws.overruns import stop_overruns
-from traindyno.aws.pace import Pace
-from traindyno.aws.round_planning import TokensMissing, plan_next_round
-from traindyno.aws.run_results import load_preparations, load_results
-from traindyno.aws.stopping import stop_runs
-from traindyno.aws.submission import submit_run
-from traindyno.aws.token_cache import USABLE_SECONDS, TokenCache
-from traindyno.aws.token_planning import plan_tokens
-from traindyno.core.documents import to_document
+from traindyno.core.costs.projection import paid_usd
+from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SlotUnavailable, SuiteRefused
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.layout import plan_key, ready_tokens_key, report_data_key, report_html_key, suite_key, tokens_folder
 from traindyno.core.planning.plan import plan_suite
+from traindyno.core.s3_keys import (
+    plan_key,
+    ready_tokens_key,
+    report_data_key,
+    report_html_key,
+    suite_key,
+    tokens_folder,
+)
 from traindyno.core.step_log.line import failure_text
-from traindyno.core.suites.cells import expand_cells
-from traindyno.core.suites.preparation import TokenSet, preparation_run
-from traindyno.core.suites.runs import parse_run
-from traindyno.core.suites.suite import Run, Suite
-from traindyno.core.suites.suite_file import suite_document
-from traindyno.core.suites.tokens_manifest import TOKENS_MANIFEST, tokens_manifest
-from traindyno.core.verdicts.report_data import parse_report
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.preparation import TokenSet, preparation_run
+from traindyno.core.suite.runs import parse_run
+from traindyno.core.suite.suite import Run, Suite
+from traindyno.core.suite.suite_file import suite_document
+from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST, tokens_manifest
+from traindyno.core.verdict.report_data import parse_report
+from traindyno.lab.finish_run import finish_run, report_end
+from traindyno.lab.judge_suite import judge_suite
+from traindyno.lab.overruns import stop_overruns
+from traindyno.lab.pace import Pace
+from traindyno.lab.plan_round import TokensMissing, plan_next_round
+from traindyno.lab.stop_runs import stop_runs
+from traindyno.lab.submit_run import submit_run
+from traindyno.lab.token_planning import plan_tokens
+from traindyno.store.run_results import load_preparations, load_results
+from traindyno.store.token_cache import USABLE_SECONDS, TokenCache
 
 KEY = "0123456789abcdef" * 4
 TOKEN = "waiting-task"
@@ -171,7 +179,7 @@ def test_what_it_cost_is_settled_and_kept_apart_from_the_runs() -> None:
     assert (lab.spending.exposed, lab.spending.spent) == (PRICE.usd_per_hour / 12, PRICE.usd_per_hour / 12)
     assert load_results(lab.bucket, EXECUTION) == []
     (recorded,) = load_preparations(lab.bucket, EXECUTION)
-    assert (recorded.run.run_id, recorded.cost_usd) == (run.run_id, PRICE.usd_per_hour / 12)
+    assert (recorded.run.run_id, paid_usd(recorded)) == (run.run_id, PRICE.usd_per_hour / 12)
 
 
 def test_the_reports_receipt_has_a_line_of_its_own_for_it() -> None:

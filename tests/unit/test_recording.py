@@ -4,12 +4,12 @@ from typing import Any
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
 from tests.unit.step_log_samples import log_lines
-from traindyno.aws.finishing import finish_run
-from traindyno.aws.recording import Ending, failed_ending, record_run, refused_ending
-from traindyno.aws.submission import submit_run
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.layout import result_key, step_log_prefix
-from traindyno.core.suites.suite import Run
+from traindyno.core.s3_keys import result_key, step_log_prefix
+from traindyno.core.suite.suite import Run
+from traindyno.lab.finish_run import finish_run
+from traindyno.lab.record_run import Ending, failed_ending, record_run, refused_ending
+from traindyno.lab.submit_run import submit_run
 
 
 def ended(status: str, **end: Any) -> tuple[MemoryLab, Run, str]:

@@ -20,10 +20,10 @@ from tests.unit.run_samples import (
 )
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, build_run_result
-from traindyno.core.suites.cells import expand_cells
-from traindyno.core.suites.suite import Strategy, Suite
-from traindyno.core.verdicts.report_data import Report, build_report, parse_report
-from traindyno.core.verdicts.verdict import judge
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.suite import Strategy, Suite
+from traindyno.core.verdict.report_data import Report, build_report, parse_report
+from traindyno.core.verdict.verdict import judge
 from traindyno.report.html import render
 from traindyno.report.markup import Markup, element
 from traindyno.report.plot import make_scale, seconds_unit

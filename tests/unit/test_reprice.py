@@ -5,12 +5,12 @@ from decimal import Decimal
 
 from tests.unit.run_samples import PRICE, completed_result, make_suite
 from traindyno.core.costs.prices import Price
-from traindyno.core.costs.projection import Projection
+from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suites.cells import expand_cells
-from traindyno.core.suites.suite import Goal, GoalKind, Suite
-from traindyno.core.verdicts.reprice import PriceFlip, find_flips, reprice
-from traindyno.core.verdicts.verdict import judge
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.suite import Goal, GoalKind, Suite
+from traindyno.core.verdict.reprice import PriceFlip, find_flips, reprice
+from traindyno.core.verdict.verdict import judge
 
 P4D, TRN1 = "ml.p4d.24xlarge", "ml.trn1.32xlarge"
 # Billed seconds and prices of the published comparison: 6553 s at 37.69, 6033 s at 24.725 USD per hour.
@@ -25,14 +25,11 @@ def measured(suite: Suite, spread: float = 0.001) -> list[RunResult]:
         name = cell.settings.instance
         for trial, factor in enumerate((1 - spread, 1.0, 1 + spread), start=1):
             seconds = SECONDS[name] * factor
-            hours = seconds * cell.settings.instance_count / 3600
-            projection = Projection(
-                examples=1, overhead_seconds=0.0, seconds=seconds, instance_hours=hours,
-                usd=Decimal(str(hours)) * BLOG[name],
-            )  # fmt: skip
             price = replace(PRICE, usd_per_instance_hour=BLOG[name])
             result = completed_result(cell, trial, suite=suite, price=price)
-            results.append(replace(result, projection=projection))
+            # With all of the work done before the steady window, the time projected is what was billed beside it.
+            billed = seconds + result.phases_seconds["steady"]
+            results.append(replace(result, examples=1, billable_seconds=billed))
     return results
 
 
@@ -78,10 +75,11 @@ def test_every_cost_is_computed_anew_and_says_from_where() -> None:
     repriced = reprice(suite, expand_cells(suite), measured(suite), price(P4D, "10"))
     p4d, trn1 = repriced.results[1], repriced.results[4]
     assert (p4d.price.usd_per_instance_hour, p4d.price.source) == (Decimal("10"), "a file")
-    assert p4d.projection is not None
+    projection = project_run(p4d)
+    assert projection is not None
     # 6553 s at 10 USD/h
-    assert p4d.projection.usd == Decimal("6553.0") * 10 / 3600
-    assert p4d.cost_usd == Decimal(str(p4d.billable_seconds)) * 10 / 3600
+    assert projection.usd == Decimal("6553.0") * 10 / 3600
+    assert paid_usd(p4d) == Decimal(str(p4d.billable_seconds)) * 10 / 3600
     assert trn1.price.usd_per_instance_hour == BLOG[TRN1]
 
 

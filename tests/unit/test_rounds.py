@@ -10,9 +10,8 @@ import pytest
 from tests.unit.run_samples import completed_result, failed_result, make_suite
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.planning.rounds import plan_round
-from traindyno.core.suites.cells import expand_cells
-from traindyno.core.suites.suite import (
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.suite import (
     Goal,
     GoalKind,
     Measurement,
@@ -23,7 +22,8 @@ from traindyno.core.suites.suite import (
     Strategy,
     Suite,
 )
-from traindyno.core.verdicts.verdict import Finding, judge
+from traindyno.core.verdict.rounds import plan_round
+from traindyno.core.verdict.verdict import Finding, judge
 
 STRATEGIES = (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1)
 

@@ -8,14 +8,14 @@ from botocore.stub import ANY, Stubber
 
 from tests.unit.lab_in_memory import NOW, PRICE, make_lab
 from tests.unit.stubbed import stubbed_table
-from traindyno.aws.attempt_rows import AttemptRow, AttemptRows
-from traindyno.aws.row_values import to_row
-from traindyno.aws.spending import Spending
-from traindyno.aws.suite_rows import SuiteRows, planned_price
-from traindyno.core.documents import to_document
+from traindyno.core.documents.stored import to_document
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.suites.runs import run_document
+from traindyno.core.suite.runs import run_document
+from traindyno.store.attempt_rows import AttemptRow, AttemptRows
+from traindyno.store.row_values import to_row
+from traindyno.store.spending import Spending
+from traindyno.store.suite_rows import SuiteRows, planned_price
 
 RUN = make_lab()[1][0]
 KEY = {"pk": "job#job-1", "sk": "attempt"}

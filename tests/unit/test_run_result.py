@@ -14,17 +14,18 @@ from tests.unit.run_samples import (
     step_log_of,
 )
 from tests.unit.step_log_samples import START, file_name, log_lines
+from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import (
     PaidPrice,
     build_run_result,
     parse_run_result,
     run_result_document,
-    summary_row,
 )
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
-from traindyno.core.suites.suite import LearningRate, Precision
+from traindyno.core.suite.suite import LearningRate, Precision
+from traindyno.core.verdict.run_summary import summary_row
 
 
 def test_cost_is_billable_seconds_times_instances_times_price() -> None:
@@ -37,7 +38,7 @@ def test_cost_is_billable_seconds_times_instances_times_price() -> None:
         price=PRICE,
     )
     # 300 s x 2 instances x 36 $/h / 3600 s/h
-    assert result.cost_usd == Decimal("6")
+    assert paid_usd(result) == Decimal("6")
 
 
 def test_an_unknown_price_or_billing_leaves_cost_unknown() -> None:
@@ -55,24 +56,25 @@ def test_an_unknown_price_or_billing_leaves_cost_unknown() -> None:
         price=PRICE,
         **common,  # type: ignore[arg-type]
     )
-    assert unpriced.cost_usd is None
-    assert unbilled.cost_usd is None
+    assert paid_usd(unpriced) is None
+    assert paid_usd(unbilled) is None
 
 
 def test_projection_is_overhead_and_the_rest_of_the_work_at_the_steady_rate() -> None:
     result = completed_result(make_cell(), 1, suite=make_suite(examples=80_008))
     # billed 100 + 10 + 60 = 170 s, steady 60 s: overhead 110 s. The first step did 8 samples;
     # 80,000 are left at 8 /s: 10,000 s. 10,110 s x 36 $/h / 3600 = 101.10 $
-    assert result.projection is not None
-    assert result.projection.overhead_seconds == pytest.approx(110)
-    assert result.projection.seconds == pytest.approx(10_110)
-    assert result.projection.usd == Decimal("101.1")
-    assert result.projection.instance_hours == pytest.approx(10_110 / 3600)
+    projection = project_run(result)
+    assert projection is not None
+    assert projection.overhead_seconds == pytest.approx(110)
+    assert projection.seconds == pytest.approx(10_110)
+    assert projection.usd == Decimal("101.1")
+    assert projection.instance_hours == pytest.approx(10_110 / 3600)
 
 
 def test_two_instances_take_twice_the_instance_hours() -> None:
-    one = completed_result(make_cell(), 1).projection
-    two = completed_result(make_cell(instance_count=2), 1).projection
+    one = project_run(completed_result(make_cell(), 1))
+    two = project_run(completed_result(make_cell(instance_count=2), 1))
     assert one is not None
     assert two is not None
     assert two.instance_hours == pytest.approx(2 * one.instance_hours)
@@ -163,7 +165,7 @@ def test_a_missing_rank_leaves_the_rate_unknown() -> None:
     )
     assert result.measured is not None
     assert result.samples_per_second is None
-    assert result.projection is None
+    assert project_run(result) is None
     assert any("no log of rank 1" in problem for problem in result.step_log_problems)
 
 

@@ -1,8 +1,8 @@
 import pytest
 
 from tests.unit.run_samples import completed_result, make_cell
-from traindyno.core.measurement.scaling import measure_scaling
-from traindyno.core.suites.suite import Strategy
+from traindyno.core.suite.suite import Strategy
+from traindyno.core.verdict.scaling import measure_scaling
 
 # Nodes and samples/s of the published SMDDP table, without loader workers.
 PUBLISHED = {2: 3234.6185, 4: 5436.92949, 8: 8094.23716, 16: 10814.09728}

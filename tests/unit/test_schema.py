@@ -10,8 +10,8 @@ import pytest
 from tests.unit.suites import script_document, small_document
 from tests.unit.test_suite_file import full_document
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suites.schema import suite_schema
-from traindyno.core.suites.suite_file import parse_suite, suite_document
+from traindyno.core.suite.schema import suite_schema
+from traindyno.core.suite.suite_file import parse_suite, suite_document
 
 REPO_ROOT = Path(__file__).parents[2]
 PUBLISHED = REPO_ROOT / "docs/suite.schema.json"

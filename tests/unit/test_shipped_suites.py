@@ -8,13 +8,13 @@ import pytest
 from tests.unit.test_training_job import SETTINGS, model_problems
 from traindyno.cli.suite_loading import load_suite
 from traindyno.core.costs.prices import Price
-from traindyno.core.jobs.training_job import build_training_job_request
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.quotas import QuotaReading, needed_quotas
-from traindyno.core.suites.cells import baseline_cell, expand_cells
-from traindyno.core.suites.runs import trial_runs
-from traindyno.core.suites.suite import Suite
-from traindyno.core.suites.suite_file import parse_suite, suite_document
+from traindyno.core.suite.cells import baseline_cell, expand_cells
+from traindyno.core.suite.runs import trial_runs
+from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import parse_suite, suite_document
+from traindyno.sagemaker.request import build_training_job_request
 
 SUITES = Path(__file__).parents[2] / "suites"
 AT_HOME = sorted(SUITES.glob("*.yaml"))

@@ -4,12 +4,12 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
-from traindyno.aws.finishing import finish_run
-from traindyno.aws.submission import submit_run
 from traindyno.aws.training_jobs import JobRefused
 from traindyno.core.errors import NextAttempt, ServiceFault, SlotUnavailable, Throttled
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.suites.suite import Run
+from traindyno.core.suite.suite import Run
+from traindyno.lab.finish_run import finish_run
+from traindyno.lab.submit_run import submit_run
 
 
 def submit(lab: MemoryLab, run: Run, token: str = "token-1", now: float = NOW) -> None:

@@ -10,7 +10,7 @@ import yaml
 
 from tests.unit.suites import script_document, small_document
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suites.suite import (
+from traindyno.core.suite.suite import (
     DatasetFormat,
     Goal,
     GoalKind,
@@ -21,7 +21,7 @@ from traindyno.core.suites.suite import (
     StopWhen,
     Strategy,
 )
-from traindyno.core.suites.suite_file import (
+from traindyno.core.suite.suite_file import (
     measurement_document,
     parse_measurement,
     parse_settings,

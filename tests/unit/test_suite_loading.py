@@ -9,7 +9,7 @@ import yaml
 from tests.unit.suites import small_document
 from tests.unit.test_suite_file import CLAIMS
 from traindyno.cli.suite_loading import SuiteFileInvalid, load_suite
-from traindyno.core.suites.suite_file import parse_suite
+from traindyno.core.suite.suite_file import parse_suite
 
 
 def write(folder: Path, claims: Any, **changes: Any) -> Path:

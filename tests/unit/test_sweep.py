@@ -2,11 +2,11 @@ import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
 from traindyno.aws.executions import Execution, Executions, ExecutionUnknown
-from traindyno.aws.pace import Pace
-from traindyno.aws.stopping import stop_runs
-from traindyno.aws.submission import submit_run
-from traindyno.aws.sweep import Swept, sweep
 from traindyno.core.errors import Throttled
+from traindyno.lab.pace import Pace
+from traindyno.lab.reconcile_runs import Swept, sweep
+from traindyno.lab.stop_runs import stop_runs
+from traindyno.lab.submit_run import submit_run
 
 UNHURRIED = Pace(may_go_on=lambda: True, sleep=lambda _: None)
 

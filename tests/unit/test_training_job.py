@@ -10,12 +10,12 @@ import pytest
 from botocore.validate import ParamValidator
 
 from tests.unit.suites import script_document, small_document, small_suite
-from traindyno.core.jobs.job_hyperparameters import SourceMissing
-from traindyno.core.jobs.training_job import JobSettings, build_training_job_request, training_job_name
-from traindyno.core.suites.cells import expand_cells
-from traindyno.core.suites.runs import trial_runs
-from traindyno.core.suites.suite import Suite
-from traindyno.core.suites.suite_file import parse_suite
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.runs import trial_runs
+from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import parse_suite
+from traindyno.sagemaker.job_hyperparameters import SourceMissing
+from traindyno.sagemaker.request import JobSettings, build_training_job_request, training_job_name
 
 GOLDEN = Path(__file__).parents[1] / "data/golden"
 SETTINGS = JobSettings(

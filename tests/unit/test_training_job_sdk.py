@@ -7,8 +7,8 @@ import pytest
 
 from tests.unit.suites import script_document
 from tests.unit.test_training_job import SETTINGS, first_request
-from traindyno.core.suites.suite import Suite
-from traindyno.core.suites.suite_file import parse_suite
+from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import parse_suite
 
 ESTIMATOR_IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.8.0-gpu-py312"
 

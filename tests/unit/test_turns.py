@@ -13,9 +13,9 @@ import pytest
 
 from tests.unit.lab_in_memory import NOW, SETTINGS, MemoryLab, make_lab
 from tests.unit.stubbed import stubbed_table
-from traindyno.aws.stopping import free_turns
-from traindyno.aws.submission import LONGEST_SLEEP_SECONDS, submit_run
-from traindyno.aws.turns import Turns
+from traindyno.lab.stop_runs import free_turns
+from traindyno.lab.submit_run import LONGEST_SLEEP_SECONDS, submit_run
+from traindyno.store.start_slots import Turns
 
 BETWEEN = 1.05
 PACED = replace(SETTINGS, seconds_between_starts=BETWEEN)

@@ -10,11 +10,11 @@ import pytest
 from tests.unit.run_samples import PRICE, completed_result, failed_result, make_suite
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
-from traindyno.core.suites.cells import expand_cells
-from traindyno.core.suites.suite import Cell, Goal, GoalKind, Strategy, Suite
-from traindyno.core.verdicts.goal_metric import Metric
-from traindyno.core.verdicts.verdict import Finding, Verdict, judge, parse_verdict, verdict_document
-from traindyno.core.verdicts.verdict_text import describe_verdict
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.suite import Cell, Goal, GoalKind, Strategy, Suite
+from traindyno.core.verdict.goal_metric import Metric
+from traindyno.core.verdict.verdict import Finding, Verdict, judge, parse_verdict, verdict_document
+from traindyno.core.verdict.verdict_text import describe_verdict
 
 STRATEGIES = (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1)
 CHEAPEST = Goal(kind=GoalKind.CHEAPEST)
@@ -201,13 +201,8 @@ def test_a_small_workload_favours_the_cell_that_starts_sooner() -> None:
 
 
 def _billed_less(result: RunResult, seconds: float) -> RunResult:
-    assert result.projection is not None
-    projection = replace(
-        result.projection,
-        overhead_seconds=result.projection.overhead_seconds - seconds,
-        seconds=result.projection.seconds - seconds,
-    )
-    return replace(result, projection=projection)
+    assert result.billable_seconds is not None
+    return replace(result, billable_seconds=result.billable_seconds - seconds)
 
 
 def test_a_faster_cell_that_learns_otherwise_is_refused() -> None:
@@ -270,7 +265,7 @@ def test_of_many_cells_only_the_best_is_compared_and_claims_no_more_than_before(
     suite = suite_of()
     steps = [1.00, 1.01, 0.99], [1.02, 1.03, 1.01], [1.50, 1.51, 1.49]
     every = judged(suite, *steps)
-    monkeypatch.setattr("traindyno.core.verdicts.verdict.MOST_COMPARED_CELLS", 2)
+    monkeypatch.setattr("traindyno.core.verdict.verdict.MOST_COMPARED_CELLS", 2)
     few = judged(suite, *steps)
     assert (few.recommended, few.runner_up) == (every.recommended, every.runner_up)
     assert [(pair.first_cell_id, pair.second_cell_id) for pair in few.pairs] == [

@@ -8,13 +8,13 @@ import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
 from tests.unit.stubbed import stubbed, stubbed_table
-from traindyno.aws.finishing import finish_run
-from traindyno.aws.recording import record_run
-from traindyno.aws.spending import Spending
-from traindyno.aws.submission import submit_run
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.aws.warm_pools import release_warm_pools, settle_pool
 from traindyno.core.jobs.warm_pool import WarmPool
+from traindyno.lab.finish_run import finish_run
+from traindyno.lab.record_run import record_run
+from traindyno.lab.submit_run import submit_run
+from traindyno.lab.warm_pools import release_warm_pools, settle_pool
+from traindyno.store.spending import Spending
 
 KEEP_SECONDS = 600
 # 1.20 USD an hour: 1800 s at most, then 600 s kept warm

@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 
 from traindyno.aws.client_errors import error_code
 from traindyno.core.errors import TraindynoError
-from traindyno.core.lab import LabOutput, lab_stack_name
+from traindyno.core.lab_names import LabOutput, lab_stack_name
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from traindyno.core.lab import METRIC_NAMESPACE
+from traindyno.core.lab_names import METRIC_NAMESPACE
 
 
 def metrics_line(counts: Mapping[str, int], *, lab: str, now: float) -> str:

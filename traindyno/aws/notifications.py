@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from traindyno.core.errors import ServiceFault
-from traindyno.core.lab import EVENT_SOURCE
+from traindyno.core.lab_names import EVENT_SOURCE
 
 if TYPE_CHECKING:
     from mypy_boto3_events import EventBridgeClient

@@ -10,9 +10,9 @@ from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
 
 from traindyno.aws.client_errors import error_code, error_message, is_service_fault, is_throttling
 from traindyno.core.errors import ServiceFault, SlotUnavailable, Throttled, TraindynoError
-from traindyno.core.jobs.job_phases import epoch_seconds
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.warm_pool import WarmPool, read_warm_pool
+from traindyno.core.jobs.warm_pool import WarmPool
+from traindyno.sagemaker.job_description import epoch_seconds, read_warm_pool
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient

@@ -10,14 +10,14 @@ from rich.text import Text
 from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
 from traindyno.cli.suite_text import read_suite_text
 from traindyno.cli.target import LabOption, LocalOption, ProfileOption, RegionOption, find_target
-from traindyno.core.documents import to_document
+from traindyno.core.costs.quantity_text import number_text, range_text
+from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
-from traindyno.core.lab import DEFAULT_LAB
-from traindyno.core.layout import report_data_key
-from traindyno.core.quantity_text import number_text, range_text
-from traindyno.core.verdicts.claim import Claims, ClaimsInvalid, parse_claims
-from traindyno.core.verdicts.claims import ClaimFinding, ClaimJudgement, judge_claims
-from traindyno.core.verdicts.report_data import parse_report
+from traindyno.core.lab_names import DEFAULT_LAB
+from traindyno.core.s3_keys import report_data_key
+from traindyno.core.suite.claim import Claims, ClaimsInvalid, parse_claims
+from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement, judge_claims
+from traindyno.core.verdict.report_data import parse_report
 
 REFUSED = 2
 STYLES = {

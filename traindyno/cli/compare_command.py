@@ -4,14 +4,14 @@ from typing import Annotated
 
 import typer
 
-from traindyno.aws.execution_record import load_record
 from traindyno.cli.compare_table import print_comparison
 from traindyno.cli.execution_commands import FormatOption
 from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json
 from traindyno.cli.target import LabOption, LocalOption, ProfileOption, RegionOption, find_target
-from traindyno.core.documents import to_document
-from traindyno.core.lab import DEFAULT_LAB
-from traindyno.core.verdicts.comparison import compare_executions
+from traindyno.core.documents.stored import to_document
+from traindyno.core.lab_names import DEFAULT_LAB
+from traindyno.core.verdict.comparison import compare_executions
+from traindyno.store.execution_record import load_record
 
 
 def compare(

@@ -6,11 +6,11 @@ from rich.console import Console
 from rich.table import Table
 
 from traindyno.cli.output import SIMULATED
+from traindyno.core.costs.quantity_text import UNKNOWN, change_text, number_text, range_text, share_text, usd_text
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.measurement.statistics import Comparison, Estimate
-from traindyno.core.quantity_text import UNKNOWN, change_text, number_text, range_text, share_text, usd_text
-from traindyno.core.verdicts.comparison import CellChange, Change, ExecutionComparison
-from traindyno.core.verdicts.confounds import Difference
+from traindyno.core.verdict.comparison import CellChange, Change, ExecutionComparison
+from traindyno.core.verdict.confounds import Difference
 
 
 def print_comparison(console: Console, compared: ExecutionComparison) -> None:

@@ -15,9 +15,9 @@ from traindyno.cli.receipt_table import summary
 from traindyno.cli.target import LabOption, LocalOption, ProfileOption, RegionOption, Target, find_target
 from traindyno.cli.verdict_table import print_verdict
 from traindyno.core.errors import PreparationFailed, SuiteInvalid, SuiteRefused, TraindynoError
-from traindyno.core.lab import DEFAULT_LAB
-from traindyno.core.layout import report_data_key, report_html_key
-from traindyno.core.verdicts.report_data import parse_report
+from traindyno.core.lab_names import DEFAULT_LAB
+from traindyno.core.s3_keys import report_data_key, report_html_key
+from traindyno.core.verdict.report_data import parse_report
 
 FormatOption = Annotated[Format, typer.Option("--format", help="A table to read, or one JSON document.")]
 ExecutionArgument = Annotated[str, typer.Argument(help="The execution's name, as `traindyno list` shows it.")]

@@ -1,8 +1,8 @@
 """What a plan expects, in words: never a figure without what it rests on."""
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
+from traindyno.core.costs.quantity_text import UNKNOWN, count_text, seconds_text, usd_text
 from traindyno.core.planning.expectation import Expectation
-from traindyno.core.quantity_text import UNKNOWN, count_text, seconds_text, usd_text
 
 
 def expected_cost_text(expected: Expectation, *, why_none: str | None) -> str:

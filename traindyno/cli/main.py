@@ -19,7 +19,7 @@ from traindyno.cli.run_command import run
 from traindyno.cli.suite_loading import SuiteFileInvalid
 from traindyno.cli.suite_text import SuiteUnreadable
 from traindyno.core.errors import SuiteRefused, TraindynoError
-from traindyno.core.verdicts.comparison import NotComparable
+from traindyno.core.verdict.comparison import NotComparable
 
 FAILED, REFUSED, INTERRUPTED = 1, 2, 130
 
@@ -46,7 +46,7 @@ commands.add_typer(local_commands.app, name="local")
 @commands.command()
 def schema() -> None:
     """Print the suite file's JSON Schema, for editors."""
-    from traindyno.core.suites.schema import suite_schema  # noqa: PLC0415  (only this command pays for it)
+    from traindyno.core.suite.schema import suite_schema  # noqa: PLC0415  (only this command pays for it)
 
     print_json(suite_schema())
 

@@ -11,13 +11,13 @@ from traindyno.cli.plan_table import print_plan
 from traindyno.cli.run_command import SuiteArgument
 from traindyno.cli.suite_loading import load_suite
 from traindyno.cli.target import LabOption, LocalOption, ProfileOption, RegionOption, choose_account
-from traindyno.core.documents import to_document
+from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SuiteRefused
-from traindyno.core.lab import DEFAULT_LAB
+from traindyno.core.lab_names import DEFAULT_LAB
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.refusals import refusal_lines
-from traindyno.core.suites.cells import expand_cells
-from traindyno.core.suites.suite import Suite
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.suite import Suite
 
 
 def plan(

@@ -8,14 +8,14 @@ from botocore.exceptions import ClientError
 from traindyno.aws import clients
 from traindyno.aws.client_errors import error_code, is_access_denied
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
-from traindyno.aws.past_runs import read_histories
-from traindyno.aws.suite_rows import SuiteRows
 from traindyno.cli.output import tell
 from traindyno.cli.sample_data import SampleUnknown
 from traindyno.cli.staging import Stage, StagingRefused
 from traindyno.cli.suite_loading import LoadedSuite
 from traindyno.core.planning.history import Histories
-from traindyno.core.suites.suite_file import parse_suite
+from traindyno.core.suite.suite_file import parse_suite
+from traindyno.store.past_runs import read_histories
+from traindyno.store.suite_rows import SuiteRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

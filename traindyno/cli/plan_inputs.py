@@ -21,7 +21,7 @@ from traindyno.core.planning import quota_file
 from traindyno.core.planning.preparation_plan import planned_instances
 from traindyno.core.planning.quota_file import GivenQuotas, parse_quotas
 from traindyno.core.planning.quotas import QuotaReadings, needed_quotas
-from traindyno.core.suites.suite import Cell, Suite
+from traindyno.core.suite.suite import Cell, Suite
 
 PricesOption = Annotated[
     Path | None,

@@ -12,11 +12,11 @@ from traindyno.cli.plan_inputs import PlanInputs
 from traindyno.cli.quota_table import quota_table
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, cost_usd
-from traindyno.core.planning.elimination import first_trials
+from traindyno.core.costs.quantity_text import UNKNOWN, count_text, seconds_text, share_text, usd_text
 from traindyno.core.planning.plan import LanePlan, Plan
 from traindyno.core.planning.preparation_plan import PreparationPlan
-from traindyno.core.quantity_text import UNKNOWN, count_text, seconds_text, share_text, usd_text
-from traindyno.core.suites.suite import Purchase, Search, Suite
+from traindyno.core.suite.suite import Purchase, Search, Suite
+from traindyno.core.verdict.elimination import first_trials
 
 MOST_CELLS = 30
 

@@ -11,8 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from traindyno.aws.executions import Execution
 from traindyno.cli.target import Target
-from traindyno.core.quantity_text import number_text
-from traindyno.core.suites.preparation import RUN_ID_PREFIX
+from traindyno.core.costs.quantity_text import number_text
+from traindyno.core.suite.preparation import RUN_ID_PREFIX
 
 LOCAL_POLL_SECONDS = 1.0
 AWS_POLL_SECONDS = 10.0

@@ -17,12 +17,12 @@ from traindyno.cli.plan_inputs import account_region, read_quotas
 from traindyno.cli.run_command import SuiteArgument
 from traindyno.cli.suite_loading import load_suite
 from traindyno.cli.target import LocalOption, ProfileOption, RegionOption, choose_account
-from traindyno.core.documents import to_document
+from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.planning.plan import plan_suite
 from traindyno.core.planning.quota_increases import NeededIncrease, RequestedIncrease, needed_increases
-from traindyno.core.suites.cells import expand_cells
-from traindyno.core.suites.suite import Suite
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.suite import Suite
 
 app = typer.Typer(help="The account's quotas that a suite needs: ask for more, see the answers.", no_args_is_help=True)
 YesOption = Annotated[bool, typer.Option("--yes", help="Send without asking.")]

@@ -3,8 +3,8 @@
 from rich.table import Table
 
 from traindyno.cli.plan_inputs import PlanInputs
+from traindyno.core.costs.quantity_text import UNKNOWN, count_text, seconds_text
 from traindyno.core.planning.quotas import QuotaReading, UsageSource
-from traindyno.core.quantity_text import UNKNOWN, count_text, seconds_text
 
 SOURCES = {
     UsageSource.METRIC: "its usage metric",

@@ -4,8 +4,8 @@ from traindyno.cli.execution_commands import ExecutionArgument, FormatOption
 from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json
 from traindyno.cli.receipt_table import print_receipt
 from traindyno.cli.target import LabOption, LocalOption, ProfileOption, RegionOption, find_target
-from traindyno.core.documents import to_document
-from traindyno.core.lab import DEFAULT_LAB
+from traindyno.core.documents.stored import to_document
+from traindyno.core.lab_names import DEFAULT_LAB
 
 
 def receipt(

@@ -6,11 +6,11 @@ from decimal import Decimal
 from rich.console import Console
 from rich.table import Table
 
-from traindyno.aws.execution_receipt import ExecutionReceipt
 from traindyno.cli.output import SIMULATED
 from traindyno.core.costs.money import exact_usd_text, to_cents
+from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, start_text
 from traindyno.core.costs.receipt import PhaseCost, ReceiptLine
-from traindyno.core.quantity_text import UNKNOWN, seconds_text, start_text
+from traindyno.lab.execution_receipt import ExecutionReceipt
 
 WIDEST = 64
 

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from traindyno.aws import clients
-from traindyno.aws.execution_record import load_record
 from traindyno.aws.prices import read_prices
 from traindyno.cli.execution_commands import ExecutionArgument, FormatOption
 from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json
@@ -15,12 +14,13 @@ from traindyno.cli.plan_inputs import PricesOption, read_price_file
 from traindyno.cli.reprice_table import print_repriced
 from traindyno.cli.target import LabOption, LocalOption, ProfileOption, find_target
 from traindyno.core.costs.prices import Price
-from traindyno.core.documents import to_document
+from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
-from traindyno.core.lab import DEFAULT_LAB
-from traindyno.core.verdicts.execution_record import ExecutionRecord
-from traindyno.core.verdicts.reprice import Repriced, reprice
-from traindyno.core.verdicts.verdict import Verdict, judge, verdict_document
+from traindyno.core.lab_names import DEFAULT_LAB
+from traindyno.core.verdict.execution_record import ExecutionRecord
+from traindyno.core.verdict.reprice import Repriced, reprice
+from traindyno.core.verdict.verdict import Verdict, judge, verdict_document
+from traindyno.store.execution_record import load_record
 
 PriceRegionOption = Annotated[
     str | None,

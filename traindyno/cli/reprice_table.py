@@ -9,12 +9,12 @@ from rich.table import Table
 from traindyno.cli.output import SIMULATED
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import PriceList
-from traindyno.core.quantity_text import UNKNOWN, usd_text
-from traindyno.core.suites.suite import GoalKind
-from traindyno.core.verdicts.cell_row import CellRow
-from traindyno.core.verdicts.reprice import PriceFlip, Repriced
-from traindyno.core.verdicts.verdict import Verdict
-from traindyno.core.verdicts.verdict_text import describe_verdict
+from traindyno.core.costs.quantity_text import UNKNOWN, usd_text
+from traindyno.core.suite.suite import GoalKind
+from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.reprice import PriceFlip, Repriced
+from traindyno.core.verdict.verdict import Verdict
+from traindyno.core.verdict.verdict_text import describe_verdict
 
 
 def print_repriced(console: Console, execution_id: str, *, before: Verdict, after: Repriced, prices: PriceList) -> None:

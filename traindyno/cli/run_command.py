@@ -14,7 +14,7 @@ from traindyno.cli.progress import follow
 from traindyno.cli.staging import Stage
 from traindyno.cli.suite_loading import load_suite
 from traindyno.cli.target import LabOption, LocalOption, ProfileOption, RegionOption, find_target
-from traindyno.core.lab import DEFAULT_LAB
+from traindyno.core.lab_names import DEFAULT_LAB
 
 SuiteArgument = Annotated[Path, typer.Argument(help="The suite's YAML file.", exists=False)]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from traindyno import bundle
 from traindyno.cli import sample_data
 from traindyno.core.errors import TraindynoError
-from traindyno.core.layout import code_key, data_prefix
+from traindyno.core.s3_keys import code_key, data_prefix
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

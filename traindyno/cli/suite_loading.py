@@ -6,8 +6,8 @@ from typing import Any
 
 from traindyno.cli.suite_text import SuiteText, SuiteUnreadable, read_suite_text
 from traindyno.core.errors import SuiteInvalid, TraindynoError
-from traindyno.core.suites.suite import Suite
-from traindyno.core.suites.suite_file import parse_suite
+from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import parse_suite
 
 CLAIMS_SHAPE = "title, source and claims"
 

@@ -10,14 +10,14 @@ from localcloud import cloud
 from localcloud.environment import local_environment
 from localcloud.home import Home
 from traindyno.aws import clients
-from traindyno.aws.attempt_rows import AttemptRows
 from traindyno.aws.deployment import Deployment, find_deployment
-from traindyno.aws.execution_receipt import ExecutionReceipt, load_receipt
 from traindyno.aws.executions import Executions
-from traindyno.aws.results_bucket import ResultsBucket
-from traindyno.aws.suite_rows import SuiteRows
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.core.lab import DEFAULT_LAB
+from traindyno.core.lab_names import DEFAULT_LAB
+from traindyno.lab.execution_receipt import ExecutionReceipt, load_receipt
+from traindyno.store.attempt_rows import AttemptRows
+from traindyno.store.results_bucket import ResultsBucket
+from traindyno.store.suite_rows import SuiteRows
 
 LocalOption = Annotated[bool, typer.Option("--local", help="Use the local cloud of this machine.")]
 LabOption = Annotated[str, typer.Option(help="The lab's name, as it was deployed.", envvar="TRAINDYNO_LAB")]

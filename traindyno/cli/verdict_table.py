@@ -8,12 +8,12 @@ from rich.table import Table
 from rich.text import Text
 
 from traindyno.cli.output import SIMULATED
+from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.measurement.statistics import Estimate
-from traindyno.core.quantity_text import number_text, seconds_text, share_text, usd_text
-from traindyno.core.verdicts.cell_row import CellRow
-from traindyno.core.verdicts.report_data import Report
-from traindyno.core.verdicts.verdict import Verdict
-from traindyno.core.verdicts.verdict_text import describe_verdict
+from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.report_data import Report
+from traindyno.core.verdict.verdict import Verdict
+from traindyno.core.verdict.verdict_text import describe_verdict
 
 
 def print_verdict(console: Console, report: Report) -> None:

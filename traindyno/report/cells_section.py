@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from traindyno.core.costs.quantity_text import bytes_text, number_text, seconds_text, share_text, usd_text
 from traindyno.core.measurement.statistics import Estimate
-from traindyno.core.quantity_text import bytes_text, number_text, seconds_text, share_text, usd_text
-from traindyno.core.verdicts.cell_row import CellRow
-from traindyno.core.verdicts.goal_metric import Metric, estimate_of
-from traindyno.core.verdicts.verdict import Verdict
-from traindyno.core.verdicts.verdict_text import metric_text
+from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.goal_metric import Metric, estimate_of
+from traindyno.core.verdict.verdict import Verdict
+from traindyno.core.verdict.verdict_text import metric_text
 from traindyno.report.estimate_text import estimate_cell
 from traindyno.report.interval_chart import Bar, draw_intervals
 from traindyno.report.markup import Markup, element, join

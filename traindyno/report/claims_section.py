@@ -1,8 +1,8 @@
 """Published figures, each with its verdict and the sum that led to it."""
 
-from traindyno.core.quantity_text import number_text, range_text
-from traindyno.core.verdicts.claims import ClaimFinding, ClaimJudgement
-from traindyno.core.verdicts.report_data import Report
+from traindyno.core.costs.quantity_text import number_text, range_text
+from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement
+from traindyno.core.verdict.report_data import Report
 from traindyno.report.markup import Markup, element, join
 from traindyno.report.table import Column, draw_table
 

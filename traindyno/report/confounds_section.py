@@ -2,9 +2,9 @@
 
 import json
 
-from traindyno.core.verdicts.confounds import Confound
-from traindyno.core.verdicts.report_data import Report
-from traindyno.core.verdicts.verdict import Verdict
+from traindyno.core.verdict.confounds import Confound
+from traindyno.core.verdict.report_data import Report
+from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.markup import Markup, element, join
 from traindyno.report.table import Column, draw_table
 

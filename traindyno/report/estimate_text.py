@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from traindyno.core.costs.quantity_text import UNKNOWN, range_text
 from traindyno.core.measurement.statistics import Estimate
-from traindyno.core.quantity_text import UNKNOWN, range_text
 from traindyno.report.markup import Markup, element, join
 
 

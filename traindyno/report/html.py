@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 
-from traindyno.core.verdicts.report_data import Report
+from traindyno.core.verdict.report_data import Report
 from traindyno.report.cells_section import draw_cells
 from traindyno.report.claims_section import draw_claims
 from traindyno.report.confounds_section import draw_confounds

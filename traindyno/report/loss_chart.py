@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from traindyno.core.costs.quantity_text import number_text
 from traindyno.core.measurement.loss_curve import LossCurve
-from traindyno.core.quantity_text import number_text
 from traindyno.report.markup import Markup, join
 from traindyno.report.plot import (
     horizontal_grid,

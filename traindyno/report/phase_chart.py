@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from traindyno.core.quantity_text import seconds_text
+from traindyno.core.costs.quantity_text import seconds_text
 from traindyno.report.markup import Markup, element, join
 from traindyno.report.plot import Scale, at, legend, make_scale, row_label, seconds_unit, svg, text, vertical_grid
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from traindyno.core.costs.quantity_text import UNKNOWN, count_text, usd_text
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.quantity_text import UNKNOWN, count_text, usd_text
-from traindyno.core.suites.suite_file import suite_document
-from traindyno.core.verdicts.report_data import Report
+from traindyno.core.suite.suite_file import suite_document
+from traindyno.core.verdict.report_data import Report
 from traindyno.report.markup import Markup, element
 from traindyno.report.table import Column, draw_table
 

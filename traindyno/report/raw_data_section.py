@@ -6,8 +6,8 @@ import gzip
 import io
 import json
 
-from traindyno.core.measurement.run_result import summary_row
-from traindyno.core.verdicts.report_data import Report, report_document
+from traindyno.core.verdict.report_data import Report, report_document
+from traindyno.core.verdict.run_summary import summary_row
 from traindyno.report.markup import Markup, element
 
 LARGEST_PLAIN_BYTES = 4 * 2**20

@@ -3,10 +3,10 @@
 from decimal import Decimal
 
 from traindyno.core.costs.money import exact_usd_text
+from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, start_text, usd_text
 from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, write_receipt
-from traindyno.core.quantity_text import UNKNOWN, seconds_text, start_text, usd_text
-from traindyno.core.suites.preparation import LABEL
-from traindyno.core.verdicts.report_data import Report
+from traindyno.core.suite.preparation import LABEL
+from traindyno.core.verdict.report_data import Report
 from traindyno.report.markup import Markup, element
 from traindyno.report.phase_chart import phase_order, phase_text
 from traindyno.report.table import Column, draw_table

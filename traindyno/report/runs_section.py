@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
+from traindyno.core.costs.projection import paid_usd
+from traindyno.core.costs.quantity_text import number_text, seconds_text, start_text, usd_text
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.quantity_text import number_text, seconds_text, start_text, usd_text
-from traindyno.core.verdicts.report_data import Report
+from traindyno.core.verdict.report_data import Report
 from traindyno.report.markup import Markup, element, join
 from traindyno.report.table import Column, breakable, draw_table
 
@@ -69,7 +70,7 @@ def _row(result: RunResult) -> list[str | None]:
         seconds_text(throughput.step_times.p99_seconds) if throughput else "–",
         number_text(measured.loss.last) if measured and measured.loss.last is not None else "–",
         seconds_text(result.billable_seconds),
-        usd_text(result.cost_usd),
+        usd_text(paid_usd(result)),
     ]
 
 

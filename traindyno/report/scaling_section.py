@@ -1,9 +1,9 @@
 """Scaling over instances, with what each size costs."""
 
-from traindyno.core.measurement.scaling import ScalingPoint, measure_scaling
-from traindyno.core.quantity_text import number_text, seconds_text, share_text, usd_text
-from traindyno.core.verdicts.report_data import Report
-from traindyno.core.verdicts.verdict import Verdict
+from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
+from traindyno.core.verdict.report_data import Report
+from traindyno.core.verdict.scaling import ScalingPoint, measure_scaling
+from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.estimate_text import estimate_cell
 from traindyno.report.markup import Markup, element, join
 from traindyno.report.table import Column, draw_table

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.verdicts.report_data import Report
+from traindyno.core.verdict.report_data import Report
 from traindyno.report.markup import Markup, element
 from traindyno.report.phase_chart import draw_phases, phase_order
 from traindyno.report.plot import legend, series_class

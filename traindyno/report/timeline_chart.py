@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from statistics import median
 
+from traindyno.core.costs.quantity_text import seconds_text
 from traindyno.core.measurement.measured_run import MeasuredRun
-from traindyno.core.quantity_text import seconds_text
 from traindyno.report.markup import Markup, element
 from traindyno.report.plot import (
     Scale,

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from traindyno.core.quantity_text import number_text, seconds_text, share_text, usd_text
-from traindyno.core.verdicts.goal_metric import Metric, estimate_of
-from traindyno.core.verdicts.verdict import Finding, Verdict
-from traindyno.core.verdicts.verdict_text import describe_goal, describe_verdict, metric_text, saving_interval_text
+from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
+from traindyno.core.verdict.goal_metric import Metric, estimate_of
+from traindyno.core.verdict.verdict import Finding, Verdict
+from traindyno.core.verdict.verdict_text import describe_goal, describe_verdict, metric_text, saving_interval_text
 from traindyno.report.markup import Markup, element, join
 
 CONFIDENT = (Finding.RECOMMENDED, Finding.ONLY_ONE)

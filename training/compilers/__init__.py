@@ -7,7 +7,7 @@ from typing import Protocol
 from torch import nn
 
 from traindyno.callbacks import StepLog
-from traindyno.core.suites.suite import Compiler as CompilerName
+from traindyno.core.suite.suite import Compiler as CompilerName
 from training.accelerators import Accelerator
 from training.topology import Topology
 

@@ -1,6 +1,6 @@
 """How a run's sequences become batches: by task, padding and packing."""
 
-from traindyno.core.suites.suite import Settings, Task, Workload
+from traindyno.core.suite.suite import Settings, Task, Workload
 from training.data.collate import Collate, CollateCausal, CollateClassified, CollateMasked
 from training.data.masking import Masking
 from training.data.padding import PadTo

@@ -6,7 +6,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Protocol
 
-from traindyno.core.suites.suite import Dataset, DatasetFormat
+from traindyno.core.suite.suite import Dataset, DatasetFormat
 from training.errors import WorkloadError
 
 FORMATS = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from transformers import PreTrainedTokenizerBase
 
-from traindyno.core.suites.suite import Task, Workload
+from traindyno.core.suite.suite import Task, Workload
 from training.data.encoding import Encoded, encode
 from training.data.labels import LabelCodes
 from training.data.rows import DataRoot, read_rows

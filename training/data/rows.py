@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import csv, json, parquet
 
-from traindyno.core.suites.suite import Dataset, DatasetFormat
+from traindyno.core.suite.suite import Dataset, DatasetFormat
 from training.data.files import DataFile, files_format, local_files, split_files
 from training.data.s3_objects import s3_files
 from training.errors import WorkloadError

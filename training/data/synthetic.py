@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from traindyno.core.suites.suite import Task, Workload
+from traindyno.core.suite.suite import Task, Workload
 from training.data.arrays import Array
 from training.data.sequences import Sequences, token_type
 from training.data.special_tokens import SpecialTokens

@@ -15,8 +15,8 @@ from torch import nn
 from torch.optim import Optimizer
 from transformers import PreTrainedModel
 
-from traindyno.core.suites.suite import Settings, Task
-from traindyno.core.suites.suite import Strategy as StrategyName
+from traindyno.core.suite.suite import Settings, Task
+from traindyno.core.suite.suite import Strategy as StrategyName
 from training.accelerators import Accelerator
 from training.compilers import Compiler
 from training.data.batch import Batch

@@ -9,10 +9,10 @@ from typing import Any
 from cattrs.errors import BaseValidationError
 
 from traindyno.core.costs.prices import Price
-from traindyno.core.document_converter import strict_converter
-from traindyno.core.document_problems import FieldProblems, Unexpected, problems_of, shown
+from traindyno.core.documents.converter import strict_converter
+from traindyno.core.documents.problems import FieldProblems, Unexpected, problems_of, shown
 from traindyno.core.errors import DocumentInvalid, Problem
-from traindyno.core.instance_types import close_instance_types, find_instance_type
+from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 
 SHAPE = "region, as_of and prices"
 

@@ -5,6 +5,8 @@ from decimal import Decimal
 
 from traindyno.core.costs import prices
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
+from traindyno.core.measurement.run_phases import STEADY
+from traindyno.core.measurement.run_result import RunResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +18,31 @@ class Projection:
     seconds: float
     instance_hours: float
     usd: Decimal | None
+
+
+def project_run(result: RunResult) -> Projection | None:
+    """None where the run measured no rate, or its billable time is unknown."""
+    measured, billable = result.measured, result.billable_seconds
+    if measured is None or measured.throughput is None or billable is None:
+        return None
+    return project(
+        examples=result.examples,
+        samples_per_second=measured.throughput.samples_per_second,
+        billable_seconds=billable,
+        steady_seconds=result.phases_seconds.get(STEADY, 0.0),
+        samples_before_steady=measured.samples_before_steady,
+        instance_count=result.run.cell.settings.instance_count,
+        usd_per_instance_hour=result.price.usd_per_instance_hour,
+    )
+
+
+def paid_usd(result: RunResult) -> Decimal | None:
+    """What the run's attempts were billed, instances kept warm included; None if time or price is unknown."""
+    if result.billable_seconds is None:
+        return None
+    warm_seconds = sum(attempt.kept_warm_seconds or 0.0 for attempt in result.attempts)
+    count, price = result.run.cell.settings.instance_count, result.price.usd_per_instance_hour
+    return cost_usd(result.billable_seconds + warm_seconds, count, price)
 
 
 def project(

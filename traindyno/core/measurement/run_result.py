@@ -5,18 +5,17 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from traindyno.core.costs.projection import Projection, cost_usd, project
-from traindyno.core.documents import from_document, to_document
-from traindyno.core.instance_types import find_instance_type
+from traindyno.core.documents.stored import from_document, to_document
+from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.measured_run import MeasuredRun, RunEnvironment, measure_run, read_environment
-from traindyno.core.measurement.run_phases import STEADY, measure_phases
+from traindyno.core.measurement.run_phases import measure_phases
 from traindyno.core.step_log.content import Session, StepLog
 from traindyno.core.step_log.step_table import StepTable, tabulate_steps
-from traindyno.core.suites.suite import Precision, Run, Settings, Suite
+from traindyno.core.suite.suite import Precision, Run, Settings, Suite
 
-RESULT_VERSION = 1
+RESULT_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +31,14 @@ class PaidPrice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """``is_simulated`` marks what a replayed or modelled trace yielded; it is shown wherever the numbers are."""
+    """``examples`` is the whole workload's, from which costs are projected.
+
+    ``is_simulated`` marks what a replayed or modelled trace yielded; it is shown wherever the numbers are.
+    """
 
     version: int = RESULT_VERSION
     run: Run
+    examples: int
     outcome: Outcome
     message: str | None
     log_tail: tuple[str, ...]
@@ -46,8 +49,6 @@ class RunResult:
     step_log_problems: tuple[str, ...]
     billable_seconds: float | None
     price: PaidPrice
-    cost_usd: Decimal | None
-    projection: Projection | None
     is_simulated: bool
 
     @property
@@ -78,10 +79,9 @@ def build_run_result(
     measured = _measure(run, suite, step_log, session, table)
     warmup_steps = measured.steady_state.warmup_steps if measured else 0
     phases = measure_phases(attempts, session, table, warmup_steps=warmup_steps)
-    billable = _billable_seconds(attempts)
-    settings = run.cell.settings
     return RunResult(
         run=run,
+        examples=suite.workload.examples,
         outcome=outcome,
         message=message,
         log_tail=tuple(log_tail),
@@ -90,12 +90,8 @@ def build_run_result(
         measured=measured,
         environment=read_environment(step_log) if step_log else None,
         step_log_problems=step_log.problems if step_log else ("no step log was found",),
-        billable_seconds=billable,
+        billable_seconds=_billable_seconds(attempts),
         price=price,
-        cost_usd=None if billable is None else cost_usd(billable, settings.instance_count, price.usd_per_instance_hour),
-        projection=_project(
-            suite=suite, settings=settings, measured=measured, phases=phases, billable=billable, price=price
-        ),
         is_simulated=is_simulated,
     )
 
@@ -106,10 +102,7 @@ def with_kept_warm(result: RunResult, seconds: Mapping[str, float]) -> RunResult
         replace(attempt, kept_warm_seconds=seconds.get(attempt.job_name, attempt.kept_warm_seconds))
         for attempt in result.attempts
     )
-    more_seconds = sum(attempt.kept_warm_seconds or 0.0 for attempt in attempts)
-    more_usd = cost_usd(more_seconds, result.run.cell.settings.instance_count, result.price.usd_per_instance_hour)
-    paid = None if result.cost_usd is None or more_usd is None else result.cost_usd + more_usd
-    return replace(result, attempts=attempts, cost_usd=paid)
+    return replace(result, attempts=attempts)
 
 
 def run_result_document(result: RunResult) -> dict[str, Any]:
@@ -119,38 +112,11 @@ def run_result_document(result: RunResult) -> dict[str, Any]:
 
 
 def parse_run_result(document: Mapping[str, Any]) -> RunResult:
+    """Version 1 kept the number of examples in its projection."""
+    if document.get("version") == 1:
+        projection = document.get("projection") or {}
+        document = {**document, "version": RESULT_VERSION, "examples": projection.get("examples", 0)}
     return from_document(document, RunResult)
-
-
-def summary_row(result: RunResult) -> dict[str, str | int | float | bool | Decimal | None]:
-    """The flat row for the table: what lists and progress displays show without reading the result itself."""
-    throughput = result.measured.throughput if result.measured else None
-    return {
-        "run_id": result.run.run_id,
-        "execution_id": result.run.execution_id,
-        "cell_id": result.run.cell.cell_id,
-        "cell_label": result.run.cell.label,
-        "trial": result.run.trial,
-        "outcome": result.outcome.value,
-        "message": result.message,
-        "attempts": len(result.attempts),
-        "job_name": result.attempts[-1].job_name if result.attempts else None,
-        "instance": result.run.cell.settings.instance,
-        "instance_count": result.run.cell.settings.instance_count,
-        "samples_per_second": throughput.samples_per_second if throughput else None,
-        "tokens_per_second": throughput.tokens_per_second if throughput else None,
-        "mean_step_seconds": throughput.step_times.mean_seconds if throughput else None,
-        "steady_steps": throughput.steps if throughput else None,
-        "warmup_steps": result.measured.steady_state.warmup_steps if result.measured else None,
-        "started_warm": result.started_warm,
-        "is_steady": result.measured.steady_state.is_reached if result.measured else None,
-        "billable_seconds": result.billable_seconds,
-        "job_seconds": sum(result.phases_seconds.values()),
-        "cost_usd": result.cost_usd,
-        "projected_seconds": result.projection.seconds if result.projection else None,
-        "projected_usd": result.projection.usd if result.projection else None,
-        "is_simulated": result.is_simulated,
-    }
 
 
 def _measure(
@@ -179,25 +145,3 @@ def _billable_seconds(attempts: Sequence[Attempt]) -> float | None:
     """All attempts together; None if any of them is unknown."""
     seconds = [attempt.billable_seconds for attempt in attempts]
     return None if not seconds or None in seconds else sum(value for value in seconds if value is not None)
-
-
-def _project(
-    *,
-    suite: Suite,
-    settings: Settings,
-    measured: MeasuredRun | None,
-    phases: Mapping[str, float],
-    billable: float | None,
-    price: PaidPrice,
-) -> Projection | None:
-    if measured is None or measured.throughput is None or billable is None:
-        return None
-    return project(
-        examples=suite.workload.examples,
-        samples_per_second=measured.throughput.samples_per_second,
-        billable_seconds=billable,
-        steady_seconds=phases.get(STEADY, 0.0),
-        samples_before_steady=measured.samples_before_steady,
-        instance_count=settings.instance_count,
-        usd_per_instance_hour=price.usd_per_instance_hour,
-    )

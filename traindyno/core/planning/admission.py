@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, cost_usd
-from traindyno.core.suites.suite import Limits, Settings, Suite
+from traindyno.core.suite.suite import Limits, Settings, Suite
 
 # SageMaker gives a stopped job two minutes to save, and bills them.
 STOP_SECONDS = 120

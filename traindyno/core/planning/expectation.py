@@ -7,7 +7,7 @@ from heapq import heapify, heapreplace
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, cost_usd
 from traindyno.core.planning.history import Histories
-from traindyno.core.suites.suite import Run
+from traindyno.core.suite.suite import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.suites.suite import Limits, Suite, Task
-from traindyno.core.suites.suite_file import measurement_document, workload_document
+from traindyno.core.suite.suite import Limits, Suite, Task
+from traindyno.core.suite.suite_file import measurement_document, workload_document
 
 WORK_ID_DIGITS = 16
 # How these runs ended lay in the cell itself; how long the others took says nothing of the next one.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from traindyno.core.suites.suite import Purchase, Run, Settings
+from traindyno.core.suite.suite import Purchase, Run, Settings
 
 CONCURRENCY_LIMIT = 1000
 

@@ -20,11 +20,11 @@ from traindyno.core.planning.quotas import (
     is_host_shared,
 )
 from traindyno.core.planning.refusals import Refusal, refuse_hours, refuse_prices, refuse_quotas
-from traindyno.core.suites.cells import expand_cells
-from traindyno.core.suites.fallback_cells import accepted_types
-from traindyno.core.suites.preparation import TokenSet
-from traindyno.core.suites.runs import trial_runs
-from traindyno.core.suites.suite import Cell, Purchase, Suite
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.fallback_cells import accepted_types
+from traindyno.core.suite.preparation import TokenSet
+from traindyno.core.suite.runs import trial_runs
+from traindyno.core.suite.suite import Cell, Purchase, Suite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

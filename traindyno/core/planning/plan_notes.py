@@ -6,7 +6,7 @@ from typing import Protocol
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import Price
 from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, is_host_shared, warm_pool_quota
-from traindyno.core.suites.suite import Suite
+from traindyno.core.suite.suite import Suite
 
 
 class NotedLane(Protocol):

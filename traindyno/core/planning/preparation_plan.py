@@ -8,15 +8,15 @@ from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList, cost_usd
 from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, account_quota, instance_quota, is_host_shared
 from traindyno.core.planning.refusals import Refusal, refuse_instances, refuse_quota
-from traindyno.core.suites.fallback_cells import needed_types
-from traindyno.core.suites.preparation import (
+from traindyno.core.suite.fallback_cells import needed_types
+from traindyno.core.suite.preparation import (
     TokenSet,
     needed_tokens,
     preparation_instance,
     preparation_run,
     preparation_seconds,
 )
-from traindyno.core.suites.suite import Cell, Purchase, Run, Suite
+from traindyno.core.suite.suite import Cell, Purchase, Run, Suite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

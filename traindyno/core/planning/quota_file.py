@@ -7,8 +7,8 @@ from typing import Any
 
 from cattrs.errors import BaseValidationError
 
-from traindyno.core.document_converter import strict_converter
-from traindyno.core.document_problems import FieldProblems, Unexpected, problems_of, shown
+from traindyno.core.documents.converter import strict_converter
+from traindyno.core.documents.problems import FieldProblems, Unexpected, problems_of, shown
 from traindyno.core.errors import DocumentInvalid, Problem
 from traindyno.core.planning.quotas import QuotaReading, UsageSource, known_quotas
 

@@ -8,10 +8,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from traindyno.core.instance_types import find_instance_type, instance_types
-from traindyno.core.suites.fallback_cells import needed_types
-from traindyno.core.suites.preparation import needed_tokens, preparation_instance
-from traindyno.core.suites.suite import Cell, Purchase, Suite
+from traindyno.core.instances.instance_types import find_instance_type, instance_types
+from traindyno.core.suite.fallback_cells import needed_types
+from traindyno.core.suite.preparation import needed_tokens, preparation_instance
+from traindyno.core.suite.suite import Cell, Purchase, Suite
 
 SERVICE_CODE = "sagemaker"
 
@@ -160,4 +160,4 @@ def _account_quota(name: str) -> Quota:
 
 @cache
 def _table() -> Any:
-    return json.loads(files("traindyno.core.data").joinpath("quotas.json").read_text(encoding="utf-8"))
+    return json.loads(files("traindyno.core.planning.data").joinpath("quotas.json").read_text(encoding="utf-8"))

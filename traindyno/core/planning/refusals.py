@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
-from traindyno.core.instance_types import instance_types
+from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.planning.admission import worst_case_usd
 from traindyno.core.planning.lanes import Lane
 from traindyno.core.planning.quotas import (
@@ -20,8 +20,8 @@ from traindyno.core.planning.quotas import (
     job_size_quota,
     run_time_quota,
 )
-from traindyno.core.suites.fallback_cells import accepted_types
-from traindyno.core.suites.suite import Purchase, Suite
+from traindyno.core.suite.fallback_cells import accepted_types
+from traindyno.core.suite.suite import Purchase, Suite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from traindyno.core.instance_types import find_instance_type
+from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.planning.quotas import Counted, Quota
 
 

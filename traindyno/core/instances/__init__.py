@@ -1,0 +1,1 @@
+"""Instance types: devices, memory, peak FLOPS and network."""

@@ -1,0 +1,82 @@
+"""What each instance type is: its devices, memory and network, and what is not known about it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+LOCAL_PREFIX = "local."
+
+
+class AcceleratorKind(StrEnum):
+    NONE = "none"
+    GPU = "gpu"
+    NEURON = "neuron"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceType:
+    """A device is what one training process drives: a GPU, a NeuronCore, or all cores of a host without either."""
+
+    name: str
+    accelerator_kind: AcceleratorKind
+    accelerator: str | None
+    devices_per_instance: int | None
+    device_memory_gb: float | None
+    peak_dense_bf16_flops_per_device: float | None
+    vcpus: int | None
+    memory_gib: float | None
+    has_efa: bool | None
+    has_training_quota: bool
+    shares_host: bool
+
+    @property
+    def family(self) -> str:
+        return self.name.split(".")[1]
+
+    @property
+    def is_local(self) -> bool:
+        return self.name.startswith(LOCAL_PREFIX)
+
+    @property
+    def has_accelerator(self) -> bool:
+        return self.accelerator_kind is not AcceleratorKind.NONE
+
+
+def find_instance_type(name: str) -> InstanceType | None:
+    return instance_types().get(name)
+
+
+def close_instance_types(name: str) -> list[str]:
+    """Names like a misspelt one, the likeliest first."""
+    return get_close_matches(name, instance_types(), n=3, cutoff=0.6)
+
+
+@cache
+def instance_types() -> Mapping[str, InstanceType]:
+    table = json.loads(
+        files("traindyno.core.instances.data").joinpath("instance_types.json").read_text(encoding="utf-8")
+    )
+    return {name: _read_row(name, row, table["accelerators"]) for name, row in table["types"].items()}
+
+
+def _read_row(name: str, row: Mapping[str, Any], accelerators: Mapping[str, Any]) -> InstanceType:
+    accelerator = row.get("accelerator")
+    device: Mapping[str, Any] = accelerators[accelerator] if accelerator else {"kind": "none"}
+    return InstanceType(
+        name=name,
+        accelerator_kind=AcceleratorKind(device["kind"]),
+        accelerator=accelerator,
+        devices_per_instance=row["devices"] if accelerator else 1,
+        device_memory_gb=device.get("memory_gb"),
+        peak_dense_bf16_flops_per_device=device.get("peak_dense_bf16_flops"),
+        vcpus=row.get("vcpus"),
+        memory_gib=row.get("memory_gib"),
+        has_efa=row.get("efa"),
+        has_training_quota=row.get("has_training_quota", True),
+        shares_host=row.get("shares_host", False),
+    )

@@ -1,0 +1,121 @@
+"""A published figure, machine-readable: what it says, the arithmetic behind it, and which cells would show it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+from cattrs import Converter
+from cattrs.errors import BaseValidationError
+
+from traindyno.core.documents.converter import strict_converter
+from traindyno.core.documents.json_scalar import JsonScalar
+from traindyno.core.documents.problems import FieldProblems, Unexpected, problems_of
+from traindyno.core.errors import Problem, TraindynoError
+from traindyno.core.suite.arithmetic import ArithmeticInvalid, evaluate
+
+
+class ClaimsInvalid(TraindynoError):
+    """The claims document is wrong; carries every problem."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, problems)))
+
+
+class ClaimedQuantity(StrEnum):
+    """What of a cell the figure is about; times and costs are of the suite's whole workload."""
+
+    SAMPLES_PER_SECOND = "samples_per_second"
+    TOKENS_PER_SECOND = "tokens_per_second"
+    SECONDS = "seconds"
+    USD = "usd"
+    INSTANCE_HOURS = "instance_hours"
+
+
+class ClaimedForm(StrEnum):
+    """How the figure is made of one cell's quantity, or of two cells'."""
+
+    VALUE = "value"
+    RATIO = "ratio"
+    GAIN = "gain"
+    SAVING = "saving"
+    SCALING_EFFICIENCY = "scaling_efficiency"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derivation:
+    """The same figure worked out from other published numbers; ``tolerance`` is a share, for their rounding."""
+
+    arithmetic: str
+    tolerance: float = 0.005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """``cell`` and ``against`` name cells by settings, as ``exclude`` does; all that match are taken together.
+
+    ``tolerance`` is a share of the published value (of its distance from nought for a gain or a saving).
+    ``untestable`` says why nobody can measure it any more; the arithmetic is checked nevertheless.
+    """
+
+    claim_id: str
+    text: str
+    source: str
+    published: float
+    quantity: ClaimedQuantity
+    form: ClaimedForm
+    tolerance: float
+    cell: Mapping[str, JsonScalar] = field(default_factory=dict)
+    against: Mapping[str, JsonScalar] = field(default_factory=dict)
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    derivations: tuple[Derivation, ...] = ()
+    untestable: str | None = None
+    notes: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    title: str
+    source: str
+    claims: tuple[Claim, ...]
+
+
+def parse_claims(document: Mapping[str, Any]) -> Claims:
+    """Raises ClaimsInvalid with every problem at once."""
+    try:
+        found: Claims = _converter().structure(document, Claims)
+    except (Unexpected, BaseValidationError, FieldProblems) as error:
+        raise ClaimsInvalid(list(problems_of(error, "", {}))) from error
+    problems = [problem for index, claim in enumerate(found.claims) for problem in _problems(claim, f"claims[{index}]")]
+    names = [claim.claim_id for claim in found.claims]
+    problems += [
+        Problem(path="claims", message=f"claim_id {name} is there twice")
+        for name in sorted(set(names))
+        if names.count(name) > 1
+    ]
+    if problems:
+        raise ClaimsInvalid(problems)
+    return found
+
+
+def _problems(claim: Claim, path: str) -> list[Problem]:
+    problems = []
+    if claim.form is not ClaimedForm.VALUE and not claim.against and not claim.untestable:
+        problems.append(
+            Problem(path=f"{path}.against", message=f"form {claim.form} compares two cells; name the second")
+        )
+    if claim.tolerance <= 0:
+        problems.append(Problem(path=f"{path}.tolerance", message=f"expected a share above 0, got {claim.tolerance}"))
+    for index, derivation in enumerate(claim.derivations):
+        try:
+            evaluate(derivation.arithmetic, claim.numbers)
+        except ArithmeticInvalid as error:
+            problems.append(Problem(path=f"{path}.derivations[{index}].arithmetic", message=str(error)))
+    return problems
+
+
+@cache
+def _converter() -> Converter:
+    return strict_converter([ClaimedQuantity, ClaimedForm])

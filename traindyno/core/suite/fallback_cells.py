@@ -1,0 +1,41 @@
+"""Cells whose jobs may run on another instance type than their own: what ran elsewhere is a cell of its own."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from traindyno.core.suite.cells import expand_cells, identify
+from traindyno.core.suite.suite import Cell, Run, Suite
+
+
+def accepted_types(suite: Suite, instance_type: str) -> tuple[str, ...]:
+    """In order of preference, the cell's own first."""
+    return (instance_type, *suite.instance_preferences.get(instance_type, ()))
+
+
+def needed_types(suite: Suite, cells: Iterable[Cell]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for cell in cells for name in accepted_types(suite, cell.settings.instance)))
+
+
+def cell_on(suite: Suite, cell: Cell, instance_type: str) -> Cell:
+    """The suite's own cell of these settings on that type, where there is one; else a cell beside those planned."""
+    own = cell.settings.instance
+    if instance_type == own:
+        return cell
+    settings = replace(cell.settings, instance=instance_type)
+    cell_id = identify(settings, cell.hyperparameters)
+    planned = next((each for each in expand_cells(suite) if each.cell_id == cell_id), None)
+    names_type = own in cell.label
+    label = cell.label.replace(own, instance_type) if names_type else f"{cell.label}, {instance_type}"
+    return planned or Cell(cell_id=cell_id, label=label, settings=settings, hyperparameters=cell.hyperparameters)
+
+
+def run_on(suite: Suite, run: Run, instance_type: str) -> Run:
+    """The same run, filed under the cell of the type that it ran on."""
+    return replace(run, cell=cell_on(suite, run.cell, instance_type))
+
+
+def with_cells_of(cells: Sequence[Cell], runs: Iterable[Run]) -> tuple[Cell, ...]:
+    """The planned cells, and those that runs were filed under beside them."""
+    known = {cell.cell_id for cell in cells}
+    others = {run.cell.cell_id: run.cell for run in runs if run.cell.cell_id not in known}
+    return (*cells, *others.values())

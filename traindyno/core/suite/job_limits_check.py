@@ -1,0 +1,101 @@
+"""What CreateTrainingJob would refuse in a job of the suite, found before any job is submitted."""
+
+import json
+import re
+from collections.abc import Iterator
+
+from traindyno.core.errors import Problem
+from traindyno.core.suite.settings_points import HYPERPARAMETER_PREFIX
+from traindyno.core.suite.suite import Suite, Workload
+
+# 100 hyperparameters, of which up to ten are the SDK's; values of 2500 characters as JSON.
+HYPERPARAMETER_KEYS = 90
+HYPERPARAMETER_CHARACTERS = 2500
+SDK_PREFIX = "sagemaker_"
+# The training toolkit starts SMP v1 where a script gets this, and gives mpirun the other.
+MODEL_PARALLEL_PARAMETERS = "mp_parameters"
+MPI_OPTIONS = "sagemaker_mpi_custom_mpi_options"
+OWN_ENVIRONMENT_PREFIX = "TRAINDYNO_"
+# 100 variables, of which up to four are the lab's.
+ENVIRONMENT_KEYS = 96
+ENVIRONMENT_CHARACTERS = 512
+ENVIRONMENT_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,511}")
+TRAIN_CHANNEL = "train"
+MODEL_CHANNEL = "model"
+TOKENIZER_CHANNEL = "tokenizer"
+RESERVED_CHANNELS = (TRAIN_CHANNEL, MODEL_CHANNEL, TOKENIZER_CHANNEL)
+CHANNEL_COUNT = 17
+CHANNEL_NAME = re.compile(r"[A-Za-z0-9.\-_]{1,64}")
+IMAGE_CHARACTERS = 255
+TRAINING_PLAN_ARN = re.compile(r"arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:training-plan/.+")
+
+EC2_RESERVATION = re.compile(r"(^|[:/])cr-[0-9a-f]|capacity-reservation|capacity-block")
+
+
+def check_job_limits(suite: Suite) -> Iterator[Problem]:
+    yield from _check_hyperparameters(suite)
+    yield from _check_environment(suite.workload)
+    yield from _check_channels(suite.workload)
+    yield from _check_images(suite)
+    for name, arn in suite.training_plans.items():
+        if not TRAINING_PLAN_ARN.fullmatch(arn):
+            expected = "arn:aws:sagemaker:<region>:<account>:training-plan/<name>"
+            yield Problem(path=f"training_plans.{name}", message=f'expected {expected}, got "{arn}"{_hint(arn)}')
+
+
+def _hint(arn: str) -> str:
+    if not EC2_RESERVATION.search(arn):
+        return ""
+    return (
+        ": training jobs run on no EC2 capacity reservation; reserve a SageMaker training plan for the target"
+        " training-job and give its ARN"
+    )
+
+
+def _check_hyperparameters(suite: Suite) -> Iterator[Problem]:
+    varied = [
+        name.removeprefix(HYPERPARAMETER_PREFIX) for name in suite.matrix if name.startswith(HYPERPARAMETER_PREFIX)
+    ]
+    names = {*suite.workload.hyperparameters, *varied}
+    if len(names) > HYPERPARAMETER_KEYS:
+        message = f"expected at most {HYPERPARAMETER_KEYS} names, got {len(names)}"
+        yield Problem(path="workload.hyperparameters", message=message)
+    for name, value in suite.workload.hyperparameters.items():
+        path, size = f"workload.hyperparameters.{name}", len(json.dumps(value))
+        if size > HYPERPARAMETER_CHARACTERS:
+            yield Problem(path=path, message=f"expected at most {HYPERPARAMETER_CHARACTERS} characters, got {size}")
+        is_for_mpi = name == MPI_OPTIONS and MODEL_PARALLEL_PARAMETERS in names
+        if name.startswith(SDK_PREFIX) and not is_for_mpi:
+            yield Problem(path=path, message=f"expected a name without {SDK_PREFIX}, which the launcher's own have")
+
+
+def _check_environment(workload: Workload) -> Iterator[Problem]:
+    if len(workload.environment) > ENVIRONMENT_KEYS:
+        message = f"expected at most {ENVIRONMENT_KEYS} names, got {len(workload.environment)}"
+        yield Problem(path="workload.environment", message=message)
+    for name, value in workload.environment.items():
+        path = f"workload.environment.{name}"
+        if not ENVIRONMENT_NAME.fullmatch(name) or name.startswith(OWN_ENVIRONMENT_PREFIX):
+            message = f"expected letters, digits and _, not beginning with a digit or {OWN_ENVIRONMENT_PREFIX}"
+            yield Problem(path=path, message=message)
+        if len(value) > ENVIRONMENT_CHARACTERS:
+            message = f"expected at most {ENVIRONMENT_CHARACTERS} characters, got {len(value)}"
+            yield Problem(path=path, message=message)
+
+
+def _check_channels(workload: Workload) -> Iterator[Problem]:
+    if len(workload.channels) > CHANNEL_COUNT:
+        message = f"expected at most {CHANNEL_COUNT} channels, got {len(workload.channels)}"
+        yield Problem(path="workload.channels", message=message)
+    for name in workload.channels:
+        if name in RESERVED_CHANNELS or not CHANNEL_NAME.fullmatch(name):
+            message = f"expected a name of letters, digits, . _ - other than {', '.join(RESERVED_CHANNELS)}"
+            yield Problem(path=f"workload.channels.{name}", message=message)
+
+
+def _check_images(suite: Suite) -> Iterator[Problem]:
+    images = {"workload.image": suite.workload.image, "training.image": suite.training.get("image")}
+    images |= {f"matrix.image[{index}]": image for index, image in enumerate(suite.matrix.get("image", ()))}
+    for path, image in images.items():
+        if image is not None and len(image) > IMAGE_CHARACTERS:
+            yield Problem(path=path, message=f"expected at most {IMAGE_CHARACTERS} characters, got {len(image)}")

@@ -1,0 +1,52 @@
+"""Runs: trials of cells, in the order in which they are submitted, and their documents."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from traindyno.core.suite.cells import world_size
+from traindyno.core.suite.suite import Cell, Limits, Run
+from traindyno.core.suite.suite_converter import suite_converter
+
+GRACE_SECONDS = 3600
+
+
+def run_id_of(cell_id: str, trial: int) -> str:
+    return f"{cell_id}-t{trial}"
+
+
+def planned_cell_id(run: Run) -> str:
+    """Of the cell that it was planned for, which is its own unless it ran on another instance type."""
+    return run.run_id.rpartition("-t")[0]
+
+
+def trial_runs(execution_id: str, cells: Sequence[Cell], trials: Iterable[int]) -> tuple[Run, ...]:
+    return make_runs(execution_id, [(cell, trial) for trial in trials for cell in cells])
+
+
+def make_runs(execution_id: str, wanted: Iterable[tuple[Cell, int]]) -> tuple[Run, ...]:
+    """Trials interleaved (A B A B), so that a slow hour hits every cell; within a trial, larger runs first."""
+    in_order = sorted(wanted, key=lambda cell_and_trial: (cell_and_trial[1], -_size(cell_and_trial[0])))
+    return tuple(
+        Run(run_id=run_id_of(cell.cell_id, trial), execution_id=execution_id, trial=trial, cell=cell)
+        for cell, trial in in_order
+    )
+
+
+def _size(cell: Cell) -> int:
+    return world_size(cell.settings) or cell.settings.instance_count
+
+
+def waiting_seconds(limits: Limits) -> int:
+    """How long a task waits for its job at most.
+
+    Only a safety net: SageMaker ends the job by itself, and ReconcileRuns finds an end that nobody heard of.
+    """
+    return limits.max_pending_seconds + limits.max_job_seconds + GRACE_SECONDS
+
+
+def run_document(run: Run) -> dict[str, Any]:
+    return suite_converter().unstructure(run)  # type: ignore[no-any-return]
+
+
+def parse_run(document: Mapping[str, Any]) -> Run:
+    return suite_converter().structure(document, Run)

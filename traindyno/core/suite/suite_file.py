@@ -1,0 +1,88 @@
+"""A suite document (YAML or JSON, already loaded) to a Suite and back; every problem of it at once."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from traindyno.core.documents.problems import problems_of
+from traindyno.core.errors import Problem, SuiteInvalid
+from traindyno.core.suite.settings_points import RENAMED, WRONG_VALUE
+from traindyno.core.suite.suite import Measurement, Settings, Suite, Tokens, Workload
+from traindyno.core.suite.suite_check import check_parts, check_suite
+from traindyno.core.suite.suite_converter import suite_converter
+from traindyno.core.suite.suite_remains import remains_of, stands_in
+
+
+def parse_suite(document: Mapping[str, Any]) -> Suite:
+    """Raises SuiteInvalid with all problems: those of form, and those of content in what is well formed."""
+    try:
+        suite: Suite = _parse(document, Suite)
+    except SuiteInvalid as error:
+        raise SuiteInvalid([*error.problems, *_problems_of_remains(document, error.problems)]) from error
+    problems = list(check_suite(suite))
+    if problems:
+        raise SuiteInvalid(problems)
+    return suite
+
+
+def _problems_of_remains(document: Any, malformed: Sequence[Problem]) -> list[Problem]:
+    if not isinstance(document, Mapping):
+        return []
+    try:
+        suite: Suite = _parse(remains_of(document, malformed), Suite)
+    except SuiteInvalid:
+        return []
+    known = {problem.path for problem in malformed}
+    return [
+        problem
+        for problem in check_parts(suite)
+        if problem.path not in known and stands_in(document, problem, malformed)
+    ]
+
+
+def suite_document(suite: Suite) -> dict[str, Any]:
+    """Plain values only, money as text; ``parse_suite`` reads it back equal."""
+    return suite_converter().unstructure(suite)  # type: ignore[no-any-return]
+
+
+def read_stored_suite(document: Mapping[str, Any]) -> Suite:
+    """As it was taken in: today's rules of what can be run don't apply to what has been."""
+    return suite_converter().structure(document, Suite)
+
+
+def settings_document(settings: Settings) -> dict[str, Any]:
+    return suite_converter().unstructure(settings)  # type: ignore[no-any-return]
+
+
+def workload_document(workload: Workload) -> dict[str, Any]:
+    return suite_converter().unstructure(workload)  # type: ignore[no-any-return]
+
+
+def measurement_document(measurement: Measurement) -> dict[str, Any]:
+    return suite_converter().unstructure(measurement)  # type: ignore[no-any-return]
+
+
+def tokens_document(tokens: Tokens) -> dict[str, Any]:
+    return suite_converter().unstructure(tokens)  # type: ignore[no-any-return]
+
+
+def parse_tokens(document: Mapping[str, Any]) -> Tokens:
+    return _parse(document, Tokens)  # type: ignore[no-any-return]
+
+
+def parse_settings(document: Mapping[str, Any]) -> Settings:
+    return _parse(document, Settings)  # type: ignore[no-any-return]
+
+
+def parse_workload(document: Mapping[str, Any]) -> Workload:
+    return _parse(document, Workload)  # type: ignore[no-any-return]
+
+
+def parse_measurement(document: Mapping[str, Any]) -> Measurement:
+    return _parse(document, Measurement)  # type: ignore[no-any-return]
+
+
+def _parse(document: Any, kind: type) -> Any:
+    try:
+        return suite_converter().structure(document, kind)
+    except WRONG_VALUE as error:
+        raise SuiteInvalid(list(problems_of(error, "", RENAMED))) from error

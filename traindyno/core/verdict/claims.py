@@ -1,0 +1,187 @@
+"""Judge published figures: against their own arithmetic, and against what a suite measured."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import inf
+
+from traindyno.core.costs.quantity_text import number_text, share_text
+from traindyno.core.documents.json_scalar import JsonScalar
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.statistics import Interval, compare, estimate
+from traindyno.core.suite.arithmetic import evaluate
+from traindyno.core.suite.claim import Claim, ClaimedForm, ClaimedQuantity, Claims
+from traindyno.core.suite.suite import Cell
+from traindyno.core.suite.suite_file import settings_document
+from traindyno.core.verdict.cell_row import (
+    CellTrials,
+    Quantity,
+    group_trials,
+    projected_instance_hours,
+    projected_seconds,
+    projected_usd,
+    samples_per_second,
+    tokens_per_second,
+)
+
+QUANTITIES: dict[ClaimedQuantity, Quantity] = {
+    ClaimedQuantity.SAMPLES_PER_SECOND: samples_per_second,
+    ClaimedQuantity.TOKENS_PER_SECOND: tokens_per_second,
+    ClaimedQuantity.SECONDS: projected_seconds,
+    ClaimedQuantity.USD: projected_usd,
+    ClaimedQuantity.INSTANCE_HOURS: projected_instance_hours,
+}
+
+
+class ClaimFinding(StrEnum):
+    """Undecided: the measured interval reaches across the tolerance; more trials would tell."""
+
+    REPRODUCED = "reproduced"
+    NOT_REPRODUCED = "not_reproduced"
+    UNDECIDED = "undecided"
+    INCONSISTENT = "internally_inconsistent"
+    NOT_TESTABLE = "not_testable"
+    NOT_MEASURED = "not_measured"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worked:
+    """One derivation, worked out. ``text`` is the sum with its numbers in place and its result."""
+
+    text: str
+    value: float
+    is_consistent: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredFigure:
+    """``interval`` is None where a cell has one trial."""
+
+    value: float
+    interval: Interval | None
+    trials: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimJudgement:
+    """``is_consistent`` is None where the claim gives no arithmetic to check."""
+
+    claim: Claim
+    finding: ClaimFinding
+    worked: tuple[Worked, ...]
+    measured: MeasuredFigure | None
+    reason: str
+
+    @property
+    def is_consistent(self) -> bool | None:
+        return all(worked.is_consistent for worked in self.worked) if self.worked else None
+
+
+def judge_claims(claims: Claims, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[ClaimJudgement, ...]:
+    """Without cells and results, the arithmetic alone is judged."""
+    trials = group_trials(cells, results)
+    return tuple(_judge(claim, trials) for claim in claims.claims)
+
+
+def _judge(claim: Claim, trials: Sequence[CellTrials]) -> ClaimJudgement:
+    worked = tuple(_work(claim, derivation.arithmetic, derivation.tolerance) for derivation in claim.derivations)
+    measured = _measure(claim, trials)
+    finding, reason = _find(claim, worked, measured)
+    return ClaimJudgement(claim=claim, finding=finding, worked=worked, measured=measured, reason=reason)
+
+
+def _find(claim: Claim, worked: Sequence[Worked], measured: MeasuredFigure | None) -> tuple[ClaimFinding, str]:
+    wrong = next((each for each in worked if not each.is_consistent), None)
+    if wrong is not None:
+        return ClaimFinding.INCONSISTENT, f"published {number_text(claim.published, digits=5)}, but {wrong.text}"
+    if measured is None:
+        if claim.untestable:
+            return ClaimFinding.NOT_TESTABLE, claim.untestable
+        return ClaimFinding.NOT_MEASURED, "no completed trial of the cells that it is about"
+    low, high = _accepted(claim)
+    reach = measured.interval
+    text = (
+        f"measured {number_text(measured.value)}"
+        f"{f' ({number_text(reach.low)} to {number_text(reach.high)})' if reach else ', one trial'},"
+        f" accepted {number_text(low)} to {number_text(high)}"
+    )
+    if reach is None:
+        return ClaimFinding.UNDECIDED, text
+    if low <= reach.low and reach.high <= high:
+        return ClaimFinding.REPRODUCED, text
+    return (ClaimFinding.NOT_REPRODUCED if reach.high < low or reach.low > high else ClaimFinding.UNDECIDED), text
+
+
+def _accepted(claim: Claim) -> tuple[float, float]:
+    margin = abs(claim.published) * claim.tolerance
+    return claim.published - margin, claim.published + margin
+
+
+def _work(claim: Claim, arithmetic: str, tolerance: float) -> Worked:
+    value = evaluate(arithmetic, claim.numbers)
+    given = ", ".join(f"{name} = {number:g}" for name, number in claim.numbers.items() if name in arithmetic)
+    return Worked(
+        text=f"{arithmetic} = {number_text(value, digits=5)}{f' with {given}' if given else ''}",
+        value=value,
+        is_consistent=abs(value - claim.published) <= tolerance * abs(claim.published),
+    )
+
+
+def _measure(claim: Claim, trials: Sequence[CellTrials]) -> MeasuredFigure | None:
+    quantity = QUANTITIES[claim.quantity]
+    own = _values(trials, claim.cell, quantity)
+    if not own:
+        return None
+    if claim.form is ClaimedForm.VALUE:
+        found = estimate(own)
+        return MeasuredFigure(value=found.mean, interval=found.interval, trials=found.count)
+    other = _values(trials, claim.against, quantity)
+    if not other:
+        return None
+    compared = compare(own, other)
+    scale = _instances(trials, claim.against) / _instances(trials, claim.cell)
+    interval = compared.interval
+    return MeasuredFigure(
+        value=_shape(claim.form, compared.ratio, scale),
+        interval=_shape_interval(claim.form, interval, scale) if interval else None,
+        trials=min(len(own), len(other)),
+    )
+
+
+def _shape(form: ClaimedForm, ratio: float, scale: float) -> float:
+    match form:
+        case ClaimedForm.VALUE | ClaimedForm.RATIO:
+            return ratio
+        case ClaimedForm.GAIN:
+            return ratio - 1
+        case ClaimedForm.SAVING:
+            return 1 - ratio
+        case ClaimedForm.SCALING_EFFICIENCY:
+            return ratio * scale
+
+
+def _shape_interval(form: ClaimedForm, interval: Interval, scale: float) -> Interval:
+    ends = sorted((_shape(form, interval.low, scale), _shape(form, interval.high, scale)))
+    return Interval(low=ends[0], high=ends[1], confidence=interval.confidence)
+
+
+def _values(trials: Sequence[CellTrials], wanted: Mapping[str, JsonScalar], quantity: Quantity) -> list[float]:
+    return [value for each in trials if _matches(each.cell, wanted) for value in each.values(quantity)]
+
+
+def _instances(trials: Sequence[CellTrials], wanted: Mapping[str, JsonScalar]) -> float:
+    counts = [each.cell.settings.instance_count for each in trials if _matches(each.cell, wanted)]
+    return min(counts, default=inf)
+
+
+def _matches(cell: Cell, wanted: Mapping[str, JsonScalar]) -> bool:
+    settings = settings_document(cell.settings)
+    settings.update({f"hyperparameters.{name}": value for name, value in cell.hyperparameters.items()})
+    return all(settings.get(name) == value for name, value in wanted.items())
+
+
+def describe_judgement(judgement: ClaimJudgement) -> str:
+    claim = judgement.claim
+    finding = judgement.finding.value.replace("_", " ")
+    tolerance = f" (tolerance {share_text(claim.tolerance)})" if judgement.measured else ""
+    return f"{claim.text}: {finding}{tolerance}. {judgement.reason[:1].upper()}{judgement.reason[1:]}."

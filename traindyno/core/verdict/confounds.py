@@ -1,0 +1,243 @@
+"""What differs between two cells besides the setting under test, and the control cell that would tell it apart."""
+
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+from typing import Any
+
+from traindyno.core.suite.cells import world_size
+from traindyno.core.suite.combinations import find_impossible
+from traindyno.core.suite.parallel_rules import replica_processes
+from traindyno.core.suite.strategy_options import STRATEGY_OF_OPTION
+from traindyno.core.suite.suite import Cell, LearningRate, LearningRateScaling, Settings, Workload
+from traindyno.core.suite.suite_file import settings_document
+
+Versions = Mapping[str, str]
+
+MOST_CONTROLS = 3
+SYSTEMATIC_SHARE = 0.5
+BATCH_FIELDS = ("batch_size_per_device", "gradient_accumulation_steps")
+# They decide how many replicas of the model share a global batch.
+PLACEMENT_FIELDS = {"instance", "instance_count", "strategy", "tensor_degree", "pipeline_degree"}
+# What decides how a model learns, beside the global batch and the learning rate that follows from it. Everything else
+# (instance, strategy, compiler, precision, loader, memory savers) should leave the losses as they are.
+LEARNING_FIELDS = (
+    "optimizer",
+    "weight_decay",
+    "gradient_clip_norm",
+    "seed",
+    "packing",
+    "dropout",
+)
+LearningKey = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    name: str
+    first: str
+    second: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """A cell that changes one thing less. ``include`` is a suite's entry for it; ``cell_id`` is set if it exists."""
+
+    cell_id: str | None
+    include: Mapping[str, Any]
+    isolates: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confound:
+    """``differences`` are all that the pair differs in; more than one means that none of them is measured alone."""
+
+    first_cell_id: str
+    second_cell_id: str
+    differences: tuple[Difference, ...]
+    controls: tuple[Control, ...]
+
+
+def find_confound(
+    first: Cell,
+    second: Cell,
+    *,
+    cells: Sequence[Cell],
+    baseline: Cell,
+    workload: Workload,
+    warm_shares: Mapping[str, float | None] = MappingProxyType({}),
+    versions: Mapping[str, Versions] = MappingProxyType({}),
+) -> Confound | None:
+    """None if the two cells differ in one thing only.
+
+    By cell id, ``warm_shares`` is the share of its trials that started warm, ``versions`` what its runs reported.
+    """
+    changed = _independent_changes(first, second)
+    differences = [_difference(name, first, second) for name in changed]
+    differences += _derived_differences(first.settings, second.settings, changed)
+    differences += _different_starts(warm_shares.get(first.cell_id), warm_shares.get(second.cell_id))
+    differences += _version_differences(versions.get(first.cell_id, {}), versions.get(second.cell_id, {}))
+    if len(differences) < 2:
+        return None
+    controls = _controls(first, second, changed)
+    possible = [(isolates, control) for isolates, control in controls if not find_impossible(control, workload)]
+    return Confound(
+        first_cell_id=first.cell_id,
+        second_cell_id=second.cell_id,
+        differences=tuple(differences),
+        controls=tuple(_control(control, isolates, cells, baseline) for isolates, control in possible[:MOST_CONTROLS]),
+    )
+
+
+def changed_fields(first: Cell, second: Cell) -> list[str]:
+    names = [
+        field.name
+        for field in fields(Settings)
+        if getattr(first.settings, field.name) != getattr(second.settings, field.name)
+    ]
+    given = sorted({*first.hyperparameters, *second.hyperparameters})
+    return names + [
+        f"hyperparameters.{name}"
+        for name in given
+        if first.hyperparameters.get(name) != second.hyperparameters.get(name)
+    ]
+
+
+def _independent_changes(first: Cell, second: Cell) -> list[str]:
+    """Less what follows from the others: a strategy's own options, and batches that hold the global batch."""
+    changed = changed_fields(first, second)
+    if "strategy" in changed:
+        changed = [name for name in changed if name not in STRATEGY_OF_OPTION]
+    if PLACEMENT_FIELDS.intersection(changed) and "gradient_accumulation_steps" not in changed:
+        batch = global_batch_size(first.settings)
+        if batch is not None and batch == global_batch_size(second.settings):
+            changed = [name for name in changed if name != "batch_size_per_device"]
+    return changed
+
+
+def learning_key(cell: Cell) -> LearningKey:
+    """Cells with the same one should show the same losses."""
+    return (
+        *(getattr(cell.settings, name) for name in LEARNING_FIELDS),
+        json.dumps(cell.hyperparameters, sort_keys=True, default=str),
+        global_batch_size(cell.settings),
+        effective_learning_rate(cell.settings),
+    )
+
+
+def global_batch_size(settings: Settings) -> int | None:
+    """Samples per optimizer step over all model replicas; None where the number of devices is not known."""
+    processes, per_replica = world_size(settings), replica_processes(settings)
+    if processes is None or per_replica is None:
+        return None
+    return settings.batch_size_per_device * settings.gradient_accumulation_steps * (processes // per_replica)
+
+
+def effective_learning_rate(settings: Settings) -> float | None:
+    rate: LearningRate = settings.learning_rate
+    if rate.scale_with is LearningRateScaling.NONE or rate.reference_batch_size is None:
+        return rate.base
+    batch = global_batch_size(settings)
+    return None if batch is None else rate.base * batch / rate.reference_batch_size
+
+
+def _derived_differences(first: Settings, second: Settings, changed: Sequence[str]) -> list[Difference]:
+    found = []
+    batches = global_batch_size(first), global_batch_size(second)
+    if batches[0] != batches[1] and not (len(changed) == 1 and changed[0] in BATCH_FIELDS):
+        found.append(Difference(name="global batch", first=_known(batches[0]), second=_known(batches[1])))
+    rates = effective_learning_rate(first), effective_learning_rate(second)
+    if rates[0] != rates[1] and "learning_rate" not in changed:
+        found.append(Difference(name="learning rate", first=_known(rates[0]), second=_known(rates[1])))
+    return found
+
+
+def _different_starts(first: float | None, second: float | None) -> list[Difference]:
+    """A trial or two that began a lane cold are chance; most of one cell's and few of the other's are not."""
+    if first is None or second is None or abs(first - second) <= SYSTEMATIC_SHARE:
+        return []
+    return [Difference(name="trials started warm", first=f"{first:.0%}", second=f"{second:.0%}")]
+
+
+def _version_differences(first: Versions, second: Versions) -> list[Difference]:
+    return [
+        Difference(name=name, first=first[name], second=second[name])
+        for name in sorted(first.keys() & second.keys())
+        if first[name] != second[name]
+    ]
+
+
+def _controls(first: Cell, second: Cell, changed: Sequence[str]) -> list[tuple[str, Cell]]:
+    """What each control would show alone, and the control."""
+    if len(changed) == 1:
+        same_batch = _with_global_batch_of(first.settings, second.settings)
+        return [(changed[0], replace(second, settings=same_batch))] if same_batch else []
+    return [(name, _restored(first, second, name)) for name in changed]
+
+
+def _restored(first: Cell, second: Cell, name: str) -> Cell:
+    """The first cell with the second's value of one setting: against the first, it shows this setting alone.
+
+    What follows from the setting comes along: a strategy's options, and the batch that holds the global batch.
+    """
+    if name.startswith("hyperparameters."):
+        key = name.removeprefix("hyperparameters.")
+        return replace(first, hyperparameters={**first.hyperparameters, key: second.hyperparameters[key]})
+    names = [name, *STRATEGY_OF_OPTION] if name == "strategy" else [name]
+    settings = replace(first.settings, **{each: getattr(second.settings, each) for each in names})
+    if name in PLACEMENT_FIELDS:
+        settings = _with_global_batch_of(first.settings, settings) or settings
+    return replace(first, settings=settings)
+
+
+def _with_global_batch_of(wanted: Settings, settings: Settings) -> Settings | None:
+    batch, own = global_batch_size(wanted), global_batch_size(settings)
+    if batch is None or not own or batch == own:  # none where a degree asks for more processes than there are
+        return None
+    size, rest = divmod(settings.batch_size_per_device * batch, own)
+    return replace(settings, batch_size_per_device=size) if size and not rest else None
+
+
+def _control(control: Cell, isolates: str, cells: Sequence[Cell], baseline: Cell) -> Control:
+    existing = next(
+        (
+            cell.cell_id
+            for cell in cells
+            if (cell.settings, cell.hyperparameters) == (control.settings, control.hyperparameters)
+        ),
+        None,
+    )
+    document = settings_document(control.settings)
+    changed = changed_fields(baseline, control)
+    include = {
+        name: control.hyperparameters.get(name.removeprefix("hyperparameters."))
+        if name.startswith("hyperparameters.")
+        else document.get(name)
+        for name in changed
+    }
+    return Control(cell_id=existing, include=include, isolates=isolates)
+
+
+def _difference(name: str, first: Cell, second: Cell) -> Difference:
+    if name.startswith("hyperparameters."):
+        key = name.removeprefix("hyperparameters.")
+        return Difference(
+            name=name, first=_text(first.hyperparameters.get(key)), second=_text(second.hyperparameters.get(key))
+        )
+    return Difference(
+        name=name, first=_text(getattr(first.settings, name)), second=_text(getattr(second.settings, name))
+    )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, LearningRate):
+        scaled = f" at batch {value.reference_batch_size}" if value.scale_with is not LearningRateScaling.NONE else ""
+        return f"{value.base:g}{scaled}"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "default" if value is None else str(value)
+
+
+def _known(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:g}"

@@ -1,0 +1,14 @@
+"""All that is kept of an execution: the suite as it was taken in, its cells and the results of its runs."""
+
+from dataclasses import dataclass
+
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.suite import Cell, Suite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionRecord:
+    execution_id: str
+    suite: Suite
+    cells: tuple[Cell, ...]
+    results: tuple[RunResult, ...]

@@ -1,0 +1,94 @@
+"""All that a report shows, as one document: the verdict, the runs behind it and where they came from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from traindyno.core.documents.stored import from_document, to_document
+from traindyno.core.measurement.downsample import thin_results
+from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
+from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite_file import read_stored_suite, suite_document
+from traindyno.core.verdict.claims import ClaimJudgement
+from traindyno.core.verdict.verdict import Verdict, parse_verdict, verdict_document
+
+REPORT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """``created_at`` is epoch seconds. ``facts`` are the lab's own: version, region, stack."""
+
+    version: int = REPORT_VERSION
+    execution_id: str
+    created_at: float
+    suite: Suite
+    cells: tuple[Cell, ...]
+    verdict: Verdict
+    results: tuple[RunResult, ...]
+    facts: Mapping[str, str]
+    claims: tuple[ClaimJudgement, ...] = ()
+    preparations: tuple[RunResult, ...] = ()
+
+    @property
+    def is_simulated(self) -> bool:
+        return any(result.is_simulated for result in self.results)
+
+
+def build_report(
+    *,
+    execution_id: str,
+    created_at: float,
+    suite: Suite,
+    cells: Sequence[Cell],
+    verdict: Verdict,
+    results: Sequence[RunResult],
+    facts: Mapping[str, str] | None = None,
+    claims: Sequence[ClaimJudgement] = (),
+    preparations: Sequence[RunResult] = (),
+) -> Report:
+    """``preparations``: what became of the jobs that tokenised the data; they are on the receipt and nowhere else."""
+    order = {cell.cell_id: index for index, cell in enumerate(cells)}
+    return Report(
+        execution_id=execution_id,
+        created_at=created_at,
+        suite=suite,
+        cells=tuple(cells),
+        verdict=verdict,
+        results=thin_results(
+            sorted(results, key=lambda each: (order.get(each.run.cell.cell_id, len(order)), each.run.trial))
+        ),
+        facts=dict(facts or {}),
+        claims=tuple(claims),
+        preparations=tuple(preparations),
+    )
+
+
+def report_document(report: Report) -> dict[str, Any]:
+    return {
+        "version": report.version,
+        "execution_id": report.execution_id,
+        "created_at": report.created_at,
+        "suite": suite_document(report.suite),
+        "cells": to_document(report.cells),
+        "verdict": verdict_document(report.verdict),
+        "results": [run_result_document(result) for result in report.results],
+        "facts": dict(report.facts),
+        "claims": to_document(report.claims),
+        "preparations": [run_result_document(result) for result in report.preparations],
+    }
+
+
+def parse_report(document: Mapping[str, Any]) -> Report:
+    return Report(
+        version=document["version"],
+        execution_id=document["execution_id"],
+        created_at=document["created_at"],
+        suite=read_stored_suite(document["suite"]),
+        cells=tuple(from_document(cell, Cell) for cell in document["cells"]),
+        verdict=parse_verdict(document["verdict"]),
+        results=tuple(parse_run_result(result) for result in document["results"]),
+        facts=document["facts"],
+        claims=tuple(from_document(claim, ClaimJudgement) for claim in document.get("claims", ())),
+        preparations=tuple(parse_run_result(result) for result in document.get("preparations", ())),
+    )

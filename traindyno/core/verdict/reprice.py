@@ -1,0 +1,117 @@
+"""The same measurements at other prices: costs and verdict anew, and which price would change the answer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from traindyno.core.costs.prices import Price, PriceList
+from traindyno.core.measurement.run_result import PaidPrice, RunResult
+from traindyno.core.suite.suite import Cell, GoalKind, Suite
+from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.verdict import Verdict, judge
+
+TEN_THOUSANDTH = Decimal("0.0001")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceFlip:
+    """At ``at_usd_per_hour`` for ``instance`` the recommendation changes to ``cell_id``; None: to no cell."""
+
+    instance: str
+    now_usd_per_hour: Decimal
+    at_usd_per_hour: Decimal
+    cell_id: str | None
+
+    @property
+    def change(self) -> Decimal:
+        """As a share of the price now: -0.1 is ten per cent cheaper."""
+        return self.at_usd_per_hour / self.now_usd_per_hour - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repriced:
+    results: tuple[RunResult, ...]
+    verdict: Verdict
+    is_flipped: bool
+    flips: tuple[PriceFlip, ...]
+
+
+def reprice(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult], prices: PriceList) -> Repriced:
+    """Types that ``prices`` does not name keep the price that they were run at."""
+    before = judge(suite, cells, results)
+    repriced = tuple(_reprice(result, prices.get(result.run.cell.settings.instance)) for result in results)
+    after = judge(suite, cells, repriced)
+    return Repriced(
+        results=repriced,
+        verdict=after,
+        is_flipped=after.recommended != before.recommended,
+        flips=find_flips(after),
+    )
+
+
+def find_flips(verdict: Verdict) -> tuple[PriceFlip, ...]:
+    """By the means, one price changing at a time, the smallest change first. Nothing where money is not the goal."""
+    best = verdict.row(verdict.recommended) if verdict.recommended else None
+    if best is None or best.usd is None or best.usd_per_instance_hour is None:
+        return ()
+    if verdict.goal.kind is GoalKind.FASTEST_WITHIN:
+        return _limit_flip(verdict, best)
+    if verdict.goal.kind is GoalKind.FASTEST:
+        return ()
+    rivals = [row for row in verdict.rows if row.usd and row.instance != best.instance and _may_win(verdict, row)]
+    flips = [*_own_price_flip(best, rivals), *_rival_price_flips(best, rivals)]
+    return tuple(sorted(flips, key=lambda flip: abs(flip.change)))
+
+
+def _reprice(result: RunResult, price: Price | None) -> RunResult:
+    if price is None:
+        return result
+    paid = PaidPrice(
+        usd_per_instance_hour=price.usd_per_hour,
+        region=price.region,
+        date=price.as_of,
+        source=price.source,
+        purchase=result.price.purchase,
+    )
+    return replace(result, price=paid)
+
+
+def _may_win(verdict: Verdict, row: CellRow) -> bool:
+    return row.cell_id not in verdict.refused
+
+
+def _own_price_flip(best: CellRow, rivals: Sequence[CellRow]) -> list[PriceFlip]:
+    """The recommended cell's own type gets dearer until the cheapest cell of another type draws level."""
+    if not rivals:
+        return []
+    nearest = min(rivals, key=_usd)
+    return [_flip(best, _usd(nearest) / _usd(best), nearest.cell_id)]
+
+
+def _rival_price_flips(best: CellRow, rivals: Sequence[CellRow]) -> list[PriceFlip]:
+    """Each other type gets cheaper until its cheapest cell draws level."""
+    flips = []
+    for instance in dict.fromkeys(row.instance for row in rivals):
+        nearest = min((row for row in rivals if row.instance == instance), key=_usd)
+        if nearest.usd_per_instance_hour is not None:
+            flips.append(_flip(nearest, _usd(best) / _usd(nearest), nearest.cell_id))
+    return flips
+
+
+def _limit_flip(verdict: Verdict, best: CellRow) -> tuple[PriceFlip, ...]:
+    """The recommended cell's type gets dearer until the cell breaks the goal's limit of money."""
+    assert verdict.goal.usd is not None, "the goal is fastest within a sum"
+    next_best = next((pair.second_cell_id for pair in verdict.pairs if pair.first_cell_id == best.cell_id), None)
+    return (_flip(best, verdict.goal.usd / _usd(best), next_best),)
+
+
+def _flip(row: CellRow, factor: Decimal, cell_id: str | None) -> PriceFlip:
+    now = row.usd_per_instance_hour
+    assert now is not None, "only priced cells are compared"
+    at = (now * factor).quantize(TEN_THOUSANDTH)
+    return PriceFlip(instance=row.instance, now_usd_per_hour=now, at_usd_per_hour=at, cell_id=cell_id)
+
+
+def _usd(row: CellRow) -> Decimal:
+    assert row.usd is not None, "only priced cells are compared"
+    return Decimal(str(row.usd.mean))

@@ -1,0 +1,73 @@
+"""What would change the answer: a price, or the size of the work."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from traindyno.core.costs.prices import SECONDS_PER_HOUR
+from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.goal_metric import Metric, estimate_of
+
+CENTS = Decimal("0.0001")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakEven:
+    """At ``usd_per_instance_hour`` for ``instance``, ``cell_id`` costs as much as the recommended cell."""
+
+    cell_id: str
+    instance: str
+    usd_per_instance_hour: Decimal
+    now_usd_per_instance_hour: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossover:
+    """With fewer than ``examples`` samples of work, ``cell_id`` would be ahead: it starts sooner but runs slower."""
+
+    cell_id: str
+    examples: int
+
+
+def find_break_even(recommended: CellRow, other: CellRow) -> BreakEven | None:
+    """The price at which the other cell would draw level; None within one instance type, where one price moves both."""
+    price = other.usd_per_instance_hour
+    if price is None or recommended.usd is None or other.usd is None or other.instance == recommended.instance:
+        return None
+    level = price * Decimal(str(recommended.usd.mean)) / Decimal(str(other.usd.mean))
+    return BreakEven(
+        cell_id=other.cell_id,
+        instance=other.instance,
+        usd_per_instance_hour=level.quantize(CENTS),
+        now_usd_per_instance_hour=price,
+    )
+
+
+def find_crossover(recommended: CellRow, other: CellRow, *, metric: Metric) -> Crossover | None:
+    """Where the two lines overhead + examples ÷ rate meet, if the recommended cell is the one that starts dearer."""
+    line, other_line = _line(recommended, metric), _line(other, metric)
+    if line is None or other_line is None:
+        return None
+    fixed, per_example = line
+    other_fixed, other_per_example = other_line
+    if fixed <= other_fixed or per_example >= other_per_example:
+        return None
+    return Crossover(cell_id=other.cell_id, examples=round((fixed - other_fixed) / (other_per_example - per_example)))
+
+
+def _line(row: CellRow, metric: Metric) -> tuple[float, float] | None:
+    """Fixed part and part per example, in the metric's unit."""
+    if estimate_of(row, metric) is None or row.samples_per_second is None or row.overhead_seconds is None:
+        return None
+    weight = _per_second(row, metric)
+    return None if weight is None else (row.overhead_seconds * weight, weight / row.samples_per_second.mean)
+
+
+def _per_second(row: CellRow, metric: Metric) -> float | None:
+    match metric:
+        case Metric.SECONDS:
+            return 1.0
+        case Metric.INSTANCE_HOURS:
+            return row.instance_count / SECONDS_PER_HOUR
+        case Metric.USD:
+            price = row.usd_per_instance_hour
+            return None if price is None else float(price) * row.instance_count / SECONDS_PER_HOUR

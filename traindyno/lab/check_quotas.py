@@ -1,0 +1,37 @@
+"""See what the account allows, and give each lane the concurrency that fits, or refuse with what would help."""
+
+from typing import Any
+
+from traindyno.aws.quotas import Quotas
+from traindyno.core.documents.stored import from_document, to_document
+from traindyno.core.errors import SuiteRefused
+from traindyno.core.planning.plan import LanePlan, Plan, plan_suite
+from traindyno.core.planning.preparation_plan import PreparationPlan, due_preparations
+from traindyno.core.planning.quotas import needed_quotas
+from traindyno.core.planning.refusals import refusal_lines
+from traindyno.core.s3_keys import plan_key, suite_key
+from traindyno.core.suite.preparation import terms_of
+from traindyno.core.suite.runs import run_document, waiting_seconds
+from traindyno.core.suite.suite_file import read_stored_suite
+from traindyno.store.results_bucket import ResultsBucket
+
+
+def check_quotas(execution_id: str, *, quotas: Quotas, bucket: ResultsBucket, now: float) -> dict[str, Any]:
+    """What the state machine has to do before the first round: nothing, or the preparations that are due."""
+    suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
+    priced = from_document(bucket.read_json(plan_key(execution_id)), Plan)
+    tokens = priced.preparation.tokens if priced.preparation else ()
+    readings = quotas.read(needed_quotas(suite, priced.cells), now=now)
+    parts: list[LanePlan | PreparationPlan] = [*priced.lanes, *([priced.preparation] if priced.preparation else [])]
+    fallbacks = [price for lane in priced.lanes for price in lane.fallback_prices]
+    prices = {price.instance_type: price for price in (*(part.price for part in parts), *fallbacks) if price}
+    histories = {history.cell_id: history for history in priced.history}
+    plan = plan_suite(
+        suite, execution_id=execution_id, prices=prices, quotas=readings, histories=histories, tokens=tokens
+    )
+    if plan.refusals:
+        raise SuiteRefused([line for refusal in plan.refusals for line in refusal_lines(refusal)])
+    bucket.write_json(plan_key(execution_id), to_document(plan))
+    due = due_preparations(plan.preparation, execution_id)
+    items = [{"run": run_document(run), "timeout_seconds": waiting_seconds(terms_of(run, suite).limits)} for run in due]
+    return {"preparations": items} if items else {}

@@ -1,0 +1,88 @@
+"""Judge a suite from the results in S3, and lay the verdict and the report beside them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from traindyno.core.documents.stored import from_document
+from traindyno.core.jobs.warm_pool import WarmPool
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.planning.plan import Plan
+from traindyno.core.s3_keys import (
+    plan_key,
+    report_data_key,
+    report_html_key,
+    suite_key,
+    verdict_key,
+)
+from traindyno.core.suite.claim import parse_claims
+from traindyno.core.suite.fallback_cells import with_cells_of
+from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite_file import read_stored_suite
+from traindyno.core.verdict.claims import ClaimJudgement, judge_claims
+from traindyno.core.verdict.report_data import build_report, report_document
+from traindyno.core.verdict.verdict import Verdict, judge, verdict_document
+from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.lab.warm_pools import with_warm_pools
+from traindyno.report.html import render
+from traindyno.store.results_bucket import ResultsBucket
+from traindyno.store.run_results import load_preparations, load_results
+from traindyno.store.suite_rows import SuiteRows
+
+
+def judge_suite(
+    execution_id: str,
+    *,
+    bucket: ResultsBucket,
+    suites: SuiteRows,
+    facts: Mapping[str, str],
+    now: float,
+    pools: Sequence[WarmPool] = (),
+) -> Verdict:
+    """``pools`` are the instances that the execution's jobs left, kept no longer."""
+    suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
+    plan = from_document(bucket.read_json(plan_key(execution_id)), Plan)
+    results = with_warm_pools(load_results(bucket, execution_id), pools)
+    cells = with_cells_of(plan.cells, (result.run for result in results))
+    verdict = judge(suite, cells, results)
+    report = build_report(
+        execution_id=execution_id,
+        created_at=now,
+        suite=suite,
+        cells=cells,
+        verdict=verdict,
+        results=results,
+        facts=facts,
+        preparations=load_preparations(bucket, execution_id),
+        claims=_judge_claims(suite, cells, results),
+    )
+    bucket.write_json(verdict_key(execution_id), verdict_document(verdict))
+    bucket.write_json(report_data_key(execution_id), report_document(report))
+    bucket.write(report_html_key(execution_id), render(report).encode(), "text/html; charset=utf-8")
+    suites.update(execution_id, _summary(verdict, now))
+    return verdict
+
+
+def _judge_claims(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[ClaimJudgement, ...]:
+    return () if suite.claims is None else judge_claims(parse_claims(suite.claims), cells, results)
+
+
+def verdict_event(execution_id: str, verdict: Verdict, bucket_name: str) -> dict[str, Any]:
+    """The detail of the event on the bus."""
+    return {
+        "execution_id": execution_id,
+        "suite": verdict.suite_name,
+        "finding": verdict.finding.value,
+        "recommended": verdict.recommended,
+        "is_simulated": verdict.is_simulated,
+        "report": f"s3://{bucket_name}/{report_html_key(execution_id)}",
+    }
+
+
+def _summary(verdict: Verdict, now: float) -> dict[str, Any]:
+    return {
+        "judged_at": now,
+        "finding": verdict.finding.value,
+        "headline": describe_verdict(verdict).headline,
+        "recommended": verdict.recommended,
+        "is_simulated": verdict.is_simulated,
+    }

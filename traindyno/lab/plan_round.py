@@ -1,0 +1,59 @@
+"""Write the runs of the next round, lane by lane, where the state machine reads them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from traindyno.core.documents.stored import from_document
+from traindyno.core.errors import TraindynoError
+from traindyno.core.planning.lanes import Lane, split_lanes
+from traindyno.core.planning.plan import Plan
+from traindyno.core.s3_keys import lane_key, plan_key, suite_key
+from traindyno.core.suite.preparation import is_packed
+from traindyno.core.suite.runs import run_document, waiting_seconds
+from traindyno.core.suite.suite import Limits, Run, Search, Suite
+from traindyno.core.suite.suite_file import read_stored_suite
+from traindyno.core.verdict.rounds import plan_round
+from traindyno.store.results_bucket import ResultsBucket
+from traindyno.store.run_results import load_results
+from traindyno.store.token_cache import TokenCache
+
+
+class TokensMissing(TraindynoError):
+    """Prepared data was deleted while its execution was under way."""
+
+
+def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsBucket) -> dict[str, Any]:
+    """What the state machine carries on with; no lanes means that there is nothing left to measure."""
+    suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
+    plan = from_document(bucket.read_json(plan_key(execution_id)), Plan)
+    number = finished_rounds + 1
+    results = load_results(bucket, execution_id) if suite.search is not Search.GRID and finished_rounds else ()
+    runs = plan_round(suite, plan.cells, execution_id=execution_id, round_number=number, results=results)
+    lanes = split_lanes(_with_tokens(runs, suite, plan, TokenCache(bucket)), suite.purchase)
+    concurrency = {lane.lane_id: lane.concurrency for lane in plan.lanes}
+    pointers = []
+    for lane in lanes:
+        key = lane_key(execution_id, number, lane.lane_id)
+        bucket.write_json(key, _items(lane, suite.limits))
+        pointers.append({"lane_id": lane.lane_id, "items_key": key, "concurrency": concurrency[lane.lane_id]})
+    return {
+        "execution_id": execution_id,
+        "round": number,
+        "lanes_at_once": plan.lanes_at_once,
+        "lanes": pointers,
+    }
+
+
+def _items(lane: Lane, limits: Limits) -> list[dict[str, Any]]:
+    return [{"run": run_document(run), "timeout_seconds": waiting_seconds(limits)} for run in lane.runs]
+
+
+def _with_tokens(runs: Sequence[Run], suite: Suite, plan: Plan, cache: TokenCache) -> tuple[Run, ...]:
+    """Each run with the tokens that its cell reads."""
+    sets = plan.preparation.tokens if plan.preparation else ()
+    found = {each.packing: cache.find(each.key, oldest=0.0) for each in sets}
+    missing = [each.key for each in sets if found[each.packing] is None]
+    if missing:
+        raise TokensMissing(f"{plan.execution_id}: the tokens {', '.join(missing)} were prepared and are gone")
+    return tuple(replace(run, tokens=found.get(is_packed(run.cell.settings, suite.workload))) for run in runs)

@@ -1,0 +1,45 @@
+"""Stop what an execution left running."""
+
+from traindyno.core.errors import Throttled
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.lab.pace import Pace
+from traindyno.lab.services import LabServices
+
+# StopTrainingJob is limited to one request per second for the account and region.
+SECONDS_BETWEEN_STOPS = 1.0
+
+
+def stop_runs(execution_id: str, *, services: LabServices, pace: Pace) -> int:
+    """Of an execution that is over: no further job is started, and those that run are stopped."""
+    services.suites.mark_stopping(execution_id)
+    return stop_jobs(execution_id, Outcome.STOPPED_BY_USER, services=services, pace=pace)
+
+
+def free_turns(execution_id: str, *, services: LabServices, now: float) -> None:
+    """The turns of an execution that is over, which nobody will use; kept while another has jobs, whose turns hold."""
+    if all(row.run.execution_id == execution_id for row in services.attempts.list_open()):
+        services.turns.forget(now=now)
+
+
+def stop_jobs(execution_id: str, outcome: Outcome, *, services: LabServices, pace: Pace) -> int:
+    """How many jobs were told to stop. Their ends arrive as events; what time does not allow is the sweep's to do."""
+    stopped = 0
+    for row in services.attempts.list_open(execution_id):
+        if not pace.may_go_on():
+            break
+        if row.end is None:
+            stopped += stop_job(row.job_name, outcome, services=services, pace=pace)
+    return stopped
+
+
+def stop_job(job_name: str, outcome: Outcome, *, services: LabServices, pace: Pace) -> bool:
+    """False if the job had ended already."""
+    if not services.attempts.note_stop(job_name, outcome):
+        return False
+    try:
+        stopped = services.jobs.stop(job_name)
+    except Throttled:
+        pace.sleep(2 * SECONDS_BETWEEN_STOPS)
+        stopped = services.jobs.stop(job_name)
+    pace.sleep(SECONDS_BETWEEN_STOPS)
+    return stopped

@@ -1,0 +1,1 @@
+"""SageMaker's words: requests, launchers, images, job descriptions and failure reasons. No boto3."""

@@ -1,0 +1,89 @@
+"""Which container image runs a cell: the cell's own, the workload's, the lab's, or AWS's stock image."""
+
+import json
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from traindyno.core.errors import TraindynoError
+from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
+from traindyno.core.suite.suite import Compiler, Settings, Strategy, Task, Workload
+from traindyno.sagemaker.job_settings import JobSettings
+
+LOCAL_IMAGE = "local"
+LOCAL_XLA_IMAGE = "local-xla"
+FRAMEWORK_VERSION = re.compile(r":(\d+)\.(\d+)(?:\.(\d+))?")
+SMP_REPOSITORY = "smdistributed-modelparallel"
+DOMAINS = {
+    "cn-": "amazonaws.com.cn",
+    "us-iso-": "c2s.ic.gov",
+    "us-isob-": "sc2s.sgov.gov",
+    "us-isof-": "csp.hci.ic.gov",
+}
+
+
+class ImageUnavailable(TraindynoError):
+    """AWS publishes no such image in the region."""
+
+
+def select_image_uri(settings: Settings, workload: Workload, job_settings: JobSettings) -> str:
+    """The cell's own image, else the workload's, else the lab's for this kind of instance, else AWS's."""
+    instance_type = find_instance_type(settings.instance)
+    assert instance_type is not None, "a parsed suite names known instance types only"
+    if instance_type.is_local:
+        return LOCAL_XLA_IMAGE if settings.compiler is Compiler.XLA else LOCAL_IMAGE
+    stock = _stock_key(settings, instance_type)
+    lab_image = {
+        "gpu": job_settings.gpu_image_uri,
+        # AWS's CPU image has none of the built-in tasks' packages; the lab's image runs without a GPU too.
+        "none": None if workload.task is Task.SCRIPT else job_settings.gpu_image_uri,
+        "neuron": job_settings.neuron_image_uri,
+    }.get(stock)
+    chosen = settings.image or workload.image or lab_image
+    return chosen or stock_image_uri(_data("stock_images.json")["images"][stock], job_settings.region)
+
+
+def stock_image_uri(name: str, region: str) -> str:
+    """The full address of ``repository:tag`` in the account that serves the region."""
+    table = _data("image_accounts.json")
+    accounts = table[
+        SMP_REPOSITORY.replace("-", "_") if name.startswith(SMP_REPOSITORY) else "deep_learning_containers"
+    ]
+    if region not in accounts:
+        known = ", ".join(sorted(accounts))
+        raise ImageUnavailable(f"{name} is not published in {region}; regions that have it: {known}; or set an image")
+    return f"{accounts[region]}.dkr.ecr.{region}.{_domain(region)}/{name}"
+
+
+def _stock_key(settings: Settings, instance_type: InstanceType) -> str:
+    if settings.strategy is Strategy.SMDDP:
+        return "smddp"
+    if settings.compiler is Compiler.XLA and instance_type.accelerator_kind is AcceleratorKind.GPU:
+        return "training_compiler"
+    return instance_type.accelerator_kind.value
+
+
+def has_framework_version(image_uri: str) -> bool:
+    """Whether the SDK would find this image by a framework version, for which it turns on the metrics time series."""
+    repository = image_uri.rpartition("/")[2].partition(":")[0]
+    return (
+        ".dkr.ecr." in image_uri and repository in _data("stock_images.json")["repositories_with_a_framework_version"]
+    )
+
+
+def framework_version(image_uri: str) -> tuple[int, int, int] | None:
+    """PyTorch's version by the tag of an AWS image; None where the tag is the user's own."""
+    found = FRAMEWORK_VERSION.search(image_uri)
+    if found is None or not has_framework_version(image_uri):
+        return None
+    return int(found[1]), int(found[2]), int(found[3] or 0)
+
+
+def _domain(region: str) -> str:
+    return next((domain for prefix, domain in DOMAINS.items() if region.startswith(prefix)), "amazonaws.com")
+
+
+@cache
+def _data(name: str) -> Any:
+    return json.loads(files("traindyno.sagemaker.data").joinpath(name).read_text(encoding="utf-8"))

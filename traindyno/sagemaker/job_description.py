@@ -1,0 +1,167 @@
+"""What DescribeTrainingJob says of a job: whether and how it ended, its phases, and the instances that it left."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from traindyno.core.errors import CapacityUnavailable, TraindynoError
+from traindyno.core.jobs.job_end import JobEnd, JobPhase, JobPhaseName
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.warm_pool import WarmPool
+from traindyno.sagemaker.failure_reasons import Meaning, read_failure_reason
+
+SHORTAGE_TEXTS = ("insufficient capacity", "capacity error", "waiting for capacity")
+PHASE_OF_STATUS = {
+    "Pending": JobPhaseName.WAITING,
+    "Starting": JobPhaseName.STARTING,
+    "LaunchingMLInstances": JobPhaseName.STARTING,
+    "PreparingTrainingStack": JobPhaseName.STARTING,
+    "Restarting": JobPhaseName.STARTING,
+    "Updating": JobPhaseName.STARTING,
+    "Downloading": JobPhaseName.DOWNLOADING,
+    "DownloadingTrainingImage": JobPhaseName.DOWNLOADING,
+    "Training": JobPhaseName.TRAINING,
+    "Interrupted": JobPhaseName.INTERRUPTED,
+    "Uploading": JobPhaseName.UPLOADING,
+    "Stopping": JobPhaseName.STOPPING,
+}
+INSTANT_STATUSES = ("Completed", "Failed", "Stopped", "MaxRuntimeExceeded", "MaxWaitTimeExceeded")
+
+
+class UnknownJobStatus(TraindynoError):
+    """SageMaker answered a status that this version does not know."""
+
+
+class UnknownWarmPoolStatus(TraindynoError):
+    """SageMaker answered a status of a warm pool that this version does not know."""
+
+
+def has_ended(job: Mapping[str, Any]) -> bool:
+    match job["TrainingJobStatus"]:
+        case "Completed" | "Failed" | "Stopped" | "Deleting":
+            return True
+        case "InProgress" | "Stopping":
+            return False
+        case status:
+            raise UnknownJobStatus(f"job {job['TrainingJobName']}: unknown TrainingJobStatus {status}")
+
+
+def read_job_end(job: Mapping[str, Any], *, stopped_for: Outcome | None = None) -> JobEnd:
+    """``stopped_for``: why this lab asked the job to stop, where it did; without it a stop was a person's."""
+    if not has_ended(job):
+        raise ValueError(f"job {job['TrainingJobName']} is {job['TrainingJobStatus']}: it has not ended")
+    meaning, message = _meaning(job, stopped_for)
+    resources = job["ResourceConfig"]
+    transitions = job.get("SecondaryStatusTransitions", [])
+    ended_at = job.get("TrainingEndTime") or job.get("LastModifiedTime")
+    return JobEnd(
+        job_name=job["TrainingJobName"],
+        outcome=meaning if isinstance(meaning, Outcome) else None,
+        next_attempt=None if isinstance(meaning, Outcome) else meaning,
+        message=message,
+        billable_seconds=_billable_seconds(job),
+        training_seconds=job.get("TrainingTimeInSeconds"),
+        instance_type=resources.get("SelectedInstanceType") or resources.get("InstanceType"),
+        instance_count=resources.get("SelectedInstanceCount") or resources["InstanceCount"],
+        created_at=epoch_seconds(job["CreationTime"]),
+        ended_at=None if ended_at is None else epoch_seconds(ended_at),
+        phases=read_phases(transitions),
+        may_keep_warm_seconds=resources.get("KeepAlivePeriodInSeconds", 0) if job.get("TrainingStartTime") else 0,
+    )
+
+
+def _meaning(job: Mapping[str, Any], stopped_for: Outcome | None) -> tuple[Meaning, str]:
+    secondary = job.get("SecondaryStatus")
+    match job["TrainingJobStatus"]:
+        case "Completed" if secondary == "MaxRuntimeExceeded":
+            return Outcome.TIMED_OUT, _time_limit_text(job)
+        case "Completed":
+            return Outcome.COMPLETED, ""
+        case "Failed":
+            return read_failure_reason(job.get("FailureReason", ""))
+        case "Stopped":
+            return _stopped_meaning(job, stopped_for)
+        case "Deleting":
+            return Outcome.STOPPED_BY_USER, "the job is being deleted"
+        case status:
+            raise UnknownJobStatus(f"job {job['TrainingJobName']}: {status} is no end")
+
+
+def _stopped_meaning(job: Mapping[str, Any], stopped_for: Outcome | None) -> tuple[Meaning, str]:
+    secondary = job.get("SecondaryStatus")
+    if secondary == "MaxRuntimeExceeded":
+        return Outcome.TIMED_OUT, _time_limit_text(job)
+    if secondary == "MaxWaitTimeExceeded":
+        return CapacityUnavailable, "spot capacity did not last for the run within its longest wait"
+    if stopped_for is not None:
+        return stopped_for, f"stopped by the lab: {stopped_for}"
+    if _ended_in_pending(job):
+        return CapacityUnavailable, "the job waited for capacity as long as it may"
+    return Outcome.STOPPED_BY_USER, "stopped on request"
+
+
+def _ended_in_pending(job: Mapping[str, Any]) -> bool:
+    """SageMaker's own stop at MaxPendingTimeInSeconds: never started, and waited to the limit."""
+    limit_seconds = job.get("StoppingCondition", {}).get("MaxPendingTimeInSeconds")
+    if limit_seconds is None or job.get("TrainingStartTime") is not None:
+        return False
+    ended_at = job.get("TrainingEndTime") or job.get("LastModifiedTime")
+    return ended_at is not None and epoch_seconds(ended_at) - epoch_seconds(job["CreationTime"]) >= limit_seconds
+
+
+def _time_limit_text(job: Mapping[str, Any]) -> str:
+    limit = job.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", "its longest")
+    return f"still running after {limit} seconds"
+
+
+def _billable_seconds(job: Mapping[str, Any]) -> int | None:
+    """SageMaker leaves the figure out for a job that never started, which bills nothing."""
+    billable: int | None = job.get("BillableTimeInSeconds")
+    if billable is None and job.get("TrainingStartTime") is None:
+        return 0
+    return billable
+
+
+def read_phases(transitions: Iterable[Mapping[str, Any]]) -> tuple[JobPhase, ...]:
+    """From a job's SecondaryStatusTransitions. A start that reports a shortage of instances counts as waiting."""
+    phases = []
+    for transition in transitions:
+        status = transition["Status"]
+        if status in INSTANT_STATUSES or transition.get("EndTime") is None:
+            continue
+        name = PHASE_OF_STATUS[status]
+        if name is JobPhaseName.STARTING and _reports_shortage(transition.get("StatusMessage")):
+            name = JobPhaseName.WAITING
+        begin, end = epoch_seconds(transition["StartTime"]), epoch_seconds(transition["EndTime"])
+        phases.append(JobPhase(name=name, begin=begin, end=end))
+    return tuple(phases)
+
+
+def epoch_seconds(time: datetime | float) -> float:
+    return time.timestamp() if isinstance(time, datetime) else float(time)
+
+
+def _reports_shortage(message: str | None) -> bool:
+    return any(text in (message or "").lower() for text in SHORTAGE_TEXTS)
+
+
+def read_warm_pool(job: Mapping[str, Any]) -> WarmPool | None:
+    """From a job's description, or its entry in a list of jobs; None if it keeps no instances."""
+    found = job.get("WarmPoolStatus")
+    if found is None or found["Status"] == "InUse":
+        return None
+    return WarmPool(
+        job_name=job["TrainingJobName"],
+        is_over=_is_over(job["TrainingJobName"], found["Status"]),
+        retained_seconds=float(found.get("ResourceRetainedBillableTimeInSeconds") or 0),
+        reused_by=found.get("ReusedByJob"),
+    )
+
+
+def _is_over(job_name: str, status: str) -> bool:
+    match status:
+        case "Available":
+            return False
+        case "Reused" | "Terminated":
+            return True
+    raise UnknownWarmPoolStatus(f"job {job_name}: unknown WarmPoolStatus {status}")

@@ -1,0 +1,111 @@
+"""The CreateTrainingJob request of one attempt, equal to what the SageMaker SDK sends for the same job."""
+
+import hashlib
+from typing import Any
+
+from traindyno.core.instances.instance_types import InstanceType, find_instance_type
+from traindyno.core.s3_keys import checkpoints_prefix, output_prefix, s3_uri, tokens_prefix
+from traindyno.core.step_log.line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
+from traindyno.core.suite.fallback_cells import run_on
+from traindyno.core.suite.suite import Purchase, Run, Suite
+from traindyno.sagemaker.image_uris import has_framework_version, select_image_uri
+from traindyno.sagemaker.job_channels import build_channels
+from traindyno.sagemaker.job_hyperparameters import build_hyperparameters
+from traindyno.sagemaker.job_resources import build_resources, build_stopping_condition
+from traindyno.sagemaker.job_settings import JobSettings
+
+__all__ = ["JobSettings", "build_training_job_request", "job_name_prefix", "training_job_name"]
+
+RUN_ID_VARIABLE = "TRAINDYNO_RUN_ID"
+JOB_NAME_CHARACTERS = 63
+SUITE_NAME_CHARACTERS = 15
+# EFA types that the training toolkit does not set up by itself (sagemaker-training 5.1.4).
+EFA_FAMILIES_WITHOUT_SETUP = ("p5en", "p6-b200", "p6-b300", "g6e", "g7e", "trn1n", "trn2")
+
+
+def training_job_name(run: Run, suite_name: str, *, attempt: int, lab: str) -> str:
+    """The same for a repeated call, so that it can't start a second job; another attempt has another name."""
+    prefix = job_name_prefix(run.execution_id, suite_name, lab=lab)
+    name = f"{prefix}{run.cell.cell_id}-t{run.trial}-a{attempt}"
+    if len(name) > JOB_NAME_CHARACTERS:
+        raise ValueError(
+            f"job name {name} has {len(name)} characters; at most {JOB_NAME_CHARACTERS}: shorten the lab's name"
+        )
+    return name
+
+
+def job_name_prefix(execution_id: str, suite_name: str, *, lab: str) -> str:
+    """What the names of all jobs of one execution begin with."""
+    digest = hashlib.sha1(execution_id.encode(), usedforsecurity=False).hexdigest()[:8]
+    suite_part = suite_name[:SUITE_NAME_CHARACTERS].rstrip("-")
+    return f"{lab}-{suite_part}-{digest}-"
+
+
+def build_training_job_request(
+    run: Run, suite: Suite, *, attempt: int, settings: JobSettings, placed_on: str | None = None
+) -> dict[str, Any]:
+    """``placed_on``: the instance type on which an earlier attempt of the run has worked already."""
+    planned = run
+    run = run_on(suite, run, placed_on) if placed_on else run
+    instance_type = find_instance_type(run.cell.settings.instance)
+    assert instance_type is not None, "a parsed suite names known instance types only"
+    job_name = training_job_name(planned, suite.name, attempt=attempt, lab=settings.lab)
+    image_uri = select_image_uri(run.cell.settings, suite.workload, settings)
+    request: dict[str, Any] = {
+        "TrainingJobName": job_name,
+        "RoleArn": settings.role_arn,
+        "AlgorithmSpecification": _algorithm(image_uri),
+        "HyperParameters": build_hyperparameters(run, suite, image_uri=image_uri, job_name=job_name, settings=settings),
+        "InputDataConfig": build_channels(run, suite.workload),
+        "OutputDataConfig": _output(run, settings),
+        "ResourceConfig": build_resources(run, suite, settings.volume_size_gb, is_placed=bool(placed_on)),
+        "StoppingCondition": build_stopping_condition(suite, instance_type),
+        "CheckpointConfig": {
+            "S3Uri": s3_uri(settings.results_bucket, checkpoints_prefix(run.execution_id, run.run_id))
+        },
+        "Environment": _environment(run, suite, instance_type),
+        "ProfilerConfig": {"DisableProfiler": True},
+        "Tags": _tags(run, suite, settings),
+    }
+    if suite.purchase is Purchase.SPOT:
+        request["EnableManagedSpotTraining"] = True
+    if settings.subnet_ids:
+        request["VpcConfig"] = {
+            "Subnets": list(settings.subnet_ids),
+            "SecurityGroupIds": list(settings.security_group_ids),
+        }
+    return {name: value for name, value in request.items() if value not in ([], {})}
+
+
+def _algorithm(image_uri: str) -> dict[str, Any]:
+    algorithm: dict[str, Any] = {"TrainingInputMode": "File", "TrainingImage": image_uri}
+    if has_framework_version(image_uri):
+        algorithm["EnableSageMakerMetricsTimeSeries"] = True
+    return algorithm
+
+
+def _output(run: Run, settings: JobSettings) -> dict[str, str]:
+    """Tokens are left as plain files, which a channel can read; a compressed model could only be unpacked."""
+    if run.is_preparation:
+        assert run.tokens is not None
+        path = s3_uri(settings.results_bucket, tokens_prefix(run.tokens.key))
+        return {"S3OutputPath": path, "CompressionType": "NONE"}
+    return {"S3OutputPath": s3_uri(settings.results_bucket, output_prefix(run.execution_id, run.run_id))}
+
+
+def _environment(run: Run, suite: Suite, instance_type: InstanceType) -> dict[str, str]:
+    environment = {DIRECTORY_VARIABLE: CONTAINER_DIRECTORY, RUN_ID_VARIABLE: run.run_id}
+    if run.cell.settings.instance_count > 1 and instance_type.family in EFA_FAMILIES_WITHOUT_SETUP:
+        environment |= {"FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1"}
+    return {**environment, **suite.workload.environment}
+
+
+def _tags(run: Run, suite: Suite, settings: JobSettings) -> list[dict[str, str]]:
+    tags = {
+        "traindyno:lab": settings.lab,
+        "traindyno:suite": suite.name,
+        "traindyno:execution": run.execution_id,
+        "traindyno:run": run.run_id,
+        **settings.tags,
+    }
+    return [{"Key": key, "Value": value} for key, value in tags.items()]

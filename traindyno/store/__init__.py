@@ -1,0 +1,1 @@
+"""What an execution keeps: rows of the table and documents of the bucket."""
