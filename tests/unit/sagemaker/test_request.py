@@ -17,7 +17,7 @@ from traindyno.core.suite.suite_file import parse_suite
 from traindyno.sagemaker.job_hyperparameters import SourceMissing
 from traindyno.sagemaker.request import JobSettings, build_training_job_request, training_job_name
 
-GOLDEN = Path(__file__).parents[1] / "data/golden"
+GOLDEN = Path(__file__).parents[2] / "data/golden"
 SETTINGS = JobSettings(
     region="us-east-1",
     role_arn="arn:aws:iam::123456789012:role/SageMakerExecutionRole",

@@ -32,7 +32,7 @@ from traindyno.core.suite.suite_file import (
     workload_document,
 )
 
-FULL = Path(__file__).parents[1] / "data/suites/albert-scaling.yaml"
+FULL = Path(__file__).parents[3] / "data/suites/albert-scaling.yaml"
 
 
 def full_document() -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.test_training_job import SETTINGS, model_problems
+from tests.unit.sagemaker.test_request import SETTINGS, model_problems
 from traindyno.cli.suite_loading import load_suite
 from traindyno.core.costs.prices import Price
 from traindyno.core.planning.plan import Plan, plan_suite
@@ -16,7 +16,7 @@ from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import parse_suite, suite_document
 from traindyno.sagemaker.request import build_training_job_request
 
-SUITES = Path(__file__).parents[2] / "suites"
+SUITES = Path(__file__).parents[4] / "suites"
 AT_HOME = sorted(SUITES.glob("*.yaml"))
 ON_AWS = sorted((SUITES / "modern").glob("*.yaml"))
 # USD an hour in us-east-1, November 2026, but for trn1: as published in 2023; the last is an estimate, for the data.

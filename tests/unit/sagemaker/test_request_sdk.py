@@ -5,8 +5,8 @@ from typing import Any
 import boto3
 import pytest
 
+from tests.unit.sagemaker.test_request import SETTINGS, first_request
 from tests.unit.suites import script_document
-from tests.unit.test_training_job import SETTINGS, first_request
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import parse_suite
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import sagemaker
 
-from tests.unit.test_training_job import SETTINGS
+from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.core.suite.suite import Compiler, Settings, Strategy, Task, Workload
 from traindyno.sagemaker.image_uris import (
     ImageUnavailable,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.unit.core.planning.test_plan import LIMITS, price
 from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, MemoryLab, make_lab, no_sleep
+from tests.unit.sagemaker.test_request import first_request, model_problems
 from tests.unit.step_log_samples import log_lines
 from tests.unit.suites import small_document, small_suite, unprepared_suite
-from tests.unit.test_plan import LIMITS, price
-from tests.unit.test_training_job import first_request, model_problems
 from traindyno.core.costs.projection import paid_usd
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SuiteInvalid

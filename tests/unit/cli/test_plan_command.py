@@ -13,7 +13,7 @@ import yaml
 
 from tests.unit.suites import small_document, unprepared_document
 
-REPO_ROOT = Path(__file__).resolve().parents[2]
+REPO_ROOT = Path(__file__).resolve().parents[3]
 PRICES = "region: us-east-1\nas_of: 2026-11-21\nprices: {ml.g5.xlarge: 1.408}\n"
 ENOUGH = (
     "region: us-east-1\nquotas:\n  ml.g5.xlarge for training job usage: {applied: 4, in_use: 1}\n"

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.unit.core.suite.test_suite_file import CLAIMS
 from tests.unit.suites import small_document
-from tests.unit.test_suite_file import CLAIMS
 from traindyno.cli.suite_loading import SuiteFileInvalid, load_suite
 from traindyno.core.suite.suite_file import parse_suite
 

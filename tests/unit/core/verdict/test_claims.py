@@ -12,7 +12,7 @@ from traindyno.core.suite.claim import ClaimsInvalid, parse_claims
 from traindyno.core.suite.suite import Cell, Strategy
 from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement, describe_judgement, judge_claims
 
-CLAIMS = Path(__file__).parents[2] / "suites" / "claims"
+CLAIMS = Path(__file__).parents[4] / "suites" / "claims"
 SUITE = make_suite(
     matrix={"strategy": (Strategy.DDP, Strategy.FSDP), "instance_count": (1, 2)},
     training={"instance": "ml.p4d.24xlarge"},

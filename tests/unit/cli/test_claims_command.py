@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from traindyno.cli.main import commands
 
-CLAIMS = Path(__file__).parents[2] / "suites" / "claims"
+CLAIMS = Path(__file__).parents[3] / "suites" / "claims"
 
 
 def test_arithmetic_alone_is_checked_without_an_execution() -> None:

@@ -13,8 +13,8 @@ from botocore.exceptions import ClientError
 
 from lambdas.guard_lab import handler
 from tests.unit.lab_in_memory import NOW, MemoryAttempts, make_lab
+from tests.unit.store.test_rows import ROW
 from tests.unit.stubbed import stubbed
-from tests.unit.test_rows_edge import ROW
 from traindyno.aws import clients
 from traindyno.aws.executions import Executions
 from traindyno.core.jobs.attempt import Attempt

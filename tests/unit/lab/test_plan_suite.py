@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.unit.core.suite.test_suite_file import CLAIMS
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, no_sleep
 from tests.unit.step_log_samples import log_lines
 from tests.unit.stubbed import stubbed
 from tests.unit.suites import unprepared_document
-from tests.unit.test_suite_file import CLAIMS
 from traindyno.aws.data_listing import DataListing
 from traindyno.aws.quotas import Quotas
 from traindyno.core.documents.stored import from_document

@@ -7,13 +7,13 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.unit.core.suite.test_suite_file import full_document
 from tests.unit.suites import script_document, small_document
-from tests.unit.test_suite_file import full_document
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.schema import suite_schema
 from traindyno.core.suite.suite_file import parse_suite, suite_document
 
-REPO_ROOT = Path(__file__).parents[2]
+REPO_ROOT = Path(__file__).parents[4]
 PUBLISHED = REPO_ROOT / "docs/suite.schema.json"
 VALIDATOR = jsonschema.Draft202012Validator(suite_schema())
 
