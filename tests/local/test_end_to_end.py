@@ -11,6 +11,8 @@ import pytest
 
 from bench.transitions import count_transitions
 from tests.local.local_lab import LocalLab
+from traindyno.core.costs.projection import paid_usd
+from traindyno.core.measurement.run_result import parse_run_result
 
 pytestmark = pytest.mark.local
 
@@ -87,7 +89,7 @@ def test_costs_are_billed_seconds_times_the_price(two_speeds: dict[str, Any]) ->
     for result in two_speeds["results"]:
         billed = sum(attempt["billable_seconds"] for attempt in result["attempts"])
         price = Decimal(str(result["price"]["usd_per_instance_hour"]))
-        assert Decimal(str(result["cost_usd"])) == pytest.approx(
+        assert paid_usd(parse_run_result(result)) == pytest.approx(
             price * Decimal(str(billed)) / 3600, rel=Decimal("0.001")
         )
 

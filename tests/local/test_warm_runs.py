@@ -8,6 +8,8 @@ import pytest
 
 from tests.local.chaos_lab import SIMULATED_WORKLOAD, WARM_LANE, ChaosLab, until
 from traindyno.core.costs.prices import cost_usd
+from traindyno.core.costs.projection import paid_usd
+from traindyno.core.measurement.run_result import parse_run_result
 
 pytestmark = pytest.mark.local
 
@@ -72,7 +74,7 @@ def test_keeping_instances_counts_in_the_cap_the_report_and_the_receipt(kept: Ke
     assert max(warm_seconds) <= KEEP_SECONDS
     assert kept.receipt["is_final"]
     assert round(sum(Decimal(line["exact_usd"]) for line in kept.receipt["receipt"]["lines"]), 9) == paid
-    assert round(sum(Decimal(result["cost_usd"]) for result in kept.results), 9) == paid
+    assert round(sum(paid_usd(parse_run_result(result)) or 0 for result in kept.results), 9) == paid
     spent, exposed = (Decimal(kept.spending[name]["N"]) for name in ("spent_usd", "exposed_usd"))
     # Each amount is rounded up to a millionth of a dollar before it is added.
     assert paid <= spent <= paid + 2 * len(kept.jobs) * Decimal("0.000001")
