@@ -94,12 +94,12 @@ def _objects(results: s3.IBucket, source: s3_assets.Asset) -> list[Grant]:
         Grant(actions=["s3:GetObject"], resources=[source.bucket.arn_for_objects(source.s3_object_key)]),
         Grant(
             actions=["s3:GetObject"],
-            resources=[f"{bucket_arn}/{prefix}/*" for prefix in ("suites", "code", "data", "prepared")],
+            resources=[f"{bucket_arn}/{prefix}/*" for prefix in ("runs", "code", "data", "prepared")],
             wildcard_reason="A job reads source, data and checkpoints under names made per suite.",
         ),
         Grant(
             actions=["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"],
-            resources=[f"{bucket_arn}/{prefix}/*" for prefix in ("suites", "prepared")],
+            resources=[f"{bucket_arn}/{prefix}/*" for prefix in ("runs", "prepared")],
             wildcard_reason="A job writes outputs and checkpoints under its run's prefix, named when the suite runs,"
             " and tokens under a key made of their content.",
         ),

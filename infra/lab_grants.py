@@ -10,6 +10,7 @@ from infra.identity import JOB_LOG_GROUP
 from infra.permissions import Grant
 from infra.storage import Storage
 from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX, state_machine_name
+from traindyno.core.s3_keys import PREPARED_PREFIX, RUNS_PREFIX, TOKEN_MARKERS_PREFIX
 
 PER_EXECUTION = "Objects and executions are named after deployment, when suites run."
 PER_KEY = "Prepared data lies under a key made of its content."
@@ -39,9 +40,21 @@ class LabGrants:
         under = Grant(actions=actions, resources=[f"{self.bucket_arn}/suites/*"], wildcard_reason=PER_EXECUTION)
         return [under, *listing]
 
+    def step_logs(self) -> Grant:
+        """What training jobs wrote below their runs' prefixes."""
+        return Grant(
+            actions=["s3:GetObject"], resources=[f"{self.bucket_arn}/{RUNS_PREFIX}*"], wildcard_reason=PER_EXECUTION
+        )
+
     def tokens(self, *, reads: bool, writes: bool) -> list[Grant]:
+        """The markers that name complete tokens; only training jobs write the tokens themselves."""
         actions = ["s3:GetObject"] * reads + ["s3:PutObject"] * writes
-        return [Grant(actions=actions, resources=[f"{self.bucket_arn}/prepared/*"], wildcard_reason=PER_KEY)]
+        markers = f"{self.bucket_arn}/{TOKEN_MARKERS_PREFIX}*"
+        return [Grant(actions=actions, resources=[markers], wildcard_reason=PER_KEY)]
+
+    def manifests(self) -> Grant:
+        prepared = f"{self.bucket_arn}/{PREPARED_PREFIX}*"
+        return Grant(actions=["s3:GetObject"], resources=[prepared], wildcard_reason=PER_KEY)
 
     def listing(self, data_buckets: Sequence[str]) -> Grant:
         """Of the lab's own bucket and of those that the person named: which content a dataset is known by."""
@@ -91,6 +104,7 @@ class LabGrants:
         )
         return [
             *self.objects(reads=True, writes=True),
+            self.step_logs(),
             self.rows("GetItem", "UpdateItem"),
             self.jobs("StopTrainingJob"),
             Grant(
@@ -102,6 +116,7 @@ class LabGrants:
         return [
             *self.recording(),
             *self.tokens(reads=True, writes=True),
+            self.manifests(),
             self.jobs("DescribeTrainingJob"),
             self.all_jobs_listed(),
             self.task_answers(),

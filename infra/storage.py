@@ -7,6 +7,7 @@ from constructs import Construct
 
 from infra.acknowledgements import acknowledge
 from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX
+from traindyno.core.s3_keys import PREPARED_PREFIX, RUNS_PREFIX, TOKEN_MARKERS_PREFIX
 
 LARGE_OBJECT_BYTES = 16 * 2**20
 
@@ -75,10 +76,13 @@ def _results_lifecycle() -> list[s3.LifecycleRule]:
     return [
         s3.LifecycleRule(abort_incomplete_multipart_upload_after=cdk.Duration.days(7)),
         s3.LifecycleRule(  # models and checkpoints; results, step logs and reports are smaller and stay
-            prefix="suites/", object_size_greater_than=LARGE_OBJECT_BYTES, expiration=cdk.Duration.days(30)
+            prefix=RUNS_PREFIX, object_size_greater_than=LARGE_OBJECT_BYTES, expiration=cdk.Duration.days(30)
         ),
         # Longer than the lab reads them anew plus the longest execution, so that nothing vanishes while it is read.
-        s3.LifecycleRule(prefix="prepared/", expiration=cdk.Duration.days(90)),
+        *(
+            s3.LifecycleRule(prefix=prefix, expiration=cdk.Duration.days(90))
+            for prefix in (PREPARED_PREFIX, TOKEN_MARKERS_PREFIX)
+        ),
         s3.LifecycleRule(
             transitions=[
                 s3.Transition(storage_class=s3.StorageClass.INTELLIGENT_TIERING, transition_after=cdk.Duration.days(30))

@@ -98,7 +98,7 @@ def test_the_training_role_is_handed_over_by_submit_run_to_sagemaker_only(templa
 def test_a_training_job_reads_data_and_source_but_writes_results_and_tokens_only(template: Template) -> None:
     statements = template.statements("IdentityTrainingRole")
     assert {name.rpartition("Arn/")[2] for name in resources_for(statements, "s3:PutObject")} == {
-        "suites/*",
+        "runs/*",
         "prepared/*",
     }
     assert any(name.endswith("/data/*") for name in resources_for(statements, "s3:GetObject"))
@@ -130,7 +130,7 @@ def test_only_who_hears_of_a_jobs_end_marks_tokens_as_ready(template: Template) 
         state
         for state in STATES
         for name in resources_for(template.statements(f"Functions{state}Role"), "s3:PutObject")
-        if name.endswith("/prepared/*")
+        if name.endswith("/tokens/*")
     }
     assert writers == {"FinishRun", "ReconcileRuns"}
 

@@ -1,21 +1,30 @@
-"""Where everything lies in the results bucket."""
+"""The keys of every object in the results bucket.
+
+Training jobs write below ``runs/`` and ``prepared/`` only. Documents that decide about money, runs or verdicts have
+keys below ``suites/`` and ``tokens/``, which no job can write.
+"""
+
+RUNS_PREFIX = "runs/"
+PREPARED_PREFIX = "prepared/"
+SUITES_PREFIX = "suites/"
+TOKEN_MARKERS_PREFIX = "tokens/"
 
 
 def suite_key(execution_id: str) -> str:
-    return f"suites/{execution_id}/suite.json"
+    return f"{SUITES_PREFIX}{execution_id}/suite.json"
 
 
 def plan_key(execution_id: str) -> str:
-    return f"suites/{execution_id}/plan.json"
+    return f"{SUITES_PREFIX}{execution_id}/plan.json"
 
 
 def lane_key(execution_id: str, round_number: int, lane_id: str) -> str:
     """The runs of one lane in one round: the items of its Distributed Map."""
-    return f"suites/{execution_id}/rounds/{round_number}/{lane_id}.json"
+    return f"{SUITES_PREFIX}{execution_id}/rounds/{round_number}/{lane_id}.json"
 
 
 def results_prefix(execution_id: str) -> str:
-    return f"suites/{execution_id}/results/"
+    return f"{SUITES_PREFIX}{execution_id}/results/"
 
 
 def result_key(execution_id: str, run_id: str) -> str:
@@ -24,7 +33,7 @@ def result_key(execution_id: str, run_id: str) -> str:
 
 def preparations_prefix(execution_id: str) -> str:
     """What became of the execution's preparation jobs; apart from its runs, which alone are judged."""
-    return f"suites/{execution_id}/preparations/"
+    return f"{SUITES_PREFIX}{execution_id}/preparations/"
 
 
 def preparation_key(execution_id: str, run_id: str) -> str:
@@ -32,7 +41,7 @@ def preparation_key(execution_id: str, run_id: str) -> str:
 
 
 def report_prefix(execution_id: str) -> str:
-    return f"suites/{execution_id}/report/"
+    return f"{SUITES_PREFIX}{execution_id}/report/"
 
 
 def verdict_key(execution_id: str) -> str:
@@ -48,7 +57,8 @@ def report_html_key(execution_id: str) -> str:
 
 
 def run_prefix(execution_id: str, run_id: str) -> str:
-    return f"suites/{execution_id}/runs/{run_id}/"
+    """All that the run's jobs write."""
+    return f"{RUNS_PREFIX}{execution_id}/{run_id}/"
 
 
 def checkpoints_prefix(execution_id: str, run_id: str) -> str:
@@ -74,7 +84,7 @@ def data_prefix(sha256: str) -> str:
 
 def tokens_prefix(key: str) -> str:
     """All that was ever made under one content key, without a final slash: a job's output path."""
-    return f"prepared/{key}"
+    return f"{PREPARED_PREFIX}{key}"
 
 
 def tokens_folder(key: str, job_name: str) -> str:
@@ -83,8 +93,8 @@ def tokens_folder(key: str, job_name: str) -> str:
 
 
 def ready_tokens_key(key: str) -> str:
-    """The marker, written last: it names the one folder that is whole."""
-    return f"{tokens_prefix(key)}/ready.json"
+    """The marker, written last: it names the one folder that is complete. Jobs can't write it."""
+    return f"{TOKEN_MARKERS_PREFIX}{key}.json"
 
 
 def s3_uri(bucket: str, key: str) -> str:

@@ -156,7 +156,7 @@ def test_a_job_without_a_log_has_no_tail() -> None:
 
 
 def test_step_logs_are_read_by_name_and_other_checkpoints_are_left_alone() -> None:
-    prefix = "suites/e/runs/r/checkpoints/step_log/"
+    prefix = "runs/e/r/checkpoints/step_log/"
     keys = [f"{prefix}job-a1/rank-00000.1.jsonl", f"{prefix}job-a1/notes.txt"]
     content = b'{"kind": "end"}\n{"kind": "cut off'
     with stubbed("s3") as (client, stubber):

@@ -117,8 +117,8 @@ def in_our_place(golden: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]
     name = ours["TrainingJobName"]
     request["TrainingJobName"] = name
     request["HyperParameters"] = {**request["HyperParameters"], "sagemaker_job_name": json.dumps(name)}
-    request["OutputDataConfig"] = {"S3OutputPath": "s3://results/suites/execution-1/runs/" + run_id(ours) + "/output/"}
-    request["CheckpointConfig"] = {"S3Uri": "s3://results/suites/execution-1/runs/" + run_id(ours) + "/checkpoints/"}
+    request["OutputDataConfig"] = {"S3OutputPath": "s3://results/runs/execution-1/" + run_id(ours) + "/output/"}
+    request["CheckpointConfig"] = {"S3Uri": "s3://results/runs/execution-1/" + run_id(ours) + "/checkpoints/"}
     request["StoppingCondition"] = {**request["StoppingCondition"], "MaxPendingTimeInSeconds": 7200}
     request["Environment"] = {
         "TRAINDYNO_STEP_LOG_DIRECTORY": "/opt/ml/checkpoints/step_log",
