@@ -8,8 +8,8 @@ from constructs import Construct
 
 from infra.functions import Functions
 from infra.lab_function import LabFunction
+from traindyno.sagemaker import job_events
 
-ENDED_JOB = ["Completed", "Failed", "Stopped"]
 ENDED_EARLY = ["ABORTED", "FAILED", "TIMED_OUT"]
 
 
@@ -29,9 +29,9 @@ class Happenings(Construct):
             "JobEnded",
             functions.finish_run,
             events.EventPattern(
-                source=["aws.sagemaker"],
-                detail_type=["SageMaker Training Job State Change"],
-                detail={"TrainingJobName": [{"prefix": f"{lab}-"}], "TrainingJobStatus": ENDED_JOB},
+                source=[job_events.EVENT_SOURCE],
+                detail_type=[job_events.DETAIL_TYPE],
+                detail=job_events.ended_jobs_of(lab),
             ),
         )
         self._rule(

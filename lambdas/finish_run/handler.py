@@ -6,8 +6,9 @@ from typing import Any
 
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.services import connect
+from traindyno.sagemaker.job_events import job_name_in
 
 
 def handle(event: dict[str, Any], _context: object) -> None:
     services = connect(table=os.environ["TABLE"], bucket=os.environ["BUCKET"])
-    finish_run(event["detail"]["TrainingJobName"], lab=os.environ["LAB"], services=services, now=time.time())
+    finish_run(job_name_in(event), lab=os.environ["LAB"], services=services, now=time.time())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from localcloud.sagemaker_service.settings import Settings
 from localcloud.sagemaker_service.toolkit import UnsupportedJob
-from traindyno.sagemaker.image_uris import LOCAL_XLA_IMAGE
+from traindyno.sagemaker.images import LOCAL_XLA_IMAGE
 
 READY_MARK = ".installed"
 

@@ -13,7 +13,7 @@ from tests.local.conftest import FAST
 from tests.local.jobs import BUCKET, client, job_request, stage_script, wait_until
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.sagemaker.failure_reasons import read_failure_reason
-from traindyno.sagemaker.image_uris import LOCAL_IMAGE, LOCAL_XLA_IMAGE
+from traindyno.sagemaker.images import LOCAL_IMAGE, LOCAL_XLA_IMAGE
 
 TELL = """
 import os, sys

@@ -8,7 +8,7 @@ import yaml
 from localcloud.home import ENVIRONMENTS
 from localcloud.sagemaker_service.local_images import SEPARATE_ENVIRONMENTS
 from tests.local.local_lab import REPO_ROOT, LocalLab
-from traindyno.sagemaker.image_uris import LOCAL_XLA_IMAGE
+from traindyno.sagemaker.images import LOCAL_XLA_IMAGE
 from training.xla_environment import make_environment
 
 pytestmark = pytest.mark.local

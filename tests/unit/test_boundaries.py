@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import botocore.session
 import pytest
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
@@ -76,6 +77,7 @@ MAY_IMPORT = {
     },
     "infra": {
         "traindyno.core",
+        "traindyno.sagemaker",
         "traindyno.bundle",
         "infra",
         "aws_cdk",
@@ -145,6 +147,49 @@ def test_rooms_of_the_core_import_only_rooms_before_them() -> None:
         and not is_allowed(module, {f"traindyno.core.{name}" for name in (*CORE_TOP, *CORE_ROOMS[:number])})
     ]
     assert offences == []
+
+
+# Keyword arguments of a call through boto3 are no texts: the adapters in traindyno/aws write them.
+SHAPES_OF_A_JOB = ("CreateTrainingJobRequest", "DescribeTrainingJobResponse", "TrainingJobSummary")
+# CloudFormation, CloudWatch, Service Quotas and the Price List use these words too.
+WORDS_OF_OTHER_SERVICES = {"Key", "MetricName", "Name", "Status", "Tags", "Timestamp", "Value"}
+SPEAKS_SAGEMAKER = ("traindyno/sagemaker", "localcloud", "tests", "bench")
+
+
+def test_sagemakers_request_and_description_keys_appear_where_sagemaker_is_spoken_only() -> None:
+    keys = sagemaker_keys()
+    assert {"TrainingJobName", "ResourceConfig", "SecondaryStatusTransitions", "SelectedInstanceType"} <= keys
+    others = sorted({path for package in MAY_IMPORT for path in (REPO_ROOT / package).rglob("*.py")})
+    offences = [
+        f"{source.relative_to(REPO_ROOT)}:{line} says {key}"
+        for source in others
+        if not source.relative_to(REPO_ROOT).as_posix().startswith(SPEAKS_SAGEMAKER)
+        for line, key in texts_in(source)
+        if key in keys
+    ]
+    assert offences == []
+
+
+def sagemaker_keys() -> set[str]:
+    """Every field of a training job's request, description and entry in a list, by botocore's service model."""
+    model = botocore.session.get_session().get_service_model("sagemaker")
+    keys: set[str] = set()
+    shapes = [model.shape_for(f"{name}") for name in SHAPES_OF_A_JOB]
+    while shapes:
+        shape = shapes.pop()
+        if shape.type_name == "structure" and not set(shape.members) <= keys:
+            keys |= set(shape.members)
+            shapes += shape.members.values()
+        elif shape.type_name == "list":
+            shapes.append(shape.member)
+    return keys - WORDS_OF_OTHER_SERVICES
+
+
+def texts_in(source: Path) -> list[tuple[int, str]]:
+    nodes = ast.walk(ast.parse(source.read_text()))
+    return [
+        (node.lineno, node.value) for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
 
 
 def test_no_module_is_named_for_what_it_is_not() -> None:

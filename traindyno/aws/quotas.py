@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from traindyno.aws.client_errors import error_code
-from traindyno.aws.held_instances import read_held_instances
+from traindyno.aws.held_instances import list_held_instances
 from traindyno.aws.quota_names import find_by_name
 from traindyno.core.planning.quotas import SERVICE_CODE, Quota, QuotaReading, UsageSource
 from traindyno.core.planning.usage import HeldInstances, count_in_use
@@ -59,7 +59,7 @@ class Quotas:
 
     @cached_property
     def _held(self) -> tuple[HeldInstances, ...] | None:
-        return read_held_instances(self._sagemaker, sleep=self._sleep)
+        return list_held_instances(self._sagemaker, sleep=self._sleep)
 
     def _read_named(self, quota: Quota, named: Mapping[str, Mapping[str, Any]], now: float) -> QuotaReading:
         if quota.name not in named:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from email.utils import parsedate_to_datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,7 +11,9 @@ from traindyno.aws.client_errors import error_code, error_message, is_service_fa
 from traindyno.core.errors import ServiceFault, SlotUnavailable, Throttled, TraindynoError
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.warm_pool import WarmPool
-from traindyno.sagemaker.job_description import epoch_seconds, read_warm_pool
+from traindyno.sagemaker.held_instances import read_warm_pools
+from traindyno.sagemaker.job_description import read_ages
+from traindyno.sagemaker.request import build_release_request, job_name_of
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
@@ -39,7 +40,7 @@ class TrainingJobs:
 
     def start(self, request: Mapping[str, Any]) -> None:
         """Safe to repeat. ServiceFault leaves open whether the job exists; every other error says that it doesn't."""
-        job_name = request["TrainingJobName"]
+        job_name = job_name_of(request)
         try:
             self._sagemaker.create_training_job(**request)
         except (ClientError, ConnectionError, HTTPClientError) as error:
@@ -85,15 +86,12 @@ class TrainingJobs:
         pages = self._sagemaker.get_paginator("list_training_jobs").paginate(
             NameContains=name_part, WarmPoolStatusEquals=status, PaginationConfig={"PageSize": 100}
         )
-        found = (read_warm_pool(job) for page in pages for job in page["TrainingJobSummaries"])
-        return (pool for pool in found if pool)
+        return (pool for page in pages for pool in read_warm_pools(page))
 
     def release_instances(self, job_name: str) -> bool:
         """False if another job has taken them over, or they have been released already."""
         try:
-            self._sagemaker.update_training_job(
-                TrainingJobName=job_name, ResourceConfig={"KeepAlivePeriodInSeconds": 0}
-            )
+            self._sagemaker.update_training_job(**build_release_request(job_name))
         except ClientError as error:
             if error_code(error) in {"ValidationException", "ResourceNotFound"}:
                 return False
@@ -103,18 +101,11 @@ class TrainingJobs:
     def working(self, name_part: str, *, now: float) -> dict[str, float]:
         """Jobs that hold ``name_part`` and have not ended: name → age in seconds, by SageMaker's own clock."""
         pages = self._sagemaker.get_paginator("list_training_jobs")
-        return {
-            job["TrainingJobName"]: answered_at(page, otherwise=now) - epoch_seconds(job["CreationTime"])
-            for status in WORKING
-            for page in pages.paginate(NameContains=name_part, StatusEquals=status, PaginationConfig={"PageSize": 100})
-            for job in page["TrainingJobSummaries"]
-        }
-
-
-def answered_at(answer: Mapping[str, Any], *, otherwise: float) -> float:
-    """When SageMaker answered, by its own clock, which the times in it are of. Of simulated jobs, virtual time."""
-    told = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
-    return parsedate_to_datetime(told).timestamp() if told else otherwise
+        ages: dict[str, float] = {}
+        for status in WORKING:
+            for page in pages.paginate(NameContains=name_part, StatusEquals=status, PaginationConfig={"PageSize": 100}):
+                ages |= read_ages(page, now=now)
+        return ages
 
 
 def _refusal(job_name: str, error: ClientError | ConnectionError | HTTPClientError) -> TraindynoError:

@@ -1,10 +1,8 @@
 """Hear of a job's end: describe it, say what it means for its run, and answer the task that waits for it."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from traindyno.core.errors import ServiceFault
 from traindyno.core.jobs.attempt import Attempt, ended_attempt
+from traindyno.core.jobs.job_end import JobEnd
 from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.lab.prepare_data import answer_preparation, conclude_preparation
 from traindyno.lab.record_run import record_run
@@ -49,22 +47,18 @@ def _find_end(
     """And the instances that the job was started on, where an earlier one had left them."""
     job = services.jobs.describe(row.job_name)
     if job is not None and has_ended(job):
-        keeps_warm = bool(job["ResourceConfig"].get("KeepAlivePeriodInSeconds"))
+        end = read_job_end(job, stopped_for=row.stopped_for)
+        keeps_warm = bool(end.may_keep_warm_seconds)
         pool = services.jobs.pool_taken_by(row.job_name, f"{lab}-") if keeps_warm else None
-        return _ended(row, job, started_warm=pool is not None if keeps_warm else None), pool
+        return _ended(row, end, started_warm=pool is not None if keeps_warm else None), pool
     if job is None and now - row.submitted_at > NEVER_STARTED_SECONDS:
         return _never_started(row), None
     return None, None
 
 
-def _ended(row: AttemptRow, job: Mapping[str, Any], *, started_warm: bool | None) -> Attempt:
+def _ended(row: AttemptRow, end: JobEnd, *, started_warm: bool | None) -> Attempt:
     return ended_attempt(
-        read_job_end(job, stopped_for=row.stopped_for),
-        number=row.number,
-        is_last=row.is_last,
-        submitted_at=row.submitted_at,
-        image_uri=job["AlgorithmSpecification"].get("TrainingImage"),
-        started_warm=started_warm,
+        end, number=row.number, is_last=row.is_last, submitted_at=row.submitted_at, started_warm=started_warm
     )
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from traindyno.aws.training_jobs import answered_at
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.admission import needed_reservation_usd
 from traindyno.core.s3_keys import suite_key
@@ -13,7 +12,7 @@ from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.pace import Pace
 from traindyno.lab.services import LabServices
 from traindyno.lab.stop_runs import stop_job
-from traindyno.sagemaker.job_description import epoch_seconds, has_ended
+from traindyno.sagemaker.job_description import running_seconds
 from traindyno.store.attempt_rows import AttemptRow
 
 # The sweep runs every five minutes in AWS.
@@ -70,9 +69,7 @@ def _needed_usd(row: AttemptRow, suite: Suite, billed_seconds: float) -> Decimal
 def _billed_seconds(row: AttemptRow, services: LabServices, now: float) -> float | None:
     """None while nothing is billed yet, and of a job that has ended: what that cost is for FinishRun to read."""
     job = services.jobs.describe(row.job_name)
-    if job is None or has_ended(job) or job.get("TrainingStartTime") is None:
-        return None
-    return answered_at(job, otherwise=now) - epoch_seconds(job["TrainingStartTime"])
+    return None if job is None else running_seconds(job, now=now)
 
 
 def _holds(row: AttemptRow, needed_usd: Decimal, suite: Suite, services: LabServices) -> bool:

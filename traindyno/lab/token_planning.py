@@ -15,9 +15,9 @@ from traindyno.core.suite.preparation import (
     tokens_key,
 )
 from traindyno.core.suite.suite import Cell, Suite, Workload
-from traindyno.sagemaker.image_uris import ImageUnavailable, select_image_uri
-from traindyno.sagemaker.job_channels import is_in_s3
+from traindyno.sagemaker.images import ImageUnavailable, select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
+from traindyno.sagemaker.request import is_in_s3
 from traindyno.store.token_cache import USABLE_SECONDS, TokenCache
 
 # Its manifest tells a folder that was tokenised by its owner.

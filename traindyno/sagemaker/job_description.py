@@ -1,13 +1,13 @@
-"""What DescribeTrainingJob says of a job: whether and how it ended, its phases, and the instances that it left."""
+"""Reads DescribeTrainingJob's answer: whether and how a job ended, its phases, and what it has billed so far."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from traindyno.core.errors import CapacityUnavailable, TraindynoError
 from traindyno.core.jobs.job_end import JobEnd, JobPhase, JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.sagemaker.failure_reasons import Meaning, read_failure_reason
 
 SHORTAGE_TEXTS = ("insufficient capacity", "capacity error", "waiting for capacity")
@@ -30,10 +30,6 @@ INSTANT_STATUSES = ("Completed", "Failed", "Stopped", "MaxRuntimeExceeded", "Max
 
 class UnknownJobStatus(TraindynoError):
     """SageMaker answered a status that this version does not know."""
-
-
-class UnknownWarmPoolStatus(TraindynoError):
-    """SageMaker answered a status of a warm pool that this version does not know."""
 
 
 def has_ended(job: Mapping[str, Any]) -> bool:
@@ -66,6 +62,7 @@ def read_job_end(job: Mapping[str, Any], *, stopped_for: Outcome | None = None) 
         created_at=epoch_seconds(job["CreationTime"]),
         ended_at=None if ended_at is None else epoch_seconds(ended_at),
         phases=read_phases(transitions),
+        image_uri=job.get("AlgorithmSpecification", {}).get("TrainingImage"),
         may_keep_warm_seconds=resources.get("KeepAlivePeriodInSeconds", 0) if job.get("TrainingStartTime") else 0,
     )
 
@@ -145,23 +142,22 @@ def _reports_shortage(message: str | None) -> bool:
     return any(text in (message or "").lower() for text in SHORTAGE_TEXTS)
 
 
-def read_warm_pool(job: Mapping[str, Any]) -> WarmPool | None:
-    """From a job's description, or its entry in a list of jobs; None if it keeps no instances."""
-    found = job.get("WarmPoolStatus")
-    if found is None or found["Status"] == "InUse":
+def read_ages(page: Mapping[str, Any], *, now: float) -> dict[str, float]:
+    """Name → seconds since creation, of the jobs on one page of ListTrainingJobs."""
+    answered = _answered_at(page, otherwise=now)
+    return {
+        job["TrainingJobName"]: answered - epoch_seconds(job["CreationTime"]) for job in page["TrainingJobSummaries"]
+    }
+
+
+def running_seconds(job: Mapping[str, Any], *, now: float) -> float | None:
+    """Billed so far, of each instance. None for a job that has not started, and for one that has ended."""
+    if has_ended(job) or job.get("TrainingStartTime") is None:
         return None
-    return WarmPool(
-        job_name=job["TrainingJobName"],
-        is_over=_is_over(job["TrainingJobName"], found["Status"]),
-        retained_seconds=float(found.get("ResourceRetainedBillableTimeInSeconds") or 0),
-        reused_by=found.get("ReusedByJob"),
-    )
+    return _answered_at(job, otherwise=now) - epoch_seconds(job["TrainingStartTime"])
 
 
-def _is_over(job_name: str, status: str) -> bool:
-    match status:
-        case "Available":
-            return False
-        case "Reused" | "Terminated":
-            return True
-    raise UnknownWarmPoolStatus(f"job {job_name}: unknown WarmPoolStatus {status}")
+def _answered_at(answer: Mapping[str, Any], *, otherwise: float) -> float:
+    """When SageMaker answered, in epoch seconds of its own clock, which its jobs' times use too."""
+    date = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+    return parsedate_to_datetime(date).timestamp() if date else otherwise

@@ -1,20 +1,18 @@
 """The CreateTrainingJob request of one attempt, equal to what the SageMaker SDK sends for the same job."""
 
 import hashlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from traindyno.core.instances.instance_types import InstanceType, find_instance_type
 from traindyno.core.s3_keys import checkpoints_prefix, output_prefix, s3_uri, tokens_prefix
 from traindyno.core.step_log.line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
-from traindyno.core.suite.fallback_cells import run_on
-from traindyno.core.suite.suite import Purchase, Run, Suite
-from traindyno.sagemaker.image_uris import has_framework_version, select_image_uri
-from traindyno.sagemaker.job_channels import build_channels
-from traindyno.sagemaker.job_hyperparameters import build_hyperparameters
-from traindyno.sagemaker.job_resources import build_resources, build_stopping_condition
+from traindyno.core.suite.fallback_cells import accepted_types, run_on
+from traindyno.core.suite.job_limits_check import MODEL_CHANNEL, TOKENIZER_CHANNEL, TRAIN_CHANNEL
+from traindyno.core.suite.suite import InputMode, Purchase, Run, Suite, Workload
+from traindyno.sagemaker.images import has_framework_version, select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
-
-__all__ = ["JobSettings", "build_training_job_request", "job_name_prefix", "training_job_name"]
+from traindyno.sagemaker.launcher import build_hyperparameters
 
 RUN_ID_VARIABLE = "TRAINDYNO_RUN_ID"
 JOB_NAME_CHARACTERS = 63
@@ -56,10 +54,10 @@ def build_training_job_request(
         "RoleArn": settings.role_arn,
         "AlgorithmSpecification": _algorithm(image_uri),
         "HyperParameters": build_hyperparameters(run, suite, image_uri=image_uri, job_name=job_name, settings=settings),
-        "InputDataConfig": build_channels(run, suite.workload),
+        "InputDataConfig": _channels(run, suite.workload),
         "OutputDataConfig": _output(run, settings),
-        "ResourceConfig": build_resources(run, suite, settings.volume_size_gb, is_placed=bool(placed_on)),
-        "StoppingCondition": build_stopping_condition(suite, instance_type),
+        "ResourceConfig": _resources(run, suite, settings.volume_size_gb, is_placed=bool(placed_on)),
+        "StoppingCondition": _stopping_condition(suite, instance_type),
         "CheckpointConfig": {
             "S3Uri": s3_uri(settings.results_bucket, checkpoints_prefix(run.execution_id, run.run_id))
         },
@@ -84,6 +82,48 @@ def _algorithm(image_uri: str) -> dict[str, Any]:
     return algorithm
 
 
+def _channels(run: Run, workload: Workload) -> list[dict[str, Any]]:
+    """Prepared tokens replace the dataset and bring their tokenizer. A preparation reads no further channels."""
+    channels = [*_dataset_channel(run, workload), *_pretrained_channels(run, workload)]
+    if not run.is_preparation:
+        channels += [_channel(name, uri, InputMode.FILE) for name, uri in workload.channels.items()]
+    return channels
+
+
+def _dataset_channel(run: Run, workload: Workload) -> Iterator[dict[str, Any]]:
+    dataset = workload.dataset
+    if dataset is None or dataset.input_mode is InputMode.STREAM:
+        return
+    prepared = run.tokens.s3_uri if run.tokens else None
+    uri = prepared or dataset.path
+    if uri and is_in_s3(uri):
+        yield _channel(TRAIN_CHANNEL, uri, dataset.input_mode)
+
+
+def _pretrained_channels(run: Run, workload: Workload) -> Iterator[dict[str, Any]]:
+    """A tokenizer uses the model's channel, unless a different model is in it."""
+    model = workload.model.path if workload.model else None
+    tokenizer = workload.tokenizer.path if workload.tokenizer else None
+    if model and is_in_s3(model):
+        # A preparation reads only the tokenizer's files of the model.
+        yield _channel(MODEL_CHANNEL, model, InputMode.FAST_FILE if run.is_preparation else InputMode.FILE)
+    needs_tokenizer = run.tokens is None or run.is_preparation
+    if tokenizer and is_in_s3(tokenizer) and tokenizer != model and needs_tokenizer:
+        yield _channel(TOKENIZER_CHANNEL if is_in_s3(model) else MODEL_CHANNEL, tokenizer, InputMode.FILE)
+
+
+def is_in_s3(path: str | None) -> bool:
+    return path is not None and path.startswith("s3://")
+
+
+def _channel(name: str, uri: str, mode: InputMode) -> dict[str, Any]:
+    source = {"S3DataType": "S3Prefix", "S3Uri": uri, "S3DataDistributionType": "FullyReplicated"}
+    channel: dict[str, Any] = {"DataSource": {"S3DataSource": source}, "ChannelName": name}
+    if mode is not InputMode.FILE:
+        channel["InputMode"] = mode.value
+    return channel
+
+
 def _output(run: Run, settings: JobSettings) -> dict[str, str]:
     """Tokens are left as plain files, which a channel can read; a compressed model could only be unpacked."""
     if run.is_preparation:
@@ -91,6 +131,43 @@ def _output(run: Run, settings: JobSettings) -> dict[str, str]:
         path = s3_uri(settings.results_bucket, tokens_prefix(run.tokens.key))
         return {"S3OutputPath": path, "CompressionType": "NONE"}
     return {"S3OutputPath": s3_uri(settings.results_bucket, output_prefix(run.execution_id, run.run_id))}
+
+
+def _resources(run: Run, suite: Suite, volume_size_gb: int, *, is_placed: bool = False) -> dict[str, Any]:
+    """``is_placed``: an earlier attempt has run on this type, so the next one uses the same type."""
+    settings = run.cell.settings
+    if settings.instance in suite.instance_preferences and not is_placed:
+        return {
+            "InstancePreferences": [_preference(name, suite) for name in accepted_types(suite, settings.instance)],
+            "InstanceCount": settings.instance_count,
+            "VolumeSizeInGB": volume_size_gb,
+        }
+    resources: dict[str, Any] = {
+        "InstanceType": settings.instance,
+        "InstanceCount": settings.instance_count,
+        "VolumeSizeInGB": volume_size_gb,
+    }
+    if suite.warm_pool_seconds:
+        resources["KeepAlivePeriodInSeconds"] = suite.warm_pool_seconds
+    if settings.instance in suite.training_plans:
+        resources["TrainingPlanArn"] = suite.training_plans[settings.instance]
+    return resources
+
+
+def _preference(name: str, suite: Suite) -> dict[str, Any]:
+    plan = suite.training_plans.get(name)
+    return {"InstanceType": name, **({"TrainingPlanArns": [plan]} if plan else {})}
+
+
+def _stopping_condition(suite: Suite, instance_type: InstanceType) -> dict[str, int]:
+    """SageMaker bounds the wait: together with the run for spot; on demand for accelerators only."""
+    limits = suite.limits
+    condition = {"MaxRuntimeInSeconds": limits.max_job_seconds}
+    if suite.purchase is Purchase.SPOT:
+        condition["MaxWaitTimeInSeconds"] = limits.max_job_seconds + limits.max_pending_seconds
+    elif instance_type.has_accelerator and not instance_type.is_local:
+        condition["MaxPendingTimeInSeconds"] = limits.max_pending_seconds
+    return condition
 
 
 def _environment(run: Run, suite: Suite, instance_type: InstanceType) -> dict[str, str]:
@@ -109,3 +186,13 @@ def _tags(run: Run, suite: Suite, settings: JobSettings) -> list[dict[str, str]]
         **settings.tags,
     }
     return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+def job_name_of(request: Mapping[str, Any]) -> str:
+    name: str = request["TrainingJobName"]
+    return name
+
+
+def build_release_request(job_name: str) -> dict[str, Any]:
+    """The UpdateTrainingJob request that ends the billing of the instances that a job left warm."""
+    return {"TrainingJobName": job_name, "ResourceConfig": {"KeepAlivePeriodInSeconds": 0}}

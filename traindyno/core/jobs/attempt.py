@@ -61,7 +61,6 @@ def ended_attempt(
     number: int,
     is_last: bool,
     submitted_at: float,
-    image_uri: str | None,
     started_warm: bool | None = None,
 ) -> Attempt:
     """``is_last``: no further attempt is allowed, so that what would lead to one is the run's outcome."""
@@ -84,7 +83,7 @@ def ended_attempt(
         billable_seconds=end.billable_seconds,
         training_seconds=end.training_seconds,
         phase_seconds=phase_seconds,
-        image_uri=image_uri,
+        image_uri=end.image_uri,
         instance_type=end.instance_type,
         started_warm=started_warm,
         keep_warm_seconds=end.may_keep_warm_seconds,

@@ -49,4 +49,5 @@ class JobEnd:
     created_at: float
     ended_at: float | None
     phases: tuple[JobPhase, ...]
+    image_uri: str | None
     may_keep_warm_seconds: int

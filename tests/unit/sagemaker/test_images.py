@@ -9,7 +9,7 @@ import sagemaker
 
 from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.core.suite.suite import Compiler, Settings, Strategy, Task, Workload
-from traindyno.sagemaker.image_uris import (
+from traindyno.sagemaker.images import (
     ImageUnavailable,
     framework_version,
     has_framework_version,
