@@ -8,7 +8,7 @@ CLOUD_ENV := .envs/cloud
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench xla chaos schema lock clean
+.PHONY: help install demo unit test check lint types dockerfiles rules mutants bench xla chaos schema lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,14 +19,26 @@ demo: install ## Benchmark this machine: local cloud, quickstart suite, verdict,
 	@$(BIN)/traindyno local up
 	@$(BIN)/traindyno run suites/quickstart.yaml --local
 
+unit: install ## Run the unit tests: no AWS, no torch, no local cloud, under a minute
+	$(BIN)/python -m pytest tests/unit --numprocesses logical --maxprocesses 4
+
 test: install ## Run every test, the end-to-end ones in a local cloud of their own included
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --no-loadscope-reorder
 
-check: install ## Lint (Python and Dockerfiles), types, and the security rules over the synthesised app
+check: lint types dockerfiles rules ## Lint (Python and Dockerfiles), types, and the security rules over the synthesised app
+
+# The four parts of `make check`; .pre-commit-config.yaml runs them too.
+lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy traindyno lambdas training infra localcloud bench app.py
+
+types: install
+	$(BIN)/mypy traindyno lambdas training infra localcloud bench tests app.py
+
+dockerfiles: install
 	$(BIN)/hadolint images/*/Dockerfile
+
+rules: install
 	$(BIN)/cdk synth --quiet --no-notices --context rules=on --output build/cdk.out
 
 bench: install ## Measure speed and memory, and write docs/performance.md
@@ -41,11 +53,11 @@ xla: install ## Make the environment of compiler xla (gcc and readelf are needed
 schema: install ## Write docs/suite.schema.json from the suite's types
 	$(BIN)/traindyno schema > docs/suite.schema.json
 
-lock: ## Resolve the dependency groups of pyproject.toml into the requirements files
+lock: ## Resolve the dependencies of pyproject.toml into the requirements files
 	$(PYTHON) -m venv --clear .envs/lock
 	.envs/lock/bin/pip install --quiet --upgrade pip
-	.envs/lock/bin/pip install --quiet --group main
-	(echo "# Resolved from pyproject.toml's group 'main' by make lock."; .envs/lock/bin/pip freeze | sed 's/+cpu$$//') > requirements.txt
+	.envs/lock/bin/pip install --quiet --editable '.[train,lab,dev]'
+	(echo "# Resolved from pyproject.toml's dependencies and extras by make lock."; .envs/lock/bin/pip freeze --exclude-editable | sed 's/+cpu$$//') > requirements.txt
 	$(PYTHON) -m venv --clear .envs/lock
 	.envs/lock/bin/pip install --quiet --upgrade pip
 	.envs/lock/bin/pip install --quiet --group cloud

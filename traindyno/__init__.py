@@ -1,3 +1,3 @@
 """Traindyno: the price-performance lab for model training."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -25,7 +25,15 @@ class SourceRefused(TraindynoError):
 
 
 def training_files(root: Path = REPO_ROOT) -> dict[str, Path]:
-    """Archive name → file of the built-in tasks: core, callbacks, training, and the entry point at the top."""
+    """Archive name → file of the built-in tasks: core, callbacks, training, and the entry point at the top.
+
+    Raises ``SourceRefused`` where ``root`` is no checkout: the wheel holds ``traindyno`` only.
+    """
+    if not (root / "training").is_dir():
+        raise SourceRefused(
+            f"{root} has no folder training: the code of the built-in tasks travels from a checkout of the repository; "
+            "clone it, run `make install` there, and use its .venv/bin/traindyno (a suite with task: script needs none)"
+        )
     files = {"traindyno/__init__.py": root / "traindyno/__init__.py"}
     for package in ("traindyno/core", "traindyno/callbacks", "training"):
         files |= {f"{package}/{name}": path for name, path in _files_in(root / package)}

@@ -30,7 +30,7 @@ def streamed(folder: Path, *, rank: int, ranks: int) -> StreamedBatches:
     vocabulary = {"[UNK]": 0, **{str(number): number for number in range(1, 200)}}
     words = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words)  # type: ignore[no-untyped-call]
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words)
     collate = CollateCausal(pad_to=None)
     return StreamedBatches(run, local_files(folder), tokenizer, collate, data_rank=rank, data_world_size=ranks)
 
@@ -88,7 +88,7 @@ def test_the_order_is_the_same_every_time_and_differs_between_epochs(numbers: Pa
 def test_padded_batches_train_the_same_model_however_their_labels_are_spread(tmp_path: Path) -> None:
     """One file, so that two ranks take turns at its rows: their short and long ones are one process's batch of 8."""
     rows = "".join(f"word{row % 7} {'again ' * ((row % 2) * (2 + row % 9))}\n" for row in range(200))
-    spread = {"strategy": "ddp", "batch_size_per_device": 2, "gradient_accumulation_steps": 2}
+    spread: dict[str, Any] = {"strategy": "ddp", "batch_size_per_device": 2, "gradient_accumulation_steps": 2}
     ends = {}
     with s3_server(tmp_path) as environment:
         s3 = s3_client(environment)

@@ -57,3 +57,8 @@ def test_the_built_in_tarball_has_its_entry_point_at_the_top() -> None:
     assert "traindyno_train.py" in packed
     assert "training/main.py" in packed
     assert not any(name.startswith(("traindyno/aws", "traindyno/cli", "tests")) for name in packed)
+
+
+def test_without_a_checkout_the_training_code_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceRefused, match=r"has no folder training.*clone it"):
+        training_files(tmp_path)

@@ -7,7 +7,8 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from traindyno import __version__
-from traindyno.cli import execution_commands, local_commands, quota_commands
+from traindyno.cli import execution_commands, quota_commands
+from traindyno.cli.checkout import add_local
 from traindyno.cli.claims_command import claims
 from traindyno.cli.compare_command import compare
 from traindyno.cli.input_file import InputFileInvalid
@@ -40,7 +41,7 @@ commands.command("reprice")(reprice_execution)
 commands.command()(compare)
 commands.command()(claims)
 commands.add_typer(quota_commands.app, name="quotas")
-commands.add_typer(local_commands.app, name="local")
+add_local(commands)
 
 
 @commands.command()

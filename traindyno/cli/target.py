@@ -6,13 +6,11 @@ from typing import Annotated
 
 import typer
 
-from localcloud import cloud
-from localcloud.environment import local_environment
-from localcloud.home import Home
 from traindyno.aws import clients
 from traindyno.aws.deployment import Deployment, find_deployment
 from traindyno.aws.executions import Executions
 from traindyno.aws.training_jobs import TrainingJobs
+from traindyno.cli.checkout import require_checkout
 from traindyno.core.lab_names import DEFAULT_LAB
 from traindyno.lab.execution_receipt import ExecutionReceipt, load_receipt
 from traindyno.store.attempt_rows import AttemptRows
@@ -54,15 +52,22 @@ class Target:
 
 
 def choose_account(*, is_local: bool, region: str | None = None, profile: str | None = None) -> None:
-    """Turn every AWS client that is made from here on towards the chosen account."""
+    """Make every AWS client that is created after this call use the chosen account."""
     if is_local:
-        environment = local_environment(cloud.require_ports(Home.from_environment()))
+        environment = _local_environment()
         os.environ.clear()
         os.environ.update(environment)
     if profile:
         os.environ["AWS_PROFILE"] = profile
     if region and not is_local:
         os.environ["AWS_REGION"] = os.environ["AWS_DEFAULT_REGION"] = region
+
+
+def _local_environment() -> dict[str, str]:
+    require_checkout("--local")
+    from localcloud import cloud, environment, home  # noqa: PLC0415  (the wheel lacks it)
+
+    return environment.local_environment(cloud.require_ports(home.Home.from_environment()))
 
 
 def find_target(*, is_local: bool, lab: str, region: str | None, profile: str | None) -> Target:

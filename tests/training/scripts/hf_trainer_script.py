@@ -14,23 +14,21 @@ from traindyno.callbacks.hf_trainer import StepLogCallback
 ROWS = int(sys.argv[2])
 
 
-class Rows(torch.utils.data.Dataset):
-    def __init__(self):
+class Rows(torch.utils.data.Dataset[dict[str, torch.Tensor]]):
+    def __init__(self) -> None:
         generator = torch.Generator().manual_seed(0)
         self.tokens = torch.randint(5, 50, (ROWS, 8), generator=generator)
         self.labels = torch.randint(0, 2, (ROWS,), generator=generator)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return ROWS
 
-    def __getitem__(self, row):
+    def __getitem__(self, row: int) -> dict[str, torch.Tensor]:
         return {"input_ids": self.tokens[row], "labels": self.labels[row]}
 
 
 model = BertForSequenceClassification(
-    BertConfig(
-        vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, num_labels=2
-    )
+    BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32)
 )
 arguments = TrainingArguments(
     output_dir=sys.argv[1],

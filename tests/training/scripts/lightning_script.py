@@ -12,18 +12,18 @@ from traindyno.callbacks.lightning import StepLogCallback
 
 
 class Regression(L.LightningModule):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.layer = nn.Linear(4, 1)
 
-    def training_step(self, batch):
+    def training_step(self, batch: list[torch.Tensor]) -> torch.Tensor:
         rows, target = batch
         return nn.functional.mse_loss(self.layer(rows), target)
 
-    def validation_step(self, batch):
+    def validation_step(self, batch: list[torch.Tensor]) -> None:
         self.log("mse", self.training_step(batch), sync_dist=True)
 
-    def configure_optimizers(self):
+    def configure_optimizers(self) -> torch.optim.Optimizer:
         return torch.optim.SGD(self.parameters(), lr=0.1)
 
 

@@ -99,7 +99,7 @@ def test_how_tokens_travel_and_who_trains_on_them_leaves_their_key_alone() -> No
 
 
 def test_a_models_own_tokenizer_counts_by_path_and_revision() -> None:
-    own = {"tokenizer": None, "dataset": {"path": "s3://bucket/data/abc/"}}
+    own: dict[str, Any] = {"tokenizer": None, "dataset": {"path": "s3://bucket/data/abc/"}}
     keys = {key_of(model=model, **own) for model in ("gpt2", "gpt2-medium", {"path": "gpt2", "revision": "v1"})}
     assert len(keys) == 3
 

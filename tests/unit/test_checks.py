@@ -1,0 +1,23 @@
+"""The checks that run before a commit are those of `make check`, and the documented targets exist."""
+
+import re
+from pathlib import Path
+
+import yaml
+
+REPO_ROOT = Path(__file__).resolve().parents[2]
+MAKEFILE = (REPO_ROOT / "Makefile").read_text()
+
+
+def test_pre_commit_runs_what_make_check_runs() -> None:
+    (parts,) = re.findall(r"^check: ([a-z ]+?) ##", MAKEFILE, flags=re.MULTILINE)
+    (repository,) = yaml.safe_load((REPO_ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    assert [hook["entry"] for hook in repository["hooks"]] == [f"make {part}" for part in parts.split()]
+
+
+def test_every_target_that_the_pages_name_exists() -> None:
+    targets = set(re.findall(r"^([a-z]+):", MAKEFILE, flags=re.MULTILINE))
+    pages = [REPO_ROOT / "README.md", REPO_ROOT / "CONTRIBUTING.md", *(REPO_ROOT / "docs").rglob("*.md")]
+    named = {target for page in pages for target in re.findall(r"`make ([a-z]+)", page.read_text())}
+    assert named
+    assert named <= targets

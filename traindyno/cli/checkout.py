@@ -1,0 +1,39 @@
+"""What the CLI can do only from a checkout of the repository: the local cloud, and the built-in training code."""
+
+from importlib.util import find_spec
+
+import typer
+
+from traindyno.core.errors import TraindynoError
+
+
+class CheckoutNeeded(TraindynoError):
+    """The command uses code that the installed package does not contain."""
+
+
+def _has_local_cloud() -> bool:
+    """Its code is in a checkout, and extra ``lab`` installs what it uses."""
+    return bool(find_spec("localcloud") and find_spec("psutil"))
+
+
+def require_checkout(asked: str) -> None:
+    """Raise ``CheckoutNeeded`` where ``asked`` (a command or an option) uses the local cloud, and it is not there."""
+    if not _has_local_cloud():
+        raise CheckoutNeeded(
+            f"{asked}: the local cloud is not installed; the wheel does not contain it: "
+            "clone the repository, run `make install` there, and use its .venv/bin/traindyno"
+        )
+
+
+def add_local(commands: typer.Typer) -> None:
+    """Add `traindyno local`; without a checkout, a command of that name that says what is needed."""
+    if _has_local_cloud():
+        from traindyno.cli import local_commands  # noqa: PLC0415  (imports localcloud, which the wheel lacks)
+
+        commands.add_typer(local_commands.app, name="local")
+        return
+
+    @commands.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+    def local() -> None:
+        """The cloud on this machine; needs a checkout of the repository."""
+        require_checkout("traindyno local")
