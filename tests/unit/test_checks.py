@@ -21,3 +21,9 @@ def test_every_target_that_the_pages_name_exists() -> None:
     named = {target for page in pages for target in re.findall(r"`make ([a-z]+)", page.read_text())}
     assert named
     assert named <= targets
+
+
+def test_the_index_of_the_documentation_names_every_page() -> None:
+    index = (REPO_ROOT / "docs" / "README.md").read_text()
+    pages = {path.name for path in (REPO_ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert pages == set(re.findall(r"\(([a-z-]+\.md)\)", index))
