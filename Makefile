@@ -8,7 +8,7 @@ CLOUD_ENV := .envs/cloud
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo unit test check lint types dockerfiles rules mutants bench xla chaos schema lock clean
+.PHONY: help install demo unit test pythons check lint types dockerfiles rules mutants bench xla chaos schema lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ unit: install ## Run the unit tests: no AWS, no torch, no local cloud, under a m
 
 test: install ## Run every test, the end-to-end ones in a local cloud of their own included
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --no-loadscope-reorder
+
+pythons: install ## Run the unit and infra tests on every Python 3.11 to 3.14 of this machine
+	$(BIN)/python -m tests.every_python
 
 check: lint types dockerfiles rules ## Lint (Python and Dockerfiles), types, and the security rules over the synthesised app
 

@@ -12,10 +12,19 @@ from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.ledger import ledger_rows
 from localcloud.sagemaker_service.quota_table import QuotaTable
 from localcloud.sagemaker_service.rate_limits import RateLimits
+from localcloud.sagemaker_service.service_health import ServiceHealth
 from localcloud.sagemaker_service.settings import Settings
 from localcloud.sagemaker_service.stray_processes import end_stray_processes, process_mark
 
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+class ServiceFailing(ApiError):
+    """A part of the service does not work: each part with its problem."""
+
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        text = "; ".join(f"{part}: {problem}" for part, problem in problems.items())
+        super().__init__("ServiceUnavailable", text, http_status=503)
 
 
 class Administration:
@@ -31,6 +40,7 @@ class Administration:
         clock: Clock,
         rates: RateLimits,
         facts: Mapping[str, Any],
+        health: ServiceHealth,
     ) -> None:
         self._settings = settings
         self._store = store
@@ -38,6 +48,7 @@ class Administration:
         self._quotas = quotas
         self._clock = clock
         self._facts = facts
+        self._service_health = health
         self._answers: dict[tuple[str, str], Answer] = {
             ("GET", "/health"): self._health,
             ("GET", "/_local/clock"): lambda _: {"now_ms": clock.now_ms()},
@@ -57,6 +68,10 @@ class Administration:
         return found(document)
 
     def _health(self, _document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Refused with 503 while a part of the service does not work: the answer names it."""
+        problems = self._service_health.problems
+        if problems:
+            raise ServiceFailing(problems)
         return {
             "status": "ok",
             **self._facts,

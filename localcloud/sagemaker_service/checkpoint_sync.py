@@ -6,9 +6,6 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
-from boto3.exceptions import Boto3Error
-from botocore.exceptions import BotoCoreError, ClientError
-
 from localcloud.sagemaker_service.s3_transfer import S3Transfer
 
 LOG = logging.getLogger(__name__)
@@ -46,7 +43,7 @@ class CheckpointSync:
         while not self._ending.wait(self._period_seconds):
             try:
                 self._upload_changes()
-            except (BotoCoreError, ClientError, Boto3Error, OSError) as error:
+            except Exception as error:  # noqa: BLE001 -- the next look may do better, and the last one tells
                 LOG.warning("checkpoints not uploaded to %s this time: %s", self._uri, error)
 
     def _upload_changes(self) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.sagemaker_service.job import Job
+from localcloud.sagemaker_service.safe_paths import stays_inside
 
 CONTAINER_ROOT = "/opt/ml"
 OUTSIDE_CONTAINER_ROOT = "this local service keeps everything under /opt/ml"
@@ -51,7 +52,8 @@ class HostTree:
 
 
 def is_container_path(path: str) -> bool:
-    return path == CONTAINER_ROOT or path.startswith(f"{CONTAINER_ROOT}/")
+    """Whether the path lies under /opt/ml. One with a ``..`` may lie anywhere, so it does not count."""
+    return path == CONTAINER_ROOT or (path.startswith(f"{CONTAINER_ROOT}/") and stays_inside(path[1:]))
 
 
 def host_names(count: int) -> list[str]:

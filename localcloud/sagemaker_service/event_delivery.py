@@ -17,11 +17,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 from localcloud.sagemaker_service.activity import Activity
 from localcloud.sagemaker_service.event_pattern import is_match
 from localcloud.sagemaker_service.job_store import JobStore, StoredEvent
+from localcloud.sagemaker_service.service_health import ServiceHealth, WatchedThread
 
 if TYPE_CHECKING:
     from mypy_boto3_events import EventBridgeClient
 
 LOG = logging.getLogger(__name__)
+PART = "event delivery"
 RULES_KEPT_SECONDS = 5.0
 LOOK_AGAIN_SECONDS = 0.25
 LONGEST_RETRY_SECONDS = 30.0
@@ -46,17 +48,25 @@ class EventDelivery:
     """At least once, until delivered: an event leaves the store only when every target has taken it."""
 
     def __init__(
-        self, *, store: JobStore, events: "EventBridgeClient", functions: FunctionClient, activity: Activity
+        self,
+        *,
+        store: JobStore,
+        events: "EventBridgeClient",
+        functions: FunctionClient,
+        activity: Activity,
+        health: ServiceHealth,
     ) -> None:
         self._store = store
         self._events = events
         self._functions = functions
         self._activity = activity
+        self._health = health
         self._rules: list[Rule] = []
         self._rules_read_at = float("-inf")
         self._wake = threading.Event()
         self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="event delivery", daemon=True)
+        # The lab's sweep finds the ends whose events were lost: nothing else is to be done when this thread dies.
+        self._thread = WatchedThread(PART, self._work, health=health, at_death=lambda _: None)
 
     def start(self) -> None:
         self._thread.start()
@@ -73,14 +83,23 @@ class EventDelivery:
     def _work(self) -> None:
         with ThreadPoolExecutor(DELIVERED_AT_ONCE, thread_name_prefix="event") as pool:
             while not self._ending.is_set():
-                self._wake.clear()
-                due = self._store.due_events(time.time(), 10 * DELIVERED_AT_ONCE)
-                if not due:
-                    self._wake.wait(LOOK_AGAIN_SECONDS)
-                elif self._has_current_rules(due):
-                    with self._activity.busy():
-                        delivered = list(pool.map(self._try_to_deliver, due))
-                        self._store.remove_events([event_id for event_id in delivered if event_id is not None])
+                try:
+                    self._deliver_due(pool)
+                except Exception as error:  # noqa: BLE001 -- whatever befalls one event, the next must be delivered
+                    self._health.report(PART, error)
+                    self._ending.wait(1.0)
+                else:
+                    self._health.clear(PART)
+
+    def _deliver_due(self, pool: ThreadPoolExecutor) -> None:
+        self._wake.clear()
+        due = self._store.due_events(time.time(), 10 * DELIVERED_AT_ONCE)
+        if not due:
+            self._wake.wait(LOOK_AGAIN_SECONDS)
+        elif self._has_current_rules(due):
+            with self._activity.busy():
+                delivered = list(pool.map(self._try_to_deliver, due))
+                self._store.remove_events([event_id for event_id in delivered if event_id is not None])
 
     def _has_current_rules(self, due: list[StoredEvent]) -> bool:
         if time.monotonic() - self._rules_read_at < RULES_KEPT_SECONDS:

@@ -1,22 +1,42 @@
 """A failed job's reason, worded as SageMaker and its training toolkit do."""
 
+import errno
+import os
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from localcloud.sagemaker_service.container_tree import HostTree
 from localcloud.sagemaker_service.host_training import TrainingEnd
 from localcloud.sagemaker_service.job import FAILURE_REASON_LIMIT
+from localcloud.sagemaker_service.service_health import error_text
 
 INTERNAL_ERROR = "InternalServerError: We encountered an internal error.  Please try again."
 CAPACITY_ERROR = (
     "CapacityError: Unable to provision requested ML compute capacity. Please retry using a different ML instance type."
 )
 LAST_LINES = 8
+DISK_IS_FULL = os.strerror(errno.ENOSPC)
+LEAST_FREE_BYTES = 2**20
 KEPT_BYTES = 16_384
 TORCHRUN_REPORT = re.compile(
     r"^[EW]\d{4} .*torch/distributed/elastic/.*(failed \(exitcode|Sending process)", re.MULTILINE
 )
+
+
+def internal_error(error: BaseException | str) -> str:
+    """A fault of this service, with its text: the words of SageMaker alone would not say what to mend."""
+    return f"{INTERNAL_ERROR} ({error if isinstance(error, str) else error_text(error)})"
+
+
+def training_failure(trees: Sequence[HostTree], training_end: TrainingEnd, logs: Mapping[str, Path]) -> str:
+    """The reason of a job whose processes failed. A full disk is this machine's fault and not the script's."""
+    reason = algorithm_error(trees, training_end, logs)
+    folder = trees[0].root
+    if DISK_IS_FULL in reason or shutil.disk_usage(folder).free < LEAST_FREE_BYTES:
+        return internal_error(f"{DISK_IS_FULL}: {folder}")
+    return reason
 
 
 def algorithm_error(trees: Sequence[HostTree], training_end: TrainingEnd, logs: Mapping[str, Path]) -> str:

@@ -36,6 +36,8 @@ def download_source(transfer: S3Transfer, program: Program, trees: Sequence[Host
 def download_channels(transfer: S3Transfer, job: Job, trees: Sequence[HostTree], job_folder: Path) -> None:
     for channel in job.request.get("InputDataConfig", ()):
         name = channel["ChannelName"]
+        if name in {".", ".."}:
+            raise DataUnavailable(f"ClientError: a channel can't be named {name!r}; its folder would lie elsewhere")
         source = channel["DataSource"]["S3DataSource"]
         places = [tree.input / "data" / name for tree in trees]
         if source.get("S3DataDistributionType") == "ShardedByS3Key":

@@ -1,12 +1,8 @@
 """One job on this machine, from its first download to its last upload."""
 
-import logging
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-
-from boto3.exceptions import Boto3Error
-from botocore.exceptions import BotoCoreError, ClientError
 
 from localcloud.sagemaker_service.checkpoint_sync import CheckpointSync
 from localcloud.sagemaker_service.clock import Clock
@@ -17,10 +13,10 @@ from localcloud.sagemaker_service.container_tree import (
     is_container_path,
     make_host_tree,
 )
-from localcloud.sagemaker_service.host_training import ServiceEnding, TrainingEnd, train
+from localcloud.sagemaker_service.host_training import TrainingEnd, train
 from localcloud.sagemaker_service.instance_table import local_instance_type
-from localcloud.sagemaker_service.job import Job, SecondaryStatus, Status, ended, moved
-from localcloud.sagemaker_service.job_failure import INTERNAL_ERROR, algorithm_error
+from localcloud.sagemaker_service.job import Job, SecondaryStatus, Status, moved
+from localcloud.sagemaker_service.job_failure import training_failure
 from localcloud.sagemaker_service.job_inputs import download_channels, download_source, remove_inputs
 from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.job_view import is_uncompressed, output_uri
@@ -30,8 +26,6 @@ from localcloud.sagemaker_service.s3_transfer import DataUnavailable, S3Transfer
 from localcloud.sagemaker_service.settings import Settings
 from localcloud.sagemaker_service.stray_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.toolkit import UnsupportedJob, read_program
-
-LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,22 +64,19 @@ class JobRun:
         self._folder = surroundings.settings.state_folder / "jobs" / job.name
         self._logs = {host: self._folder / host / "log.txt" for host in host_names(job.instance_count)}
 
-    def run(self) -> None:
-        """Brings the job to its end, unless the service itself is ending: then the next start finds it."""
+    def run(self) -> Ending:
+        """Does the job's work and returns how it is to end; its processes and inputs are gone then.
+
+        Raises ServiceEnding where the service itself ends: the next start finds the job.
+        """
         try:
-            ending = self._run()
-        except ServiceEnding:
-            end_stray_processes(process_mark(self._job, self._around.settings))
-            return
+            return self._run()
         except (UnsupportedJob, DataUnavailable) as error:
-            ending = failed(f"ClientError: {str(error).removeprefix('ClientError: ')}")
-        except (BotoCoreError, ClientError, Boto3Error, OSError):
-            LOG.exception("%s could not be run", self._job.name)
-            ending = failed(INTERNAL_ERROR)
-        end_stray_processes(process_mark(self._job, self._around.settings))
-        self._change(lambda job, now_ms: _ended(job, ending, now_ms))
-        if not self._around.settings.keep_job_folders:
-            remove_inputs(self._folder)
+            return failed(f"ClientError: {str(error).removeprefix('ClientError: ')}")
+        finally:
+            end_stray_processes(process_mark(self._job, self._around.settings))
+            if not self._around.settings.keep_job_folders:
+                remove_inputs(self._folder)
 
     def _run(self) -> Ending:
         program = read_program(self._job)
@@ -138,7 +129,7 @@ class JobRun:
             return COMPLETED
         if self._ran_too_long():
             return RAN_TOO_LONG
-        return failed(algorithm_error(trees, training_end, self._logs))
+        return failed(training_failure(trees, training_end, self._logs))
 
     def _checkpoint_sync(self, trees: Sequence[HostTree]) -> CheckpointSync | None:
         configured = self._job.request.get("CheckpointConfig")
@@ -196,7 +187,3 @@ class JobRun:
         start_ms = self._job.training_start_ms
         elapsed_ms = 0 if start_ms is None else self._around.clock.now_ms() - start_ms
         return elapsed_ms >= self._job.max_runtime_seconds * 1000
-
-
-def _ended(job: Job, ending: Ending, now_ms: int) -> Job:
-    return ended(job, ending.status, ending.secondary_status, now_ms=now_ms, failure_reason=ending.failure_reason)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
 LOG = logging.getLogger(__name__)
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
@@ -57,7 +57,7 @@ class LogShipping:
             self._create_group()
             for stream in self._streams.values():
                 self._client.create_log_stream(logGroupName=LOG_GROUP, logStreamName=stream)
-        except (BotoCoreError, ClientError) as error:
+        except Exception as error:  # noqa: BLE001 -- a log that can't be sent is no reason to fail a job
             self._give_up(error)
 
     def _create_group(self) -> None:
@@ -73,7 +73,7 @@ class LogShipping:
         try:
             for path, stream in self._streams.items():
                 self._ship_new_lines(path, stream, is_last=is_last)
-        except (BotoCoreError, ClientError) as error:
+        except Exception as error:  # noqa: BLE001 -- a log that can't be sent is no reason to fail a job
             self._give_up(error)
 
     def _ship_new_lines(self, path: Path, stream: str, *, is_last: bool) -> None:

@@ -7,16 +7,20 @@ from dataclasses import replace
 
 from localcloud.sagemaker_service.clock import Clock
 from localcloud.sagemaker_service.faults import FaultBox, JobFault
+from localcloud.sagemaker_service.host_training import ServiceEnding
 from localcloud.sagemaker_service.job import Engine, Job, SecondaryStatus, Status, ended, moved
-from localcloud.sagemaker_service.job_failure import CAPACITY_ERROR, INTERNAL_ERROR
-from localcloud.sagemaker_service.job_run import JobRun, Surroundings
+from localcloud.sagemaker_service.job_failure import CAPACITY_ERROR, INTERNAL_ERROR, internal_error
+from localcloud.sagemaker_service.job_run import STOPPED, Ending, JobRun, Surroundings, failed
 from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.log_shipping import LogClient
 from localcloud.sagemaker_service.s3_transfer import S3Transfer
+from localcloud.sagemaker_service.service_health import ServiceHealth, WatchedThread
 from localcloud.sagemaker_service.settings import Settings
 from localcloud.sagemaker_service.stray_processes import end_stray_processes, process_mark
 
 LOG = logging.getLogger(__name__)
+PART = "process engine"
+RETRY_SECONDS = 1.0
 WAITING = "Waiting for the machine: it runs one job at a time"
 
 
@@ -31,13 +35,15 @@ class ProcessEngine:
         clock: Clock,
         gpu_count: int,
         faults: FaultBox,
+        health: ServiceHealth,
     ) -> None:
         self._store = store
         self._faults = faults
+        self._health = health
         self._clock = clock
         self._wake = threading.Event()
         self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="process engine", daemon=True)
+        self._thread = WatchedThread(PART, self._work, health=health, at_death=self._fail_all)
         self._surroundings = Surroundings(
             store=store,
             transfer=transfer,
@@ -56,6 +62,9 @@ class ProcessEngine:
 
     def wake(self, name: str) -> None:
         LOG.debug("%s was added or changed", name)
+        if self._thread.death is not None:
+            self._fail_all(self._thread.death)
+            return
         self._tell_waiting_jobs()
         self._wake.set()
 
@@ -69,24 +78,63 @@ class ProcessEngine:
     def _work(self) -> None:
         while not self._ending.is_set():
             self._wake.clear()
-            job = self._store.next_waiting(Engine.PROCESS)
-            if job is None:
-                self._wake.wait()
+            try:
+                is_idle = not self._take_next()
+            except Exception as error:  # noqa: BLE001 -- whatever befalls one job, the next must be taken
+                self._health.report(PART, error)
+                self._ending.wait(RETRY_SECONDS)
                 continue
-            claimed = self._change(job.name, _claimed)
-            if claimed.claimed:
-                LOG.info("%s begins", job.name)
-                self._run(claimed)
-                LOG.info("%s is over", job.name)
+            self._health.clear(PART)
+            if is_idle:
+                self._wake.wait()
+
+    def _take_next(self) -> bool:
+        """Whether a job was waiting."""
+        job = self._store.next_waiting(Engine.PROCESS)
+        if job is None:
+            return False
+        claimed = self._change(job.name, _claimed)
+        if claimed.claimed:
+            LOG.info("%s begins", job.name)
+            self._run(claimed)
+            LOG.info("%s is over", job.name)
+        return True
 
     def _run(self, job: Job) -> None:
+        try:
+            ending = self._work_on(job)
+        except ServiceEnding:
+            return
+        except Exception as error:
+            LOG.exception("%s could not be run", job.name)
+            ending = failed(internal_error(error))
+        self._settle(job.name, ending)
+
+    def _work_on(self, job: Job) -> Ending:
         match self._faults.job_fault(job.name):
             case JobFault.CAPACITY_ERROR:
-                self._change(job.name, lambda job, now_ms: _failed(job, CAPACITY_ERROR, now_ms))
+                return failed(CAPACITY_ERROR)
             case JobFault.INTERNAL_ERROR:
-                self._change(job.name, lambda job, now_ms: _failed(job, INTERNAL_ERROR, now_ms))
+                return failed(INTERNAL_ERROR)
             case _:
-                JobRun(job, self._surroundings).run()
+                return JobRun(job, self._surroundings).run()
+
+    def _settle(self, name: str, ending: Ending) -> None:
+        """Writes the job's end, again and again while that fails: on a full disk nothing can be written."""
+        while True:
+            try:
+                self._change(name, lambda job, now_ms: _ended(job, ending, now_ms))
+            except Exception as error:  # noqa: BLE001 -- a job without its end would hold up its suite for ever
+                self._health.report(PART, error)
+                if self._ending.wait(RETRY_SECONDS):
+                    return
+            else:
+                return
+
+    def _fail_all(self, error: BaseException) -> None:
+        """The engine is dead: no job that waits for it can run."""
+        for job in self._store.unfinished(Engine.PROCESS):
+            self._settle(job.name, failed(internal_error(error)))
 
     def _tell_waiting_jobs(self) -> None:
         jobs = self._store.unfinished(Engine.PROCESS)
@@ -100,13 +148,11 @@ class ProcessEngine:
         LOG.warning("%s was running when the service ended; %d processes ended now", job.name, stray)
         retries = job.request.get("RetryStrategy", {}).get("MaximumRetryAttempts", 0)
         if job.stop_requested:
-            self._change(
-                job.name, lambda job, now_ms: ended(job, Status.STOPPED, SecondaryStatus.STOPPED, now_ms=now_ms)
-            )
+            self._change(job.name, lambda job, now_ms: _ended(job, STOPPED, now_ms))
         elif job.restarts < retries:
             self._change(job.name, _restarted)
         else:
-            self._change(job.name, lambda job, now_ms: _failed(job, INTERNAL_ERROR, now_ms))
+            self._change(job.name, lambda job, now_ms: _ended(job, failed(INTERNAL_ERROR), now_ms))
 
     def _change(self, name: str, change: Callable[[Job, int], Job]) -> Job:
         now_ms = self._clock.now_ms()
@@ -131,5 +177,5 @@ def _restarted(job: Job, now_ms: int) -> Job:
     return replace(restarting, claimed=False, restarts=job.restarts + 1)
 
 
-def _failed(job: Job, reason: str, now_ms: int) -> Job:
-    return ended(job, Status.FAILED, SecondaryStatus.FAILED, now_ms=now_ms, failure_reason=reason)
+def _ended(job: Job, ending: Ending, now_ms: int) -> Job:
+    return ended(job, ending.status, ending.secondary_status, now_ms=now_ms, failure_reason=ending.failure_reason)

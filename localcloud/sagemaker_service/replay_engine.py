@@ -25,13 +25,17 @@ from localcloud.sagemaker_service.job import (
     ended,
     moved,
 )
+from localcloud.sagemaker_service.job_failure import internal_error
 from localcloud.sagemaker_service.job_store import JobStore
+from localcloud.sagemaker_service.service_health import ServiceHealth, WatchedThread
 from localcloud.sagemaker_service.simulated_files import SimulatedFiles
 from localcloud.sagemaker_service.timeline import plan_stop, plan_timeline, select_type
 from localcloud.sagemaker_service.trace import SimulatedWork, Trace, choose_trace, read_work
 from localcloud.sagemaker_service.warm_pools import expired, expires_at_ms, look_again_seconds, take_pool, with_pool
 
 LOG = logging.getLogger(__name__)
+PART = "replay engine"
+WRITING = "replay engine's record of jobs"
 WORKERS = 8
 LONGEST_WAIT_SECONDS = 0.02
 RETRY_SECONDS = 1.0
@@ -59,6 +63,7 @@ class ReplayEngine:
         faults: FaultBox,
         traces: tuple[Trace, ...],
         may_jump: Callable[[], bool],
+        health: ServiceHealth,
     ) -> None:
         self._store = store
         self._files = files
@@ -66,6 +71,7 @@ class ReplayEngine:
         self._faults = faults
         self._traces = traces
         self._may_jump = may_jump
+        self._health = health
         self._condition = threading.Condition()
         self._due: list[tuple[int, str]] = []
         self._due_of: dict[str, int] = {}
@@ -74,7 +80,7 @@ class ReplayEngine:
         self._woken: set[str] = set()
         self._is_ending = False
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="replay")
-        self._thread = threading.Thread(target=self._work, name="replay engine", daemon=True)
+        self._thread = WatchedThread(PART, self._work, health=health, at_death=self._fail_all)
 
     def start(self) -> None:
         unsettled = "engine = ? and (status not in ('Completed', 'Failed', 'Stopped') or warm_pool = 'Available')"
@@ -84,6 +90,9 @@ class ReplayEngine:
 
     def wake(self, name: str) -> None:
         """The job is new, or was changed from outside."""
+        if self._thread.death is not None:
+            self._fail(name, self._thread.death)
+            return
         with self._condition:
             if name in self._busy:
                 self._woken.add(name)
@@ -101,10 +110,19 @@ class ReplayEngine:
     def _work(self) -> None:
         with self._condition:
             while not self._is_ending:
-                if self._due and self._due[0][0] <= self._clock.now_ms():
-                    self._hand_out(*heapq.heappop(self._due))
+                try:
+                    self._take_next()
+                except Exception as error:  # noqa: BLE001 -- whatever befalls one job, the next must be taken
+                    self._health.report(PART, error)
+                    self._condition.wait(RETRY_SECONDS)
                 else:
-                    self._wait_for_next()
+                    self._health.clear(PART)
+
+    def _take_next(self) -> None:
+        if self._due and self._due[0][0] <= self._clock.now_ms():
+            self._hand_out(*heapq.heappop(self._due))
+        else:
+            self._wait_for_next()
 
     def _schedule(self, name: str, look: Look) -> None:
         self._due_of[name] = look.due_ms
@@ -144,9 +162,9 @@ class ReplayEngine:
             LOG.warning("step log of %s not written, again in %.0f s: %s", name, RETRY_SECONDS, error)
             time.sleep(RETRY_SECONDS)
             look = Look(due_ms=0)
-        except Exception:
+        except Exception as error:
             LOG.exception("%s can't be simulated any further", name)
-            raise
+            self._fail(name, error)
         finally:
             with self._condition:
                 self._busy.discard(name)
@@ -155,6 +173,23 @@ class ReplayEngine:
                     look = Look(due_ms=0)
                 if look is not None:
                     self._schedule(name, look)
+
+    def _fail(self, name: str, error: BaseException) -> None:
+        """Writes the job's end, again and again while that fails: on a full disk nothing can be written."""
+        while not self._is_ending:
+            try:
+                self._store.change(name, lambda job: _failed(job, internal_error(error), self._clock.now_ms()))
+            except Exception as problem:  # noqa: BLE001 -- a job without its end would hold up its suite for ever
+                self._health.report(WRITING, problem)
+                time.sleep(RETRY_SECONDS)
+            else:
+                self._health.clear(WRITING)
+                return
+
+    def _fail_all(self, error: BaseException) -> None:
+        """The engine is dead: no job that waits for it can go on."""
+        for job in self._store.unfinished(Engine.REPLAY):
+            self._fail(job.name, error)
 
     def _bring_up_to_date(self, name: str) -> Look | None:
         """Applies what is due and returns when the job is to be looked at again."""
@@ -235,6 +270,11 @@ class ReplayEngine:
             recorded_step_seconds=tuple(seconds * factor for seconds in trace.recorded_step_seconds),
         )
         return read_work(job), slowed
+
+
+def _failed(job: Job, reason: str, now_ms: int) -> Job:
+    message = SIMULATED + MESSAGES[SecondaryStatus.FAILED]
+    return ended(job, Status.FAILED, SecondaryStatus.FAILED, now_ms=now_ms, failure_reason=reason, message=message)
 
 
 def _taken(job: Job, step: PlannedStep) -> Job:

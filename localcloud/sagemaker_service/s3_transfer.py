@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
 
+from localcloud.sagemaker_service.safe_paths import UnsafePath, stays_inside, unpack_archive
+
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
@@ -68,15 +70,19 @@ def split_uri(uri: str) -> tuple[str, str]:
 def relative_name(key: str, prefix: str) -> str:
     """The key's name within a channel: what follows the prefix's last folder."""
     rest = key.removeprefix(prefix).lstrip("/") if key.startswith(prefix + "/") or prefix.endswith("/") else ""
-    return rest or key.removeprefix(prefix[: prefix.rfind("/") + 1])
+    name = rest or key.removeprefix(prefix[: prefix.rfind("/") + 1])
+    if not stays_inside(name):
+        raise DataUnavailable(
+            f"ClientError: Data download failed: the S3 key {key!r} would be written outside of its channel's folder; "
+            "a key must not have '..' as a part of its path, nor begin with '/'"
+        )
+    return name
 
 
 def unpack_source(archive: Path, folder: Path) -> None:
-    """``filter="data"`` refuses members that would land outside ``folder``."""
     try:
-        with tarfile.open(archive) as tar:
-            tar.extractall(folder, filter="data")
-    except (tarfile.TarError, EOFError, OSError) as error:
+        unpack_archive(archive, folder)
+    except (UnsafePath, tarfile.TarError, EOFError) as error:
         raise DataUnavailable(f"ClientError: the source archive {archive.name} can't be unpacked: {error}") from error
 
 

@@ -25,6 +25,7 @@ from localcloud.sagemaker_service.quotas_api import QuotasApi
 from localcloud.sagemaker_service.rate_limits import REQUESTS_PER_SECOND, RateLimits
 from localcloud.sagemaker_service.replay_engine import ReplayEngine
 from localcloud.sagemaker_service.s3_transfer import S3Transfer
+from localcloud.sagemaker_service.service_health import ServiceHealth
 from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, Settings
 from localcloud.sagemaker_service.simulated_files import SimulatedFiles
 from localcloud.sagemaker_service.trace import read_traces
@@ -39,6 +40,7 @@ class Service:
         self._settings = settings
         self._gpu_count = count_gpus()
         self._activity = Activity()
+        self._health = ServiceHealth()
         settings.state_folder.mkdir(parents=True, exist_ok=True)
         self._store = JobStore(settings.state_folder / "state.sqlite", self._events_of)
         self._faults = FaultBox(self._store)
@@ -47,7 +49,11 @@ class Service:
         start_ms = max(self._machine_clock.now_ms(), self._store.latest_change_ms())
         self._virtual_clock = VirtualClock(start_ms=start_ms, speed_up=settings.speed_up)
         self._delivery = EventDelivery(
-            store=self._store, events=clients.events, functions=clients.functions, activity=self._activity
+            store=self._store,
+            events=clients.events,
+            functions=clients.functions,
+            activity=self._activity,
+            health=self._health,
         )
         self._process_engine = self._make_process_engine(clients)
         self._replay_engine = self._make_replay_engine(clients)
@@ -101,6 +107,7 @@ class Service:
             clock=self._machine_clock,
             gpu_count=self._gpu_count,
             faults=self._faults,
+            health=self._health,
         )
 
     def _make_replay_engine(self, clients: AwsClients) -> ReplayEngine:
@@ -112,6 +119,7 @@ class Service:
             faults=self._faults,
             traces=read_traces(folder) if folder else (),
             may_jump=self._may_jump,
+            health=self._health,
         )
 
     def _make_rate_limits(self) -> RateLimits:
@@ -133,6 +141,7 @@ class Service:
             clock=self._main_clock,
             rates=self._rates,
             facts=facts,
+            health=self._health,
         )
 
     def _apis(self) -> list[Api]:

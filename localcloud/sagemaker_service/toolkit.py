@@ -8,7 +8,10 @@ from typing import Any
 
 from localcloud.sagemaker_service.container_tree import HostTree, channel_config, resource_config
 from localcloud.sagemaker_service.job import Job
+from localcloud.sagemaker_service.safe_paths import stays_inside
 
+LOOPBACK = "127.0.0.1"
+TORCHRUN = Path(__file__).parent / "loopback_torchrun.py"
 PREFIX = "sagemaker_"
 OWN_NAMES = frozenset(
     PREFIX + name
@@ -62,6 +65,11 @@ def read_program(job: Job) -> Program:
             "this local service runs script-mode jobs (hyperparameters sagemaker_program and "
             "sagemaker_submit_directory), not a container's own entry point"
         )
+    if not stays_inside(str(decoded["sagemaker_program"])):
+        raise UnsupportedJob(
+            f"sagemaker_program {decoded['sagemaker_program']!r}: expected a path within the source archive, "
+            "without a leading '/' and without '..'"
+        )
     for flag, launcher in OTHER_LAUNCHERS.items():
         if decoded.get(flag) is True:
             raise UnsupportedJob(f"{flag}: this local service launches plain Python and torchrun, not {launcher}")
@@ -87,17 +95,12 @@ def launch_command(program: Program, *, python: str, job: Job, host_rank: int, r
     script = [program.entry_point, *command_arguments(program.user)]
     if not program.uses_torchrun:
         return [python, *script]
-    command = [python, "-m", "torch.distributed.run"]
+    # -P: the modules beside this program must not take the place of the standard library's.
+    command = [python, "-P", str(TORCHRUN)]
     command += ["--nnodes", str(job.instance_count), "--nproc_per_node", str(resources.processes)]
-    # A port of its own even for one host: torchrun's default is fixed, and this machine is shared.
-    command += [
-        "--master_addr",
-        "127.0.0.1",
-        "--master_port",
-        str(resources.master_port),
-        "--node_rank",
-        str(host_rank),
-    ]
+    # A port of its own even for one host: this machine is shared.
+    command += ["--rdzv_backend", "loopback", "--rdzv_endpoint", f"{LOOPBACK}:{resources.master_port}"]
+    command += ["--rdzv_conf", f"rank={host_rank}", "--local_addr", LOOPBACK]
     return [*command, *script]
 
 

@@ -109,6 +109,10 @@ dist.init_process_group("gloo")
 total = torch.tensor([float(dist.get_rank() + 1)])
 dist.all_reduce(total)
 assert total.item() == 3.0, total
+port = f":{int(os.environ['MASTER_PORT']):04X}"
+rows = [line.split() for table in ("tcp", "tcp6") for line in open(f"/proc/net/{table}")]
+listening = [row[1] for row in rows if row[3] == "0A" and row[1].endswith(port)]
+assert listening == ["0100007F" + port], listening  # 127.0.0.1, as the kernel prints it
 print("rank", dist.get_rank(), "of", dist.get_world_size(), os.environ["SM_CURRENT_HOST"])
 dist.barrier()
 dist.destroy_process_group()

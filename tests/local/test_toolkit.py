@@ -10,6 +10,7 @@ from localcloud.sagemaker_service.host_processes import share_cores
 from localcloud.sagemaker_service.job import Engine, Job, new_job
 from localcloud.sagemaker_service.s3_transfer import relative_name
 from localcloud.sagemaker_service.toolkit import (
+    TORCHRUN,
     HostResources,
     UnsupportedJob,
     command_arguments,
@@ -53,8 +54,9 @@ def test_one_process_is_plain_python_and_torchrun_gets_one_launcher_for_each_hos
     ]
     spread = job_with({"sagemaker_torch_distributed_enabled": "true"}, instance_count=2)
     assert launch_command(read_program(spread), python="py", job=spread, host_rank=1, resources=RESOURCES) == [
-        *("py", "-m", "torch.distributed.run", "--nnodes", "2", "--nproc_per_node", "1"),
-        *("--master_addr", "127.0.0.1", "--master_port", "4321", "--node_rank", "1", "train.py"),
+        *("py", "-P", str(TORCHRUN), "--nnodes", "2", "--nproc_per_node", "1"),
+        *("--rdzv_backend", "loopback", "--rdzv_endpoint", "127.0.0.1:4321", "--rdzv_conf", "rank=1"),
+        *("--local_addr", "127.0.0.1", "train.py"),
     ]
 
 

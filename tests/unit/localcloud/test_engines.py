@@ -1,0 +1,161 @@
+"""The engines under faults of their own: no job waits for ever, and no thread ends in silence."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcloud.sagemaker_service.clock import SystemClock, VirtualClock
+from localcloud.sagemaker_service.faults import FaultBox
+from localcloud.sagemaker_service.job import TERMINAL, Engine, Job, new_job
+from localcloud.sagemaker_service.job_store import JobStore
+from localcloud.sagemaker_service.process_engine import ProcessEngine
+from localcloud.sagemaker_service.replay_engine import ReplayEngine
+from localcloud.sagemaker_service.service_health import ServiceHealth
+from localcloud.sagemaker_service.settings import Settings
+
+REQUEST: dict[str, Any] = {
+    "AlgorithmSpecification": {"TrainingImage": "pytorch"},
+    "OutputDataConfig": {"S3OutputPath": "s3://lab/out/"},
+    "ResourceConfig": {"InstanceType": "local.cpu", "InstanceCount": 1},
+    "HyperParameters": {"sagemaker_program": '"train.py"', "sagemaker_submit_directory": '"s3://lab/code.tar.gz"'},
+}
+
+
+class Transfer:
+    """In place of S3: raises what the test wants."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+        self.before_raise: Callable[[], object] = lambda: None
+
+    def download(self, *_: Any) -> Path:
+        self.before_raise()
+        raise self.error
+
+
+class Files:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def write(self, *_: Any, **__: Any) -> int:
+        raise self.error
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[JobStore]:
+    opened = JobStore(tmp_path / "state.sqlite", lambda _: [])
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def health() -> ServiceHealth:
+    return ServiceHealth()
+
+
+def add_job(store: JobStore, name: str, engine: Engine = Engine.PROCESS) -> Job:
+    request = {**REQUEST, "TrainingJobName": name}
+    job = new_job(request, arn=name, engine=engine, tags={}, now_ms=SystemClock().now_ms(), message="")
+    store.add(job)
+    return job
+
+
+def end_of(store: JobStore, name: str, seconds: float = 10) -> Job:
+    until(lambda: (store.get(name) or pytest.fail()).status in TERMINAL, seconds)
+    job = store.get(name)
+    assert job is not None
+    return job
+
+
+def until(is_true: Callable[[], bool], seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def process_engine(store: JobStore, health: ServiceHealth, transfer: Transfer, folder: Path) -> ProcessEngine:
+    return ProcessEngine(
+        store=store,
+        transfer=transfer,  # type: ignore[arg-type]
+        log_client=None,  # type: ignore[arg-type]
+        settings=Settings(port=0, state_folder=folder, aws_endpoint="", python="", cores=(0,)),
+        clock=SystemClock(),
+        gpu_count=0,
+        faults=FaultBox(store),
+        health=health,
+    )
+
+
+def test_an_error_nobody_thought_of_fails_its_job_with_the_text_and_the_next_job_is_taken(
+    store: JobStore, health: ServiceHealth, tmp_path: Path
+) -> None:
+    engine = process_engine(store, health, Transfer(TypeError("extractall() got an argument 'filter'")), tmp_path)
+    for name in ("first", "second"):
+        add_job(store, name)
+    engine.start()
+    for name in ("first", "second"):
+        job = end_of(store, name)
+        assert job.status == "Failed"
+        assert str(job.failure_reason).startswith("InternalServerError")
+        assert "TypeError: extractall() got an argument 'filter'" in str(job.failure_reason)
+    assert health.problems == {}
+    engine.close()
+
+
+def test_a_dead_engine_is_told_by_health_and_every_waiting_job_ends(
+    store: JobStore, health: ServiceHealth, tmp_path: Path
+) -> None:
+    engine = process_engine(store, health, Transfer(SystemExit("out of threads")), tmp_path)
+    for name in ("running", "waiting"):
+        add_job(store, name)
+    engine.start()
+    for name in ("running", "waiting"):
+        assert "InternalServerError" in str(end_of(store, name).failure_reason)
+    assert health.problems == {"process engine has ended": "SystemExit: out of threads"}
+    add_job(store, "late")
+    engine.wake("late")
+    assert "out of threads" in str(end_of(store, "late").failure_reason)
+
+
+def test_while_nothing_can_be_written_the_running_job_waits_for_its_end_and_health_tells(
+    store: JobStore, health: ServiceHealth, tmp_path: Path
+) -> None:
+    transfer = Transfer(OSError(28, "No space left on device"))
+    engine = process_engine(store, health, transfer, tmp_path)
+    connection = store._connection
+    transfer.before_raise = lambda: connection.execute("pragma query_only = 1")
+    add_job(store, "running")
+    engine.start()
+    until(lambda: "readonly" in health.problems.get("process engine", ""))
+    running = store.get("running")
+    assert running is not None
+    assert running.status == "InProgress"
+    transfer.before_raise = lambda: None
+    connection.execute("pragma query_only = 0")
+    add_job(store, "next")
+    for name in ("running", "next"):
+        assert "No space left on device" in str(end_of(store, name).failure_reason)
+    until(lambda: health.problems == {})
+    engine.close()
+
+
+def test_a_simulated_job_that_cannot_be_played_fails_with_the_text(store: JobStore, health: ServiceHealth) -> None:
+    engine = ReplayEngine(
+        store=store,
+        files=Files(ValueError("a step log of no steps")),  # type: ignore[arg-type]
+        clock=VirtualClock(start_ms=SystemClock().now_ms(), speed_up=1e6),
+        faults=FaultBox(store),
+        traces=(),
+        may_jump=lambda: True,
+        health=health,
+    )
+    add_job(store, "simulated", Engine.REPLAY)
+    engine.start()
+    job = end_of(store, "simulated")
+    engine.close()
+    assert (job.status, job.engine) == ("Failed", "replay")
+    assert "ValueError: a step log of no steps" in str(job.failure_reason)

@@ -1,0 +1,82 @@
+"""Nothing that a job names may be written or read outside of the job's own folder, on any version of Python."""
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from localcloud.sagemaker_service.container_tree import is_container_path
+from localcloud.sagemaker_service.s3_transfer import DataUnavailable, relative_name, unpack_source
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, linkname: str = "", mode: int = 0o644) -> tarfile.TarInfo:
+    found = tarfile.TarInfo(name)
+    found.type, found.linkname, found.mode = kind, linkname, mode
+    return found
+
+
+def packed(folder: Path, *members: tarfile.TarInfo) -> Path:
+    path = folder / "sourcedir.tar.gz"
+    with tarfile.open(path, "w:gz") as tar:
+        for each in members:
+            each.size = 4 if each.isreg() else 0
+            tar.addfile(each, io.BytesIO(b"text"))
+    return path
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [member("../outside")],
+        [member("a/../../outside")],
+        [member("/tmp/outside")],
+        [member("link", tarfile.SYMTYPE, "/etc")],
+        [member("link", tarfile.SYMTYPE, "../outside")],
+        [member("deep/link", tarfile.SYMTYPE, "here/../../../outside")],
+        [member("link", tarfile.LNKTYPE, "../outside")],
+        [member("inside"), member("link", tarfile.SYMTYPE, "inside"), member("link/file")],
+        [member("link", tarfile.SYMTYPE, "target"), member("link")],
+        [member("pipe", tarfile.FIFOTYPE)],
+        [member("device", tarfile.CHRTYPE)],
+    ],
+    ids=lambda members: f"{members[-1].name} -> {members[-1].linkname}",
+)
+def test_an_archive_that_leaves_its_folder_is_refused_whole(tmp_path: Path, members: list[tarfile.TarInfo]) -> None:
+    folder = tmp_path / "a" / "code"
+    folder.mkdir(parents=True)
+    with pytest.raises(DataUnavailable, match=r"can't be unpacked: (member|link)"):
+        unpack_source(packed(tmp_path, member("train.py"), *members), folder)
+    assert list(folder.iterdir()) == []
+    assert {path.name for path in tmp_path.rglob("*")} == {"a", "code", "sourcedir.tar.gz"}
+
+
+def test_files_folders_and_links_within_the_archive_are_unpacked(tmp_path: Path) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    archive = packed(
+        tmp_path,
+        member("lib", tarfile.DIRTYPE, mode=0o777),
+        member("lib/data.txt", mode=0o4777),
+        member("bin/current", tarfile.SYMTYPE, "../lib/data.txt"),
+        member("copy.txt", tarfile.LNKTYPE, "lib/data.txt", mode=0o755),
+    )
+    unpack_source(archive, folder)
+    assert (folder / "bin/current").read_text() == (folder / "copy.txt").read_text() == "text"
+    assert (folder / "lib/data.txt").stat().st_mode & 0o7777 == 0o755
+    assert (folder / "lib/data.txt").stat().st_uid == folder.stat().st_uid
+
+
+@pytest.mark.parametrize("key", ["data/a/../../x", "data/../x", "data//../x"])
+def test_an_s3_key_that_leads_out_of_its_channel_is_refused(key: str) -> None:
+    with pytest.raises(DataUnavailable, match="outside of its channel"):
+        relative_name(key, "data/")
+
+
+def test_an_s3_key_with_dots_in_a_name_is_accepted() -> None:
+    assert relative_name("data/part..1/.hidden", "data/") == "part..1/.hidden"
+
+
+def test_a_container_path_with_parents_is_none() -> None:
+    assert is_container_path("/opt/ml/checkpoints")
+    assert not is_container_path("/opt/ml/../../etc")
