@@ -52,7 +52,7 @@ def _run_tests(version: tuple[int, ...], program: Path) -> int:
     python = _environment(name, program)
     sys.stdout.write(f"Python {name}: environment ready after {time.monotonic() - began:.0f} s\n")
     sys.stdout.flush()
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--numprocesses", "logical", *TESTS]
+    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "--numprocesses", "logical", *TESTS]
     return subprocess.run(command, cwd=ROOT, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)}).returncode
 
 
@@ -64,9 +64,9 @@ def _environment(name: str, program: Path) -> Path:
         return python
     if not python.exists():
         subprocess.run([program, "-m", "venv", python.parent.parent], check=True)
-    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*install, PIP], check=True)
-    pinned = [*install, "--constraint", requirements]
+    pinned = [*install, "--constraint", str(requirements)]
     subprocess.run([*pinned, f"{ROOT}[lab]", "--group", f"{ROOT / 'pyproject.toml'}:unit"], check=True)
     subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", "traindyno"], check=True)
     ready.touch()
