@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.race_case import RaceCase
 from bench.trained import Trained
-from traindyno.callbacks import StepLog
+from traindyno.callbacks import StepLogger
 from traindyno.core.suite.suite import Measurement
 from traindyno.core.suite.suite_file import parse_settings, parse_workload
 from training.accelerators import Accelerator
@@ -47,7 +47,7 @@ def load_sequences(run: RunSettings, data_folder: str | None, scratch: Path) -> 
 
 def train_with_ours(run: RunSettings, dataset: TokenDataset) -> Trained:
     with tempfile.TemporaryDirectory() as folder:
-        step_log = StepLog(folder)
+        step_log = StepLogger(folder)
         setup = set_up(run, step_log)
         strategy = build_strategy(setup)
         model = build_model(
@@ -59,7 +59,7 @@ def train_with_ours(run: RunSettings, dataset: TokenDataset) -> Trained:
         return _read(Path(folder))
 
 
-def set_up(run: RunSettings, step_log: StepLog) -> Setup:
+def set_up(run: RunSettings, step_log: StepLogger) -> Setup:
     compiler = build_compiler(run.settings.compiler)
     accelerator: Accelerator = compiler.accelerator(Topology())
     step_log.measure_with(accelerator.make_clock, accelerator.peak_memory_bytes)

@@ -9,7 +9,7 @@ import torch
 from bench.alternation import alternate
 from bench.figures import Figure, Section, Spread, at_most
 from bench.groups import TITLES, command
-from traindyno.callbacks import StepLog
+from traindyno.callbacks import StepLogger
 
 STEP_MILLISECONDS = 10
 SHARE_PERCENT = 1
@@ -49,7 +49,7 @@ def bare_microseconds(steps: int) -> float:
 
 def logged_microseconds(steps: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        log = StepLog(folder)
+        log = StepLogger(folder)
         log.open({})
 
         def write_step() -> None:

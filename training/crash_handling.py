@@ -8,7 +8,7 @@ import time
 import traceback
 from types import TracebackType
 
-from traindyno.callbacks import StepLog, failure
+from traindyno.callbacks import StepLogger, failure
 from traindyno.core.jobs.outcome import Outcome
 from training import failure_broadcast as cause
 from training.data.once_per_host import remove_made_folders
@@ -23,7 +23,7 @@ FAILURE_EXIT_CODE = 1
 class Ending:
     """Takes over uncaught errors, and SIGTERM: the launcher's when a peer failed, SageMaker's when a job is stopped."""
 
-    def __init__(self, step_log: StepLog, rank: int) -> None:
+    def __init__(self, step_log: StepLogger, rank: int) -> None:
         self._step_log = step_log
         self._rank = rank
         self._kills_before = count_kills_for_memory()

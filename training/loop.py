@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from torch.optim import Optimizer
 
-from traindyno.callbacks import StepLog
+from traindyno.callbacks import StepLogger
 from training.data.batch import Batch, sample_count, token_count
 from training.strategies import Setup, Strategy
 
@@ -15,8 +15,8 @@ def run_steps(
     setup: Setup,
     strategy: Strategy,
     optimizer: Optimizer,
-    step_log: StepLog,
-    should_stop: Callable[[StepLog], bool],
+    step_log: StepLogger,
+    should_stop: Callable[[StepLogger], bool],
 ) -> None:
     accelerator, number_format = setup.accelerator, setup.number_format
     max_norm = setup.settings.gradient_clip_norm

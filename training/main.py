@@ -4,7 +4,7 @@ import os
 
 from transformers import PreTrainedModel
 
-from traindyno.callbacks import StepLog
+from traindyno.callbacks import StepLogger
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from training.compilers import build_compiler
@@ -17,7 +17,7 @@ from training.job import find_job
 from training.model import build_model, empty_model
 from training.precision import number_format
 from training.process_group import end_process_group
-from training.run_settings import RunSettings, read_run_settings, run_facts
+from training.run_settings import RunSettings, environment_facts_of_run, read_run_settings
 from training.save import save_model
 from training.stopping import Stopping
 from training.strategies import Setup, build_strategy
@@ -26,10 +26,10 @@ from training.train import collate_for, train
 
 
 def main() -> None:
-    step_log = StepLog(os.environ.get(DIRECTORY_VARIABLE), otherwise=Outcome.INTERNAL_ERROR)
+    step_log = StepLogger(os.environ.get(DIRECTORY_VARIABLE), otherwise=Outcome.INTERNAL_ERROR)
     Ending(step_log, read_topology().rank).take_over()
     run = read_run_settings(os.environ)
-    step_log.open({**environment_facts(), "run": run_facts(run)})
+    step_log.open({**environment_facts(), **environment_facts_of_run(run)})
     job = find_job(run.workload)
     stopping = Stopping(run.measurement)
     step_log.observe_with(stopping.observe)
@@ -61,7 +61,7 @@ def main() -> None:
     step_log.close()
 
 
-def _set_up(run: RunSettings, step_log: StepLog) -> Setup:
+def _set_up(run: RunSettings, step_log: StepLogger) -> Setup:
     topology = read_topology()
     compiler = build_compiler(run.settings.compiler)
     accelerator = compiler.accelerator(topology)
@@ -77,7 +77,7 @@ def _set_up(run: RunSettings, step_log: StepLog) -> Setup:
     )
 
 
-def _log_size(run: RunSettings, model: PreTrainedModel, step_log: StepLog) -> None:
+def _log_size(run: RunSettings, model: PreTrainedModel, step_log: StepLogger) -> None:
     assert run.workload.sequence_length is not None
     size = measure_size(run.workload.task, model.config, run.workload.sequence_length)
     step_log.model(size.parameters, size.flops_per_token, FORMULA)

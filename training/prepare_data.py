@@ -2,7 +2,7 @@
 
 import os
 
-from traindyno.callbacks import StepLog
+from traindyno.callbacks import StepLogger
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from training.data.manifest import write_manifest
@@ -13,7 +13,7 @@ from training.run_settings import RunSettings, run_facts
 
 def prepare_data(run: RunSettings) -> None:
     assert run.tokens is not None
-    step_log = StepLog(os.environ.get(DIRECTORY_VARIABLE), otherwise=Outcome.INTERNAL_ERROR)
+    step_log = StepLogger(os.environ.get(DIRECTORY_VARIABLE), otherwise=Outcome.INTERNAL_ERROR)
     step_log.open({"run": run_facts(run)})
     job = find_job(run.workload)
     with step_log.phase("tokenise"):

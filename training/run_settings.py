@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suite.suite import Measurement, Settings, Tokens, Workload
+from traindyno.core.step_log.line import ROWS, TOKENS, WORK_UNIT
+from traindyno.core.suite.suite import Measurement, Settings, Task, Tokens, Workload
 from traindyno.core.suite.suite_file import (
     parse_measurement,
     parse_settings,
@@ -55,6 +56,12 @@ def read_run_settings(environment: Mapping[str, str]) -> RunSettings:
 
 def is_preparation(run: RunSettings) -> bool:
     return run.tokens is not None and run.tokens.s3_uri is None
+
+
+def environment_facts_of_run(run: RunSettings) -> dict[str, Any]:
+    """Beside the machine's facts: the run, and what counts as work in every cell of its task."""
+    unit = ROWS if run.workload.task is Task.SEQUENCE_CLASSIFICATION else TOKENS
+    return {WORK_UNIT: unit, "run": run_facts(run)}
 
 
 def run_facts(run: RunSettings) -> dict[str, Any]:

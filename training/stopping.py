@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from traindyno.callbacks import StepLog
+from traindyno.callbacks import StepLogger
 from traindyno.callbacks.recorder import RecordedStep
 from traindyno.core.measurement.series import mean_half_width
 from traindyno.core.measurement.steady_state import find_steady_state
@@ -26,7 +26,7 @@ class Stopping:
         if self._target is not None:
             self._step_seconds += [step.end - step.begin for step in steps]
 
-    def should_stop(self, step_log: StepLog) -> bool:
+    def should_stop(self, step_log: StepLogger) -> bool:
         if self._target is None or step_log.steps < self._next_check:
             return False
         self._next_check = int(self._next_check * GROWTH)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from math import ceil
 
-from traindyno.callbacks import StepLog
+from traindyno.callbacks import StepLogger
 from training.data.batch import Batch
 from training.data.choose_collate import choose_collate
 from training.data.collate import Collate
@@ -22,8 +22,8 @@ def train(
     strategy: Strategy,
     dataset: TokenDataset,
     *,
-    step_log: StepLog,
-    should_stop: Callable[[StepLog], bool],
+    step_log: StepLogger,
+    should_stop: Callable[[StepLogger], bool],
 ) -> None:
     settings = run.settings
     samples_per_step = settings.batch_size_per_device * settings.gradient_accumulation_steps * strategy.data_world_size

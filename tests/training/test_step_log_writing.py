@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from traindyno.callbacks import clock, failure, writer
-from traindyno.callbacks.log import StepLog
-from traindyno.callbacks.writer import StepLogWriter
+from traindyno.callbacks.log import StepLogger
+from traindyno.callbacks.writer import StepLogFile
 from traindyno.core.jobs.outcome import Outcome
 
 
@@ -17,7 +17,7 @@ def test_lines_are_written_a_second_after_the_last_write_and_not_before(
 ) -> None:
     seconds = [100.0]
     monkeypatch.setattr(writer, "now", lambda: seconds[0])
-    log = StepLogWriter(tmp_path / "job" / "rank.jsonl")
+    log = StepLogFile(tmp_path / "job" / "rank.jsonl")
     log.write({"kind": "step", "step": 1})
     seconds[0] = 100.9
     log.write({"kind": "step", "step": 2})
@@ -28,7 +28,7 @@ def test_lines_are_written_a_second_after_the_last_write_and_not_before(
 
 
 def test_a_full_disk_is_an_error_of_the_run_that_names_it() -> None:
-    log = StepLogWriter(Path("/dev/full"))
+    log = StepLogFile(Path("/dev/full"))
     log.write({"kind": "step"})
     with pytest.raises(OSError, match="No space left on device") as caught:
         log.flush()
@@ -66,7 +66,7 @@ def test_time_spent_in_a_phase_is_not_waiting_for_data(tmp_path: Path, monkeypat
     seconds = [50.0]
     for module in ("clock", "log", "recorder", "writer"):
         monkeypatch.setattr(f"traindyno.callbacks.{module}.now", lambda: seconds[0])
-    log = StepLog(str(tmp_path))
+    log = StepLogger(str(tmp_path))
 
     def step(wait: float, work: float) -> None:
         seconds[0] += wait
@@ -98,7 +98,7 @@ def test_waiting_for_the_device_to_tell_a_loss_is_not_waiting_for_data(
             seconds[0] += 3.0
             return 1.0
 
-    log = StepLog(str(tmp_path))
+    log = StepLogger(str(tmp_path))
     for _ in range(2):
         seconds[0] += 0.5
         with log.step(samples=1) as step:

@@ -22,7 +22,11 @@ def test_a_plain_loop_logs_every_step_of_every_rank(tmp_path: Path, processes: i
     assert len(end.log_files) == processes
     for rank in range(processes):
         lines = end.lines(rank)
-        assert [line["kind"] for line in lines] == ["environment", *["step"] * 6, "end"]
+        kinds = [line["kind"] for line in lines if line["kind"] not in ("phase", "host_load")]
+        assert kinds == ["environment", *["step"] * 6, "end"]
+        explained = ["import", "setup", "teardown"] if processes == 1 else ["launch", "import", "setup", "teardown"]
+        assert [phase["name"] for phase in end.of_kind("phase", rank)] == explained
+        assert lines[0]["host_id"]
         assert lines[0]["world_size"] == processes
         steps = end.of_kind("step", rank)
         assert [step["step"] for step in steps] == [1, 2, 3, 4, 5, 6]
@@ -72,7 +76,7 @@ def test_a_loss_that_is_no_number_is_named_but_does_not_end_a_users_script(tmp_p
     assert end.exit_code == 0
     (error,) = end.of_kind("error")
     assert (error["outcome"], error["message"]) == (Outcome.LOSS_DIVERGED, "the loss of step 4 is nan")
-    assert [step["loss"] is None for step in end.of_kind("step")] == [False, False, False, True, True, True]
+    assert [step["loss"] for step in end.of_kind("step")][3:] == ["nan", "nan", "nan"]
 
 
 def test_outside_traindyno_nothing_is_written(tmp_path: Path) -> None:
@@ -131,7 +135,8 @@ def test_lightning_logs_optimizer_steps_and_evaluations(tmp_path: Path, processe
         assert [step["samples"] for step in steps] == [8] * (4 // processes)
         assert all(step["loss"] > 0 and step["learning_rate"] == 0.1 for step in steps)
         assert len(end.of_kind("evaluation", rank)) == 1
-        assert [phase["name"] for phase in end.of_kind("phase", rank)] == ["evaluate"]
+        names = [phase["name"] for phase in end.of_kind("phase", rank)]
+        assert [name for name in names if name in ("evaluate", "save")] == ["evaluate"]
 
 
 def test_importing_the_step_log_imports_no_torch_and_no_aws() -> None:

@@ -5,6 +5,7 @@ import platform
 import sys
 from typing import Any, Dict, Optional
 
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 VERSIONED_PACKAGES = ("torch", "transformers", "accelerate", "lightning", "pytorch_lightning", "datasets", "numpy")
 
 
@@ -13,11 +14,21 @@ def environment_facts() -> Dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cpu_count": os.cpu_count(),
+        "thread_settings": thread_settings(),
         "instance_type": os.environ.get("SM_CURRENT_INSTANCE_TYPE"),
         "versions": {name: _version(name) for name in VERSIONED_PACKAGES if name in sys.modules},
     }  # type: Dict[str, Any]
     facts.update(_device_facts())
     return facts
+
+
+def thread_settings() -> Dict[str, Any]:
+    """What the environment asks for, and how many threads torch uses for one operation, if it is imported."""
+    threads = {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ}  # type: Dict[str, Any]
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        threads["torch"] = torch.get_num_threads()
+    return threads
 
 
 def peak_memory_bytes() -> Optional[int]:
@@ -47,6 +58,13 @@ def _device_facts() -> Dict[str, Any]:
     return {
         "device": "cuda",
         "device_name": torch.cuda.get_device_name(),
+        "device_uuid": _device_uuid(torch),
         "device_count": torch.cuda.device_count(),
         "cuda": torch.version.cuda,
     }
+
+
+def _device_uuid(torch: Any) -> Optional[str]:
+    """Names the board itself; older versions of torch don't tell it."""
+    uuid = getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "uuid", None)
+    return None if uuid is None else str(uuid)

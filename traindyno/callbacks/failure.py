@@ -4,7 +4,8 @@ import errno
 import os
 import sys
 from pathlib import Path
-from typing import Mapping, Tuple
+from types import TracebackType
+from typing import Callable, Mapping, Optional, Tuple, Type
 
 from traindyno.core.step_log.line import failure_text
 
@@ -65,3 +66,14 @@ def reported_failure(environment: Mapping[str, str] = os.environ) -> Tuple[str, 
     except (OSError, ValueError):
         return "", ""
     return outcome, message
+
+
+def call_on_crash(failed: Callable[[BaseException], None]) -> None:
+    """With the exception that nothing caught, after Python has printed it."""
+    previous_hook = sys.excepthook
+
+    def hook(kind: Type[BaseException], error: BaseException, trace: Optional[TracebackType]) -> None:
+        previous_hook(kind, error, trace)
+        failed(error)
+
+    sys.excepthook = hook

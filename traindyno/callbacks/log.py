@@ -2,18 +2,19 @@
 
 import atexit
 import math
+import operator
 import os
 import sys
-from types import TracebackType
-from typing import Any, Callable, Dict, List, Optional, Type
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from traindyno.callbacks import failure
+from traindyno.callbacks import failure, process
 from traindyno.callbacks.clock import HostClock, clock_for_this_process, now
 from traindyno.callbacks.environment import environment_facts, peak_memory_bytes
-from traindyno.callbacks.process import Process, this_process
-from traindyno.callbacks.recorder import RecordedStep, StepMarks, StepRecorder
+from traindyno.callbacks.host_identity import host_id
+from traindyno.callbacks.host_load import HostLoad
+from traindyno.callbacks.recorder import RecordedStep, StepRecorder
 from traindyno.callbacks.spans import Phase, Step
-from traindyno.callbacks.writer import StepLogWriter, log_path
+from traindyno.callbacks.writer import StepLogFile, log_path
 from traindyno.core.step_log.line import (
     DIRECTORY_VARIABLE,
     end_line,
@@ -24,9 +25,15 @@ from traindyno.core.step_log.line import (
     phase_line,
 )
 
+LAUNCH, IMPORT, SETUP, TEARDOWN = "launch", "import", "setup", "teardown"
 
-class StepLog:
-    """Writes nothing, and costs next to nothing, where Traindyno did not start the process."""
+
+class StepLogger:
+    """Writes the step log of one process.
+
+    Writes nothing, and costs next to nothing, where Traindyno did not start the process. A child that the process
+    forks later writes nothing either: the log is its parent's.
+    """
 
     def __init__(self, directory: Optional[str], *, otherwise: str = failure.USER_CODE_ERROR) -> None:
         self.is_enabled = bool(directory)
@@ -35,14 +42,12 @@ class StepLog:
         self._observe: Callable[[List[RecordedStep]], None] = self._name_divergence
         self._otherwise = otherwise
         self.measure_with(clock_for_this_process, peak_memory_bytes)
-        self._started = now()
-        self._process: Optional[Process] = None
+        self._began = now()
+        self._explained_until = self._began
+        self._is_open = False
         self._recorder: Optional[StepRecorder] = None
         self._has_ended = False
         self._has_diverged = False
-        self._previous_end: Any = None
-        self._previous_end_seconds = 0.0
-        self._wait_seconds = 0.0
 
     def measure_with(self, make_clock: Callable[[], HostClock], peak_memory: Callable[[], Optional[int]]) -> None:
         """The clock is made at the first step: by then the script has chosen its device."""
@@ -54,53 +59,64 @@ class StepLog:
         self._observe = observe
 
     def step(self, samples: int, tokens: Optional[int] = None, learning_rate: Optional[float] = None) -> Step:
-        """``samples`` and ``tokens``: this process's own share of the step's work."""
-        return Step(self, samples, tokens, learning_rate)
+        """``samples`` and ``tokens``: this process's own share of the step's work. One step at a time."""
+        if self.is_enabled:
+            samples, tokens = _work(samples, tokens)
+        return Step(
+            self.begin_step,
+            self.end_step,
+            self._abandon_step,
+            samples=samples,
+            tokens=tokens,
+            learning_rate=learning_rate,
+        )
 
     def phase(self, name: str, facts: Optional[Dict[str, Any]] = None) -> Phase:
-        return Phase(self, name, facts)
+        return Phase(self.phase_ended, name, facts)
 
     def model(self, parameters: int, flops_per_token: Optional[float] = None, formula: Optional[str] = None) -> None:
         self._write(model_line, parameters, flops_per_token, formula)
 
     def evaluation(self, metrics: Dict[str, float]) -> None:
-        self._write(evaluation_line, self.steps, metrics)
+        """``metrics``: numbers by name. A loss that is not finite marks the run as diverged."""
+        numbers = {name: float(value) for name, value in metrics.items()}
+        self._write(evaluation_line, self.steps, numbers)
+        for name, value in numbers.items():
+            if name.endswith("loss") and not math.isfinite(value):
+                self._diverged("the evaluation's {} after step {} is {}".format(name, self.steps, value))
 
     def error(self, outcome: str, message: str) -> None:
         self._write(error_line, outcome, message)
         self.flush()
 
-    def begin_step(self) -> None:
+    def begin_step(self, place: str = "a callback") -> None:
+        """``place``: the script's line, for the message where steps overlap."""
         if not self.is_enabled:
             return
         if self._recorder is None:
             self._start_recording()
-        self._wait_seconds = now() - self._previous_end_seconds
+        assert self._recorder is not None
+        self._recorder.begin(place)
 
     def end_step(self, samples: int, tokens: Optional[int], loss: Any, learning_rate: Optional[float]) -> None:
         if self._recorder is None:
             return
-        begin = self._previous_end
-        self._mark_end()
         self.steps += 1
-        loss = loss.detach() if hasattr(loss, "detach") else loss
-        self._recorder.add(
-            StepMarks(self.steps, begin, self._previous_end, self._wait_seconds, samples, tokens, loss, learning_rate)
-        )
-        # Reading the loss may have waited for the device: that is no waiting for data.
-        self._previous_end_seconds = now()
+        self._recorder.end(self.steps, samples, tokens, loss, learning_rate)
+        self._write_host_load(self._host_load.due_line())
 
     def phase_ended(self, name: str, begin: float, facts: Dict[str, Any]) -> None:
         self.close_window()
         self.add_phase(name, begin, now(), facts)
         if self._recorder is not None:
-            self._mark_end()
+            self._recorder.mark_end()
 
     def add_phase(self, name: str, begin: float, end: float, facts: Dict[str, Any]) -> None:
         """A phase that someone else timed, also one inside a step."""
         if self.is_enabled:
             self.open()
-            self._writer.write(phase_line(name, begin, end, facts))
+            self._explained_until = max(self._explained_until, end)
+            self._file.write(phase_line(name, begin, end, facts))
 
     def close_window(self) -> None:
         """Wait for the device and write the steps so far."""
@@ -108,17 +124,20 @@ class StepLog:
             self._recorder.close_window()
 
     def flush(self) -> None:
-        if self._process is not None:
-            self._writer.flush()
+        if self._is_open:
+            self._file.flush()
 
     def close(self) -> None:
-        """Write the last line; a log without it was cut off."""
-        if self._process is None or self._has_ended:
+        """Write the last lines; a log without them was cut off."""
+        if not self._is_open or self._has_ended:
             return
         self._has_ended = True
         self.close_window()
-        self._writer.write(end_line(now(), self.steps))
-        self._writer.flush()
+        self._write_host_load(self._host_load.line())
+        last_step_ended = self._recorder.previous_end_seconds if self._recorder is not None else 0.0
+        self.add_phase(TEARDOWN, max(self._explained_until, last_step_ended), now(), {})
+        self._file.write(end_line(now(), self.steps))
+        self._file.flush()
 
     def failed(self, error: BaseException) -> None:
         """Name the outcome in the log and in SageMaker's failure file."""
@@ -126,57 +145,82 @@ class StepLog:
             return
         self.open()
         outcome = failure.classify(error, self._otherwise)
-        message = failure.describe(error, this_process().rank)
+        message = failure.describe(error, process.this_process().rank)
         self._has_ended = True
         if outcome != failure.STOPPED_BY_USER:
             failure.report_failure(outcome, message)
         try:
             self.error(outcome, message)
         except OSError as full_disk:
-            print("{} could not be written: {}".format(self._writer.path, full_disk), file=sys.stderr)  # noqa: T201
+            print("{} could not be written: {}".format(self._file.path, full_disk), file=sys.stderr)  # noqa: T201
 
     def open(self, facts: Optional[Dict[str, Any]] = None) -> None:
         """Write the environment line, once, and arrange for the last one."""
-        if self._process is not None or not self.is_enabled:
+        if self._is_open or not self.is_enabled:
             return
-        process = self._process = this_process()
-        self._writer = StepLogWriter(log_path(self._directory, process.job_name, process.rank, self._started))
-        if facts is None:
-            facts = environment_facts()
-        self._writer.write(environment_line(now(), process.rank, process.world_size, process.host, facts))
-        self._writer.flush()
+        self._is_open = True
+        this = process.this_process()
+        self._file = StepLogFile(log_path(self._directory, this.job_name, this.rank, self._began))
+        self._host_load = HostLoad()
+        facts = environment_facts() if facts is None else facts
+        self._file.write(environment_line(now(), this.rank, this.world_size, this.host, facts, host_id=host_id()))
+        self._log_start()
+        self._file.flush()
         atexit.register(self.close)
-        self._name_the_cause_of_a_crash()
+        failure.call_on_crash(self.failed)
+        os.register_at_fork(after_in_child=self._leave_to_parent)
+
+    def _log_start(self) -> None:
+        """What the process did before there was a log to write to."""
+        started, launched = process.started(), process.launcher_started()
+        if started is not None and started <= self._began:
+            if launched is not None and launched <= started:
+                self._file.write(phase_line(LAUNCH, launched, started))
+            self._file.write(phase_line(IMPORT, started, self._began))
 
     def _start_recording(self) -> None:
         self.open()
-        self._clock = self._make_clock()
-        self._recorder = StepRecorder(self._writer, self._clock, self._peak_memory, self._observe)
-        self._mark_end()
+        self.add_phase(SETUP, self._explained_until, now(), {})
+        self._recorder = StepRecorder(self._file, self._make_clock(), self._peak_memory, self._observe)
 
-    def _mark_end(self) -> None:
-        self._previous_end, self._previous_end_seconds = self._clock.mark(), now()
+    def _abandon_step(self) -> None:
+        if self._recorder is not None:
+            self._recorder.abandon()
 
-    def _name_the_cause_of_a_crash(self) -> None:
-        previous_hook = sys.excepthook
-
-        def hook(kind: Type[BaseException], error: BaseException, trace: Optional[TracebackType]) -> None:
-            previous_hook(kind, error, trace)
-            self.failed(error)
-
-        sys.excepthook = hook
+    def _leave_to_parent(self) -> None:
+        self.is_enabled, self._has_ended, self._recorder = False, True, None
 
     def _name_divergence(self, steps: List[RecordedStep]) -> None:
         diverged = next((step for step in steps if step.loss is not None and not math.isfinite(step.loss)), None)
-        if diverged is not None and not self._has_diverged:
+        if diverged is not None:
+            self._diverged("the loss of step {} is {}".format(diverged.step, diverged.loss))
+
+    def _diverged(self, message: str) -> None:
+        if not self._has_diverged:
             self._has_diverged = True
-            self.error(failure.LOSS_DIVERGED, "the loss of step {} is {}".format(diverged.step, diverged.loss))
+            self.error(failure.LOSS_DIVERGED, message)
+
+    def _write_host_load(self, line: Optional[Dict[str, Any]]) -> None:
+        if line is not None:
+            self._file.write(line)
 
     def _write(self, line: Callable[..., Dict[str, Any]], *values: Any) -> None:
         if self.is_enabled:
             self.open()
-            self._writer.write(line(now(), *values))
+            self._file.write(line(now(), *values))
 
 
-def step_log_of_this_process() -> StepLog:
-    return StepLog(os.environ.get(DIRECTORY_VARIABLE))
+def _work(samples: Any, tokens: Any) -> Tuple[int, Optional[int]]:
+    """As whole numbers, also from NumPy and tensors. Zero samples are possible only where others do the work."""
+    count = operator.index(samples)
+    least = 0 if process.this_process().world_size > 1 else 1
+    if count < least:
+        raise ValueError(
+            "a step was logged with samples={}; expected the number of samples that this process trained on in the "
+            "step, at least {}".format(count, least)
+        )
+    return count, None if tokens is None else operator.index(tokens)
+
+
+def step_log_of_this_process() -> StepLogger:
+    return StepLogger(os.environ.get(DIRECTORY_VARIABLE))

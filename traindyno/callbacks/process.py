@@ -1,13 +1,19 @@
-"""Which process of the job this is, as its launcher or torch.distributed says."""
+"""Which process of the job this is, as its launcher or torch.distributed says, and when it started."""
 
 import os
 import socket
 import sys
+import time
+from pathlib import Path
 from typing import Mapping, NamedTuple, Optional, Tuple
+
+from traindyno.callbacks.clock import now
 
 # torchrun, SageMaker's MPI and SMDDP runners, Slurm
 RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
 WORLD_SIZE_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")
+TORCHRUN_VARIABLE = "TORCHELASTIC_RUN_ID"
+START_FIELD = 19  # of /proc/<pid>/stat after the command in brackets, in clock ticks since the boot
 
 
 class Process(NamedTuple):
@@ -25,6 +31,27 @@ def this_process(environment: Mapping[str, str] = os.environ) -> Process:
     host = environment.get("SM_CURRENT_HOST") or socket.gethostname()
     job_name = environment.get("TRAINING_JOB_NAME") or environment.get("TRAINDYNO_RUN_ID") or "job"
     return Process(rank, world_size, host, job_name)
+
+
+def started() -> Optional[float]:
+    """Epoch seconds at which this process began; None where the system doesn't say (Linux does)."""
+    return _started(os.getpid())
+
+
+def launcher_started(environment: Mapping[str, str] = os.environ) -> Optional[float]:
+    """Epoch seconds at which torchrun began, if it launched this process."""
+    return _started(os.getppid()) if environment.get(TORCHRUN_VARIABLE) else None
+
+
+def _started(process_id: int) -> Optional[float]:
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        fields = Path("/proc/{}/stat".format(process_id)).read_text().rpartition(")")[2].split()
+        since_boot = int(fields[START_FIELD]) / os.sysconf("SC_CLK_TCK")
+        return min(now(), now() - (time.clock_gettime(time.CLOCK_BOOTTIME) - since_boot))
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _from_torch() -> Optional[Tuple[int, int]]:

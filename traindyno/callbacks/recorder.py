@@ -3,7 +3,7 @@
 from typing import Any, Callable, List, NamedTuple, Optional
 
 from traindyno.callbacks.clock import HostClock, now
-from traindyno.callbacks.writer import StepLogWriter
+from traindyno.callbacks.writer import StepLogFile
 from traindyno.core.step_log.line import step_line
 
 WINDOW_SECONDS = 1.0
@@ -30,9 +30,11 @@ class RecordedStep(NamedTuple):
 
 
 class StepRecorder:
+    """A step begins where the previous step or phase ended, so that the wait for data is a part of it."""
+
     def __init__(
         self,
-        writer: StepLogWriter,
+        writer: StepLogFile,
         clock: HostClock,
         peak_memory_bytes: Callable[[], Optional[int]],
         observe: Optional[Callable[[List[RecordedStep]], None]] = None,
@@ -43,11 +45,41 @@ class StepRecorder:
         self._observe = observe
         self._pending: List[StepMarks] = []
         self._window_began = now()
+        self._wait_seconds = 0.0
+        self._open_step: Optional[str] = None
+        self.mark_end()
 
-    def add(self, marks: StepMarks) -> None:
+    def mark_end(self) -> None:
+        """The next step begins here."""
+        self._previous_end, self.previous_end_seconds = self._clock.mark(), now()
+
+    def begin(self, place: str) -> None:
+        """Raises RuntimeError if a step is open. ``place`` is the script's line, for that message."""
+        if self._open_step is not None:
+            raise RuntimeError(
+                "a step begins at {} while the step that began at {} is open; expected one step at a time in a "
+                "process: a step inside another, or in a second thread, would count its samples twice".format(
+                    place, self._open_step
+                )
+            )
+        self._open_step = place
+        self._wait_seconds = now() - self.previous_end_seconds
+
+    def end(self, number: int, samples: int, tokens: Optional[int], loss: Any, learning_rate: Optional[float]) -> None:
+        begin = self._previous_end
+        self.abandon()
+        self.mark_end()
+        loss = loss.detach() if hasattr(loss, "detach") else loss
+        marks = StepMarks(number, begin, self._previous_end, self._wait_seconds, samples, tokens, loss, learning_rate)
         self._pending.append(marks)
         if self._clock.is_immediate or now() - self._window_began >= WINDOW_SECONDS:
             self.close_window()
+        # Reading the loss may have waited for the device: that is no waiting for data.
+        self.previous_end_seconds = now()
+
+    def abandon(self) -> None:
+        """The open step ended with an exception, which is the script's to handle."""
+        self._open_step = None
 
     def close_window(self) -> None:
         """Read the device's times and losses of all pending steps: the only place that waits for the device."""

@@ -1,40 +1,59 @@
 """What a user's ``with`` statements mark in a step log: steps, and phases that are no steps."""
 
+import sys
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Dict, Optional, Type
+from typing import Any, Callable, Dict, Optional, Type
 
 from traindyno.callbacks.clock import now
 
-if TYPE_CHECKING:
-    from traindyno.callbacks.log import StepLog
+BeginStep = Callable[[str], None]
+EndStep = Callable[[int, Optional[int], Any, Optional[float]], None]
+AbandonStep = Callable[[], None]
+EndPhase = Callable[[str, float, Dict[str, Any]], None]
 
 
 class Step:
-    """One optimizer step. ``loss`` may be set to a number or a tensor; a tensor on a device is read later."""
+    """One optimizer step. ``loss`` may be set to a number or a tensor; a tensor on a device is read later.
 
-    def __init__(self, log: "StepLog", samples: int, tokens: Optional[int], learning_rate: Optional[float]) -> None:
-        self._log = log
+    A step that an exception leaves is not logged.
+    """
+
+    def __init__(
+        self,
+        begin: BeginStep,
+        end: EndStep,
+        abandon: AbandonStep,
+        *,
+        samples: int,
+        tokens: Optional[int],
+        learning_rate: Optional[float],
+    ) -> None:
+        self._begin = begin
+        self._end = end
+        self._abandon = abandon
         self.samples = samples
         self.tokens = tokens
         self.learning_rate = learning_rate
         self.loss: Any = None
 
     def __enter__(self) -> "Step":
-        self._log.begin_step()
+        self._begin(_place_of_caller())
         return self
 
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
         if error is None:
-            self._log.end_step(self.samples, self.tokens, self.loss, self.learning_rate)
+            self._end(self.samples, self.tokens, self.loss, self.learning_rate)
+        else:
+            self._abandon()
 
 
 class Phase:
     """A stretch of time that is not a step: load, compile, evaluate, save, or a name of your own."""
 
-    def __init__(self, log: "StepLog", name: str, facts: Optional[Dict[str, Any]]) -> None:
-        self._log = log
+    def __init__(self, end: EndPhase, name: str, facts: Optional[Dict[str, Any]]) -> None:
+        self._end = end
         self._name = name
         self.facts = dict(facts or {})
         self._begin = 0.0
@@ -47,4 +66,10 @@ class Phase:
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
         if error is None:
-            self._log.phase_ended(self._name, self._begin, self.facts)
+            self._end(self._name, self._begin, self.facts)
+
+
+def _place_of_caller() -> str:
+    """File and line of the ``with`` statement."""
+    frame = sys._getframe(2)
+    return "{}:{}".format(frame.f_code.co_filename, frame.f_lineno)

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from torch import nn
 
-from traindyno.callbacks import StepLog
+from traindyno.callbacks import StepLogger
 from traindyno.core.suite.suite import Compiler as CompilerName
 from training.accelerators import Accelerator
 from training.topology import Topology
@@ -27,7 +27,7 @@ class Compiler(Protocol):
     def compile(self, module: nn.Module) -> nn.Module:
         """Called by the strategy on what this process runs: the whole model, or each of its stages."""
 
-    def log_compilations(self, step_log: StepLog) -> None:
+    def log_compilations(self, step_log: StepLogger) -> None:
         """From now on write each compilation into the log as a phase ``compile``."""
 
 

@@ -2,11 +2,11 @@
 
 from torch._dynamo.callback import CallbackArgs, on_compile_end, on_compile_start
 
-from traindyno.callbacks import StepLog
+from traindyno.callbacks import StepLogger
 from traindyno.callbacks.clock import now
 
 
-def log_compilations(step_log: StepLog) -> None:
+def log_compilations(step_log: StepLogger) -> None:
     began = [0.0]  # dynamo reports the outermost compilation only, so one is open at a time
 
     @on_compile_start

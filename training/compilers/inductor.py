@@ -9,7 +9,7 @@ from torch import nn
 from torch._inductor.cpp_builder import get_cpp_compiler
 from torch._inductor.exc import InvalidCxxCompiler
 
-from traindyno.callbacks import StepLog
+from traindyno.callbacks import StepLogger
 from training.accelerators import Accelerator
 from training.accelerators.choice import cuda_or_cpu
 from training.compilers import Compiler, dynamo
@@ -26,7 +26,7 @@ class Inductor:
     def compile(self, module: nn.Module) -> nn.Module:
         return cast("nn.Module", torch.compile(module))
 
-    def log_compilations(self, step_log: StepLog) -> None:
+    def log_compilations(self, step_log: StepLogger) -> None:
         dynamo.log_compilations(step_log)
 
 

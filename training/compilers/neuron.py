@@ -5,7 +5,7 @@ from typing import cast
 import torch
 from torch import nn
 
-from traindyno.callbacks import StepLog
+from traindyno.callbacks import StepLogger
 from training.accelerators import Accelerator
 from training.accelerators.neuron import Neuron
 from training.compilers import Compiler, dynamo
@@ -19,7 +19,7 @@ class NeuronCompiler:
     def compile(self, module: nn.Module) -> nn.Module:
         return cast("nn.Module", torch.compile(module, backend="neuron"))
 
-    def log_compilations(self, step_log: StepLog) -> None:
+    def log_compilations(self, step_log: StepLogger) -> None:
         dynamo.log_compilations(step_log)
 
 

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from traindyno.callbacks import StepLog
+from traindyno.callbacks import StepLogger
 from training.accelerators import Accelerator
 from training.accelerators.choice import cuda_or_cpu
 from training.compilers import Compiler
@@ -16,7 +16,7 @@ class NoCompiler:
     def compile(self, module: nn.Module) -> nn.Module:
         return module
 
-    def log_compilations(self, step_log: StepLog) -> None:
+    def log_compilations(self, step_log: StepLogger) -> None:
         pass
 
 

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from traindyno.callbacks import StepLog
+from traindyno.callbacks import StepLogger
 from training.accelerators import Accelerator
 from training.accelerators.xla import Xla
 from training.compilers import Compiler
@@ -19,7 +19,7 @@ class XlaCompiler:
     def compile(self, module: nn.Module) -> nn.Module:
         return module
 
-    def log_compilations(self, step_log: StepLog) -> None:
+    def log_compilations(self, step_log: StepLogger) -> None:
         self._accelerator.observe_compilations(lambda begin, end: step_log.add_phase("compile", begin, end, {}))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from traindyno.core.measurement.contention import Contention, measure_contention
 from traindyno.core.measurement.loss_curve import LossCurve, draw_loss_curve
 from traindyno.core.measurement.series import mean_half_width
 from traindyno.core.measurement.steady_state import SteadyState, find_steady_state
@@ -39,15 +40,20 @@ class MeasuredRun:
     peak_memory_bytes: int | None
     model: ModelSize | None
     gaps: tuple[Gap, ...]
+    contention: Contention | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnvironment:
-    """Hosts and facts as the processes reported them; ``facts`` are the lowest rank's."""
+    """Hosts and facts as the processes reported them; ``facts`` are the lowest rank's.
+
+    ``hosts`` are names within the job, ``host_ids`` name machines, as far as they are known.
+    """
 
     world_size: int
     hosts: tuple[str, ...]
     facts: Mapping[str, Any]
+    host_ids: tuple[str, ...] = ()
 
 
 def measure_run(
@@ -81,6 +87,7 @@ def measure_run(
         peak_memory_bytes=max(memory, default=None),
         model=model,
         gaps=step_log.gaps,
+        contention=measure_contention(session),
     )
 
 
@@ -92,6 +99,7 @@ def read_environment(step_log: StepLog) -> RunEnvironment | None:
         world_size=environments[0].world_size,
         hosts=tuple(sorted({environment.host for environment in environments})),
         facts=environments[0].facts,
+        host_ids=tuple(sorted({environment.host_id for environment in environments if environment.host_id})),
     )
 
 

@@ -9,6 +9,7 @@ from traindyno.core.step_log.step_table import OUTSIDE_TRAINING, StepTable
 FIRST_STEP, WARMUP, STEADY, OTHER = "first_step", "warmup", "steady", "other"
 BEFORE_TRAINING = ("waiting", "starting", "downloading")
 AFTER_TRAINING = ("uploading",)
+AFTER_STEPS = (*OUTSIDE_TRAINING, "teardown")
 
 
 def measure_phases(
@@ -17,7 +18,7 @@ def measure_phases(
     """Seconds by phase, in the order of their occurrence.
 
     Service phases are summed over attempts. Script phases are those of the lowest rank in the measured session; what
-    the service calls training and no logged phase explains is ``other`` (interpreter start, imports, teardown).
+    the service calls training and no logged phase explains is ``other``.
     """
     service = _service_seconds(attempts)
     script = _script_seconds(session, table, warmup_steps) if session else {}
@@ -43,7 +44,7 @@ def _script_seconds(session: Session, table: StepTable | None, warmup_steps: int
         seconds[phase.name] = seconds.get(phase.name, 0.0) + phase.seconds
     spans = _step_spans(table, warmup_steps) if table is not None and len(table) else {}
     stepping = {name: end - begin - _overlap(phases, begin, end) for name, (begin, end) in spans.items()}
-    after_steps = {name: seconds.pop(name) for name in OUTSIDE_TRAINING if name in seconds}
+    after_steps = {name: seconds.pop(name) for name in AFTER_STEPS if name in seconds}
     return {**seconds, **stepping, **after_steps}
 
 

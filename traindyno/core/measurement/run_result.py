@@ -11,7 +11,8 @@ from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.measured_run import MeasuredRun, RunEnvironment, measure_run, read_environment
 from traindyno.core.measurement.run_phases import measure_phases
-from traindyno.core.step_log.content import Session, StepLog
+from traindyno.core.step_log.content import LoggedError, Session, StepLog
+from traindyno.core.step_log.line import SAMPLES, TOKENS, WORK_UNIT
 from traindyno.core.step_log.step_table import StepTable, tabulate_steps
 from traindyno.core.suite.suite import Precision, Run, Settings, Suite
 
@@ -60,6 +61,28 @@ class RunResult:
     def samples_per_second(self) -> float | None:
         return self.measured.throughput.samples_per_second if self.measured and self.measured.throughput else None
 
+    @property
+    def work_unit(self) -> str:
+        """What is work in this run: ``tokens`` without padding, ``rows``, or ``samples`` as a script counts them."""
+        facts = self.environment.facts if self.environment else {}
+        return str(facts.get(WORK_UNIT, SAMPLES))
+
+    @property
+    def work_per_second(self) -> float | None:
+        """In ``work_unit``; None where nothing was measured."""
+        throughput = self.measured.throughput if self.measured else None
+        if throughput is None:
+            return None
+        return throughput.tokens_per_second if self.work_unit == TOKENS else throughput.samples_per_second
+
+    @property
+    def work_per_example(self) -> float | None:
+        """How many of ``work_unit`` an example holds: 1, or the mean tokens of the examples that were trained on."""
+        if self.work_unit != TOKENS:
+            return 1.0
+        throughput = self.measured.throughput if self.measured else None
+        return throughput.tokens / throughput.samples if throughput and throughput.tokens is not None else None
+
 
 def build_run_result(
     run: Run,
@@ -78,12 +101,13 @@ def build_run_result(
     table = tabulate_steps(session) if session else None
     measured = _measure(run, suite, step_log, session, table)
     warmup_steps = measured.steady_state.warmup_steps if measured else 0
+    diverged = _divergence(outcome, step_log)
     phases = measure_phases(attempts, session, table, warmup_steps=warmup_steps)
     return RunResult(
         run=run,
         examples=suite.workload.examples,
-        outcome=outcome,
-        message=message,
+        outcome=outcome if diverged is None else Outcome.LOSS_DIVERGED,
+        message=message if diverged is None else diverged.message,
         log_tail=tuple(log_tail),
         attempts=tuple(attempts),
         phases_seconds=phases,
@@ -131,6 +155,13 @@ def _measure(
         warmup_steps=suite.measurement.warmup_steps,
         peak_flops_per_device=_peak_flops_per_device(run.cell.settings),
     )
+
+
+def _divergence(outcome: Outcome, step_log: StepLog | None) -> LoggedError | None:
+    """A script that goes on after its loss diverged ends as completed; its log knows better."""
+    if step_log is None or outcome is not Outcome.COMPLETED:
+        return None
+    return next((error for error in step_log.errors if error.outcome == Outcome.LOSS_DIVERGED), None)
 
 
 def _peak_flops_per_device(settings: Settings) -> float | None:

@@ -49,14 +49,14 @@ def measure_throughput(
     flops_per_token: float | None,
     peak_flops_per_device: float | None,
 ) -> Throughput | None:
-    """Rates over the steps after warm-up; None if there are none. Waiting for data counts as time."""
+    """Rates over the steps after warm-up; None if there are none, or no samples in them. Waiting for data is time."""
     first, last = warmup_steps, len(table) - 1
     if first > last:
         return None
     seconds = max(rank.window_seconds(first, last) for rank in table.ranks)
-    if seconds <= 0:
-        return None
     samples = sum(table.samples[first:])
+    if seconds <= 0 or samples <= 0:
+        return None
     tokens = sum(table.tokens[first:]) if table.tokens is not None else None
     tokens_per_second = tokens / seconds if tokens is not None else None
     per_device = tokens_per_second / device_count if tokens_per_second is not None else None

@@ -22,11 +22,14 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
+    """``host`` is a name within the job; ``host_id`` names the machine, None where it is unknown."""
+
     time: float
     rank: int
     world_size: int
     host: str
     facts: Mapping[str, Any]
+    host_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +59,25 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostLoad:
+    """What a process and its host did from ``begin`` to ``end``; see ``host_load_line`` for the fields."""
+
+    begin: float
+    end: float
+    cpu_seconds: float
+    involuntary_switches: int
+    run_queue_seconds: float
+    host_busy_seconds: float
+    steal_seconds: float
+    load_average: float
+    host_cpu_count: int
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.begin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedError:
     time: float
     outcome: str
@@ -77,6 +99,7 @@ class ProcessLog:
     evaluations: tuple[Evaluation, ...]
     errors: tuple[LoggedError, ...]
     is_ended: bool
+    host_loads: tuple[HostLoad, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 from functools import cache
-from math import inf
+from math import inf, nan
 from operator import itemgetter
 from types import NoneType
 from typing import Any
 
-from traindyno.core.step_log.content import Environment, Evaluation, LoggedError, ModelSize, Phase, Step
-from traindyno.core.step_log.line import SCHEMA_VERSION
+from traindyno.core.step_log.content import Environment, Evaluation, HostLoad, LoggedError, ModelSize, Phase, Step
+from traindyno.core.step_log.line import READABLE_VERSIONS
 
 NUMBER = (int, float)
 OPTIONAL_NUMBER = (int, float, NoneType)
+NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
 NAMES = {int: "an integer", float: "a number", str: "text", NoneType: "null", dict: "an object"}
 STEP_TYPES: dict[str, tuple[type, ...]] = {
     "step": (int,),
@@ -37,6 +38,8 @@ def step_of(line: Mapping[str, Any]) -> Step:
         step = Step(*_step_fields(line))
     except KeyError as error:
         raise LineInvalid(f"field {error} is missing") from error
+    if line["loss"] in NOT_FINITE:
+        step = step._replace(loss=NOT_FINITE[line["loss"]])
     _check_step_types(tuple(map(type, step)))
     if not 0 <= step.begin <= step.end < inf or step.samples < 0 or not 0 <= step.wait_seconds < inf:
         raise LineInvalid(
@@ -55,8 +58,9 @@ def _check_step_types(types: tuple[type, ...]) -> None:
 
 
 def environment_of(line: Mapping[str, Any]) -> Environment:
-    if line.get("schema_version") != SCHEMA_VERSION:
-        raise LineInvalid(f"schema_version {line.get('schema_version')} is not supported; known is {SCHEMA_VERSION}")
+    if line.get("schema_version") not in READABLE_VERSIONS:
+        known = " and ".join(map(str, READABLE_VERSIONS))
+        raise LineInvalid(f"schema_version {line.get('schema_version')} is not supported; known are {known}")
     rank, world_size = _take(line, "rank", int), _take(line, "world_size", int)
     if not 0 <= rank < world_size:
         raise LineInvalid(f"rank {rank} is not within a world of {world_size}")
@@ -66,6 +70,7 @@ def environment_of(line: Mapping[str, Any]) -> Environment:
         world_size=world_size,
         host=_take(line, "host", str),
         facts=_take(line, "facts", dict),
+        host_id=_take(line, "host_id", str, NoneType) if "host_id" in line else None,
     )
 
 
@@ -89,8 +94,36 @@ def evaluation_of(line: Mapping[str, Any]) -> Evaluation:
     return Evaluation(
         time=_take(line, "time", *NUMBER),
         step=_take(line, "step", int),
-        metrics={name: _take(metrics, name, *NUMBER) for name in metrics},
+        metrics={name: _metric(metrics, name) for name in metrics},
     )
+
+
+def _metric(metrics: Mapping[str, Any], name: str) -> float:
+    value = metrics[name]
+    if isinstance(value, str) and value in NOT_FINITE:
+        return NOT_FINITE[value]
+    number: float = _take(metrics, name, *NUMBER)
+    return number
+
+
+def host_load_of(line: Mapping[str, Any]) -> HostLoad:
+    load = HostLoad(
+        begin=_take(line, "begin", *NUMBER),
+        end=_take(line, "end", *NUMBER),
+        cpu_seconds=_take(line, "cpu_seconds", *NUMBER),
+        involuntary_switches=_take(line, "involuntary_switches", int),
+        run_queue_seconds=_take(line, "run_queue_seconds", *NUMBER),
+        host_busy_seconds=_take(line, "host_busy_seconds", *NUMBER),
+        steal_seconds=_take(line, "steal_seconds", *NUMBER),
+        load_average=_take(line, "load_average", *NUMBER),
+        host_cpu_count=_take(line, "host_cpu_count", int),
+    )
+    if not 0 <= load.begin < load.end < inf or load.host_cpu_count < 1:
+        raise LineInvalid(
+            f"host_load has begin {load.begin}, end {load.end}, host_cpu_count {load.host_cpu_count}; "
+            "expected begin < end and at least one CPU"
+        )
+    return load
 
 
 def error_of(line: Mapping[str, Any]) -> LoggedError:

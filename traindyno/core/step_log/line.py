@@ -2,19 +2,30 @@
 
 A step log is JSON lines, one file per process: ``<directory>/<job name>/rank-00003.<start>.jsonl`` where ``start`` is
 the process's start in epoch milliseconds (a spot interruption gives a rank a second file). Every line has ``kind``
-and ``time``. All times are epoch seconds of one clock per process that never steps backwards.
+and ``time``. All times are epoch seconds of one monotonic clock per process: the wall clock is read once, at its start.
+A number that is not finite is written as text: ``"nan"``, ``"inf"`` or ``"-inf"``, because JSON has no such numbers.
 """
 
-from typing import Any, Dict, Optional
+import math
+from typing import Any, Dict, Optional, Union
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+READABLE_VERSIONS = (1, 2)  # version 1 has no host_load lines, no host_id, and null for a loss that is not finite
 DIRECTORY_VARIABLE = "TRAINDYNO_STEP_LOG_DIRECTORY"
 CONTAINER_DIRECTORY = "/opt/ml/checkpoints/step_log"
+# The environment's fact that says what is counted as work: the same in every cell of a task, whatever its packing
+WORK_UNIT = "work_unit"
+TOKENS, ROWS, SAMPLES = "tokens", "rows", "samples"  # tokens without padding
 FAILURE_PREFIX = "traindyno-outcome"
 
 
-def environment_line(time: float, rank: int, world_size: int, host: str, facts: Dict[str, Any]) -> Dict[str, Any]:
-    """First line. ``facts`` holds versions, device, driver, topology, strategy: what makes the rest trustworthy."""
+def environment_line(
+    time: float, rank: int, world_size: int, host: str, facts: Dict[str, Any], *, host_id: Optional[str] = None
+) -> Dict[str, Any]:
+    """First line. ``facts`` holds versions, device, driver, topology, strategy: what makes the rest trustworthy.
+
+    ``host`` is a name within the job (``algo-1``); ``host_id`` names the machine, and is null where that is unknown.
+    """
     return {
         "kind": "environment",
         "schema_version": SCHEMA_VERSION,
@@ -22,12 +33,18 @@ def environment_line(time: float, rank: int, world_size: int, host: str, facts: 
         "rank": rank,
         "world_size": world_size,
         "host": host,
+        "host_id": host_id,
         "facts": facts,
     }
 
 
 def phase_line(name: str, begin: float, end: float, facts: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
-    """``name``: load, compile, evaluate, save, or another that the writer names. Warm-up and steady are found later."""
+    """A stretch of time outside the steps, or a compilation inside one.
+
+    The log writes ``launch`` (torchrun, until the process starts), ``import`` (until the log exists), ``setup`` (from
+    the last phase to the first step) and ``teardown`` (from the last step or phase to the end line) by itself. The
+    script names the others: load, compile, evaluate, save, or its own. Warm-up and steady state are found later.
+    """
     return {"kind": "phase", "time": end, "name": name, "begin": begin, "end": end, "facts": facts or {}}
 
 
@@ -57,7 +74,7 @@ def step_line(
         "wait_seconds": wait_seconds,
         "samples": samples,
         "tokens": tokens,
-        "loss": loss,
+        "loss": json_number(loss),
         "learning_rate": learning_rate,
         "peak_memory_bytes": peak_memory_bytes,
     }
@@ -78,7 +95,42 @@ def model_line(
 
 def evaluation_line(time: float, step: int, metrics: Dict[str, float]) -> Dict[str, Any]:
     """``metrics``: loss, accuracy, perplexity, or the user's own names."""
-    return {"kind": "evaluation", "time": time, "step": step, "metrics": metrics}
+    numbers = {name: json_number(value) for name, value in metrics.items()}
+    return {"kind": "evaluation", "time": time, "step": step, "metrics": numbers}
+
+
+def host_load_line(
+    *,
+    begin: float,
+    end: float,
+    cpu_seconds: float,
+    involuntary_switches: int,
+    run_queue_seconds: float,
+    host_busy_seconds: float,
+    steal_seconds: float,
+    load_average: float,
+    host_cpu_count: int,
+) -> Dict[str, Any]:
+    """What the process and its host did from ``begin`` to ``end``; only on Linux, about every 5 s.
+
+    ``cpu_seconds``: CPU time of the process and its children. ``involuntary_switches``: how often the kernel took a
+    core from it. ``run_queue_seconds``: for how long its threads were ready to run and had no core, summed over
+    threads. ``host_busy_seconds``: CPU time of all processes of the host. ``steal_seconds``: CPU time that the
+    hypervisor gave to others. ``load_average``: of the last minute.
+    """
+    return {
+        "kind": "host_load",
+        "time": end,
+        "begin": begin,
+        "end": end,
+        "cpu_seconds": cpu_seconds,
+        "involuntary_switches": involuntary_switches,
+        "run_queue_seconds": run_queue_seconds,
+        "host_busy_seconds": host_busy_seconds,
+        "steal_seconds": steal_seconds,
+        "load_average": load_average,
+        "host_cpu_count": host_cpu_count,
+    }
 
 
 def error_line(time: float, outcome: str, message: str) -> Dict[str, Any]:
@@ -89,6 +141,10 @@ def error_line(time: float, outcome: str, message: str) -> Dict[str, Any]:
 def end_line(time: float, steps: int) -> Dict[str, Any]:
     """Last line of a process that ended of its own accord; a log without it was cut off."""
     return {"kind": "end", "time": time, "steps": steps}
+
+
+def json_number(value: Optional[float]) -> Union[float, str, None]:
+    return value if value is None or math.isfinite(value) else str(float(value))
 
 
 def failure_text(outcome: str, message: str) -> str:

@@ -11,6 +11,7 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.step_log.content import (
     Environment,
     Evaluation,
+    HostLoad,
     LoggedError,
     ModelSize,
     Phase,
@@ -24,6 +25,7 @@ from traindyno.core.step_log.fields import (
     environment_of,
     error_of,
     evaluation_of,
+    host_load_of,
     model_of,
     phase_of,
     step_of,
@@ -31,7 +33,7 @@ from traindyno.core.step_log.fields import (
 
 __all__ = ["StepLog", "StepLogInvalid", "read_step_log"]
 
-KINDS = "environment, phase, step, model, evaluation, error, end"
+KINDS = "environment, phase, step, model, evaluation, host_load, error, end"
 _FILE_NAME = re.compile(r"(?:(?P<job_name>[^/]+)/)?rank-(?P<rank>\d+)\.(?P<start>\d+)\.jsonl$")
 
 
@@ -57,6 +59,7 @@ class _Lines:
     model: ModelSize | None = None
     evaluations: list[Evaluation] = field(default_factory=list)
     errors: list[LoggedError] = field(default_factory=list)
+    host_loads: list[HostLoad] = field(default_factory=list)
     is_ended: bool = False
 
     def add(self, line: Mapping[str, Any]) -> None:
@@ -71,6 +74,8 @@ class _Lines:
                 self.model = model_of(line)
             case "evaluation":
                 self.evaluations.append(evaluation_of(line))
+            case "host_load":
+                self.host_loads.append(host_load_of(line))
             case "error":
                 self.errors.append(error_of(line))
             case "end":
@@ -106,6 +111,7 @@ def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> Proce
         evaluations=tuple(read.evaluations),
         errors=tuple(read.errors),
         is_ended=read.is_ended,
+        host_loads=tuple(read.host_loads),
     )
 
 
@@ -164,5 +170,8 @@ def _session(together: Mapping[int, ProcessLog], problems: list[str]) -> Session
     )
     if session.missing_ranks:
         missing = ", ".join(map(str, session.missing_ranks))
-        problems.append(f"job {session.job_name}: no log of rank {missing} (world size {session.world_size})")
+        problems.append(
+            f"job {session.job_name}: no log of rank {missing} (world size {session.world_size}); every process must "
+            "log its own steps, because the work of all is counted"
+        )
     return session

@@ -204,3 +204,33 @@ def test_the_peak_is_known_for_sixteen_bit_formats_only() -> None:
     # 312 tokens/s x 0.25 TFLOP = 78 of the A100's 312 TFLOPS
     assert utilization(Precision.BF16) == pytest.approx(0.25)
     assert utilization(Precision.FP32) is None
+
+
+def test_a_completed_run_whose_log_says_that_the_loss_diverged_has_diverged() -> None:
+    log = step_log_of([1.0] * 60, after=[line.error_line(START + 9, "loss_diverged", "the loss of step 4 is nan")])
+    common = {"suite": make_suite(), "attempts": [make_attempt()], "step_log": log, "price": PRICE}
+    diverged = build_run_result(make_run(make_cell()), outcome=Outcome.COMPLETED, **common)  # type: ignore[arg-type]
+    assert (diverged.outcome, diverged.message) == (Outcome.LOSS_DIVERGED, "the loss of step 4 is nan")
+    failed = build_run_result(
+        make_run(make_cell()),
+        outcome=Outcome.OUT_OF_MEMORY,
+        message="full",
+        **common,  # type: ignore[arg-type]
+    )
+    assert (failed.outcome, failed.message) == (Outcome.OUT_OF_MEMORY, "full")
+
+
+def test_work_is_counted_in_the_unit_of_the_task() -> None:
+    tokens = completed_result(make_cell(), 1, facts={line.WORK_UNIT: line.TOKENS})
+    rows = completed_result(make_cell(), 1, facts={line.WORK_UNIT: line.ROWS})
+    # 8 samples of 10 tokens each second
+    assert (tokens.work_unit, tokens.work_per_second, tokens.work_per_example) == ("tokens", 80.0, 10.0)
+    assert (rows.work_unit, rows.work_per_second, rows.work_per_example) == ("rows", 8.0, 1.0)
+    assert completed_result(make_cell(), 1).work_unit == "samples"
+
+
+def test_steps_without_samples_have_no_throughput() -> None:
+    result = completed_result(make_cell(), 1, samples=0)
+    assert result.measured is not None
+    assert result.samples_per_second is None
+    assert project_run(result) is None

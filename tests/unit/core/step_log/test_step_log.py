@@ -75,7 +75,10 @@ def test_a_broken_line_in_the_middle_is_refused_with_its_place() -> None:
         (json.dumps({**STEP, "loss": [1.0]}), "loss: expected a number or null, found list"),
         (json.dumps({**STEP, "step": True}), "step: expected an integer, found bool"),
         (json.dumps(line.phase_line("load", 2.0, 1.0)), "phase has begin 2.0, end 1.0"),
-        (json.dumps(line.evaluation_line(1.0, 1, {"loss": "low"})), "loss: expected a number, found text"),  # type: ignore[dict-item]
+        (
+            json.dumps({**line.evaluation_line(1.0, 1, {}), "metrics": {"loss": "low"}}),
+            "loss: expected a number, found text",
+        ),
         (json.dumps({**line.environment_line(1.0, 0, 1, "h", {}), "schema_version": 9}), "schema_version 9"),
         (json.dumps(line.environment_line(1.0, 2, 2, "h", {})), "rank 2 is not within a world of 2"),
         (json.dumps(line.environment_line(1.0, 1, 2, "h", {})), "the name says rank 0"),

@@ -1,0 +1,199 @@
+"""What a script's step log holds where the script does something unusual."""
+
+import ast
+import json
+import math
+import os
+import threading
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from traindyno.callbacks import host_load, process
+from traindyno.callbacks.clock import now
+from traindyno.callbacks.host_identity import host_id
+from traindyno.callbacks.log import StepLogger
+from traindyno.core.step_log.reader import StepLog, read_step_log
+
+CALLBACKS = Path(__file__).parents[3] / "traindyno" / "callbacks"
+
+
+def lines_of(folder: Path) -> list[dict[str, Any]]:
+    (path,) = folder.glob("*/rank-*.jsonl")
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def read(folder: Path) -> StepLog:
+    return read_step_log({path.name: path.read_text().splitlines() for path in folder.glob("*/rank-*.jsonl")})
+
+
+def of_kind(folder: Path, kind: str) -> list[dict[str, Any]]:
+    return [line for line in lines_of(folder) if line["kind"] == kind]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[StepLogger]:
+    logger = StepLogger(str(tmp_path))
+    yield logger
+    logger.close()
+
+
+def test_the_callbacks_modules_import_each_other_in_one_direction() -> None:
+    imports = {path.stem: _imported(path) for path in CALLBACKS.glob("*.py") if path.stem != "__init__"}
+    assert "recorder" in imports["log"]
+    TopologicalSorter(imports).prepare()  # raises CycleError
+
+
+def _imported(path: Path) -> set[str]:
+    """Also what is imported for type checking only."""
+    prefix = "traindyno.callbacks."
+    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+    return {str(node.module).removeprefix(prefix) for node in nodes if str(node.module).startswith(prefix)}
+
+
+def test_a_step_inside_a_step_is_an_error_with_both_lines(log: StepLogger) -> None:
+    with pytest.raises(RuntimeError, match="one step at a time") as caught, log.step(samples=4), log.step(samples=4):
+        pass
+    assert str(caught.value).count(f"{__file__}:") == 2
+    with log.step(samples=4):  # the failed one was abandoned
+        pass
+    assert log.steps == 1
+
+
+def test_a_step_of_a_second_thread_while_one_is_open_is_an_error(log: StepLogger) -> None:
+    caught: list[BaseException] = []
+
+    def log_a_step() -> None:
+        try:
+            with log.step(samples=1):
+                pass
+        except RuntimeError as error:
+            caught.append(error)
+
+    with log.step(samples=1):
+        thread = threading.Thread(target=log_a_step)
+        thread.start()
+        thread.join()
+    assert "second thread" in str(caught[0])
+    assert log.steps == 1
+
+
+def test_a_forked_child_that_exits_writes_nothing(log: StepLogger, tmp_path: Path) -> None:
+    with log.step(samples=1):
+        pass
+    child = os.fork()
+    if child == 0:
+        with log.step(samples=1):
+            pass
+        log.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    log.close()
+    kinds = [line["kind"] for line in lines_of(tmp_path)]
+    assert kinds.count("step") == 1
+    assert kinds.count("end") == 1
+    assert kinds[-1] == "end"
+
+
+def test_a_step_without_samples_is_refused_where_one_process_does_all_the_work(log: StepLogger) -> None:
+    with pytest.raises(ValueError, match="samples=0; expected the number of samples"):
+        log.step(samples=0)
+
+
+def test_a_process_among_others_may_have_no_samples_left(
+    log: StepLogger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with log.step(samples=0):
+        pass
+    assert [step["samples"] for step in of_kind(tmp_path, "step") or _closed(log, tmp_path)] == [0]
+
+
+def _closed(log: StepLogger, folder: Path) -> list[dict[str, Any]]:
+    log.close()
+    return of_kind(folder, "step")
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
+def test_a_loss_that_is_not_finite_stays_in_the_log_and_marks_it(log: StepLogger, tmp_path: Path, loss: float) -> None:
+    with log.step(samples=1) as step:
+        step.loss = loss
+    log.close()
+    found = read(tmp_path)
+    assert found.measured is not None
+    assert repr(found.measured.processes[0].steps[0].loss) == repr(loss)
+    assert [error.outcome for error in found.errors] == ["loss_diverged"]
+
+
+def test_an_evaluation_loss_that_is_not_finite_marks_the_log(log: StepLogger, tmp_path: Path) -> None:
+    log.evaluation({"eval_loss": math.nan, "accuracy": 0.5})
+    log.evaluation({"eval_loss": math.nan})
+    log.close()
+    found = read(tmp_path)
+    assert math.isnan(found.evaluations[0].metrics["eval_loss"])
+    assert [error.message for error in found.errors] == ["the evaluation's eval_loss after step 0 is nan"]
+
+
+def test_phases_explain_the_time_from_the_process_start_to_the_last_line(log: StepLogger, tmp_path: Path) -> None:
+    with log.phase("load"):
+        pass
+    with log.step(samples=1):
+        pass
+    log.close()
+    phases = {phase["name"]: phase for phase in of_kind(tmp_path, "phase")}
+    assert list(phases) == ["import", "load", "setup", "teardown"]
+    (step,), (end,) = of_kind(tmp_path, "step"), of_kind(tmp_path, "end")
+    assert phases["import"]["begin"] == pytest.approx(process.started(), abs=0.05)
+    assert phases["setup"]["begin"] == phases["load"]["end"]
+    assert phases["setup"]["end"] == pytest.approx(step["begin"], abs=0.01)
+    assert phases["teardown"]["end"] == pytest.approx(end["time"], abs=0.01)
+
+
+def test_a_process_started_before_now_and_after_the_test_runner() -> None:
+    started = process.started()
+    assert started is not None
+    assert now() - 24 * 3600 < started < now()
+    assert process.launcher_started({}) is None
+
+
+def test_host_load_lines_hold_what_the_kernel_counted(log: StepLogger, tmp_path: Path) -> None:
+    log.open()
+    deadline = now() + 0.15
+    while now() < deadline:  # work that the counters have to show
+        pass
+    log.close()
+    (load,) = of_kind(tmp_path, "host_load")
+    assert load["cpu_seconds"] >= 0.05
+    assert load["host_busy_seconds"] >= 0.05
+    assert load["host_cpu_count"] == os.cpu_count()
+    (session,) = read(tmp_path).sessions
+    assert session.processes[0].host_loads[0].cpu_seconds == load["cpu_seconds"]
+
+
+def test_a_host_load_line_is_due_every_five_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = [100.0]
+    monkeypatch.setattr(host_load, "now", lambda: seconds[0])
+    load = host_load.HostLoad()
+    seconds[0] = 104.0
+    assert load.due_line() is None
+    seconds[0] = 105.0
+    line = load.due_line()
+    assert line is not None
+    assert (line["begin"], line["end"]) == (100.0, 105.0)
+    assert load.due_line() is None
+
+
+@pytest.mark.parametrize(
+    ("asset_tag", "expected"),
+    [("i-0123456789abcdef0", "instance_id:i-0123456789abcdef0"), ("Not Specified", "boot_id:85f309a1")],
+)
+def test_a_host_is_named_by_its_instance_or_its_boot(tmp_path: Path, asset_tag: str, expected: str) -> None:
+    files = {"sys/class/dmi/id/board_asset_tag": asset_tag, "proc/sys/kernel/random/boot_id": "85f309a1\n"}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    assert host_id(tmp_path) == expected
+    assert host_id(tmp_path / "nowhere") is None

@@ -1,0 +1,95 @@
+from dataclasses import replace
+
+import pytest
+
+from traindyno.core.measurement.contention import measure_contention
+from traindyno.core.step_log.content import Environment, HostLoad, ProcessLog, Session
+
+QUIET = HostLoad(
+    begin=0.0,
+    end=10.0,
+    cpu_seconds=9.8,
+    involuntary_switches=20,
+    run_queue_seconds=0.1,
+    host_busy_seconds=10.0,
+    steal_seconds=0.0,
+    load_average=1.0,
+    host_cpu_count=2,
+)
+
+
+def session_of(*loads: HostLoad, host_ids: tuple[str | None, ...] = ()) -> Session:
+    processes = tuple(
+        ProcessLog(
+            file="",
+            job_name="job",
+            rank=rank,
+            start=0.0,
+            environment=Environment(
+                time=0.0,
+                rank=rank,
+                world_size=len(loads),
+                host=f"algo-{rank + 1}",
+                facts={},
+                host_id=host_ids[rank] if host_ids else None,
+            ),
+            steps=(),
+            phases=(),
+            model=None,
+            evaluations=(),
+            errors=(),
+            is_ended=True,
+            host_loads=(load,),
+        )
+        for rank, load in enumerate(loads)
+    )
+    return Session(job_name="job", world_size=len(loads), processes=processes)
+
+
+def test_a_run_alone_on_its_host_is_not_contended() -> None:
+    found = measure_contention(session_of(QUIET))
+    assert found is not None
+    assert not found.is_contended
+    assert found.foreign_share == pytest.approx(0.01)  # 0.2 of 20 CPU seconds
+    assert found.queue_share == pytest.approx(0.1 / 9.9)
+    assert found.involuntary_switches_per_second == 2.0
+
+
+def test_steal_marks_a_run() -> None:
+    found = measure_contention(session_of(replace(QUIET, steal_seconds=0.5)))
+    assert found is not None
+    assert found.steal_share == pytest.approx(0.025)
+    assert found.is_contended
+
+
+def test_waiting_for_cores_beside_foreign_work_marks_a_run() -> None:
+    found = measure_contention(
+        session_of(replace(QUIET, cpu_seconds=8.0, run_queue_seconds=2.0, host_busy_seconds=18.0))
+    )
+    assert found is not None
+    assert (found.foreign_share, found.queue_share) == (pytest.approx(0.5), pytest.approx(0.2))
+    assert found.is_contended
+
+
+def test_more_threads_than_cores_are_no_foreign_work() -> None:
+    found = measure_contention(
+        session_of(replace(QUIET, cpu_seconds=19.5, run_queue_seconds=30.0, host_busy_seconds=19.7))
+    )
+    assert found is not None
+    assert not found.is_contended
+
+
+def test_processes_of_one_machine_are_no_foreign_work_for_each_other() -> None:
+    half = replace(QUIET, cpu_seconds=9.5, run_queue_seconds=2.0, host_busy_seconds=19.2)
+    together = measure_contention(session_of(half, half, host_ids=("boot_id:a", "boot_id:a")))
+    apart = measure_contention(session_of(half, half, host_ids=("boot_id:a", "boot_id:b")))
+    assert together is not None
+    assert apart is not None
+    assert together.foreign_share == pytest.approx(0.01)
+    assert (together.is_contended, apart.is_contended) == (False, True)
+
+
+def test_a_log_without_host_loads_says_nothing() -> None:
+    session = session_of(QUIET)
+    (process,) = session.processes
+    assert measure_contention(replace(session, processes=(replace(process, host_loads=()),))) is None

@@ -1,0 +1,104 @@
+"""How busy the host was beside this process, from Linux's counters; nothing elsewhere."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from traindyno.callbacks.clock import now
+from traindyno.core.step_log.line import host_load_line
+
+INTERVAL_SECONDS = 5.0
+STAT = Path("/proc/stat")
+LOAD = Path("/proc/loadavg")
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+# Fields of /proc/stat's first line after its name: user nice system idle iowait irq softirq steal
+BUSY_FIELDS, STEAL_FIELD = (0, 1, 2, 5, 6), 7
+# Fields of /proc/<pid>/stat after the command in brackets: user and system time of the process
+PROCESS_TIME_FIELDS = (11, 12)
+
+
+class Counters(NamedTuple):
+    """Since the start of the process (its own) and of the host (``host_busy_seconds``, ``steal_seconds``)."""
+
+    time: float
+    cpu_seconds: float
+    involuntary_switches: int
+    run_queue_seconds: float
+    host_busy_seconds: float
+    steal_seconds: float
+
+
+class HostLoad:
+    """The host's load between one line and the next."""
+
+    def __init__(self) -> None:
+        self._before = read_counters()
+
+    def due_line(self) -> Optional[Dict[str, Any]]:
+        """A line if the last one is old enough."""
+        if self._before is None or now() - self._before.time < INTERVAL_SECONDS:
+            return None
+        return self.line()
+
+    def line(self) -> Optional[Dict[str, Any]]:
+        """What happened since the last line; None where the system has no such counters."""
+        before, after = self._before, read_counters()
+        if before is None or after is None or after.time <= before.time:
+            return None
+        self._before = after
+        return host_load_line(
+            begin=before.time,
+            end=after.time,
+            cpu_seconds=max(0.0, after.cpu_seconds - before.cpu_seconds),
+            involuntary_switches=max(0, after.involuntary_switches - before.involuntary_switches),
+            run_queue_seconds=max(0.0, after.run_queue_seconds - before.run_queue_seconds),
+            host_busy_seconds=max(0.0, after.host_busy_seconds - before.host_busy_seconds),
+            steal_seconds=max(0.0, after.steal_seconds - before.steal_seconds),
+            load_average=float(LOAD.read_text().split()[0]),
+            host_cpu_count=os.cpu_count() or 1,
+        )
+
+
+def read_counters() -> Optional[Counters]:
+    if not sys.platform.startswith("linux"):
+        return None
+    import resource  # noqa: PLC0415
+
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    try:
+        host = [int(ticks) / TICKS_PER_SECOND for ticks in STAT.read_text().split("\n", 1)[0].split()[1:]]
+        return Counters(
+            time=now(),
+            cpu_seconds=usage.ru_utime + usage.ru_stime + _cpu_seconds_of_children(),
+            involuntary_switches=usage.ru_nivcsw,
+            run_queue_seconds=_run_queue_seconds(),
+            host_busy_seconds=sum(host[field] for field in BUSY_FIELDS),
+            steal_seconds=host[STEAL_FIELD],
+        )
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _run_queue_seconds() -> float:
+    """For how long this process's threads were ready and had no core: the second number of schedstat, in ns."""
+    return sum(int(text.split()[1]) for text in _readable("/proc/self/task/*/schedstat")) / 1e9
+
+
+def _cpu_seconds_of_children() -> float:
+    """Loader workers work for this process, too."""
+    children = " ".join(_readable("/proc/self/task/*/children")).split()
+    stats = [text for child in children for text in _readable("/proc/{}/stat".format(child))]
+    fields = [text.rpartition(")")[2].split() for text in stats]
+    return sum(int(found[field]) for found in fields for field in PROCESS_TIME_FIELDS) / TICKS_PER_SECOND
+
+
+def _readable(pattern: str) -> List[str]:
+    """A thread or a child may end while it is read."""
+    texts = []
+    for path in Path("/").glob(pattern.lstrip("/")):
+        try:
+            texts.append(path.read_text())
+        except OSError:
+            continue
+    return texts
