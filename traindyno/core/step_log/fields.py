@@ -38,8 +38,9 @@ def step_of(line: Mapping[str, Any]) -> Step:
         step = Step(*_step_fields(line))
     except KeyError as error:
         raise LineInvalid(f"field {error} is missing") from error
-    if line["loss"] in NOT_FINITE:
-        step = step._replace(loss=NOT_FINITE[line["loss"]])
+    loss = line["loss"]
+    if isinstance(loss, str) and loss in NOT_FINITE:
+        step = step._replace(loss=NOT_FINITE[loss])
     _check_step_types(tuple(map(type, step)))
     if not 0 <= step.begin <= step.end < inf or step.samples < 0 or not 0 <= step.wait_seconds < inf:
         raise LineInvalid(
