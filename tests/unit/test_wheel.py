@@ -92,7 +92,7 @@ def test_a_plan_is_made_from_files(client: Path, tmp_path: Path) -> None:
 def test_the_callbacks_import(client: Path, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("from traindyno.callbacks import step_log; print(type(step_log).__name__)")
     ran = _run(client, tmp_path, "script")
-    assert (ran.stdout.strip(), ran.returncode) == ("StepLog", 0), ran.stderr
+    assert (ran.stdout.strip(), ran.returncode) == ("StepLogger", 0), ran.stderr
 
 
 @pytest.mark.parametrize("words", [("local", "up"), ("local",), ("list", "--local")])
