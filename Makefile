@@ -44,6 +44,9 @@ dockerfiles: install
 rules: install
 	$(BIN)/cdk synth --quiet --no-notices --context rules=on --output build/cdk.out
 
+mutants: install ## Put 200 small faults into the core, one at a time; the unit tests have to find 92 % of them
+	$(BIN)/python -m tests.mutation
+
 bench: install ## Measure speed and memory, and write docs/performance.md
 	$(BIN)/python -m bench
 

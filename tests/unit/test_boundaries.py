@@ -7,6 +7,7 @@ from pathlib import Path
 
 import botocore.session
 import pytest
+from botocore.model import ListShape, StructureShape
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 
@@ -178,10 +179,10 @@ def sagemaker_keys() -> set[str]:
     shapes = [model.shape_for(f"{name}") for name in SHAPES_OF_A_JOB]
     while shapes:
         shape = shapes.pop()
-        if shape.type_name == "structure" and not set(shape.members) <= keys:
+        if isinstance(shape, StructureShape) and not set(shape.members) <= keys:
             keys |= set(shape.members)
             shapes += shape.members.values()
-        elif shape.type_name == "list":
+        elif isinstance(shape, ListShape):
             shapes.append(shape.member)
     return keys - WORDS_OF_OTHER_SERVICES
 

@@ -7,19 +7,18 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
-from traindyno.cli.suite_text import read_suite_text
-from traindyno.cli.target import LabOption, LocalOption, ProfileOption, RegionOption, find_target
+from traindyno.cli.options import FormatOption, LabChoice, with_options_of
+from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json
+from traindyno.cli.suite_loading import CLAIMS_SHAPE
+from traindyno.cli.suite_text import read_input_file
 from traindyno.core.costs.quantity_text import number_text, range_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
-from traindyno.core.lab_names import DEFAULT_LAB
 from traindyno.core.s3_keys import report_data_key
-from traindyno.core.suite.claim import Claims, ClaimsInvalid, parse_claims
+from traindyno.core.suite.claim import Claims, parse_claims
 from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement, judge_claims
 from traindyno.core.verdict.report_data import parse_report
 
-REFUSED = 2
 STYLES = {
     ClaimFinding.REPRODUCED: "green",
     ClaimFinding.NOT_REPRODUCED: "red",
@@ -32,23 +31,21 @@ class NothingMeasured(TraindynoError):
     """The execution has no report to check claims against."""
 
 
+@with_options_of(LabChoice)
 def claims(
+    choice: LabChoice,
     file: Annotated[Path, typer.Argument(help="A claims file, such as suites/claims/trainium.yaml.")],
     execution: Annotated[
         str | None, typer.Argument(help="An execution that measured; without it, arithmetic only.")
     ] = None,
-    local: LocalOption = False,
-    lab: LabOption = DEFAULT_LAB,
-    region: RegionOption = None,
-    profile: ProfileOption = None,
-    output: Annotated[Format, typer.Option("--format", help="A table to read, or one JSON document.")] = Format.TABLE,
+    output: FormatOption = Format.TABLE,
 ) -> None:
     """Check published figures: against their own arithmetic, and against what an execution measured."""
-    found = _read_claims(file)
+    found = read_input_file(file, parse_claims, fields=CLAIMS_SHAPE)
     if execution is None:
         judgements = judge_claims(found, (), ())
     else:
-        target = find_target(is_local=local, lab=lab, region=region, profile=profile)
+        target = choice.find_target()
         document = target.results.find_json(report_data_key(execution))
         if document is None:
             raise NothingMeasured(f"{execution} has no report; see: traindyno list")
@@ -62,16 +59,6 @@ def claims(
 def _judge_measured(found: Claims, document: dict[str, Any]) -> tuple[ClaimJudgement, ...]:
     report = parse_report(document)
     return judge_claims(found, report.cells, report.results)
-
-
-def _read_claims(file: Path) -> Claims:
-    text = read_suite_text(file)
-    try:
-        return parse_claims(text.document)
-    except ClaimsInvalid as error:
-        for problem in error.problems:
-            tell(f"{text.place(problem.path)}: {problem}")
-        raise typer.Exit(REFUSED) from error
 
 
 def _table(found: Claims, judgements: tuple[ClaimJudgement, ...]) -> Table:

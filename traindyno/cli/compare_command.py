@@ -1,32 +1,116 @@
 """`traindyno compare`: two executions of the same work side by side."""
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
-from traindyno.cli.compare_table import print_comparison
-from traindyno.cli.execution_commands import FormatOption
-from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json
-from traindyno.cli.target import LabOption, LocalOption, ProfileOption, RegionOption, find_target
+from traindyno.cli.options import FormatOption, LabChoice, with_options_of
+from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, Format, print_json
+from traindyno.core.costs.quantity_text import UNKNOWN, change_text, number_text, range_text, share_text, usd_text
 from traindyno.core.documents.stored import to_document
-from traindyno.core.lab_names import DEFAULT_LAB
-from traindyno.core.verdict.comparison import compare_executions
+from traindyno.core.measurement.loss_parity import ParityFinding
+from traindyno.core.measurement.statistics import Comparison, Estimate
+from traindyno.core.verdict.comparison import CellChange, Change, ExecutionComparison, compare_executions
+from traindyno.core.verdict.confounds import Difference
 from traindyno.store.execution_record import load_record
 
 
+@with_options_of(LabChoice)
 def compare(
+    choice: LabChoice,
     first: Annotated[str, typer.Argument(help="The execution to compare with.")],
     second: Annotated[str, typer.Argument(help="The execution that may have become better or worse.")],
-    local: LocalOption = False,
-    lab: LabOption = DEFAULT_LAB,
-    region: RegionOption = None,
-    profile: ProfileOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Compare the cells that two executions share, and name what else differs; exit status 2 for unlike work."""
-    target = find_target(is_local=local, lab=lab, region=region, profile=profile)
+    target = choice.find_target()
     compared = compare_executions(*(load_record(target.results, execution) for execution in (first, second)))
     if output is Format.JSON:
         print_json(to_document(compared))
     else:
         print_comparison(STANDARD_OUTPUT, compared)
+
+
+def print_comparison(console: Console, compared: ExecutionComparison) -> None:
+    if compared.is_simulated:
+        console.print(SIMULATED)
+    console.print(_cells(compared))
+    for title, differences in (
+        ("what differs in how they were run", compared.running),
+        ("in environment and price", compared.environment),
+    ):
+        if differences:
+            console.print()
+            console.print(_differences(title, differences, compared))
+    console.print()
+    for line in _remarks(compared):
+        console.print(line, markup=False)
+
+
+def _cells(compared: ExecutionComparison) -> Table:
+    title = f"{compared.first_id} → {compared.second_id}: {compared.examples:,} examples"
+    table = Table(title=title, title_justify="left", pad_edge=False)
+    table.add_column("cell", overflow="fold")
+    for heading in ("samples/s", "change", "cost", "change"):
+        table.add_column(heading, justify="right")
+    table.add_column("finding")
+    for cell in compared.cells:
+        table.add_row(
+            cell.label,
+            _pair(cell.first.samples_per_second, cell.second.samples_per_second, number_text),
+            _change(cell.rate),
+            _pair(cell.first.usd, cell.second.usd, usd_text),
+            _change(cell.usd),
+            _finding(cell),
+        )
+    return table
+
+
+def _pair(first: Estimate | None, second: Estimate | None, text: Callable[[float], str]) -> str:
+    return " → ".join(UNKNOWN if each is None else _estimate(each, text) for each in (first, second))
+
+
+def _estimate(found: Estimate, text: Callable[[float], str]) -> str:
+    if found.interval is None:
+        return text(found.mean)
+    return f"{text(found.mean)} ± {share_text((found.interval.high - found.interval.low) / 2 / found.mean)}"
+
+
+def _change(found: Comparison | None) -> str:
+    if found is None:
+        return UNKNOWN
+    if found.interval is None:
+        return f"{change_text(found.ratio)} (one trial)"
+    reach = range_text(change_text(found.interval.low).removesuffix(" %"), change_text(found.interval.high))
+    return f"{change_text(found.ratio)} ({reach})"
+
+
+def _finding(cell: CellChange) -> str:
+    finding = cell.change.value.replace("_", " ")
+    differs = cell.parity is not None and cell.parity.finding is ParityFinding.DIFFERS
+    return f"{finding}; losses differ: not the same work" if differs else finding
+
+
+def _differences(title: str, differences: Sequence[Difference], compared: ExecutionComparison) -> Table:
+    table = Table(title=title, title_justify="left", pad_edge=False)
+    for heading in ("", compared.first_id, compared.second_id):
+        table.add_column(heading, overflow="fold")
+    for each in differences:
+        table.add_row(each.name, each.first, each.second)
+    return table
+
+
+def _remarks(compared: ExecutionComparison) -> Iterator[str]:
+    yield "± and brackets: 95 % intervals; change: the second ÷ the first"
+    changed = [cell for cell in compared.cells if cell.change in (Change.FASTER, Change.SLOWER)]
+    yield f"{len(changed)} of {len(compared.cells)} shared cells changed detectably"
+    for execution, labels in ((compared.first_id, compared.only_first), (compared.second_id, compared.only_second)):
+        if labels:
+            yield f"only in {execution}: {'; '.join(labels)}"
+    if compared.running or compared.environment:
+        yield "whatever differs may be the reason of a change; this comparison can't tell them apart"
+    else:
+        yield "nothing else that was recorded differs"

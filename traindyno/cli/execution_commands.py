@@ -1,4 +1,4 @@
-"""Commands on executions that are there already: watch, stop, list, report."""
+"""Commands on an existing execution: watch, stop, list, report."""
 
 import time
 from datetime import UTC, datetime
@@ -9,20 +9,23 @@ import typer
 from rich.table import Table
 
 from traindyno.aws.executions import Execution
+from traindyno.cli.options import (
+    DEFAULT_FOLDER,
+    ExecutionArgument,
+    FolderOption,
+    FormatOption,
+    LabChoice,
+    with_options_of,
+)
 from traindyno.cli.output import STANDARD_ERROR, STANDARD_OUTPUT, Format, print_json, tell
 from traindyno.cli.progress import follow
-from traindyno.cli.receipt_table import summary
-from traindyno.cli.target import LabOption, LocalOption, ProfileOption, RegionOption, Target, find_target
+from traindyno.cli.receipt_command import summary
+from traindyno.cli.target import Target
 from traindyno.cli.verdict_table import print_verdict
 from traindyno.core.errors import PreparationFailed, SuiteInvalid, SuiteRefused, TraindynoError
-from traindyno.core.lab_names import DEFAULT_LAB
 from traindyno.core.s3_keys import report_data_key, report_html_key
 from traindyno.core.verdict.report_data import parse_report
 
-FormatOption = Annotated[Format, typer.Option("--format", help="A table to read, or one JSON document.")]
-ExecutionArgument = Annotated[str, typer.Argument(help="The execution's name, as `traindyno list` shows it.")]
-FolderOption = Annotated[Path, typer.Option("--output", help="The folder that the HTML report is written to.")]
-DEFAULT_FOLDER = Path("reports")
 STOP_SECONDS = 600.0
 FAILED, REFUSED = 1, 2
 # What ends an execution before any run of it was started.
@@ -38,44 +41,38 @@ class JobsStillRunning(TraindynoError):
     """Training jobs of a stopped execution did not end in time."""
 
 
+@with_options_of(LabChoice)
 def watch(
+    choice: LabChoice,
     execution: ExecutionArgument,
-    local: LocalOption = False,
-    lab: LabOption = DEFAULT_LAB,
-    region: RegionOption = None,
-    profile: ProfileOption = None,
     output: FormatOption = Format.TABLE,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
     """Follow an execution to its end, then print its verdict."""
-    target = find_target(is_local=local, lab=lab, region=region, profile=profile)
+    target = choice.find_target()
     finish(target, follow(target, execution, STANDARD_ERROR), output, folder)
 
 
+@with_options_of(LabChoice)
 def report(
+    choice: LabChoice,
     execution: ExecutionArgument,
-    local: LocalOption = False,
-    lab: LabOption = DEFAULT_LAB,
-    region: RegionOption = None,
-    profile: ProfileOption = None,
     output: FormatOption = Format.TABLE,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
     """Print an execution's verdict and fetch its HTML report."""
-    target = find_target(is_local=local, lab=lab, region=region, profile=profile)
+    target = choice.find_target()
     finish(target, target.executions.describe(execution), output, folder)
 
 
+@with_options_of(LabChoice)
 def list_executions(
-    local: LocalOption = False,
-    lab: LabOption = DEFAULT_LAB,
-    region: RegionOption = None,
-    profile: ProfileOption = None,
+    choice: LabChoice,
     output: FormatOption = Format.TABLE,
     limit: Annotated[int, typer.Option(min=1, help="How many, the newest first.")] = 20,
 ) -> None:
     """List executions, the newest first."""
-    target = find_target(is_local=local, lab=lab, region=region, profile=profile)
+    target = choice.find_target()
     rows = [_list_row(target, found) for found in target.executions.list_latest(limit)]
     if output is Format.JSON:
         print_json(rows)
@@ -88,15 +85,13 @@ def list_executions(
     STANDARD_OUTPUT.print(table)
 
 
+@with_options_of(LabChoice)
 def stop(
+    choice: LabChoice,
     execution: ExecutionArgument,
-    local: LocalOption = False,
-    lab: LabOption = DEFAULT_LAB,
-    region: RegionOption = None,
-    profile: ProfileOption = None,
 ) -> None:
     """Stop an execution, wait until its training jobs are stopped, and say what was spent."""
-    target = find_target(is_local=local, lab=lab, region=region, profile=profile)
+    target = choice.find_target()
     found = target.executions.describe(execution)
     if not found.is_running:
         tell(f"{execution} has ended already ({found.status.lower()})")
@@ -104,14 +99,14 @@ def stop(
         target.executions.stop(execution, reason="traindyno stop")
         tell(f"stopping {execution}")
     _await_jobs(target, execution)
-    tell(f"{execution} is stopped and none of its training jobs runs")
+    tell(f"{execution} is stopped; all its training jobs have ended")
     for line in summary(target.receipt(execution)):
         tell(line)
-    tell(f"each of them: traindyno receipt {execution}{target.option}")
+    tell(f"to list each job: traindyno receipt {execution}{target.option}")
 
 
 def finish(target: Target, ended: Execution, output: Format, folder: Path) -> None:
-    """Print what an execution came to and leave with the fitting exit status."""
+    """Print the result of an execution and exit with its status."""
     if ended.status in UNSUCCESSFUL:
         tell(f"{ended.execution_id}: {ended.status.lower()}{f': {ended.error}' if ended.error else ''}")
         if ended.cause:
@@ -136,7 +131,7 @@ def _await_jobs(target: Target, execution: str) -> None:
         if time.monotonic() > deadline:
             raise JobsStillRunning(
                 f"after {STOP_SECONDS:.0f} s these training jobs have not ended: {', '.join(names)}; "
-                "the lab's sweep goes on trying"
+                "the lab's ReconcileRuns function continues to stop them"
             )
         time.sleep(1)
 

@@ -11,14 +11,13 @@ from traindyno.cli import execution_commands, quota_commands
 from traindyno.cli.checkout import add_local
 from traindyno.cli.claims_command import claims
 from traindyno.cli.compare_command import compare
-from traindyno.cli.input_file import InputFileInvalid
 from traindyno.cli.output import STANDARD_ERROR, print_json
 from traindyno.cli.plan_command import plan
 from traindyno.cli.receipt_command import receipt
 from traindyno.cli.reprice_command import reprice_execution
 from traindyno.cli.run_command import run
 from traindyno.cli.suite_loading import SuiteFileInvalid
-from traindyno.cli.suite_text import SuiteUnreadable
+from traindyno.cli.suite_text import InputFileInvalid, SuiteUnreadable
 from traindyno.core.errors import SuiteRefused, TraindynoError
 from traindyno.core.verdict.comparison import NotComparable
 

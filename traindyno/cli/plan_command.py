@@ -1,45 +1,60 @@
-"""`traindyno plan`: what a suite would need, cost and take, and why it would be refused, before anything exists."""
+"""`traindyno plan`: a suite's cells, quotas, cost, time and reasons to refuse it, before anything is created."""
 
 import time
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from traindyno.cli.execution_commands import FormatOption
-from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json
-from traindyno.cli.plan_history import FoundHistories, find_histories
+from botocore.exceptions import ClientError
+
+from traindyno.aws import clients
+from traindyno.aws.client_errors import error_code, is_access_denied
+from traindyno.aws.deployment import LabNotDeployed, find_deployment
+from traindyno.cli.options import FormatOption, LabChoice, SuiteArgument, with_options_of
+from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
 from traindyno.cli.plan_inputs import PlanInputs, PricesOption, QuotasOption, read_plan_inputs
 from traindyno.cli.plan_table import print_plan
-from traindyno.cli.run_command import SuiteArgument
-from traindyno.cli.suite_loading import load_suite
-from traindyno.cli.target import LabOption, LocalOption, ProfileOption, RegionOption, choose_account
+from traindyno.cli.sample_data import SampleUnknown
+from traindyno.cli.staging import Stage, StagingRefused
+from traindyno.cli.suite_loading import LoadedSuite, load_suite
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SuiteRefused
-from traindyno.core.lab_names import DEFAULT_LAB
+from traindyno.core.planning.history import Histories
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.refusals import refusal_lines
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import parse_suite
+from traindyno.store.past_runs import read_histories
+from traindyno.store.suite_rows import SuiteRows
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundHistories:
+    """Earlier runs of the suite's cells; ``why_none`` says why there are none to read."""
+
+    by_cell: Histories = field(default_factory=dict)
+    why_none: str | None = None
+
+
+@with_options_of(LabChoice)
 def plan(
+    choice: LabChoice,
     suite: SuiteArgument,
-    local: LocalOption = False,
-    lab: LabOption = DEFAULT_LAB,
-    region: RegionOption = None,
-    profile: ProfileOption = None,
     prices: PricesOption = None,
     quotas: QuotasOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show a suite's cells, lanes, quotas, cost and time; exit status 2 if it would be refused. Creates nothing."""
     loaded = load_suite(suite)
-    histories = FoundHistories(why_none="no lab is asked where both files are given")
+    histories = FoundHistories(why_none="--prices and --quotas are given, so no lab is read")
     if prices is None or quotas is None:
-        choose_account(is_local=local, region=region, profile=profile)
+        choice.choose()
     inputs = read_plan_inputs(
         loaded.suite, expand_cells(loaded.suite), price_path=prices, quota_path=quotas, now=time.time()
     )
     if prices is None or quotas is None:
-        histories = find_histories(loaded, beside=suite.parent, lab=DEFAULT_LAB if local else lab)
+        histories = _find_histories(loaded, beside=suite.parent, lab=choice.deployed_name)
     planned = plan_suite(
         loaded.suite,
         execution_id=loaded.suite.name,
@@ -50,16 +65,32 @@ def plan(
     if output is Format.JSON:
         print_json(plan_document(loaded.suite, planned, inputs, histories))
     else:
-        print_plan(STANDARD_OUTPUT, loaded.suite, planned, inputs, histories)
+        print_plan(STANDARD_OUTPUT, loaded.suite, planned, inputs, why_no_history=histories.why_none)
     if planned.refusals:
-        raise SuiteRefused(_refusal_text(planned, f"traindyno quotas request {suite}{' --local' if local else ''}"))
+        local = " --local" if choice.local else ""
+        raise SuiteRefused(_refusal_text(planned, f"traindyno quotas request {suite}{local}"))
+
+
+def _find_histories(loaded: LoadedSuite, *, beside: Path, lab: str) -> FoundHistories:
+    """Reads the lab's table; sends nothing."""
+    try:
+        deployment = find_deployment(clients.cloudformation(), lab)
+        stage = Stage(beside=beside, s3=clients.s3(), bucket=deployment.bucket, tell=tell, sends=False)
+        suite = parse_suite(stage.stage_suite(loaded.document))
+        return FoundHistories(by_cell=read_histories(suite, SuiteRows(clients.table(deployment.table))))
+    except (LabNotDeployed, StagingRefused, SampleUnknown) as error:
+        return FoundHistories(why_none=str(error))
+    except ClientError as error:
+        if is_access_denied(error):
+            return FoundHistories(why_none=f"{error_code(error)} in {error.operation_name} of lab {lab}")
+        raise
 
 
 def _refusal_text(planned: Plan, request_command: str) -> list[str]:
     count = len(planned.refusals)
     lines = [line for refusal in planned.refusals for line in refusal_lines(refusal)]
     if any(refusal.increase for refusal in planned.refusals):
-        lines.append(f"send what is to be asked for with: {request_command}")
+        lines.append(f"send the increase requests with: {request_command}")
     return [f"refused for {count} {'reason' if count == 1 else 'reasons'}:", *lines]
 
 

@@ -12,7 +12,7 @@ from botocore.exceptions import NoCredentialsError, NoRegionError
 from traindyno.aws import clients
 from traindyno.aws.prices import read_prices
 from traindyno.aws.quotas import Quotas
-from traindyno.cli.input_file import InputFileInvalid, read_input_file
+from traindyno.cli.suite_text import InputFileInvalid, read_input_file
 from traindyno.core.costs import price_file
 from traindyno.core.costs.price_file import parse_prices
 from traindyno.core.costs.prices import Price, PriceList

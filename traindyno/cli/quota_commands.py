@@ -11,12 +11,10 @@ from rich.table import Table
 
 from traindyno.aws import clients
 from traindyno.aws.quota_requests import QuotaRequests
-from traindyno.cli.execution_commands import FormatOption
+from traindyno.cli.options import AccountChoice, FormatOption, SuiteArgument, with_options_of
 from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
 from traindyno.cli.plan_inputs import account_region, read_quotas
-from traindyno.cli.run_command import SuiteArgument
 from traindyno.cli.suite_loading import load_suite
-from traindyno.cli.target import LocalOption, ProfileOption, RegionOption, choose_account
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.planning.plan import plan_suite
@@ -33,16 +31,15 @@ class NotConfirmed(TraindynoError):
 
 
 @app.command()
+@with_options_of(AccountChoice)
 def request(
+    choice: AccountChoice,
     suite: SuiteArgument,
-    local: LocalOption = False,
-    region: RegionOption = None,
-    profile: ProfileOption = None,
     yes: YesOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Send an increase request for each quota that the suite lacks; never a second one while one is open."""
-    choose_account(is_local=local, region=region, profile=profile)
+    choice.choose()
     requests = QuotaRequests(clients.service_quotas())
     needed = _look_up(load_suite(suite).suite, requests)
     to_send = [each for each in needed if each.is_to_send]
@@ -58,15 +55,14 @@ def request(
 
 
 @app.command()
+@with_options_of(AccountChoice)
 def status(
+    choice: AccountChoice,
     suite: SuiteArgument,
-    local: LocalOption = False,
-    region: RegionOption = None,
-    profile: ProfileOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show the quotas that the suite lacks and what became of the requests for them."""
-    choose_account(is_local=local, region=region, profile=profile)
+    choice.choose()
     _print(_look_up(load_suite(suite).suite, QuotaRequests(clients.service_quotas())), output)
 
 

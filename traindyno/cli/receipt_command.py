@@ -1,24 +1,121 @@
 """`traindyno receipt`: what an execution paid, attempt by attempt and phase by phase."""
 
-from traindyno.cli.execution_commands import ExecutionArgument, FormatOption
-from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json
-from traindyno.cli.receipt_table import print_receipt
-from traindyno.cli.target import LabOption, LocalOption, ProfileOption, RegionOption, find_target
+from collections.abc import Iterator
+from decimal import Decimal
+
+from rich.console import Console
+from rich.table import Table
+
+from traindyno.cli.options import ExecutionArgument, FormatOption, LabChoice, with_options_of
+from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, Format, print_json
+from traindyno.core.costs.money import exact_usd_text, to_cents
+from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, start_text
+from traindyno.core.costs.receipt import PhaseCost, ReceiptLine
 from traindyno.core.documents.stored import to_document
-from traindyno.core.lab_names import DEFAULT_LAB
+from traindyno.lab.execution_receipt import ExecutionReceipt
+
+WIDEST = 64
 
 
+@with_options_of(LabChoice)
 def receipt(
+    choice: LabChoice,
     execution: ExecutionArgument,
-    local: LocalOption = False,
-    lab: LabOption = DEFAULT_LAB,
-    region: RegionOption = None,
-    profile: ProfileOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show every training job that was paid for: billed seconds × instances × price, adding up to the cent."""
-    found = find_target(is_local=local, lab=lab, region=region, profile=profile).receipt(execution)
+    found = choice.find_target().receipt(execution)
     if output is Format.JSON:
         print_json(to_document(found))
     else:
         print_receipt(STANDARD_OUTPUT, found)
+
+
+def print_receipt(console: Console, found: ExecutionReceipt) -> None:
+    if not found.receipt.lines:
+        console.print(f"{found.execution_id}: nothing was paid, as no training job was started", markup=False)
+        return
+    if found.is_simulated:
+        console.print(SIMULATED)
+    console.print(_lines(found))
+    if found.receipt.phases:
+        console.print()
+        console.print(_phases(found))
+    console.print()
+    for line in summary(found):
+        console.print(line, markup=False)
+
+
+def summary(found: ExecutionReceipt) -> Iterator[str]:
+    """The total, and what keeps it from being final."""
+    receipt = found.receipt
+    unknown = [line.job_name for line in receipt.lines if line.usd is None and line.job_name not in found.running_jobs]
+    jobs = "1 training job" if len(receipt.lines) == 1 else f"{len(receipt.lines)} training jobs"
+    exact = sum((line.exact_usd for line in receipt.lines if line.exact_usd is not None), Decimal(0))
+    computed = f" (computed: {exact_usd_text(exact)})" if exact != receipt.known_usd else ""
+    total = f"total {receipt.known_usd:,} ${computed} for {jobs}"
+    if found.is_final and not unknown:
+        yield total
+        return
+    yield f"{total} so far, not final: {', '.join(_open_ends(found, unknown))}"
+
+
+def _open_ends(found: ExecutionReceipt, unknown: list[str]) -> Iterator[str]:
+    if found.running_jobs:
+        yield f"{len(found.running_jobs)} still running and billed ({', '.join(found.running_jobs)})"
+    if found.warm_jobs:
+        yield f"instances still kept warm and billed after {', '.join(found.warm_jobs)}"
+    if not found.is_final and not found.running_jobs and not found.warm_jobs:
+        yield "the execution is still running"
+    if unknown:
+        yield f"billed time or price unknown for {', '.join(unknown)}"
+
+
+def _lines(found: ExecutionReceipt) -> Table:
+    table = Table(title=f"{found.execution_id}: training jobs", title_justify="left", pad_edge=False, show_lines=True)
+    table.add_column("job, and where its time went", overflow="fold", max_width=WIDEST)
+    table.add_column("ending")
+    for heading in ("billed", "instances", "$/h", "computed", "$"):
+        table.add_column(heading, justify="right")
+    for line in found.receipt.lines:
+        table.add_row(*_cells(line))
+    return table
+
+
+def _cells(line: ReceiptLine) -> tuple[str, ...]:
+    phases = ", ".join(f"{phase.name.replace('_', ' ')} {_phase_text(phase)}" for phase in line.phases)
+    price = line.usd_per_instance_hour
+    return (
+        f"{line.job_name}\n{line.label}, attempt {line.attempt}{_start(line)}\n{phases or 'phases unknown'}",
+        line.ending.replace("_", " "),
+        UNKNOWN if line.billable_seconds is None else f"{line.billable_seconds.normalize():f} s",
+        f"{line.instance_count} × {line.instance}",
+        UNKNOWN if price is None else exact_usd_text(price),
+        UNKNOWN if line.exact_usd is None else exact_usd_text(line.exact_usd),
+        UNKNOWN if line.usd is None else f"{line.usd:,}",
+    )
+
+
+def _start(line: ReceiptLine) -> str:
+    return "" if line.started_warm is None else f", started {start_text(line.started_warm)}"
+
+
+def _phase_text(phase: PhaseCost) -> str:
+    paid = f" ({phase.usd:,} $)" if phase.usd else ""
+    return f"{seconds_text(phase.seconds)}{paid}"
+
+
+def _phases(found: ExecutionReceipt) -> Table:
+    table = Table(title="by phase", title_justify="left", pad_edge=False)
+    table.add_column("phase")
+    table.add_column("time", justify="right")
+    table.add_column("$", justify="right")
+    for phase in found.receipt.phases:
+        table.add_row(
+            phase.name.replace("_", " "),
+            seconds_text(phase.seconds),
+            UNKNOWN if phase.usd is None else f"{to_cents(phase.usd):,}",
+        )
+    table.add_section()
+    table.add_row("all", "", f"{found.receipt.known_usd:,}")
+    return table

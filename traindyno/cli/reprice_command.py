@@ -1,25 +1,31 @@
 """`traindyno reprice`: an execution's costs and verdict at other prices, without running anything."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
 from traindyno.aws import clients
 from traindyno.aws.prices import read_prices
-from traindyno.cli.execution_commands import ExecutionArgument, FormatOption
-from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json
+from traindyno.cli.options import ExecutionArgument, FormatOption, LabChoice, with_options_of
+from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, Format, print_json
 from traindyno.cli.plan_inputs import PricesOption, read_price_file
-from traindyno.cli.reprice_table import print_repriced
-from traindyno.cli.target import LabOption, LocalOption, ProfileOption, find_target
-from traindyno.core.costs.prices import Price
+from traindyno.core.costs.money import exact_usd_text
+from traindyno.core.costs.prices import Price, PriceList
+from traindyno.core.costs.quantity_text import UNKNOWN, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
-from traindyno.core.lab_names import DEFAULT_LAB
+from traindyno.core.suite.suite import GoalKind
+from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.execution_record import ExecutionRecord
-from traindyno.core.verdict.reprice import Repriced, reprice
+from traindyno.core.verdict.reprice import PriceFlip, Repriced, reprice
 from traindyno.core.verdict.verdict import Verdict, judge, verdict_document
+from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.store.execution_record import load_record
 
 PriceRegionOption = Annotated[
@@ -27,28 +33,34 @@ PriceRegionOption = Annotated[
     typer.Option("--region", help="Take the Price List's prices of this region; by default of where it was run."),
 ]
 LabRegionOption = Annotated[
-    str | None, typer.Option(help="The AWS region that the lab is in; by default that of your AWS settings.")
+    str | None,
+    typer.Option("--lab-region", help="The AWS region that the lab is in; by default that of your AWS settings."),
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedLabChoice(LabChoice):
+    """``--region`` names the prices here, so the lab's own region has another option."""
+
+    region: LabRegionOption = None
 
 
 class NoPriceFound(TraindynoError):
     """None of the execution's instance types has a price where it was looked for."""
 
 
+@with_options_of(PricedLabChoice)
 def reprice_execution(
+    choice: PricedLabChoice,
     execution: ExecutionArgument,
     prices: PricesOption = None,
     price_region: PriceRegionOption = None,
-    local: LocalOption = False,
-    lab: LabOption = DEFAULT_LAB,
-    lab_region: LabRegionOption = None,
-    profile: ProfileOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Compute costs and verdict anew at other prices, and say which price would change the answer."""
     if prices is not None and price_region is not None:
         raise typer.BadParameter("expected one of --prices and --region, got both")
-    target = find_target(is_local=local, lab=lab, region=lab_region, profile=profile)
+    target = choice.find_target()
     record = load_record(target.results, execution)
     found = read_price_file(prices) if prices else _price_list(record, price_region or _region_of(record))
     _check_found(record, found, str(prices or price_region or _region_of(record)))
@@ -88,3 +100,87 @@ def _document(record: ExecutionRecord, before: Verdict, after: Repriced, prices:
         "before": verdict_document(before),
         "after": verdict_document(after.verdict),
     }
+
+
+def print_repriced(console: Console, execution_id: str, *, before: Verdict, after: Repriced, prices: PriceList) -> None:
+    if after.verdict.is_simulated:
+        console.print(SIMULATED)
+    console.print(_table(execution_id, before, after.verdict))
+    console.print()
+    for line in (*_sources(after, prices), *_answers(before, after), *_changes(after)):
+        console.print(line, markup=False)
+
+
+def _table(execution_id: str, before: Verdict, after: Verdict) -> Table:
+    title = f"{execution_id}: {after.examples:,} examples, before → after"
+    table = Table(title=title, title_justify="left", pad_edge=False)
+    table.add_column("")
+    table.add_column("cell", overflow="fold")
+    table.add_column("instance")
+    for heading in ("$/h before", "$/h after", "cost before", "cost after", "change"):
+        table.add_column(heading, justify="right")
+    for row in before.rows:
+        table.add_row(*_cells(row, after.row(row.cell_id), is_best=row.cell_id == after.recommended))
+    return table
+
+
+def _cells(before: CellRow, after: CellRow, *, is_best: bool) -> tuple[str, ...]:
+    return (
+        "→" if is_best else "",
+        before.label,
+        f"{before.instance_count} × {before.instance}",
+        _price_text(before.usd_per_instance_hour),
+        _price_text(after.usd_per_instance_hour),
+        usd_text(before.usd.mean if before.usd else None),
+        usd_text(after.usd.mean if after.usd else None),
+        _share_text(after.usd.mean / before.usd.mean - 1) if before.usd and after.usd else UNKNOWN,
+    )
+
+
+def _sources(after: Repriced, prices: PriceList) -> Iterator[str]:
+    """Where each type's price comes from now."""
+    for instance, price in {result.run.cell.settings.instance: result.price for result in after.results}.items():
+        kept = "" if instance in prices else " (as it was run: no other price was found)"
+        yield f"{instance}: {price.source or UNKNOWN}, {price.region or UNKNOWN}, {price.date or UNKNOWN}{kept}"
+
+
+def _answers(before: Verdict, after: Repriced) -> Iterator[str]:
+    yield f"before: {describe_verdict(before).headline}"
+    yield f"after:  {describe_verdict(after.verdict).headline}"
+    yield "the recommendation changes" if after.is_flipped else "the recommendation stays"
+    if before.spent_usd is not None and after.verdict.spent_usd is not None:
+        yield f"the execution itself: {usd_text(before.spent_usd)} before, {usd_text(after.verdict.spent_usd)} after"
+
+
+def _changes(after: Repriced) -> Iterator[str]:
+    verdict = after.verdict
+    best = verdict.row(verdict.recommended).label if verdict.recommended else ""
+    for found in verdict.break_evens:
+        price, label = exact_usd_text(found.usd_per_instance_hour), verdict.row(found.cell_id).label
+        yield f"break-even: {found.instance} at {price} $/h, where {label} costs what {best} does"
+    for flip in after.flips:
+        yield _flip_text(verdict, flip)
+    if not after.flips:
+        yield f"no price changes the answer: {_why_none(verdict)}"
+
+
+def _flip_text(verdict: Verdict, flip: PriceFlip) -> str:
+    winner = verdict.row(flip.cell_id).label if flip.cell_id else "no cell"
+    prices = f"{exact_usd_text(flip.now_usd_per_hour)} to {exact_usd_text(flip.at_usd_per_hour)} $/h"
+    return f"the answer changes to {winner} with {flip.instance} from {prices} ({_share_text(float(flip.change))})"
+
+
+def _why_none(verdict: Verdict) -> str:
+    if verdict.recommended is None:
+        return "no cell is recommended"
+    if verdict.goal.kind is GoalKind.FASTEST:
+        return "the goal is time alone"
+    return "one instance type only, so that one price moves every cell"
+
+
+def _price_text(usd_per_hour: Decimal | None) -> str:
+    return UNKNOWN if usd_per_hour is None else exact_usd_text(usd_per_hour)
+
+
+def _share_text(share: float) -> str:
+    return f"{share * 100:+.1f} %".replace("-", "−")

@@ -2,29 +2,23 @@
 
 import secrets
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from traindyno.aws import clients
-from traindyno.cli.execution_commands import DEFAULT_FOLDER, FolderOption, FormatOption, finish
+from traindyno.cli.execution_commands import finish
+from traindyno.cli.options import DEFAULT_FOLDER, FolderOption, FormatOption, LabChoice, SuiteArgument, with_options_of
 from traindyno.cli.output import STANDARD_ERROR, Format, print_json, tell
 from traindyno.cli.progress import follow
 from traindyno.cli.staging import Stage
 from traindyno.cli.suite_loading import load_suite
-from traindyno.cli.target import LabOption, LocalOption, ProfileOption, RegionOption, find_target
-from traindyno.core.lab_names import DEFAULT_LAB
-
-SuiteArgument = Annotated[Path, typer.Argument(help="The suite's YAML file.", exists=False)]
 
 
+@with_options_of(LabChoice)
 def run(
+    choice: LabChoice,
     suite: SuiteArgument,
-    local: LocalOption = False,
-    lab: LabOption = DEFAULT_LAB,
-    region: RegionOption = None,
-    profile: ProfileOption = None,
     name: Annotated[str | None, typer.Option(help="The execution's name; by default the suite's and the time.")] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Follow it to its end, or only start it.")] = True,
     output: FormatOption = Format.TABLE,
@@ -32,7 +26,7 @@ def run(
 ) -> None:
     """Run a suite: every cell, every trial, to a verdict."""
     loaded = load_suite(suite)
-    target = find_target(is_local=local, lab=lab, region=region, profile=profile)
+    target = choice.find_target()
     stage = Stage(beside=suite.parent, s3=clients.s3(), bucket=target.deployment.bucket, tell=tell)
     document = stage.stage_suite(loaded.document)
     execution_id = name or _execution_id(loaded.suite.name)

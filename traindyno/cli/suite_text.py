@@ -1,23 +1,28 @@
-"""Read a suite's YAML (or JSON) text, remembering on which line everything stands."""
+"""Read a suite or another input file as YAML (or JSON) text, with the line of each value for messages."""
 
 import re
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
-from traindyno.core.errors import TraindynoError
+from traindyno.core.errors import DocumentInvalid, TraindynoError
 
 YAML_1_1_SCALARS = {f"tag:yaml.org,2002:{name}" for name in ("float", "bool", "timestamp")}
 FLOAT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$")
 BOOLEAN = re.compile(r"(?:true|True|TRUE|false|False|FALSE)$")
 LAST_PART = re.compile(r"(\.?[^.\[\]]+|\[\d+\])$")
+Value = TypeVar("Value")
 
 
 class SuiteUnreadable(TraindynoError):
     """The file can't be read, or its text is no YAML mapping."""
+
+
+class InputFileInvalid(TraindynoError):
+    """A file named on the command line has problems; each line says where, what, and what would be accepted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +47,7 @@ class _Loader(yaml.SafeLoader):
         seen: set[str] = set()
         for key, _ in node.value:
             if key.value in seen:
-                problem = f"the key {key.value!r} stands twice"
+                problem = f"the key {key.value!r} is repeated"
                 raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
@@ -57,7 +62,7 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", BOOLEAN, list("tTfF"))
 
 
 def read_suite_text(source: Path, *, fields: str = "name, goal, workload, matrix…") -> SuiteText:
-    """``fields`` are named where the text is no mapping: other documents are read here as well."""
+    """Raise ``SuiteUnreadable`` for a text that is no YAML mapping; the message names the expected ``fields``."""
     try:
         text = source.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -75,6 +80,16 @@ def read_suite_text(source: Path, *, fields: str = "name, goal, workload, matrix
         found = "nothing" if document is None else f"a {type(document).__name__}"
         raise SuiteUnreadable(f"{source}:1: expected a mapping with {fields}; found {found}")
     return SuiteText(source=source, document=document, line_of=dict(_lines(node, "")))
+
+
+def read_input_file(path: Path, parse: Callable[[dict[str, Any]], Value], *, fields: str) -> Value:
+    """Read the file and parse it; ``fields`` names the expected top-level keys, for the message."""
+    text = read_suite_text(path, fields=fields)
+    try:
+        return parse(text.document)
+    except DocumentInvalid as error:
+        lines = [f"{text.place(problem.path)}: {problem}" for problem in error.problems]
+        raise InputFileInvalid("\n".join(lines)) from error
 
 
 def _lines(node: yaml.Node, path: str) -> Iterator[tuple[str, int]]:

@@ -2,9 +2,6 @@
 
 import os
 from dataclasses import dataclass
-from typing import Annotated
-
-import typer
 
 from traindyno.aws import clients
 from traindyno.aws.deployment import Deployment, find_deployment
@@ -16,11 +13,6 @@ from traindyno.lab.execution_receipt import ExecutionReceipt, load_receipt
 from traindyno.store.attempt_rows import AttemptRows
 from traindyno.store.results_bucket import ResultsBucket
 from traindyno.store.suite_rows import SuiteRows
-
-LocalOption = Annotated[bool, typer.Option("--local", help="Use the local cloud of this machine.")]
-LabOption = Annotated[str, typer.Option(help="The lab's name, as it was deployed.", envvar="TRAINDYNO_LAB")]
-RegionOption = Annotated[str | None, typer.Option(help="The AWS region; by default that of your AWS settings.")]
-ProfileOption = Annotated[str | None, typer.Option(help="The AWS profile; by default that of your AWS settings.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,10 @@
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
-from traindyno.cli.main import commands
+from traindyno.cli.main import app, commands
 
 CLAIMS = Path(__file__).parents[3] / "suites" / "claims"
 
@@ -16,9 +17,13 @@ def test_arithmetic_alone_is_checked_without_an_execution() -> None:
     assert findings["p4d-cost"] == "not_measured"
 
 
-def test_a_wrong_file_is_refused_with_lines(tmp_path: Path) -> None:
+def test_a_wrong_file_is_refused_with_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "claims.yaml"
     file.write_text("title: x\nsource: y\nclaims:\n  - claim_id: a\n    form: gian\n", encoding="utf-8")
-    done = CliRunner().invoke(commands, ["claims", str(file)])
-    assert done.exit_code == 2
-    assert f"{file}:5: claims[0].form: expected one of value, ratio, gain" in done.stderr.replace("\n", "")
+    monkeypatch.setattr("sys.argv", ["traindyno", "claims", str(file)])
+    with pytest.raises(SystemExit) as left:
+        app()
+    assert left.value.code == 2
+    assert f"{file}:5: claims[0].form: expected one of value, ratio, gain" in capsys.readouterr().err

@@ -45,7 +45,7 @@ def test_numbers_are_numbers_and_words_are_words(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("name: [1, 2", r"suite\.yaml:1: not valid YAML"),
-        ("name: a\nname: b\n", r"suite\.yaml:2: not valid YAML: the key 'name' stands twice"),
+        ("name: a\nname: b\n", r"suite\.yaml:2: not valid YAML: the key 'name' is repeated"),
         ("just words", r"suite\.yaml:1: expected a mapping .* found a str"),
         ("", r"found nothing"),
         ("a: !!python/object/apply:os.system [true]", "not valid YAML"),

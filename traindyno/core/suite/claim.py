@@ -12,16 +12,12 @@ from cattrs.errors import BaseValidationError
 from traindyno.core.documents.converter import strict_converter
 from traindyno.core.documents.json_scalar import JsonScalar
 from traindyno.core.documents.problems import FieldProblems, Unexpected, problems_of
-from traindyno.core.errors import Problem, TraindynoError
+from traindyno.core.errors import DocumentInvalid, Problem
 from traindyno.core.suite.arithmetic import ArithmeticInvalid, evaluate
 
 
-class ClaimsInvalid(TraindynoError):
-    """The claims document is wrong; carries every problem."""
-
-    def __init__(self, problems: list[Problem]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(map(str, problems)))
+class ClaimsInvalid(DocumentInvalid):
+    """The claims document is wrong."""
 
 
 class ClaimedQuantity(StrEnum):

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from traindyno.cli.input_file import InputFileInvalid
 from traindyno.cli.plan_inputs import read_price_file
-from traindyno.cli.suite_text import SuiteUnreadable
+from traindyno.cli.suite_text import InputFileInvalid, SuiteUnreadable
 
 GOOD = "region: us-west-2\nas_of: 2026-11-21\nprices:\n  ml.trn1.32xlarge: 24.725\n  ml.p4d.24xlarge: '25.251286'\n"
 

@@ -1,0 +1,1 @@
+"""Whether the unit tests notice when the core is wrong: `make mutants`."""

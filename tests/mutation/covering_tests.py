@@ -1,0 +1,58 @@
+"""Which unit tests execute which line of the core, from one run under coverage."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from coverage import CoverageData
+
+COVERAGE = "coverage.sqlite"
+SETTINGS = """[run]
+dynamic_context = test_function
+source = traindyno/core
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoveringTests:
+    """``by_line``: (file, line) → tests such as ``tests/unit/core/test_x.py::test_y``."""
+
+    by_line: dict[tuple[str, int], frozenset[str]]
+
+    def of(self, file: str, line: int) -> list[str]:
+        """The tests to try first, those of the module's own room in front; none for what runs at import only."""
+        room = f"tests/unit/{Path(file).parent.relative_to('traindyno').as_posix()}/"
+        tests = self.by_line.get((file, line), frozenset())
+        return sorted(tests, key=lambda test: (Path(file).stem not in test, not test.startswith(room), test))
+
+
+def record_covering_tests(tree: Path, folder: Path) -> CoveringTests:
+    """Run the unit tests of the tree once; a folder that has the answer already is read instead."""
+    data = folder / COVERAGE
+    if not data.exists():
+        (folder / "coveragerc").write_text(SETTINGS)
+        draft = folder / "coverage.draft"
+        command = ["-m", "coverage", "run", "--rcfile", str(folder / "coveragerc"), "--data-file", str(draft)]
+        tests = ["-m", "pytest", "tests/unit", "-q", "-x", "-n0", "-p", "no:cacheprovider"]
+        environment = {**os.environ, "PYTHONPATH": str(tree)}
+        subprocess.run([sys.executable, *command, *tests], cwd=tree, env=environment, check=True)
+        draft.rename(data)
+    return _read(data, tree)
+
+
+def _read(data: Path, tree: Path) -> CoveringTests:
+    found = CoverageData(basename=str(data))
+    found.read()
+    by_line = {
+        (Path(file).relative_to(tree).as_posix(), line): frozenset(_node_id(name) for name in contexts if name)
+        for file in found.measured_files()
+        for line, contexts in found.contexts_by_lineno(file).items()
+    }
+    return CoveringTests(by_line=by_line)
+
+
+def _node_id(context: str) -> str:
+    module, _, function = context.rpartition(".")
+    return f"{module.replace('.', '/')}.py::{function}"

@@ -1,0 +1,79 @@
+"""The options and arguments that several commands have, each declared once."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from traindyno.cli.output import Format
+from traindyno.cli.target import Target, choose_account, find_target
+from traindyno.core.lab_names import DEFAULT_LAB
+
+SuiteArgument = Annotated[Path, typer.Argument(help="The suite's YAML file.", exists=False)]
+ExecutionArgument = Annotated[str, typer.Argument(help="The execution's name, as `traindyno list` shows it.")]
+FormatOption = Annotated[Format, typer.Option("--format", help="A table to read, or one JSON document.")]
+FolderOption = Annotated[Path, typer.Option("--output", help="The folder that the HTML report is written to.")]
+DEFAULT_FOLDER = Path("reports")
+KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
+
+LocalOption = Annotated[bool, typer.Option("--local", help="Use the local cloud of this machine.")]
+LabOption = Annotated[str, typer.Option(help="The lab's name, as it was deployed.", envvar="TRAINDYNO_LAB")]
+RegionOption = Annotated[str | None, typer.Option(help="The AWS region; by default that of your AWS settings.")]
+ProfileOption = Annotated[str | None, typer.Option(help="The AWS profile; by default that of your AWS settings.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountChoice:
+    """Which account a command uses: the local cloud's, or the one that the AWS settings lead to."""
+
+    local: LocalOption = False
+    region: RegionOption = None
+    profile: ProfileOption = None
+
+    def choose(self) -> None:
+        choose_account(is_local=self.local, region=self.region, profile=self.profile)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabChoice(AccountChoice):
+    """Which lab of the account."""
+
+    lab: LabOption = DEFAULT_LAB
+
+    def find_target(self) -> Target:
+        return find_target(is_local=self.local, lab=self.lab, region=self.region, profile=self.profile)
+
+    @property
+    def deployed_name(self) -> str:
+        return DEFAULT_LAB if self.local else self.lab
+
+
+def with_options_of(choice: type[AccountChoice]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the fields of ``choice`` as options; its first parameter receives them as one value.
+
+    Typer reads a command's options from its signature, so the fields are added to that.
+    """
+    hints = get_type_hints(choice, include_extras=True)
+    added = [
+        inspect.Parameter(each.name, KEYWORD_ONLY, default=each.default, annotation=hints[each.name])
+        for each in fields(choice)
+    ]
+
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        _, *own = inspect.signature(command).parameters.values()
+
+        @wraps(command)
+        def called(**given: Any) -> None:
+            chosen = choice(**{each.name: given.pop(each.name) for each in fields(choice)})
+            command(chosen, **given)
+
+        parameters = [each.replace(kind=KEYWORD_ONLY) for each in own] + added
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # Typer reads it
+        called.__annotations__ = {each.name: each.annotation for each in parameters}
+        return called
+
+    return add
