@@ -1,4 +1,4 @@
-"""The optimizer and its learning rate."""
+"""The optimizer of a run."""
 
 from collections.abc import Iterable
 
@@ -6,18 +6,11 @@ from torch import nn
 from torch.distributed.tensor import DTensor
 from torch.optim import SGD, AdamW, Optimizer
 
-from traindyno.core.suite.suite import LearningRateScaling, OptimizerName, Settings
+from traindyno.core.suite.choices import OptimizerName
+from traindyno.core.suite.settings import Settings
 
 SGD_MOMENTUM = 0.9
 FUSED_DEVICES = ("cpu", "cuda")
-
-
-def scaled_learning_rate(settings: Settings, global_batch_size: int) -> float:
-    rate = settings.learning_rate
-    if rate.scale_with is LearningRateScaling.NONE:
-        return rate.base
-    reference = rate.reference_batch_size or global_batch_size
-    return rate.base * global_batch_size / reference
 
 
 def build_optimizer(parameters: Iterable[nn.Parameter], settings: Settings, learning_rate: float) -> Optimizer:

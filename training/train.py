@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from math import ceil
 
 from traindyno.callbacks import StepLogger
+from traindyno.core.suite.processes import global_batch_size, scaled_learning_rate
 from training.data.batch import Batch
 from training.data.choose_collate import choose_collate
 from training.data.collate import Collate
@@ -11,7 +12,7 @@ from training.data.dataset import TokenDataset
 from training.data.loader import StepBatches, load_steps
 from training.data.stream import StreamedBatches, stream_steps
 from training.loop import run_steps
-from training.optimizer import build_optimizer, scaled_learning_rate
+from training.optimizer import build_optimizer
 from training.run_settings import RunSettings
 from training.strategies import Setup, Strategy
 
@@ -26,8 +27,8 @@ def train(
     should_stop: Callable[[StepLogger], bool],
 ) -> None:
     settings = run.settings
-    samples_per_step = settings.batch_size_per_device * settings.gradient_accumulation_steps * strategy.data_world_size
-    learning_rate = scaled_learning_rate(settings, samples_per_step)
+    samples_per_step = global_batch_size(settings, setup.topology.world_size)
+    learning_rate = scaled_learning_rate(settings.learning_rate, samples_per_step)
     optimizer = strategy.build_optimizer(lambda parameters: build_optimizer(parameters, settings, learning_rate))
     step_count = min(run.measurement.max_steps, ceil(run.workload.examples / samples_per_step))
     run_steps(

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from traindyno.core.suite.processes import replica_count
 from training.objective import Objective
 from training.process_group import start_process_group
 from training.strategies import Setup, Strategy
@@ -15,7 +16,7 @@ class DataParallel(WholeModelStrategy):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self.data_rank = setup.topology.rank
-        self.data_world_size = setup.topology.world_size
+        self.data_world_size = replica_count(setup.settings, setup.topology.world_size)
         # One process has nobody to average with: wrapped, it would copy gradients and compile in pieces for nothing.
         self._is_wrapped = self.data_world_size > 1 and setup.accelerator.average_gradients is None
         self._wrapped: DistributedDataParallel

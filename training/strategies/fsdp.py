@@ -10,6 +10,7 @@ from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
+from traindyno.core.suite.processes import replica_count
 from traindyno.core.suite.suite import ShardScope
 from training.blocks import repeated_blocks
 from training.objective import Objective
@@ -22,7 +23,7 @@ class FullyShardedDataParallel(WholeModelStrategy):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self.data_rank = setup.topology.rank
-        self.data_world_size = setup.topology.world_size
+        self.data_world_size = replica_count(setup.settings, setup.topology.world_size)
         start_process_group(setup.accelerator.process_group_backend, setup.topology, setup.accelerator.device)
         self._sharded: FSDPModule
 

@@ -25,7 +25,7 @@ class PipelineParallel:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._device = setup.accelerator.device
-        self._replicas = Replicas(setup, setup.settings.pipeline_degree, "pipeline")
+        self._replicas = Replicas(setup, "pipeline")
         self.data_rank = self._replicas.data_rank
         self.data_world_size = self._replicas.data_world_size
         self._stages: dict[int, nn.Module]

@@ -7,6 +7,7 @@ from torch import distributed, nn
 from torch.distributed import ProcessGroup
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
+from traindyno.core.suite.processes import processes_per_replica, replica_count
 from training.errors import WorkloadError
 from training.gradients import sum_gradients
 from training.process_group import start_process_group
@@ -14,17 +15,17 @@ from training.strategies import Setup
 
 
 class Replicas:
-    """``degree`` ranks per replica, neighbours, so that a replica stays within an instance if it fits in one."""
+    """The ranks of a replica are neighbours, so that a replica stays within an instance if it fits in one."""
 
-    def __init__(self, setup: Setup, degree: int | None, kind: str) -> None:
+    def __init__(self, setup: Setup, kind: str) -> None:
         world_size = setup.topology.world_size
-        self.degree = degree or world_size
+        self.degree = processes_per_replica(setup.settings, world_size)
         if world_size % self.degree:
             raise WorkloadError(
                 f"{kind}_degree is {self.degree}, which does not divide the job's {world_size} processes"
             )
         start_process_group(setup.accelerator.process_group_backend, setup.topology, setup.accelerator.device)
-        self.data_world_size = world_size // self.degree
+        self.data_world_size = replica_count(setup.settings, world_size)
         self.data_rank, self.inner_rank = divmod(setup.topology.rank, self.degree)
         self.ranks = [list(range(first, first + self.degree)) for first in range(0, world_size, self.degree)]
         mesh = init_device_mesh(

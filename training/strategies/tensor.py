@@ -31,7 +31,7 @@ from training.strategies.whole_model import WholeModelStrategy
 class TensorParallel(WholeModelStrategy):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._replicas = Replicas(setup, setup.settings.tensor_degree, "tensor")
+        self._replicas = Replicas(setup, "tensor")
         self.data_rank = self._replicas.data_rank
         self.data_world_size = self._replicas.data_world_size
         self._converted: ConvertedLayers

@@ -48,7 +48,7 @@ def with_preferences(**changes: Any) -> Suite:
         ({"instance_preferences": {OWN: []}}, f"instance_preferences.{OWN}: expected 1 to 4 further types, got 0"),
         ({"instance_preferences": {OWN: [OTHER, OWN]}}, "expected each type once, got ml.g5.xlarge, ml.g6.xlarge, ml"),
         ({"instance_preferences": {OWN: ["ml.g5.13xlarge"]}}, f"instance_preferences.{OWN}[0]: expected a training"),
-        ({"instance_preferences": {OWN: ["local.cpu"]}}, "expected types of SageMaker"),
+        ({"instance_preferences": {OWN: ["local.cpu"]}}, "expected an instance type of SageMaker"),
         (
             {"instance_preferences": {OWN: ["ml.g5.12xlarge"]}},
             f"instance_preferences.{OWN}[0]: expected a type with 1 devices of kind gpu as {OWN} has, got"

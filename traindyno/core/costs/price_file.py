@@ -33,7 +33,7 @@ def parse_prices(document: Mapping[str, Any], *, source: str) -> dict[str, Price
     try:
         given: PriceFile = strict_converter([]).structure(document, PriceFile)
     except (Unexpected, BaseValidationError, FieldProblems) as error:
-        raise DocumentInvalid([*problems_of(error, "", {}), *problems]) from error
+        raise DocumentInvalid([*problems_of(error, ""), *problems]) from error
     if problems:
         raise DocumentInvalid(problems)
     return {

@@ -5,15 +5,21 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
+from types import NoneType
 from typing import Any, get_args, get_origin
 
 from cattrs import Converter
-from cattrs.gen import make_dict_structure_fn
+from cattrs.gen import make_dict_structure_fn, override
 
+from traindyno.core.documents.field_description import described_fields, document_name
 from traindyno.core.documents.json_scalar import JsonScalar
-from traindyno.core.documents.problems import Unexpected, one_of
+from traindyno.core.documents.problems import Unexpected, expected_of, one_of
 
 Structure = Callable[[Any, Any], Any]
+
+# DynamoDB holds 38 digits and exponents to 125.
+MOST_DIGITS = 28
+LARGEST_EXPONENT = 18
 
 
 def strict_converter(choices: Iterable[type[StrEnum]]) -> Converter:
@@ -40,24 +46,55 @@ def dataclass_structure(converter: Converter, kind: type, **overrides: Any) -> S
         converter,
         _cattrs_forbid_extra_keys=True,
         _cattrs_detailed_validation=True,
-        **overrides,
+        **{**_described_overrides(converter, kind), **overrides},
     )
+    names = ", ".join(document_name(field) for field in fields(kind))
 
     def structure(value: Any, target: Any) -> Any:
         if not isinstance(value, Mapping):
-            raise Unexpected(f"a mapping with {', '.join(field.name for field in fields(kind))}", value)
+            raise Unexpected(f"a mapping with {names}", value)
         return inner(value, target)
 
     return structure
 
 
+def _described_overrides(converter: Converter, kind: type) -> dict[str, Any]:
+    """Of the fields that a document spells differently."""
+    return {
+        field.name: override(
+            rename=description.name,
+            struct_hook=None
+            if description.none_word is None
+            else _word_or_value(converter, field.type, description.none_word),
+        )
+        for field, description in described_fields(kind)
+        if description.name is not None or description.none_word is not None
+    }
+
+
+def _word_or_value(converter: Converter, kind: Any, none_word: str) -> Structure:
+    (inner,) = (part for part in get_args(kind) if part is not NoneType)
+
+    def structure(value: Any, _: Any) -> Any:
+        if value == none_word:
+            return None
+        try:
+            return converter.structure(value, inner)
+        except Unexpected as error:
+            raise Unexpected(f"{none_word} or {expected_of(inner)}", value) from error
+
+    return structure
+
+
 def _dataclass_unstructure(converter: Converter, kind: type) -> Callable[[Any], dict[str, Any]]:
-    """Fields that are None are left out: absent and unknown read back the same."""
-    names = [field.name for field in fields(kind)]
+    """Fields that are None are left out, but for those with a word for it: absent and unknown read back the same."""
+    words = {field.name: description.none_word for field, description in described_fields(kind)}
+    names = {field.name: document_name(field) for field in fields(kind)}
 
     def unstructure(value: Any) -> dict[str, Any]:
-        present = {name: getattr(value, name) for name in names}
-        return {name: converter.unstructure(inner) for name, inner in present.items() if inner is not None}
+        found = ((name, getattr(value, name)) for name in names)
+        spelt = ((name, words.get(name) if inner is None else converter.unstructure(inner)) for name, inner in found)
+        return {names[name]: inner for name, inner in spelt if inner is not None}
 
     return unstructure
 
@@ -99,9 +136,16 @@ def _integer(value: Any, _: Any) -> int:
 
 
 def _number(value: Any, _: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
         raise Unexpected("a number", value)
     return float(value)
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond the largest float
+        return False
 
 
 def _boolean(value: Any, _: Any) -> bool:
@@ -123,15 +167,17 @@ def _scalar(value: Any, _: Any) -> JsonScalar:
 
 
 def _decimal(value: Any, _: Any) -> Decimal:
-    """A float goes by its shortest text, so that 0.1 is 0.1."""
+    """A float goes by its shortest text, so that 0.1 is 0.1. What DynamoDB can't hold is refused."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         raise Unexpected("a number", value)
     try:
         number = Decimal(str(value))
-    except InvalidOperation as error:
+    except (InvalidOperation, ValueError) as error:  # Python writes no integer of more than 4300 digits
         raise Unexpected("a number", value) from error
     if not number.is_finite():
         raise Unexpected("a number", value)
+    if len(number.as_tuple().digits) > MOST_DIGITS or abs(number.adjusted()) > LARGEST_EXPONENT:
+        raise Unexpected(f"a number of at most {MOST_DIGITS} digits and a size of 1e±{LARGEST_EXPONENT}", value)
     return number
 
 

@@ -17,9 +17,11 @@ from cattrs.errors import (
     IterableValidationNote,
 )
 
+from traindyno.core.documents.field_description import document_name
 from traindyno.core.errors import Problem
 
 SHOWN_CHARACTERS = 60
+LARGEST_SHOWN_INTEGER = 10**SHOWN_CHARACTERS  # Python writes no integer of more than 4300 digits
 EXPECTED_OF_TYPE = {int: "an integer", float: "a number", Decimal: "a number", str: "text", bool: "true or false"}
 
 
@@ -46,6 +48,8 @@ def shown(value: object) -> str:
             return f"a mapping with {', '.join(map(str, value)) or 'nothing in it'}"[:SHOWN_CHARACTERS]
         case list() | tuple():
             return "a list"
+        case int() if abs(value) >= LARGEST_SHOWN_INTEGER:
+            return f"an integer of {value.bit_length()} bits"
         case _:
             return json.dumps(value, default=str, ensure_ascii=False)[:SHOWN_CHARACTERS]
 
@@ -69,15 +73,11 @@ def unknown_field(path: str, name: object, accepted: Iterable[str]) -> Problem:
     return Problem(path=where, message=f"expected {one_of(accepted, name)}, got an unknown field {shown(name)}")
 
 
-def document_field_names(cls: type, renamed: Mapping[str, str]) -> list[str]:
-    return [renamed.get(field.name, field.name) for field in fields(cls)]
-
-
-def problems_of(error: Exception, path: str, renamed: Mapping[str, str]) -> Iterator[Problem]:
-    """``renamed``: attribute → its name in the document, where they differ."""
+def problems_of(error: Exception, path: str) -> Iterator[Problem]:
+    """``path`` is that of the value whose reading raised the error."""
     match error:
         case ForbiddenExtraKeysError():
-            accepted = document_field_names(error.cl, renamed)
+            accepted = [document_name(field) for field in fields(error.cl)]
             for name in sorted(map(str, error.extra_fields)):
                 yield unknown_field(path, name, accepted)
         case FieldProblems():
@@ -85,24 +85,24 @@ def problems_of(error: Exception, path: str, renamed: Mapping[str, str]) -> Iter
                 inner = problem.path if problem.path.startswith("[") else f".{problem.path}" if problem.path else ""
                 yield Problem(path=f"{path}{inner}".lstrip("."), message=problem.message)
         case BaseValidationError():
-            yield from _nested_problems(error, path, renamed)
+            yield from _nested_problems(error, path)
         case _:
             yield Problem(path=path, message=str(error))
 
 
-def _nested_problems(error: BaseValidationError, path: str, renamed: Mapping[str, str]) -> Iterator[Problem]:
+def _nested_problems(error: BaseValidationError, path: str) -> Iterator[Problem]:
     assert isinstance(error, ClassValidationError | IterableValidationError)
+    names = {field.name: document_name(field) for field in fields(error.cl)} if is_dataclass(error.cl) else {}
     placed, unplaced = error.group_exceptions()
     for inner, note in placed:
-        where = join_path(
-            path, note.index if isinstance(note, IterableValidationNote) else renamed.get(note.name, note.name)
-        )
+        part = note.index if isinstance(note, IterableValidationNote) else names.get(note.name, note.name)
+        where = join_path(path, part)
         if isinstance(inner, KeyError):
             yield Problem(path=where, message=f"expected {expected_of(note.type)}, got nothing")
         else:
-            yield from problems_of(inner, where, renamed)
+            yield from problems_of(inner, where)
     for inner in unplaced:
-        yield from problems_of(inner, path, renamed)
+        yield from problems_of(inner, path)
 
 
 def expected_of(kind: Any) -> str:

@@ -44,7 +44,7 @@ def parse_quotas(document: Mapping[str, Any]) -> GivenQuotas:
     try:
         given: QuotaFile = strict_converter([]).structure(spelt, QuotaFile)
     except (Unexpected, BaseValidationError, FieldProblems) as error:
-        raise DocumentInvalid([*problems_of(error, "", {}), *problems]) from error
+        raise DocumentInvalid([*problems_of(error, ""), *problems]) from error
     if problems:
         raise DocumentInvalid(problems)
     known = known_quotas()

@@ -8,10 +8,8 @@ from enum import Enum
 from itertools import product
 from typing import Any
 
-from traindyno.core.instances.instance_types import find_instance_type
-from traindyno.core.suite.settings_points import HYPERPARAMETER_PREFIX
-from traindyno.core.suite.strategy_options import has_effect
-from traindyno.core.suite.suite import Cell, LearningRate, Settings, Suite
+from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, LearningRate, Settings, has_effect
+from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_converter import suite_converter
 
 CELL_ID_DIGITS = 8
@@ -56,13 +54,6 @@ def agrees(point: Point, wanted: Point) -> bool:
 def is_same(one: Any, other: Any) -> bool:
     """Equal and of one type: to Python, 1 and true are equal."""
     return type(one) is type(other) and bool(one == other)
-
-
-def world_size(settings: Settings) -> int | None:
-    """Processes of the whole job; None where the instance type's number of devices is not known."""
-    instance_type = find_instance_type(settings.instance)
-    devices = instance_type.devices_per_instance if instance_type else None
-    return None if devices is None else devices * settings.instance_count
 
 
 def make_cell(suite: Suite, point: Point) -> Cell:

@@ -83,7 +83,7 @@ def parse_claims(document: Mapping[str, Any]) -> Claims:
     try:
         found: Claims = _converter().structure(document, Claims)
     except (Unexpected, BaseValidationError, FieldProblems) as error:
-        raise ClaimsInvalid(list(problems_of(error, "", {}))) from error
+        raise ClaimsInvalid(list(problems_of(error, ""))) from error
     problems = [problem for index, claim in enumerate(found.claims) for problem in _problems(claim, f"claims[{index}]")]
     names = [claim.claim_id for claim in found.claims]
     problems += [

@@ -1,21 +1,195 @@
-"""Settings that exist one by one but not together, each with its reason. A new rule is one function more."""
+"""Settings that are possible one by one but not together, each with its reason. A new rule is one function more."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from traindyno.core.instances.instance_types import InstanceType, find_instance_type
-from traindyno.core.suite.device_rules import (
-    check_compiler,
-    check_effect,
-    check_instance,
-    check_offloading,
-    check_precision,
-    check_smddp,
-    check_xla_in_scripts,
-    check_xla_in_training,
-)
-from traindyno.core.suite.impossible import Impossible
-from traindyno.core.suite.parallel_rules import check_degrees, check_micro_batches, check_model
-from traindyno.core.suite.suite import Cell, Settings, Task, Workload
+from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
+from traindyno.core.suite.choices import Compiler, PipelineSchedule, Precision, ShardScope, Strategy, Task
+from traindyno.core.suite.processes import processes_per_replica, world_size
+from traindyno.core.suite.settings import Effect, Settings, degree_setting, setting_descriptions, settings_with
+from traindyno.core.suite.suite import Cell, Workload
+
+SMDDP_FAMILIES = ("p4d", "p4de", "p3dn")
+TRAINING_COMPILER_FAMILIES = ("p3", "p3dn", "g4dn", "p4d", "g5")
+NATIVE_NEURON_FAMILIES = ("trn2",)
+XLA_STRATEGIES = (Strategy.SINGLE, Strategy.DDP)
+PIPELINE_MODELS = ("gpt2", "gptj", "bert", "albert")
+STAGES_PER_PROCESS = {PipelineSchedule.INTERLEAVED: 2}
+BLOCK_COUNTS = ("num_hidden_layers", "n_layer")
+HEAD_COUNTS = ("num_attention_heads", "n_head")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Impossible:
+    """A setting that can't go with the others of its cell; ``field`` is the setting to change."""
+
+    field: str
+    reason: str
+
+
+def find_impossible(cell: Cell, workload: Workload) -> list[Impossible]:
+    """What can't work in this cell. A user's script answers for its own model; only its launcher is checked."""
+    instance_type = find_instance_type(cell.settings.instance)
+    if instance_type is None:
+        return []
+    rules = LAUNCH_RULES + (SCRIPT_RULES if workload.task is Task.SCRIPT else TRAINING_RULES)
+    found = [impossible for rule in rules for impossible in rule(cell.settings, instance_type)]
+    if workload.task is not Task.SCRIPT:
+        found += check_model(cell.settings, workload)
+    return found
+
+
+def check_instance(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
+    if not instance_type.has_training_quota:
+        yield Impossible(field="instance", reason=f"AWS offers no training quota for {instance_type.name} any more")
+    if instance_type.name == "local.gpu" and settings.instance_count > 1:
+        yield Impossible(field="instance_count", reason="local.gpu is one machine's GPU: expected instance_count 1")
+    if settings.strategy is Strategy.SINGLE and settings.instance_count > 1:
+        reason = "strategy single runs one process: expected instance_count 1, or strategy ddp"
+        yield Impossible(field="instance_count", reason=reason)
+
+
+def check_smddp(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
+    if settings.strategy is Strategy.SMDDP and instance_type.family not in SMDDP_FAMILIES:
+        families = ", ".join(f"ml.{family}" for family in SMDDP_FAMILIES)
+        reason = f"strategy smddp runs on {families} only, got {instance_type.name}"
+        yield Impossible(field="strategy", reason=reason)
+
+
+def check_compiler(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
+    kind = instance_type.accelerator_kind
+    compiler = settings.compiler
+    if kind is AcceleratorKind.NEURON and compiler in (Compiler.NONE, Compiler.INDUCTOR):
+        reason = f"{instance_type.name} runs compiled graphs only: expected compiler xla or neuron, got {compiler}"
+        yield Impossible(field="compiler", reason=reason)
+    if compiler is Compiler.NEURON and instance_type.family not in NATIVE_NEURON_FAMILIES:
+        families = ", ".join(f"ml.{family}" for family in NATIVE_NEURON_FAMILIES)
+        reason = f"compiler neuron (TorchNeuron) runs on {families} only, got {instance_type.name}"
+        yield Impossible(field="compiler", reason=reason)
+    if compiler is Compiler.XLA and settings.strategy not in XLA_STRATEGIES:
+        reason = f"compiler xla runs with strategy {', '.join(XLA_STRATEGIES)}, got {settings.strategy}"
+        yield Impossible(field="strategy", reason=reason)
+
+
+def check_xla_in_training(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
+    """The Training Compiler's images stopped at Python 3.9, which is too old for the built-in tasks."""
+    if settings.compiler is Compiler.XLA and not _runs_xla(instance_type):
+        reason = f"compiler xla runs the built-in tasks on Trainium and local.cpu, got {instance_type.name}"
+        yield Impossible(field="compiler", reason=reason)
+
+
+def check_xla_in_scripts(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
+    offered = _runs_xla(instance_type) or instance_type.family in TRAINING_COMPILER_FAMILIES
+    if settings.compiler is Compiler.XLA and not offered:
+        families = ", ".join(f"ml.{family}" for family in TRAINING_COMPILER_FAMILIES)
+        reason = f"compiler xla runs on Trainium, {families} and local.cpu, got {instance_type.name}"
+        yield Impossible(field="compiler", reason=reason)
+
+
+def _runs_xla(instance_type: InstanceType) -> bool:
+    return instance_type.accelerator_kind is AcceleratorKind.NEURON or instance_type.name == "local.cpu"
+
+
+def check_precision(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
+    if settings.precision is Precision.FP16 and instance_type.accelerator_kind is not AcceleratorKind.GPU:
+        reason = f"precision fp16 needs a GPU, got {instance_type.name}: expected fp32 or bf16"
+        yield Impossible(field="precision", reason=reason)
+
+
+def check_offloading(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
+    if settings.activation_offloading and instance_type.accelerator_kind is not AcceleratorKind.GPU:
+        reason = f"activation_offloading moves activations from a GPU to its host, and {instance_type.name} has none"
+        yield Impossible(field="activation_offloading", reason=reason)
+
+
+def check_effect(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
+    if settings.shard_scope is ShardScope.HYBRID and settings.strategy is not Strategy.FSDP:
+        yield _without_effect("shard_scope", settings)
+    elif settings.shard_scope is ShardScope.HYBRID and instance_type.devices_per_instance == 1:
+        reason = f"shard_scope hybrid shards within an instance, and {instance_type.name} has one device: expected full"
+        yield Impossible(field="shard_scope", reason=reason)
+    if settings.prefetch_factor is not None and settings.loader_workers == 0:
+        yield Impossible(field="prefetch_factor", reason="prefetch_factor needs loader_workers of 1 or more, got 0")
+
+
+def check_degrees(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
+    for field in settings_with(Effect.DEGREE):
+        degree: int | None = getattr(settings, field)
+        if field == degree_setting(settings.strategy):
+            yield from _check_degree(settings, field, degree)
+        elif degree is not None:
+            yield _without_effect(field, settings)
+
+
+def _check_degree(settings: Settings, field: str, degree: int | None) -> Iterator[Impossible]:
+    """Without a degree, all processes hold one replica together."""
+    processes = world_size(settings)
+    if processes is None:
+        reason = f"the number of devices of {settings.instance} is not known, so {field} can't be checked"
+        yield Impossible(field="instance", reason=reason)
+    elif (degree or processes) < 2:
+        reason = f"strategy {settings.strategy} needs {field} of 2 or more, got {degree or processes}"
+        yield Impossible(field=field, reason=reason)
+    elif processes % (degree or processes):
+        reason = f"{field} {degree} does not divide the {processes} processes of the job"
+        yield Impossible(field=field, reason=reason)
+
+
+def check_micro_batches(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
+    count, degree = settings.micro_batches, _planned_degree(settings)
+    if settings.strategy is not Strategy.PIPELINE:
+        if count != 1:
+            yield _without_effect("micro_batches", settings)
+        return
+    if settings.batch_size_per_device % count:
+        reason = f"micro_batches {count} does not divide batch_size_per_device {settings.batch_size_per_device}"
+        yield Impossible(field="micro_batches", reason=reason)
+    if settings.pipeline_schedule is PipelineSchedule.ONE_F_ONE_B and degree and count < degree:
+        reason = f"pipeline_schedule 1f1b needs micro_batches of {degree} or more, one for each stage, got {count}"
+        yield Impossible(field="micro_batches", reason=reason)
+    if settings.pipeline_schedule is PipelineSchedule.INTERLEAVED and degree and count % max(1, count // degree):
+        reason = f"pipeline_schedule interleaved runs micro_batches in {count // degree} equal rounds, got {count}"
+        yield Impossible(field="micro_batches", reason=reason)
+
+
+def _planned_degree(settings: Settings) -> int | None:
+    """Processes that hold one replica; None where the number of the job's processes is not known."""
+    processes = world_size(settings)
+    return None if processes is None else processes_per_replica(settings, processes)
+
+
+def check_model(settings: Settings, workload: Workload) -> Iterator[Impossible]:
+    """What a model's config says; of a model by its name nothing is known here."""
+    config = workload.model.config if workload.model else None
+    degree = _planned_degree(settings)
+    if config is None or degree is None:
+        return
+    kind = config.get("model_type")
+    if settings.strategy is Strategy.PIPELINE and kind not in PIPELINE_MODELS:
+        reason = f"strategy pipeline can cut {', '.join(PIPELINE_MODELS)} into stages, not model type {kind}"
+        yield Impossible(field="strategy", reason=reason)
+    stages, blocks = degree * STAGES_PER_PROCESS.get(settings.pipeline_schedule, 1), _first(config, BLOCK_COUNTS)
+    if settings.strategy is Strategy.PIPELINE and blocks is not None and blocks < stages:
+        reason = f"{stages} stages need a block each, and the model has {blocks} blocks"
+        yield Impossible(field="pipeline_degree", reason=reason)
+    heads = _first(config, HEAD_COUNTS)
+    if settings.strategy is Strategy.TENSOR and heads is not None and heads % degree:
+        reason = f"tensor_degree {degree} does not divide the model's {heads} attention heads"
+        yield Impossible(field="tensor_degree", reason=reason)
+
+
+def _first(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    return next((config[name] for name in names if isinstance(config.get(name), int)), None)
+
+
+def _without_effect(field: str, settings: Settings) -> Impossible:
+    used_by = " or ".join(setting_descriptions()[field].used_by)
+    value = getattr(settings, field)
+    named = f"{field} {value}" if isinstance(value, ShardScope) else field
+    reason = f"{named} has no effect with strategy {settings.strategy}: expected strategy {used_by}"
+    return Impossible(field=field, reason=reason)
+
 
 Rule = Callable[[Settings, InstanceType], Iterator[Impossible]]
 
@@ -30,15 +204,3 @@ TRAINING_RULES: tuple[Rule, ...] = (
     check_micro_batches,
     check_effect,
 )
-
-
-def find_impossible(cell: Cell, workload: Workload) -> list[Impossible]:
-    """What can't work in this cell. A user's script answers for its own model; only its launcher is checked."""
-    instance_type = find_instance_type(cell.settings.instance)
-    if instance_type is None:
-        return []
-    rules = LAUNCH_RULES + (SCRIPT_RULES if workload.task is Task.SCRIPT else TRAINING_RULES)
-    found = [impossible for rule in rules for impossible in rule(cell.settings, instance_type)]
-    if workload.task is not Task.SCRIPT:
-        found += check_model(cell.settings, workload)
-    return found

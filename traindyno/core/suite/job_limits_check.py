@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from traindyno.core.errors import Problem
-from traindyno.core.suite.settings_points import HYPERPARAMETER_PREFIX
+from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX
 from traindyno.core.suite.suite import Suite, Workload
 
 # 100 hyperparameters, of which up to ten are the SDK's; values of 2500 characters as JSON.

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from traindyno.core.suite.cells import world_size
+from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.suite import Cell, Limits, Run
 from traindyno.core.suite.suite_converter import suite_converter
 

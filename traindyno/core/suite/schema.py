@@ -1,92 +1,156 @@
 """The JSON Schema of the suite file, for editors: generated from the dataclasses that the file is read into."""
 
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
 from decimal import Decimal
-from typing import Any
+from enum import StrEnum
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from traindyno.core.documents.field_description import FieldDescription, description_of, document_name
 from traindyno.core.instances.instance_types import instance_types
-from traindyno.core.suite.schema_types import Schema, object_schema, schema_of, with_bound
-from traindyno.core.suite.settings_points import HYPERPARAMETER_PREFIX, settings_types
-from traindyno.core.suite.suite import (
-    Goal,
-    GoalKind,
+from traindyno.core.suite.choices import GoalKind, Task
+from traindyno.core.suite.settings import (
+    HYPERPARAMETER_PREFIX,
     LearningRate,
-    Measurement,
-    Model,
-    Suite,
-    Task,
-    Tokenizer,
-    Workload,
+    Settings,
+    setting_descriptions,
+    setting_types,
 )
-from traindyno.core.suite.suite_bounds import POSITIVE, SETTINGS_BOUNDS, SUITE_BOUNDS, Bound
+from traindyno.core.suite.suite import Goal, Model, Suite, Tokenizer, Workload
 from traindyno.core.suite.suite_check import NAME, NAME_CHARACTERS
 from traindyno.core.suite.suite_converter import GOAL_LIMITS
 from traindyno.core.suite.workload_check import SCRIPT_FIELDS
 
+Schema = dict[str, Any]
+
 TITLE = "Traindyno suite"
 HYPERPARAMETER_PATTERN = f"^{HYPERPARAMETER_PREFIX.replace('.', chr(92) + '.')}.+$"
 SCALAR: Schema = {"type": ["string", "number", "boolean"]}
+PLAIN: dict[Any, Schema] = {
+    Any: {},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    str: {"type": "string"},
+    NoneType: {"type": "null"},
+    Decimal: {"type": ["number", "string"], "pattern": r"^[-+]?[0-9]+(\.[0-9]+)?$"},
+}
 
 
 def suite_schema() -> Schema:
-    schema = object_schema(Suite, _special())
+    schema = _object_schema(Suite, _special())
     properties = schema["properties"]
     properties["name"] = {"type": "string", "pattern": f"^{NAME.pattern}$", "maxLength": NAME_CHARACTERS}
     properties["training"] = properties["baseline"] = _point()
     properties["include"] = {"type": "array", "items": _point()}
     properties["exclude"] = {"type": "array", "items": {**_point(), "minProperties": 1}}
     properties["matrix"] = _matrix()
-    properties["claims"] = {"type": ["string", "object", "null"]}
-    for path, bound in SUITE_BOUNDS.items():
-        if not path.startswith("goal."):
-            _bind(schema, path.split("."), bound)
+    properties["claims"] = {**properties["claims"], "anyOf": [{"type": ["string", "object", "null"]}]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": TITLE,
         **schema,
-        "$defs": {name: _setting(name, kind) for name, kind in settings_types().items()},
+        "$defs": setting_schemas(),
     }
+
+
+def setting_schemas(kind: type = Settings) -> dict[str, Schema]:
+    """Setting → the schema of one value of it."""
+    types = setting_types(kind)
+    return {
+        name: {"enum": list(instance_types()), "description": _text(description)}
+        if name == "instance"
+        else _described(schema_of(types[name], _special()), description)
+        for name, description in setting_descriptions(kind).items()
+    }
+
+
+def schema_of(kind: Any, special: Mapping[Any, Schema]) -> Schema:
+    """``special``: types whose document differs from what their fields say."""
+    if kind in special or kind in PLAIN:
+        return dict(special.get(kind) or PLAIN[kind])
+    if get_origin(kind) in (Union, UnionType):
+        return {"anyOf": [schema_of(part, special) for part in get_args(kind)]}
+    if get_origin(kind) is tuple:
+        return {"type": "array", "items": schema_of(get_args(kind)[0], special)}
+    if get_origin(kind) is Mapping:
+        return {"type": "object", "additionalProperties": schema_of(get_args(kind)[1], special)}
+    if issubclass(kind, StrEnum):
+        return {"enum": [member.value for member in kind]}
+    assert is_dataclass(kind), f"a suite holds no {kind}"
+    return _object_schema(kind, special)
+
+
+def _object_schema(kind: Any, special: Mapping[Any, Schema]) -> Schema:
+    hints = get_type_hints(kind)
+    required = [document_name(field) for field in fields(kind) if _is_required(field)]
+    schema: Schema = {
+        "type": "object",
+        "properties": {
+            document_name(field): _described(schema_of(hints[field.name], special), description_of(field))
+            for field in fields(kind)
+        },
+        "additionalProperties": False,
+    }
+    if required:
+        schema["required"] = required
+    if kind.__doc__ and not kind.__doc__.startswith(f"{kind.__name__}("):
+        schema["description"] = " ".join(kind.__doc__.split())
+    return schema
+
+
+def _is_required(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def _described(schema: Schema, description: FieldDescription | None) -> Schema:
+    """With the bounds and the help of the field."""
+    if description is None:
+        return schema
+    if description.none_word is not None:
+        typed = [part for part in schema["anyOf"] if part != PLAIN[NoneType]]
+        schema = {"anyOf": [{"const": description.none_word}, *typed]}
+    if description.bound is not None:
+        bound = description.bound
+        limits = {"exclusiveMinimum": bound.above, "minimum": bound.least, "maximum": bound.most}
+        schema = {**schema, **{name: limit for name, limit in limits.items() if limit is not None}}
+    return {**schema, "description": _text(description)}
+
+
+def _text(description: FieldDescription) -> str:
+    return description.meaning + (f" ({description.unit})" if description.unit else "")
 
 
 def _special() -> dict[Any, Schema]:
     """Types with a short form or with alternatives of which one must be chosen."""
-    learning_rate = object_schema(LearningRate, {})
-    learning_rate["properties"]["base"] = with_bound({"type": "number"}, POSITIVE)
-    model = {**object_schema(Model, {}), "oneOf": [{"required": ["path"]}, {"required": ["config"]}]}
+    learning_rate = _object_schema(LearningRate, {})
+    model = {**_object_schema(Model, {}), "oneOf": [{"required": ["path"]}, {"required": ["config"]}]}
     alternatives = [{"required": ["path"]}, {"required": ["train_vocabulary_size"]}]
     special: dict[Any, Schema] = {
         Goal: _goal(),
-        LearningRate: {"anyOf": [with_bound({"type": "number"}, POSITIVE), learning_rate]},
+        LearningRate: {"anyOf": [learning_rate["properties"]["base"], learning_rate]},
         Model: {"anyOf": [{"type": "string"}, model]},
-        Tokenizer: {**object_schema(Tokenizer, {}), "oneOf": alternatives},
+        Tokenizer: {**_object_schema(Tokenizer, {}), "oneOf": alternatives},
     }
-    special[Measurement] = _measurement(special)
     special[Workload] = _workload(special)
     return special
 
 
 def _goal() -> Schema:
     short = [kind.value for kind in GoalKind if kind not in GOAL_LIMITS]
-    within = [
-        {
-            "type": "object",
-            "properties": {kind.value: _only(name, with_bound(schema_of(Decimal, {}), POSITIVE))},
-            "required": [kind.value],
-            "additionalProperties": False,
-        }
-        for kind, name in GOAL_LIMITS.items()
-    ]
+    limits = _object_schema(Goal, {})["properties"]
+    within = [_only(kind.value, _only(name, _without_null(limits[name]))) for kind, name in GOAL_LIMITS.items()]
     return {"anyOf": [{"enum": short}, *within]}
+
+
+def _without_null(schema: Schema) -> Schema:
+    (typed,) = (part for part in schema["anyOf"] if part != PLAIN[NoneType])
+    return {**typed, **{name: value for name, value in schema.items() if name != "anyOf"}}
 
 
 def _only(name: str, schema: Schema) -> Schema:
     return {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}
-
-
-def _measurement(special: dict[Any, Schema]) -> Schema:
-    schema = object_schema(Measurement, special)
-    properties = {"warmup" if name == "warmup_steps" else name: inner for name, inner in schema["properties"].items()}
-    properties["warmup"] = {"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 0}]}
-    return {**schema, "properties": properties}
 
 
 def _workload(special: dict[Any, Schema]) -> Schema:
@@ -97,7 +161,7 @@ def _workload(special: dict[Any, Schema]) -> Schema:
         "properties": {name: {"enum": [None, {}]} for name in SCRIPT_FIELDS},
     }
     return {
-        **object_schema(Workload, special),
+        **_object_schema(Workload, special),
         "allOf": [
             {"if": script, "then": {"required": ["source", "entry_point"]}, "else": built_in},
             {"if": classification, "then": {"required": ["label_count"]}},
@@ -108,7 +172,7 @@ def _workload(special: dict[Any, Schema]) -> Schema:
 def _point() -> Schema:
     return {
         "type": "object",
-        "properties": {name: {"$ref": f"#/$defs/{name}"} for name in settings_types()},
+        "properties": {name: {"$ref": f"#/$defs/{name}"} for name in setting_types()},
         "patternProperties": {HYPERPARAMETER_PATTERN: SCALAR},
         "additionalProperties": False,
     }
@@ -120,23 +184,8 @@ def _matrix() -> Schema:
 
     return {
         "type": "object",
-        "properties": {name: axis({"$ref": f"#/$defs/{name}"}) for name in settings_types()},
+        "properties": {name: axis({"$ref": f"#/$defs/{name}"}) for name in setting_types()},
         "patternProperties": {HYPERPARAMETER_PATTERN: axis(SCALAR)},
         "additionalProperties": False,
         "minProperties": 1,
     }
-
-
-def _setting(name: str, kind: Any) -> Schema:
-    if name == "instance":
-        return {"enum": list(instance_types())}
-    schema = schema_of(kind, _special())
-    return with_bound(schema, SETTINGS_BOUNDS[name]) if name in SETTINGS_BOUNDS else schema
-
-
-def _bind(schema: Schema, path: list[str], bound: Bound) -> None:
-    *parents, last = ["warmup" if name == "warmup_steps" else name for name in path]
-    for name in parents:
-        inner = schema["properties"][name]
-        schema = next(option for option in [inner, *inner.get("anyOf", [])] if "properties" in option)
-    schema["properties"][last] = with_bound(schema["properties"][last], bound)

@@ -3,115 +3,77 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from enum import StrEnum
 from typing import Any
 
+from traindyno.core.documents.field_description import Bound, describe
 from traindyno.core.documents.json_scalar import JsonScalar
+from traindyno.core.suite.choices import (
+    Compiler,
+    DatasetFormat,
+    GoalKind,
+    InputMode,
+    LearningRateScaling,
+    OptimizerName,
+    Padding,
+    PipelineSchedule,
+    Precision,
+    Purchase,
+    Search,
+    ShardScope,
+    Strategy,
+    Task,
+)
+from traindyno.core.suite.settings import LearningRate, Settings
 
+__all__ = [
+    "Cell",
+    "Compiler",
+    "Dataset",
+    "DatasetFormat",
+    "Goal",
+    "GoalKind",
+    "InputMode",
+    "LearningRate",
+    "LearningRateScaling",
+    "Limits",
+    "Measurement",
+    "Model",
+    "OptimizerName",
+    "Padding",
+    "PipelineSchedule",
+    "Precision",
+    "Preparation",
+    "Purchase",
+    "Run",
+    "Search",
+    "Settings",
+    "ShardScope",
+    "StopWhen",
+    "Strategy",
+    "Suite",
+    "Task",
+    "Tokenizer",
+    "Tokens",
+    "Workload",
+]
 
-class GoalKind(StrEnum):
-    CHEAPEST = "cheapest"
-    FASTEST = "fastest"
-    CHEAPEST_WITHIN = "cheapest-within"
-    FASTEST_WITHIN = "fastest-within"
-
-
-class Task(StrEnum):
-    CAUSAL_LM = "causal-lm"
-    MASKED_LM = "masked-lm"
-    SEQUENCE_CLASSIFICATION = "sequence-classification"
-    SCRIPT = "script"
-
-
-class Strategy(StrEnum):
-    SINGLE = "single"
-    DDP = "ddp"
-    SMDDP = "smddp"
-    FSDP = "fsdp"
-    ZERO1 = "zero1"
-    TENSOR = "tensor"
-    PIPELINE = "pipeline"
-
-
-class Compiler(StrEnum):
-    NONE = "none"
-    INDUCTOR = "inductor"
-    XLA = "xla"
-    NEURON = "neuron"
-
-
-class Precision(StrEnum):
-    FP32 = "fp32"
-    BF16 = "bf16"
-    FP16 = "fp16"
-
-
-class ShardScope(StrEnum):
-    """How far FSDP spreads parameters: over every rank, or within one instance and replicated across instances."""
-
-    FULL = "full"
-    HYBRID = "hybrid"
-
-
-class PipelineSchedule(StrEnum):
-    GPIPE = "gpipe"
-    ONE_F_ONE_B = "1f1b"
-    INTERLEAVED = "interleaved"
-
-
-class Padding(StrEnum):
-    """How sequences of unequal length are brought to one shape within a batch."""
-
-    MAX_LENGTH = "max-length"
-    LONGEST = "longest"
-    BUCKET = "bucket"
-
-
-class Search(StrEnum):
-    GRID = "grid"
-    ELIMINATE = "eliminate"
-
-
-class Purchase(StrEnum):
-    ON_DEMAND = "on-demand"
-    SPOT = "spot"
-
-
-class LearningRateScaling(StrEnum):
-    NONE = "none"
-    GLOBAL_BATCH = "global_batch"
-
-
-class OptimizerName(StrEnum):
-    ADAMW = "adamw"
-    SGD = "sgd"
-
-
-class DatasetFormat(StrEnum):
-    """What a dataset's files hold; ``auto`` goes by the file names, ``hub`` names a dataset on the Hugging Face Hub."""
-
-    AUTO = "auto"
-    HUB = "hub"
-    TEXT = "text"
-    CSV = "csv"
-    JSON = "json"
-    PARQUET = "parquet"
-    SYNTHETIC = "synthetic"
-
-
-class InputMode(StrEnum):
-    """How a dataset reaches the container: SageMaker's two channel modes, or read from S3 by the loader itself."""
-
-    FILE = "File"
-    FAST_FILE = "FastFile"
-    STREAM = "stream"
+# Limits of SageMaker.
+JOB_SECONDS = Bound(least=10, most=28 * 24 * 3600)
+PENDING_SECONDS = Bound(least=1800, most=28 * 24 * 3600)
+KEEP_ALIVE_SECONDS = Bound(least=0, most=21_600)
+# Bounds that only keep numbers within what a database row and 64 bits can hold.
+USD = Bound(above=0, most=1_000_000_000)
+HOURS = Bound(above=0, most=100_000)
+EXAMPLES = Bound(least=1, most=10**15)
+STEPS = Bound(least=1, most=10**9)
+TOKENS = Bound(least=1, most=10**9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
     kind: GoalKind
-    hours: Decimal | None = None
-    usd: Decimal | None = None
+    hours: Decimal | None = field(default=None, metadata=describe("the longest acceptable time", bound=HOURS))
+    usd: Decimal | None = field(default=None, metadata=describe("the highest acceptable cost", bound=USD))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +95,9 @@ class Tokenizer:
 
     path: str | None = None
     revision: str | None = None
-    train_vocabulary_size: int | None = None
+    train_vocabulary_size: int | None = field(
+        default=None, metadata=describe("tokens of a tokenizer that is trained on the dataset", bound=TOKENS)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,111 +117,120 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What is trained. With ``task: script``, ``source`` is a folder or S3 tarball, ``entry_point`` a file in it.
+    """What is trained."""
 
-    ``channels`` are further inputs beside the dataset: channel name → S3 URI or local path, staged alike.
-    """
-
-    task: Task
-    examples: int
-    model: Model | None = None
-    tokenizer: Tokenizer | None = None
-    dataset: Dataset | None = None
-    sequence_length: int | None = None
-    label_count: int | None = None
-    source: str | None = None
-    entry_point: str | None = None
-    hyperparameters: Mapping[str, JsonScalar] = field(default_factory=dict)
-    image: str | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
-    channels: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearningRate:
-    base: float
-    reference_batch_size: int | None = None
-    scale_with: LearningRateScaling = LearningRateScaling.NONE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """Everything that a cell may vary. A suite's ``training`` section fixes some of it, ``matrix`` varies the rest."""
-
-    instance: str
-    instance_count: int = 1
-    strategy: Strategy = Strategy.DDP
-    compiler: Compiler = Compiler.NONE
-    precision: Precision = Precision.FP32
-    batch_size_per_device: int = 1
-    gradient_accumulation_steps: int = 1
-    optimizer: OptimizerName = OptimizerName.ADAMW
-    learning_rate: LearningRate = LearningRate(base=5e-5)
-    weight_decay: float = 0.0
-    gradient_clip_norm: float | None = None
-    seed: int = 0
-    loader_workers: int = 0
-    prefetch_factor: int | None = None
-    pin_memory: bool = False
-    padding: Padding = Padding.MAX_LENGTH
-    packing: bool = True
-    activation_checkpointing: bool = False
-    activation_offloading: bool = False
-    shard_scope: ShardScope = ShardScope.FULL
-    tensor_degree: int | None = None
-    pipeline_degree: int | None = None
-    pipeline_schedule: PipelineSchedule = PipelineSchedule.GPIPE
-    micro_batches: int = 1
-    dropout: float | None = None
-    image: str | None = None
+    task: Task = field(metadata=describe("what the model learns; script runs your own"))
+    examples: int = field(
+        metadata=describe(
+            "the work to be done, the same for every cell; the verdict is about this much", bound=EXAMPLES
+        )
+    )
+    model: Model | None = field(
+        default=None,
+        metadata=describe("a Hub id, {path: …} (Hub id, S3 URI, local folder), or {config: {model_type: gpt2, …}}"),
+    )
+    tokenizer: Tokenizer | None = field(
+        default=None,
+        metadata=describe("{path: …, revision: …}, or {train_vocabulary_size: 8192}", default="the model's own"),
+    )
+    dataset: Dataset | None = field(
+        default=None,
+        metadata=describe(
+            "{path, format, name, revision, split, evaluation_split, text_column, label_column, input_mode}"
+        ),
+    )
+    sequence_length: int | None = field(
+        default=None, metadata=describe("the length of a sequence", bound=TOKENS, unit="tokens")
+    )
+    label_count: int | None = field(
+        default=None, metadata=describe("classes, for sequence-classification", bound=Bound(least=2, most=10**6))
+    )
+    source: str | None = field(
+        default=None, metadata=describe("for script: the folder or S3 tarball that holds the code")
+    )
+    entry_point: str | None = field(default=None, metadata=describe("for script: the .py file in source that is run"))
+    hyperparameters: Mapping[str, JsonScalar] = field(
+        default_factory=dict, metadata=describe("for script: the arguments that every cell gets")
+    )
+    image: str | None = field(default=None, metadata=describe("a container image of your own", default="the lab's"))
+    environment: Mapping[str, str] = field(
+        default_factory=dict, metadata=describe("environment variables of every job")
+    )
+    channels: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata=describe("further inputs beside the dataset: channel name → S3 URI or local path"),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopWhen:
-    relative_half_width: float
+    relative_half_width: float = field(
+        metadata=describe("ends a run once its mean step time is known this well", bound=Bound(above=0, most=1))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """``warmup_steps`` of None: found from the step times. ``max_steps`` bounds one run's optimizer steps."""
+    """``warmup_steps`` of None: found from the step times."""
 
-    trials: int = 3
-    warmup_steps: int | None = None
-    stop_when: StopWhen | None = None
-    max_steps: int = 200
-    evaluate: bool = False
-    save_model: bool = False
+    trials: int = field(
+        default=3,
+        metadata=describe(
+            "runs of each cell, interleaved A B A B; an interval needs two", bound=Bound(least=1, most=1000)
+        ),
+    )
+    warmup_steps: int | None = field(
+        default=None,
+        metadata=describe(
+            "steps that don't count; auto finds the change point in the step times",
+            bound=Bound(least=0, most=10**9),
+            name="warmup",
+            none_word="auto",
+        ),
+    )
+    stop_when: StopWhen | None = field(
+        default=None,
+        metadata=describe("{relative_half_width: 0.01} ends a run once its mean step time is known that well"),
+    )
+    max_steps: int = field(default=200, metadata=describe("optimizer steps of one run at most", bound=STEPS))
+    evaluate: bool = field(default=False, metadata=describe("evaluate on dataset.evaluation_split at the end"))
+    save_model: bool = field(default=False, metadata=describe("keep the trained model"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    max_usd: Decimal
-    max_hours: Decimal
-    max_job_seconds: int
-    max_attempts: int = 5
-    max_pending_seconds: int = 7200
+    max_usd: Decimal = field(
+        metadata=describe("the most that the execution may cost; no job starts that could exceed it", bound=USD)
+    )
+    max_hours: Decimal = field(
+        metadata=describe("the longest that the execution may take; no job starts that could exceed it", bound=HOURS)
+    )
+    max_job_seconds: int = field(metadata=describe("the time limit of one job", bound=JOB_SECONDS))
+    max_attempts: int = field(default=5, metadata=describe("training jobs per run", bound=Bound(least=1, most=100)))
+    max_pending_seconds: int = field(
+        default=7200, metadata=describe("how long one job may wait for capacity", bound=PENDING_SECONDS)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
-    """The job that tokenises the dataset before the first run, on one instance without an accelerator.
+    """The job that tokenises the dataset before the first run, on one instance without an accelerator."""
 
-    Left out, ``instance`` is ``local.cpu`` in a suite that runs on this machine and a small CPU type elsewhere, and
-    ``max_seconds`` is ``limits.max_job_seconds``.
-    """
-
-    instance: str | None = None
-    max_seconds: int | None = None
+    instance: str | None = field(
+        default=None,
+        metadata=describe(
+            "a type without accelerators; it needs a quota and is paid on demand",
+            default="local.cpu where a cell runs on this machine, else ml.m7i.xlarge",
+        ),
+    )
+    max_seconds: int | None = field(
+        default=None, metadata=describe("its time limit", bound=JOB_SECONDS, default="limits.max_job_seconds")
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """Without a ``baseline``, the grid's first point is the cell that others are compared with.
-
-    ``training_plans``: instance type → ARN of the training plan whose reserved capacity its jobs use.
-    ``instance_preferences``: instance type → types that its jobs may run on instead, in this order, where it is short.
-    ``claims`` are published figures to judge by what is measured; in a file, also the path of a claims file beside it.
-    """
+    """Without a ``baseline``, the grid's first point is the cell that others are compared with."""
 
     name: str
     goal: Goal
@@ -270,13 +243,30 @@ class Suite:
     preparation: Preparation = Preparation()
     measurement: Measurement = Measurement()
     limits: Limits
-    search: Search = Search.GRID
-    purchase: Purchase = Purchase.ON_DEMAND
-    warm_pool_seconds: int = 0
-    training_plans: Mapping[str, str] = field(default_factory=dict)
-    instance_preferences: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    claims: Mapping[str, Any] | None = None
-    notes: str | None = None
+    search: Search = field(
+        default=Search.GRID,
+        metadata=describe("eliminate drops cells that can no longer win and adds trials where the answer is open"),
+    )
+    purchase: Purchase = field(default=Purchase.ON_DEMAND, metadata=describe("spot resumes from checkpoints"))
+    warm_pool_seconds: int = field(
+        default=0,
+        metadata=describe(
+            "keeps instances warm between jobs; this needs a quota of its own and is billed", bound=KEEP_ALIVE_SECONDS
+        ),
+    )
+    training_plans: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata=describe("instance type → ARN of the SageMaker training plan whose reserved capacity its jobs use"),
+    )
+    instance_preferences: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict,
+        metadata=describe("instance type → up to four types that its jobs may run on instead, in this order"),
+    )
+    claims: Mapping[str, Any] | None = field(
+        default=None,
+        metadata=describe("a claims file, relative to the suite file; the report judges its published figures"),
+    )
+    notes: str | None = field(default=None, metadata=describe("free text for readers of the file"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What a well-formed suite must also satisfy: bounds, one of each alternative, axes that mean something."""
+"""What a well-formed suite must also satisfy, section by section; the grid is checked once the sections are right."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,29 +6,29 @@ from typing import Any
 
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem
-from traindyno.core.instances.instance_types import find_instance_type
+from traindyno.core.instances.instance_types import InstanceType, find_instance_type
+from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.claim import ClaimsInvalid, parse_claims
+from traindyno.core.suite.grid_check import check_matrix, check_points
 from traindyno.core.suite.job_limits_check import check_job_limits
-from traindyno.core.suite.matrix_check import check_matrix, check_value
-from traindyno.core.suite.points_check import check_points
-from traindyno.core.suite.preference_check import check_preferences
 from traindyno.core.suite.preparation import LOCAL_INSTANCE, REMOTE_INSTANCE
-from traindyno.core.suite.suite import Purchase, Suite
-from traindyno.core.suite.suite_bounds import check_bounds
+from traindyno.core.suite.setting_values import check_bounds, check_instance_type, check_value
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload_check import check_workload
 
 NAME = re.compile(r"[a-zA-Z0-9](?:-?[a-zA-Z0-9])*")
 NAME_CHARACTERS = 40
+MOST_FALLBACKS = 4  # CreateTrainingJob takes five preferences
 
 
 def check_suite(suite: Suite) -> Iterator[Problem]:
-    problems = [*check_parts(suite)]
+    problems = [*_check_sections(suite)]
     yield from problems
     if not problems:
         yield from check_points(suite)
 
 
-def check_parts(suite: Suite) -> Iterator[Problem]:
+def _check_sections(suite: Suite) -> Iterator[Problem]:
     yield from _check_name(suite.name)
     yield from check_bounds(suite)
     yield from check_workload(suite.workload)
@@ -36,7 +36,7 @@ def check_parts(suite: Suite) -> Iterator[Problem]:
     yield from _check_purchase(suite)
     yield from _check_preparation(suite)
     yield from _check_claims(suite)
-    yield from check_preferences(suite)
+    yield from _check_preferences(suite)
     yield from check_matrix(suite)
     for path, point in _points(suite):
         for name, value in point.items():
@@ -54,14 +54,14 @@ def _check_purchase(suite: Suite) -> Iterator[Problem]:
         message = "expected 0 with purchase spot, which can't keep instances warm, got"
         yield Problem(path="warm_pool_seconds", message=f"{message} {suite.warm_pool_seconds}")
     for name in suite.training_plans:
-        yield from check_value(f"training_plans.{name}", "instance", name)
+        yield from check_instance_type(f"training_plans.{name}", name)
 
 
 def _check_preparation(suite: Suite) -> Iterator[Problem]:
     name = suite.preparation.instance
     if name is None:
         return
-    yield from check_value("preparation.instance", "instance", name)
+    yield from check_instance_type("preparation.instance", name)
     found = find_instance_type(name)
     if found and found.has_accelerator:
         message = f"expected a type without accelerators, such as {REMOTE_INSTANCE} or {LOCAL_INSTANCE}, got"
@@ -76,6 +76,52 @@ def _check_claims(suite: Suite) -> Iterator[Problem]:
     except ClaimsInvalid as error:
         for problem in error.problems:
             yield Problem(path=f"claims.{problem.path}" if problem.path else "claims", message=problem.message)
+
+
+def _check_preferences(suite: Suite) -> Iterator[Problem]:
+    path = "instance_preferences"
+    if suite.instance_preferences and suite.purchase is Purchase.SPOT:
+        yield Problem(path=path, message="expected none with purchase spot, for which SageMaker takes no preferences")
+    if suite.instance_preferences and suite.warm_pool_seconds:
+        yield Problem(path=path, message="expected none with warm_pool_seconds: instances are kept for one type only")
+    for name, fallbacks in suite.instance_preferences.items():
+        problems = [*_check_fallback_names(f"{path}.{name}", name, fallbacks)]
+        yield from problems or _check_fallbacks_alike(f"{path}.{name}", name, fallbacks)
+
+
+def _check_fallback_names(path: str, name: str, fallbacks: tuple[str, ...]) -> Iterator[Problem]:
+    yield from check_instance_type(path, name)
+    for index, fallback in enumerate(fallbacks):
+        yield from check_instance_type(f"{path}[{index}]", fallback)
+    if not 1 <= len(fallbacks) <= MOST_FALLBACKS:
+        yield Problem(path=path, message=f"expected 1 to {MOST_FALLBACKS} further types, got {len(fallbacks)}")
+    if len({name, *fallbacks}) <= len(fallbacks):
+        yield Problem(path=path, message=f"expected each type once, got {', '.join((name, *fallbacks))}")
+
+
+def _check_fallbacks_alike(path: str, name: str, fallbacks: tuple[str, ...]) -> Iterator[Problem]:
+    own = find_instance_type(name)
+    for index, fallback in enumerate(fallbacks):
+        other = find_instance_type(fallback)
+        if own is None or other is None:
+            continue
+        if own.is_local or other.is_local:
+            message = "expected an instance type of SageMaker: this machine has no shortage of its own types"
+            yield Problem(path=f"{path}[{index}]", message=message)
+        elif _devices(own) != _devices(other):
+            message = (
+                f"expected a type with {_devices_text(own)} as {name} has, got {fallback} with {_devices_text(other)}:"
+                " the work would be sharded differently, so give it cells of its own in the matrix"
+            )
+            yield Problem(path=f"{path}[{index}]", message=message)
+
+
+def _devices(instance_type: InstanceType) -> tuple[str, int | None]:
+    return instance_type.accelerator_kind.value, instance_type.devices_per_instance
+
+
+def _devices_text(instance_type: InstanceType) -> str:
+    return f"{instance_type.devices_per_instance} devices of kind {instance_type.accelerator_kind.value}"
 
 
 def _points(suite: Suite) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -1,28 +1,28 @@
 """How each part of a suite reads from and writes to a plain document, short forms included."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 from cattrs import Converter
+from cattrs.errors import BaseValidationError
 from cattrs.gen import override
 
 from traindyno.core.documents.converter import dataclass_structure, strict_converter
-from traindyno.core.documents.problems import FieldProblems, Unexpected, one_of, problems_of
+from traindyno.core.documents.json_scalar import JsonScalar
+from traindyno.core.documents.problems import FieldProblems, Unexpected, one_of, problems_of, unknown_field
 from traindyno.core.errors import Problem
-from traindyno.core.suite import suite
-from traindyno.core.suite.settings_points import (
-    RENAMED,
-    WRONG_VALUE,
-    structure_matrix,
-    structure_point,
-    structure_points,
-)
-from traindyno.core.suite.suite import Goal, GoalKind, LearningRate, Measurement, Model, Suite
+from traindyno.core.suite import choices
+from traindyno.core.suite.choices import GoalKind
+from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, LearningRate, setting_types
+from traindyno.core.suite.suite import Goal, Model, Suite
 
 GOAL_LIMITS = {GoalKind.CHEAPEST_WITHIN: "hours", GoalKind.FASTEST_WITHIN: "usd"}
-CHOICES = [kind for kind in vars(suite).values() if isinstance(kind, type) and issubclass(kind, StrEnum)]
+CHOICES = [kind for kind in vars(choices).values() if isinstance(kind, type) and issubclass(kind, StrEnum)]
+WRONG_VALUE = (Unexpected, BaseValidationError, FieldProblems)
+
+Part = TypeVar("Part")
 
 
 @cache
@@ -38,38 +38,81 @@ def suite_converter() -> Converter:
     )
     converter.register_structure_hook(Goal, lambda value, _: _structure_goal(converter, value))
     converter.register_unstructure_hook(Goal, _unstructure_goal)
-    _register_measurement(converter)
     _register_suite(converter)
     return converter
 
 
 def _register_suite(converter: Converter) -> None:
-    point = override(struct_hook=lambda value, _: structure_point(converter, value))
-    points = override(struct_hook=lambda value, _: structure_points(converter, value))
-    matrix = override(struct_hook=lambda value, _: structure_matrix(converter, value))
+    point = override(struct_hook=lambda value, _: _structure_point(converter, value))
+    points = override(struct_hook=lambda value, _: _structure_points(converter, value))
+    matrix = override(struct_hook=lambda value, _: _structure_matrix(converter, value))
     structure = dataclass_structure(
         converter, Suite, training=point, baseline=point, matrix=matrix, include=points, exclude=points
     )
     converter.register_structure_hook(Suite, structure)
 
 
-def _register_measurement(converter: Converter) -> None:
-    def warmup(value: Any, _: Any) -> int | None:
-        if value == "auto":
-            return None
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise Unexpected("auto or an integer", value)
-        return value
+def _structure_point(converter: Converter, document: Any) -> dict[str, Any]:
+    """Some of a cell's settings: field → value."""
+    return _structure_fields(document, lambda name, value: _structure_setting(converter, name, value))
 
-    renamed = override(rename=RENAMED["warmup_steps"], struct_hook=warmup)
-    converter.register_structure_hook(Measurement, dataclass_structure(converter, Measurement, warmup_steps=renamed))
-    plain = converter.get_unstructure_hook(Measurement)
 
-    def unstructure(value: Measurement) -> dict[str, Any]:
-        document = plain(value)
-        return {"warmup": document.pop("warmup_steps", "auto"), **document}
+def _structure_points(converter: Converter, document: Any) -> tuple[dict[str, Any], ...]:
+    if not isinstance(document, list | tuple):
+        raise Unexpected("a list of mappings of settings", document)
+    return tuple(_structure_each(_numbered(document), lambda _, point: _structure_point(converter, point)))
 
-    converter.register_unstructure_hook(Measurement, unstructure)
+
+def _structure_matrix(converter: Converter, document: Any) -> dict[str, tuple[Any, ...]]:
+    """Field → the values that it takes."""
+
+    def structure_axis(name: str, values: Any) -> tuple[Any, ...]:
+        if not isinstance(values, list | tuple):
+            raise Unexpected("a list of values", values)
+        return tuple(_structure_each(_numbered(values), lambda _, value: _structure_setting(converter, name, value)))
+
+    return _structure_fields(document, structure_axis)
+
+
+def _structure_setting(converter: Converter, name: str, value: Any) -> Any:
+    if name.startswith(HYPERPARAMETER_PREFIX):
+        return converter.structure(value, JsonScalar)  # type: ignore[arg-type]
+    return converter.structure(value, setting_types()[name])
+
+
+def _structure_fields(document: Any, structure: Callable[[str, Any], Part]) -> dict[str, Part]:
+    if not isinstance(document, Mapping):
+        raise Unexpected("a mapping of settings", document)
+    known = [name for name in document if _is_settings_field(name)]
+    accepted = [*setting_types(), f"{HYPERPARAMETER_PREFIX}<name>"]
+    unknown = [unknown_field("", name, accepted) for name in document if name not in known]
+    parts = _structure_each([(name, document[name]) for name in known], structure, unknown)
+    return dict(zip(known, parts, strict=True))
+
+
+def _structure_each(
+    parts: Iterable[tuple[str, Any]], structure: Callable[[str, Any], Part], problems: Iterable[Problem] = ()
+) -> list[Part]:
+    """All parts, or FieldProblems with the problems of all of them beside those given."""
+    found, wrong = [], list(problems)
+    for path, value in parts:
+        try:
+            found.append(structure(path, value))
+        except WRONG_VALUE as error:
+            wrong += problems_of(error, path)
+    if wrong:
+        raise FieldProblems(wrong)
+    return found
+
+
+def _numbered(values: Iterable[Any]) -> Iterable[tuple[str, Any]]:
+    return ((f"[{index}]", value) for index, value in enumerate(values))
+
+
+def _is_settings_field(name: Any) -> bool:
+    return isinstance(name, str) and (
+        name in setting_types() or (name.startswith(HYPERPARAMETER_PREFIX) and name != HYPERPARAMETER_PREFIX)
+    )
 
 
 def _structure_goal(converter: Converter, value: Any) -> Goal:
@@ -88,7 +131,7 @@ def _structure_goal(converter: Converter, value: Any) -> Goal:
     try:
         number = converter.structure(limit[wanted], get_type_hints(Goal)[wanted])
     except WRONG_VALUE as error:
-        raise FieldProblems(list(problems_of(error, f"{name}.{wanted}", RENAMED))) from error
+        raise FieldProblems(list(problems_of(error, f"{name}.{wanted}"))) from error
     return Goal(kind=kind, **{wanted: number})
 
 

@@ -1,42 +1,22 @@
-"""A suite document (YAML or JSON, already loaded) to a Suite and back; every problem of it at once."""
+"""A suite document (YAML or JSON, already loaded) to a Suite and back; its problems come in two passes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from traindyno.core.documents.problems import problems_of
-from traindyno.core.errors import Problem, SuiteInvalid
-from traindyno.core.suite.settings_points import RENAMED, WRONG_VALUE
+from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.suite import Measurement, Settings, Suite, Tokens, Workload
-from traindyno.core.suite.suite_check import check_parts, check_suite
-from traindyno.core.suite.suite_converter import suite_converter
-from traindyno.core.suite.suite_remains import remains_of, stands_in
+from traindyno.core.suite.suite_check import check_suite
+from traindyno.core.suite.suite_converter import WRONG_VALUE, suite_converter
 
 
 def parse_suite(document: Mapping[str, Any]) -> Suite:
-    """Raises SuiteInvalid with all problems: those of form, and those of content in what is well formed."""
-    try:
-        suite: Suite = _parse(document, Suite)
-    except SuiteInvalid as error:
-        raise SuiteInvalid([*error.problems, *_problems_of_remains(document, error.problems)]) from error
+    """Raises SuiteInvalid with all problems of form; without any, with all problems of content."""
+    suite: Suite = _parse(document, Suite)
     problems = list(check_suite(suite))
     if problems:
         raise SuiteInvalid(problems)
     return suite
-
-
-def _problems_of_remains(document: Any, malformed: Sequence[Problem]) -> list[Problem]:
-    if not isinstance(document, Mapping):
-        return []
-    try:
-        suite: Suite = _parse(remains_of(document, malformed), Suite)
-    except SuiteInvalid:
-        return []
-    known = {problem.path for problem in malformed}
-    return [
-        problem
-        for problem in check_parts(suite)
-        if problem.path not in known and stands_in(document, problem, malformed)
-    ]
 
 
 def suite_document(suite: Suite) -> dict[str, Any]:
@@ -85,4 +65,4 @@ def _parse(document: Any, kind: type) -> Any:
     try:
         return suite_converter().structure(document, kind)
     except WRONG_VALUE as error:
-        raise SuiteInvalid(list(problems_of(error, "", RENAMED))) from error
+        raise SuiteInvalid(list(problems_of(error, ""))) from error

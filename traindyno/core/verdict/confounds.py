@@ -6,30 +6,19 @@ from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any
 
-from traindyno.core.suite.cells import world_size
+from traindyno.core.suite.choices import LearningRateScaling
 from traindyno.core.suite.combinations import find_impossible
-from traindyno.core.suite.parallel_rules import replica_processes
-from traindyno.core.suite.strategy_options import STRATEGY_OF_OPTION
-from traindyno.core.suite.suite import Cell, LearningRate, LearningRateScaling, Settings, Workload
+from traindyno.core.suite.processes import planned_batch_size, planned_learning_rate
+from traindyno.core.suite.settings import Effect, LearningRate, Settings, options_of_strategies, settings_with
+from traindyno.core.suite.suite import Cell, Workload
 from traindyno.core.suite.suite_file import settings_document
 
 Versions = Mapping[str, str]
 
 MOST_CONTROLS = 3
 SYSTEMATIC_SHARE = 0.5
-BATCH_FIELDS = ("batch_size_per_device", "gradient_accumulation_steps")
 # They decide how many replicas of the model share a global batch.
-PLACEMENT_FIELDS = {"instance", "instance_count", "strategy", "tensor_degree", "pipeline_degree"}
-# What decides how a model learns, beside the global batch and the learning rate that follows from it. Everything else
-# (instance, strategy, compiler, precision, loader, memory savers) should leave the losses as they are.
-LEARNING_FIELDS = (
-    "optimizer",
-    "weight_decay",
-    "gradient_clip_norm",
-    "seed",
-    "packing",
-    "dropout",
-)
+PLACEMENTS = settings_with(Effect.PLACEMENT, Effect.DEGREE)
 LearningKey = tuple[Hashable, ...]
 
 
@@ -108,10 +97,13 @@ def _independent_changes(first: Cell, second: Cell) -> list[str]:
     """Less what follows from the others: a strategy's own options, and batches that hold the global batch."""
     changed = changed_fields(first, second)
     if "strategy" in changed:
-        changed = [name for name in changed if name not in STRATEGY_OF_OPTION]
-    if PLACEMENT_FIELDS.intersection(changed) and "gradient_accumulation_steps" not in changed:
-        batch = global_batch_size(first.settings)
-        if batch is not None and batch == global_batch_size(second.settings):
+        changed = [name for name in changed if name not in options_of_strategies()]
+    if (
+        set(settings_with(Effect.PLACEMENT, Effect.DEGREE)).intersection(changed)
+        and "gradient_accumulation_steps" not in changed
+    ):
+        batch = planned_batch_size(first.settings)
+        if batch is not None and batch == planned_batch_size(second.settings):
             changed = [name for name in changed if name != "batch_size_per_device"]
     return changed
 
@@ -119,35 +111,19 @@ def _independent_changes(first: Cell, second: Cell) -> list[str]:
 def learning_key(cell: Cell) -> LearningKey:
     """Cells with the same one should show the same losses."""
     return (
-        *(getattr(cell.settings, name) for name in LEARNING_FIELDS),
+        *(getattr(cell.settings, name) for name in settings_with(Effect.LEARNING)),
         json.dumps(cell.hyperparameters, sort_keys=True, default=str),
-        global_batch_size(cell.settings),
-        effective_learning_rate(cell.settings),
+        planned_batch_size(cell.settings),
+        planned_learning_rate(cell.settings),
     )
-
-
-def global_batch_size(settings: Settings) -> int | None:
-    """Samples per optimizer step over all model replicas; None where the number of devices is not known."""
-    processes, per_replica = world_size(settings), replica_processes(settings)
-    if processes is None or per_replica is None:
-        return None
-    return settings.batch_size_per_device * settings.gradient_accumulation_steps * (processes // per_replica)
-
-
-def effective_learning_rate(settings: Settings) -> float | None:
-    rate: LearningRate = settings.learning_rate
-    if rate.scale_with is LearningRateScaling.NONE or rate.reference_batch_size is None:
-        return rate.base
-    batch = global_batch_size(settings)
-    return None if batch is None else rate.base * batch / rate.reference_batch_size
 
 
 def _derived_differences(first: Settings, second: Settings, changed: Sequence[str]) -> list[Difference]:
     found = []
-    batches = global_batch_size(first), global_batch_size(second)
-    if batches[0] != batches[1] and not (len(changed) == 1 and changed[0] in BATCH_FIELDS):
+    batches = planned_batch_size(first), planned_batch_size(second)
+    if batches[0] != batches[1] and not (len(changed) == 1 and changed[0] in settings_with(Effect.BATCH)):
         found.append(Difference(name="global batch", first=_known(batches[0]), second=_known(batches[1])))
-    rates = effective_learning_rate(first), effective_learning_rate(second)
+    rates = planned_learning_rate(first), planned_learning_rate(second)
     if rates[0] != rates[1] and "learning_rate" not in changed:
         found.append(Difference(name="learning rate", first=_known(rates[0]), second=_known(rates[1])))
     return found
@@ -184,15 +160,15 @@ def _restored(first: Cell, second: Cell, name: str) -> Cell:
     if name.startswith("hyperparameters."):
         key = name.removeprefix("hyperparameters.")
         return replace(first, hyperparameters={**first.hyperparameters, key: second.hyperparameters[key]})
-    names = [name, *STRATEGY_OF_OPTION] if name == "strategy" else [name]
+    names = [name, *options_of_strategies()] if name == "strategy" else [name]
     settings = replace(first.settings, **{each: getattr(second.settings, each) for each in names})
-    if name in PLACEMENT_FIELDS:
+    if name in PLACEMENTS:
         settings = _with_global_batch_of(first.settings, settings) or settings
     return replace(first, settings=settings)
 
 
 def _with_global_batch_of(wanted: Settings, settings: Settings) -> Settings | None:
-    batch, own = global_batch_size(wanted), global_batch_size(settings)
+    batch, own = planned_batch_size(wanted), planned_batch_size(settings)
     if batch is None or not own or batch == own:  # none where a degree asks for more processes than there are
         return None
     size, rest = divmod(settings.batch_size_per_device * batch, own)

@@ -5,7 +5,8 @@ import subprocess
 import sys
 
 from tests.unit.suites import script_document, small_document, small_suite
-from traindyno.core.suite.cells import baseline_cell, expand_cells, world_size
+from traindyno.core.suite.cells import baseline_cell, expand_cells
+from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.runs import parse_run, run_document, trial_runs
 from traindyno.core.suite.suite import Compiler, Settings, Strategy
 from traindyno.core.suite.suite_file import parse_suite

@@ -2,12 +2,11 @@ from typing import Any
 
 from tests.unit.run_samples import make_suite
 from traindyno.core.suite.cells import baseline_cell, expand_cells
+from traindyno.core.suite.processes import planned_batch_size, planned_learning_rate
 from traindyno.core.suite.suite import Cell, Compiler, LearningRate, LearningRateScaling, Precision, Strategy, Suite
 from traindyno.core.verdict.confounds import (
     Confound,
-    effective_learning_rate,
     find_confound,
-    global_batch_size,
     learning_key,
 )
 
@@ -43,7 +42,7 @@ def test_the_first_seed_changes_three_things_at_once() -> None:
     )
     native = cell_with(suite, compiler=Compiler.NONE, batch_size_per_device=10)
     compiled = cell_with(suite, compiler=Compiler.INDUCTOR, batch_size_per_device=20)
-    assert (global_batch_size(native.settings), global_batch_size(compiled.settings)) == (40, 80)
+    assert (planned_batch_size(native.settings), planned_batch_size(compiled.settings)) == (40, 80)
     confound = confound_of(suite, native, compiled, (native, compiled))
     assert confound is not None
     assert [(each.name, each.first, each.second) for each in confound.differences] == [
@@ -122,8 +121,8 @@ def test_model_parallel_ranks_share_a_replica() -> None:
     )
     (cell,) = expand_cells(suite)
     # 8 devices / 4 = 2 replicas of batch 3
-    assert global_batch_size(cell.settings) == 6
-    assert effective_learning_rate(cell.settings) == 5e-5
+    assert planned_batch_size(cell.settings) == 6
+    assert planned_learning_rate(cell.settings) == 5e-5
 
 
 def test_without_a_degree_all_ranks_hold_one_replica() -> None:
@@ -131,7 +130,7 @@ def test_without_a_degree_all_ranks_hold_one_replica() -> None:
         matrix={"strategy": (Strategy.TENSOR, Strategy.PIPELINE)},
         training={"instance": "ml.p4d.24xlarge", "batch_size_per_device": 3},
     )
-    assert [global_batch_size(cell.settings) for cell in expand_cells(suite)] == [3, 3]
+    assert [planned_batch_size(cell.settings) for cell in expand_cells(suite)] == [3, 3]
 
 
 def strategies_on_this_machine() -> Suite:

@@ -1,15 +1,65 @@
-"""The points of a suite's grid: a baseline that is there, exclusions that match, and cells that can run."""
+"""The axes and points of a suite's grid: known axes, each value once, a baseline, and cells that can run."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem
-from traindyno.core.suite.cells import agrees, expand_cells, grid_points, included_point, make_cell
+from traindyno.core.suite.cells import agrees, expand_cells, grid_points, included_point, is_same, make_cell
+from traindyno.core.suite.choices import Task
 from traindyno.core.suite.combinations import find_impossible
 from traindyno.core.suite.fallback_cells import accepted_types, cell_on
+from traindyno.core.suite.setting_values import check_value
+from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, setting_descriptions
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_converter import suite_converter
+
+CELL_LIMIT = 10_000
+RUN_LIMIT = 100_000
+
+
+def check_matrix(suite: Suite) -> Iterator[Problem]:
+    if not suite.matrix:
+        yield Problem(path="matrix", message="expected at least one axis, such as instance: [ml.g5.xlarge], got none")
+    if "instance" not in suite.matrix and "instance" not in suite.training:
+        yield Problem(
+            path="matrix.instance", message="expected a list of instance types here or one in training, got nothing"
+        )
+    cells = 1
+    for name, values in suite.matrix.items():
+        cells *= max(len(values), 1)
+        yield from _check_axis(suite, name, values)
+    if cells > CELL_LIMIT:
+        yield Problem(path="matrix", message=f"expected at most {CELL_LIMIT} cells, got {cells}")
+    elif cells * suite.measurement.trials > RUN_LIMIT:
+        message = f"expected at most {RUN_LIMIT} runs, got {cells} cells × {suite.measurement.trials} trials"
+        yield Problem(path="measurement.trials", message=message)
+
+
+def _check_axis(suite: Suite, name: str, values: tuple[Any, ...]) -> Iterator[Problem]:
+    path = f"matrix.{name}"
+    if not values:
+        yield Problem(path=path, message="expected at least one value, got an empty list")
+    if name in suite.training:
+        yield Problem(path=path, message=f"expected {name} in training or in matrix, got it in both")
+    if suite.workload.task is Task.SCRIPT:
+        yield from _check_script_axis(path, name)
+    elif name.startswith(HYPERPARAMETER_PREFIX):
+        yield Problem(path=path, message="expected a setting: only task script has hyperparameters of its own")
+    for index, value in enumerate(values):
+        if any(is_same(value, earlier) for earlier in values[:index]):
+            yield Problem(
+                path=f"{path}[{index}]",
+                message=f"expected each value once, got {shown(suite_converter().unstructure(value))} again",
+            )
+        yield from check_value(f"{path}[{index}]", name, value)
+
+
+def _check_script_axis(path: str, name: str) -> Iterator[Problem]:
+    seen = sorted(each for each, description in setting_descriptions().items() if description.is_seen_by_scripts)
+    if name not in seen and not name.startswith(HYPERPARAMETER_PREFIX):
+        accepted = ", ".join([*seen, f"{HYPERPARAMETER_PREFIX}<name>"])
+        yield Problem(path=path, message=f"expected one of {accepted}: a script does not see {name}")
 
 
 def check_points(suite: Suite) -> Iterator[Problem]:

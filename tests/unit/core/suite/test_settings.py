@@ -1,0 +1,128 @@
+"""A setting is described once, beside its field: checks, schema, effects and batches follow from there."""
+
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, get_type_hints
+
+import pytest
+
+from traindyno.core.documents.field_description import Bound, description_of
+from traindyno.core.suite.choices import LearningRateScaling, Strategy
+from traindyno.core.suite.processes import (
+    global_batch_size,
+    planned_learning_rate,
+    processes_per_replica,
+    replica_count,
+    scaled_learning_rate,
+)
+from traindyno.core.suite.schema import setting_schemas
+from traindyno.core.suite.setting_values import check_value
+from traindyno.core.suite.settings import (
+    Effect,
+    LearningRate,
+    Settings,
+    degree_setting,
+    has_effect,
+    options_of_strategies,
+    setting,
+    setting_descriptions,
+    settings_with,
+)
+from traindyno.core.suite.suite import Suite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithOneMore(Settings):
+    noise: float = field(
+        default=0.0, metadata=setting("noise that is added to gradients", bound=Bound(least=0, most=2), unit="share")
+    )
+
+
+def test_a_new_setting_brings_its_bounds_and_its_schema() -> None:
+    (problem,) = check_value("training.noise", "noise", 3.0, WithOneMore)
+    assert str(problem) == "training.noise: expected at least 0 and at most 2, got 3.0"
+    assert list(check_value("training.noise", "noise", 2.0, WithOneMore)) == []
+    schema = setting_schemas(WithOneMore)["noise"]
+    assert schema == {
+        "type": "number",
+        "minimum": 0,
+        "maximum": 2,
+        "description": "noise that is added to gradients (share)",
+    }
+
+
+def test_a_setting_without_a_description_is_refused() -> None:
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Undescribed(Settings):
+        noise: float = 0.0
+
+    with pytest.raises(TypeError, match=r"Undescribed.noise has no description"):
+        setting_descriptions(Undescribed)
+
+
+def test_every_number_of_a_suite_is_bounded() -> None:
+    assert [*_unbounded_numbers(Suite), *_unbounded_numbers(Settings)] == []
+
+
+def _unbounded_numbers(kind: Any) -> list[str]:
+    """The fields of a dataclass and of those within it that hold a number and have no bound."""
+    found = []
+    hints = get_type_hints(kind)
+    for each in fields(kind):
+        parts = [hints[each.name], *getattr(hints[each.name], "__args__", ())]
+        description = description_of(each)
+        if any(part.__name__ in ("int", "float", "Decimal") for part in parts if isinstance(part, type)):
+            found += [f"{kind.__name__}.{each.name}"] * (description is None or description.bound is None)
+        for part in parts:
+            found += _unbounded_numbers(part) if is_dataclass(part) else []
+    return found
+
+
+def test_options_of_one_strategy_have_no_effect_with_others() -> None:
+    tensor = Settings(instance="ml.p4d.24xlarge", strategy=Strategy.TENSOR, tensor_degree=4)
+    assert has_effect("tensor_degree", tensor)
+    assert not has_effect("pipeline_degree", tensor)
+    assert has_effect("precision", tensor)
+    assert options_of_strategies() == (
+        "shard_scope", "tensor_degree", "pipeline_degree", "pipeline_schedule", "micro_batches"
+    )  # fmt: skip
+
+
+def test_what_settings_change_is_known_of_each() -> None:
+    assert settings_with(Effect.LEARNING) == (
+        "optimizer", "weight_decay", "gradient_clip_norm", "seed", "packing", "dropout"
+    )  # fmt: skip
+    assert settings_with(Effect.PLACEMENT) == ("instance", "instance_count", "strategy")
+    assert settings_with(Effect.BATCH) == ("batch_size_per_device", "gradient_accumulation_steps")
+    assert [degree_setting(strategy) for strategy in (Strategy.DDP, Strategy.TENSOR, Strategy.PIPELINE)] == [
+        None, "tensor_degree", "pipeline_degree"
+    ]  # fmt: skip
+
+
+def test_replicas_share_a_batch_of_this_size() -> None:
+    # 32 processes, 4 to a replica: 8 replicas × 3 samples × 2 accumulated batches = 48 samples a step
+    settings = Settings(
+        instance="ml.p4d.24xlarge",
+        instance_count=4,
+        strategy=Strategy.TENSOR,
+        tensor_degree=4,
+        batch_size_per_device=3,
+        gradient_accumulation_steps=2,
+    )
+    assert (processes_per_replica(settings, 32), replica_count(settings, 32)) == (4, 8)
+    assert global_batch_size(settings, 32) == 48
+
+
+def test_without_a_degree_all_processes_hold_one_replica() -> None:
+    settings = Settings(instance="ml.p4d.24xlarge", strategy=Strategy.PIPELINE, batch_size_per_device=5)
+    assert (processes_per_replica(settings, 8), global_batch_size(settings, 8)) == (8, 5)
+
+
+def test_a_learning_rate_scales_with_the_global_batch() -> None:
+    # twice the reference batch of 32: twice the rate
+    rate = LearningRate(base=5e-5, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH)
+    assert scaled_learning_rate(rate, 64) == pytest.approx(1e-4)
+    assert scaled_learning_rate(LearningRate(base=5e-5, reference_batch_size=32), 64) == 5e-5
+    settings = Settings(instance="ml.p4d.24xlarge", batch_size_per_device=8, learning_rate=rate)
+    assert planned_learning_rate(settings) == pytest.approx(1e-4)
+    unknown = Settings(instance="ml.g7.24xlarge", learning_rate=rate)
+    assert planned_learning_rate(unknown) is None

@@ -1,0 +1,96 @@
+"""What one field of a document means: its help, bounds and unit, and how the document spells it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, dataclass, fields
+from decimal import Decimal
+from typing import Any
+
+KEY = "description"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """``above`` is itself not accepted; ``least`` and ``most`` are."""
+
+    above: float | None = None
+    least: float | None = None
+    most: float | None = None
+
+    def accepts(self, value: float | Decimal) -> bool:
+        return (
+            (self.above is None or value > self.above)
+            and (self.least is None or value >= self.least)
+            and (self.most is None or value <= self.most)
+        )
+
+    def __str__(self) -> str:
+        parts = [
+            f"more than {self.above:g}" if self.above is not None else "",
+            f"at least {_plain(self.least)}" if self.least is not None else "",
+            f"at most {_plain(self.most)}" if self.most is not None else "",
+        ]
+        return " and ".join(part for part in parts if part)
+
+
+def _plain(number: float) -> str:
+    """Without an exponent where the number is whole: 2419200, not 2.4192e+06."""
+    return str(int(number)) if number == int(number) else f"{number:g}"
+
+
+POSITIVE = Bound(above=0)
+COUNT = Bound(least=1)
+NOT_NEGATIVE = Bound(least=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldDescription:
+    """``meaning`` is one line for the schema and the documentation.
+
+    ``name`` is the field's name in the document, and ``none_word`` the document's word for None, where they differ from
+    the attribute's. ``default`` says in words what holds without a value, where the type's default does not.
+    """
+
+    meaning: str
+    bound: Bound | None = None
+    unit: str | None = None
+    name: str | None = None
+    none_word: str | None = None
+    default: str | None = None
+
+
+def describe(
+    meaning: str,
+    *,
+    bound: Bound | None = None,
+    unit: str | None = None,
+    name: str | None = None,
+    none_word: str | None = None,
+    default: str | None = None,
+) -> Mapping[str, FieldDescription]:
+    """The ``metadata`` of a dataclass field."""
+    return as_metadata(
+        FieldDescription(meaning=meaning, bound=bound, unit=unit, name=name, none_word=none_word, default=default)
+    )
+
+
+def as_metadata(description: FieldDescription) -> Mapping[str, FieldDescription]:
+    return {KEY: description}
+
+
+def description_of(field: Field[Any]) -> FieldDescription | None:
+    found = field.metadata.get(KEY)
+    return found if isinstance(found, FieldDescription) else None
+
+
+def document_name(field: Field[Any]) -> str:
+    """The field's name in a document."""
+    description = description_of(field)
+    return field.name if description is None else description.name or field.name
+
+
+def described_fields(kind: Any) -> Iterator[tuple[Field[Any], FieldDescription]]:
+    """The fields of a dataclass that have a description."""
+    for field in fields(kind):
+        description = description_of(field)
+        if description is not None:
+            yield field, description

@@ -1,0 +1,53 @@
+"""Processes, replicas and batches of a job. The planner and the container both compute them here."""
+
+from traindyno.core.instances.instance_types import find_instance_type
+from traindyno.core.suite.choices import LearningRateScaling
+from traindyno.core.suite.settings import LearningRate, Settings, degree_setting
+
+
+def world_size(settings: Settings) -> int | None:
+    """Processes of the whole job; None where the instance type's number of devices is not known."""
+    instance_type = find_instance_type(settings.instance)
+    devices = instance_type.devices_per_instance if instance_type else None
+    return None if devices is None else devices * settings.instance_count
+
+
+def processes_per_replica(settings: Settings, processes: int) -> int:
+    """How many of the job's processes hold one replica of the model: all of them, where no degree is set."""
+    field = degree_setting(settings.strategy)
+    if field is None:
+        return 1
+    degree: int | None = getattr(settings, field)
+    return degree or processes
+
+
+def replica_count(settings: Settings, processes: int) -> int:
+    """Replicas of the model that share a global batch; 0 where the degree exceeds the processes."""
+    return processes // processes_per_replica(settings, processes)
+
+
+def global_batch_size(settings: Settings, processes: int) -> int:
+    """Samples per optimizer step over all replicas of the model."""
+    return settings.batch_size_per_device * settings.gradient_accumulation_steps * replica_count(settings, processes)
+
+
+def scaled_learning_rate(rate: LearningRate, batch_size: int) -> float:
+    """The optimizer's learning rate at this global batch size."""
+    if rate.scale_with is LearningRateScaling.NONE or rate.reference_batch_size is None:
+        return rate.base
+    return rate.base * batch_size / rate.reference_batch_size
+
+
+def planned_batch_size(settings: Settings) -> int | None:
+    """``global_batch_size`` on the cell's instances; None where their number of devices is not known."""
+    processes = world_size(settings)
+    return None if processes is None else global_batch_size(settings, processes)
+
+
+def planned_learning_rate(settings: Settings) -> float | None:
+    """``scaled_learning_rate`` on the cell's instances; None where it depends on an unknown number of devices."""
+    rate = settings.learning_rate
+    if rate.scale_with is LearningRateScaling.NONE or rate.reference_batch_size is None:
+        return rate.base
+    batch_size = planned_batch_size(settings)
+    return None if batch_size is None else scaled_learning_rate(rate, batch_size)

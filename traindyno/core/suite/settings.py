@@ -1,0 +1,289 @@
+"""A cell's settings, each described once, beside its field: meaning, bounds, who uses it and what it changes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from functools import cache
+from typing import Any, get_type_hints
+
+from traindyno.core.documents.field_description import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Bound,
+    FieldDescription,
+    as_metadata,
+    describe,
+    description_of,
+)
+from traindyno.core.suite.choices import (
+    Compiler,
+    LearningRateScaling,
+    OptimizerName,
+    Padding,
+    PipelineSchedule,
+    Precision,
+    ShardScope,
+    Strategy,
+)
+
+HYPERPARAMETER_PREFIX = "hyperparameters."
+# Bounds that only keep numbers within what a job, a database row and 64 bits can hold.
+MOST_INSTANCES = 10_000
+MOST_SAMPLES = 1_000_000
+MOST_SEED = 2**32 - 1
+
+
+class Effect(StrEnum):
+    """What a setting changes beside speed and memory."""
+
+    LEARNING = "learning"  # the losses
+    BATCH = "batch"  # the global batch size, by multiplying it
+    PLACEMENT = "placement"  # how many replicas of the model share a global batch
+    DEGREE = "degree"  # how many processes hold one replica: a placement too
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingDescription(FieldDescription):
+    """``used_by``: the strategies whose option it is; empty where every strategy uses it.
+
+    ``is_seen_by_scripts``: a user's own script gets it, through its launcher.
+    """
+
+    used_by: tuple[Strategy, ...] = ()
+    effect: Effect | None = None
+    is_seen_by_scripts: bool = False
+
+
+def setting(
+    meaning: str,
+    *,
+    bound: Bound | None = None,
+    unit: str | None = None,
+    default: str | None = None,
+    used_by: tuple[Strategy, ...] = (),
+    effect: Effect | None = None,
+    is_seen_by_scripts: bool = False,
+) -> Mapping[str, FieldDescription]:
+    """The ``metadata`` of a field of Settings."""
+    return as_metadata(
+        SettingDescription(
+            meaning=meaning,
+            bound=bound,
+            unit=unit,
+            default=default,
+            used_by=used_by,
+            effect=effect,
+            is_seen_by_scripts=is_seen_by_scripts,
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearningRate:
+    base: float = field(metadata=describe("the learning rate, or that of the reference batch size", bound=POSITIVE))
+    reference_batch_size: int | None = field(
+        default=None, metadata=describe("the global batch size that base is meant for", bound=COUNT, unit="samples")
+    )
+    scale_with: LearningRateScaling = field(
+        default=LearningRateScaling.NONE,
+        metadata=describe("global_batch scales the rate in proportion to the global batch size"),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that a cell may vary. A suite's ``training`` section fixes some of it, ``matrix`` varies the rest."""
+
+    instance: str = field(
+        metadata=setting(
+            "a SageMaker training instance type, or local.cpu or local.gpu for this machine",
+            effect=Effect.PLACEMENT,
+            is_seen_by_scripts=True,
+        )
+    )
+    instance_count: int = field(
+        default=1,
+        metadata=setting(
+            "instances of one job",
+            bound=Bound(least=1, most=MOST_INSTANCES),
+            effect=Effect.PLACEMENT,
+            is_seen_by_scripts=True,
+        ),
+    )
+    strategy: Strategy = field(
+        default=Strategy.DDP,
+        metadata=setting(
+            "how one model is trained by several processes", effect=Effect.PLACEMENT, is_seen_by_scripts=True
+        ),
+    )
+    compiler: Compiler = field(
+        default=Compiler.NONE, metadata=setting("what compiles the model's graph", is_seen_by_scripts=True)
+    )
+    precision: Precision = field(
+        default=Precision.FP32, metadata=setting("the number format of the forward pass; fp16 scales the loss")
+    )
+    batch_size_per_device: int = field(
+        default=1,
+        metadata=setting(
+            "samples of one forward pass on one replica of the model",
+            bound=Bound(least=1, most=MOST_SAMPLES),
+            unit="samples",
+            effect=Effect.BATCH,
+        ),
+    )
+    gradient_accumulation_steps: int = field(
+        default=1,
+        metadata=setting(
+            "forward and backward passes of one optimizer step",
+            bound=Bound(least=1, most=MOST_SAMPLES),
+            effect=Effect.BATCH,
+        ),
+    )
+    optimizer: OptimizerName = field(
+        default=OptimizerName.ADAMW, metadata=setting("the optimizer", effect=Effect.LEARNING)
+    )
+    learning_rate: LearningRate = field(
+        default=LearningRate(base=5e-5),
+        metadata=setting("a number, or {base, reference_batch_size, scale_with: global_batch}", default="0.00005"),
+    )
+    weight_decay: float = field(
+        default=0.0,
+        metadata=setting(
+            "decay of weight matrices; biases and norms have none", bound=NOT_NEGATIVE, effect=Effect.LEARNING
+        ),
+    )
+    gradient_clip_norm: float | None = field(
+        default=None,
+        metadata=setting(
+            "the norm to which gradients are clipped", bound=POSITIVE, default="no clipping", effect=Effect.LEARNING
+        ),
+    )
+    seed: int = field(
+        default=0,
+        metadata=setting(
+            "the seed of weights, data order and dropout",
+            bound=Bound(least=0, most=MOST_SEED),
+            effect=Effect.LEARNING,
+        ),
+    )
+    loader_workers: int = field(
+        default=0,
+        metadata=setting(
+            "worker processes of the data loader in each training process; 0 loads in that process itself",
+            bound=Bound(least=0, most=1024),
+        ),
+    )
+    prefetch_factor: int | None = field(
+        default=None,
+        metadata=setting(
+            "batches that each loader worker prepares ahead", bound=Bound(least=1, most=1024), default="PyTorch's 2"
+        ),
+    )
+    pin_memory: bool = field(default=False, metadata=setting("copy batches to page-locked host memory"))
+    padding: Padding = field(
+        default=Padding.MAX_LENGTH,
+        metadata=setting("the length to which the sequences of a batch are padded; bucket groups like lengths"),
+    )
+    packing: bool = field(
+        default=True,
+        metadata=setting(
+            "join texts into full sequences without padding; has no effect on classification", effect=Effect.LEARNING
+        ),
+    )
+    activation_checkpointing: bool = field(
+        default=False, metadata=setting("compute activations again in the backward pass instead of keeping them")
+    )
+    activation_offloading: bool = field(default=False, metadata=setting("keep activations in host memory; needs a GPU"))
+    shard_scope: ShardScope = field(
+        default=ShardScope.FULL,
+        metadata=setting(
+            "full shards over all processes; hybrid shards within an instance and replicates across instances",
+            used_by=(Strategy.FSDP,),
+        ),
+    )
+    tensor_degree: int | None = field(
+        default=None,
+        metadata=setting(
+            "processes that hold one replica together",
+            bound=COUNT,
+            default="all processes",
+            used_by=(Strategy.TENSOR,),
+            effect=Effect.DEGREE,
+        ),
+    )
+    pipeline_degree: int | None = field(
+        default=None,
+        metadata=setting(
+            "processes that hold one replica together",
+            bound=COUNT,
+            default="all processes",
+            used_by=(Strategy.PIPELINE,),
+            effect=Effect.DEGREE,
+        ),
+    )
+    pipeline_schedule: PipelineSchedule = field(
+        default=PipelineSchedule.GPIPE,
+        metadata=setting("the order of forward and backward passes of micro-batches", used_by=(Strategy.PIPELINE,)),
+    )
+    micro_batches: int = field(
+        default=1,
+        metadata=setting("parts into which a batch is divided", bound=COUNT, used_by=(Strategy.PIPELINE,)),
+    )
+    dropout: float | None = field(
+        default=None,
+        metadata=setting(
+            "every dropout rate of the model",
+            bound=Bound(least=0, most=1),
+            default="the model's own",
+            effect=Effect.LEARNING,
+        ),
+    )
+    image: str | None = field(
+        default=None,
+        metadata=setting("a container image of your own", default="the lab's", is_seen_by_scripts=True),
+    )
+
+
+@cache
+def setting_types(kind: type = Settings) -> dict[str, Any]:
+    """Setting → its type."""
+    return get_type_hints(kind)
+
+
+@cache
+def setting_descriptions(kind: type = Settings) -> dict[str, SettingDescription]:
+    """Setting → its description, in the order of the fields; raises TypeError for a field without one."""
+    found = {each.name: description_of(each) for each in fields(kind)}
+    for name, description in found.items():
+        if not isinstance(description, SettingDescription):
+            raise TypeError(f"{kind.__name__}.{name} has no description: give its field metadata=setting(…)")
+    return found  # type: ignore[return-value]
+
+
+def settings_with(*effects: Effect) -> tuple[str, ...]:
+    """The settings that change one of these, in the order of the fields."""
+    return tuple(name for name, description in setting_descriptions().items() if description.effect in effects)
+
+
+def options_of_strategies() -> tuple[str, ...]:
+    """The settings that only some strategies use: with the others they mean no difference."""
+    return tuple(name for name, description in setting_descriptions().items() if description.used_by)
+
+
+def has_effect(name: str, settings: Settings) -> bool:
+    """Whether the cell's strategy uses this setting."""
+    used_by = setting_descriptions()[name].used_by
+    return not used_by or settings.strategy in used_by
+
+
+def degree_setting(strategy: Strategy) -> str | None:
+    """The setting that says how many processes hold one replica; None where each process holds one."""
+    return next(
+        (
+            name
+            for name, description in setting_descriptions().items()
+            if description.effect is Effect.DEGREE and strategy in description.used_by
+        ),
+        None,
+    )
