@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from traindyno.core.suite.suite import InputMode, Workload
+from traindyno.core.suite.choices import InputMode
+from traindyno.core.suite.suite import Workload
 
 S3_PREFIX = "s3://"
 

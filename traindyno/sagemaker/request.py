@@ -7,9 +7,10 @@ from typing import Any
 from traindyno.core.instances.instance_types import InstanceType, find_instance_type
 from traindyno.core.s3_keys import checkpoints_prefix, output_prefix, s3_uri, tokens_prefix
 from traindyno.core.step_log.line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
+from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.fallback_cells import accepted_types, run_on
 from traindyno.core.suite.job_limits_check import MODEL_CHANNEL, TOKENIZER_CHANNEL, TRAIN_CHANNEL
-from traindyno.core.suite.suite import InputMode, Purchase, Run, Suite, Workload
+from traindyno.core.suite.suite import Purchase, Run, Suite, Workload
 from traindyno.sagemaker.images import has_framework_version, select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.launcher import build_hyperparameters

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from traindyno.core.suite.suite import DatasetFormat, InputMode, Task
+from traindyno.core.suite.choices import InputMode
+from traindyno.core.suite.suite import DatasetFormat, Task
 from training.data.files import DataFile
 from training.data.manifest import check_manifest
 from training.data.once_per_host import made_once_per_host

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from traindyno.core.suite.suite import InputMode
+from traindyno.core.suite.choices import InputMode
 from training.data.prepare import prepare
 from training.job import Job
 from training.run_settings import RunSettings

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
+from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.suite import (
     Cell,
     DatasetFormat,
-    InputMode,
     Purchase,
     Run,
     Settings,

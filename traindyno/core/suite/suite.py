@@ -32,7 +32,6 @@ __all__ = [
     "DatasetFormat",
     "Goal",
     "GoalKind",
-    "InputMode",
     "LearningRate",
     "LearningRateScaling",
     "Limits",
