@@ -66,13 +66,14 @@ def completed_result(
     samples: int = 8,
     **changes: Any,
 ) -> RunResult:
-    """A run of 60 even steps after a first step of 10 s, billed 100 s more than its steps took."""
+    """A run of 60 even steps after a first step of 10 s: 60 s to start, and billed 100 s more than its steps took."""
     seconds = [10.0] + [step_seconds] * 60
+    phases = {"starting": 60.0, "downloading": 20.0, "training": 60.0 + sum(seconds), "uploading": 20.0}
     return build_run_result(
         make_run(cell, trial),
         suite=suite or make_suite(),
         outcome=Outcome.COMPLETED,
-        attempts=[make_attempt(billable_seconds=100 + sum(seconds))],
+        attempts=[make_attempt(billable_seconds=100 + sum(seconds), phase_seconds=phases)],
         step_log=step_log_of(seconds, samples=samples, tokens=samples * 10, **changes),
         price=price,
     )

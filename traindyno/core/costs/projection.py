@@ -1,39 +1,136 @@
-"""From a short run to the whole workload: its time and cost, were the measured rate to hold."""
+"""From a short run to the whole workload: its wall-clock time, its billable time and its cost, at the measured rate."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
 from traindyno.core.costs import prices
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.measurement.run_phases import STEADY
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.measurement.measured_run import MeasuredRun
+from traindyno.core.measurement.run_phases import BEFORE_TRAINING, STEADY
 from traindyno.core.measurement.run_result import RunResult
+
+UNBILLED_PHASES = ("waiting", "starting", "interrupted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
-    """``overhead_seconds`` is what a job is billed for beside its steady window, and is paid once."""
+    """One uninterrupted run over ``examples``.
+
+    ``seconds`` is wall clock, from the job's creation to its end: ``before_training_seconds`` (waiting for capacity,
+    starting, downloading) and all else that is paid once are its ``overhead_seconds``. SageMaker bills the training
+    time: ``training_overhead_seconds`` are its part of the overhead. ``billable_share`` of it is billed, less than 1
+    with spot instances, and gives ``billable_seconds`` of each instance; ``instance_hours`` are before that discount.
+    ``billable_share``, ``billable_seconds`` and ``usd`` are None where the run's own are unknown.
+    """
 
     examples: int
+    before_training_seconds: float
     overhead_seconds: float
+    training_overhead_seconds: float
     seconds: float
+    billable_share: float | None
+    billable_seconds: float | None
     instance_hours: float
     usd: Decimal | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobTime:
+    """Seconds of one training job. ``training`` is what SageMaker calls its training time; ``billable`` is of it."""
+
+    wall: float
+    before_training: float
+    training: float
+    billable: float | None
+
+    @property
+    def billable_share(self) -> float | None:
+        if self.billable is None:
+            return None
+        return self.billable / self.training if self.training > 0 else 1.0
+
+
 def project_run(result: RunResult) -> Projection | None:
-    """None where the run measured no rate, or its billable time is unknown."""
-    measured, billable = result.measured, result.billable_seconds
-    if measured is None or measured.throughput is None or billable is None:
+    """None where the run measured no rate, or the time of its job is unknown.
+
+    Only the attempt that was measured is projected: another one, and a session that was interrupted, is no overhead of
+    a run, but happens at a rate (see success.py and prediction.py).
+    """
+    measured = result.measured
+    attempt = measured_attempt(result)
+    job_time = None if attempt is None else read_job_time(attempt)
+    if measured is None or measured.throughput is None or job_time is None:
         return None
     return project(
         examples=result.examples,
         samples_per_second=measured.throughput.samples_per_second,
-        billable_seconds=billable,
-        steady_seconds=result.phases_seconds.get(STEADY, 0.0),
         samples_before_steady=measured.samples_before_steady,
+        steady_seconds=_steady_seconds(result, measured),
+        job_time=_without_interruptions(job_time, attempt, measured),
         instance_count=result.run.cell.settings.instance_count,
         usd_per_instance_hour=result.price.usd_per_instance_hour,
     )
+
+
+def project(
+    *,
+    examples: int,
+    samples_per_second: float,
+    samples_before_steady: int,
+    steady_seconds: float,
+    job_time: JobTime,
+    instance_count: int,
+    usd_per_instance_hour: Decimal | None,
+) -> Projection:
+    """Overhead as measured, plus what is left of the work at the steady rate.
+
+    A spot job is billed billable ÷ training of its time (SageMaker states the saving as 1 - billable ÷ training).
+    """
+    overhead = max(0.0, job_time.wall - steady_seconds)
+    training_overhead = max(0.0, job_time.training - steady_seconds)
+    remaining = max(0, examples - samples_before_steady) / samples_per_second
+    training, share = training_overhead + remaining, job_time.billable_share
+    billable = None if share is None else training * share
+    return Projection(
+        examples=examples,
+        before_training_seconds=job_time.before_training,
+        overhead_seconds=overhead,
+        training_overhead_seconds=training_overhead,
+        seconds=overhead + remaining,
+        billable_share=share,
+        billable_seconds=billable,
+        instance_hours=training * instance_count / SECONDS_PER_HOUR,
+        usd=None if billable is None else cost_usd(billable, instance_count, usd_per_instance_hour),
+    )
+
+
+def measured_attempt(result: RunResult) -> Attempt | None:
+    """The attempt whose step log was measured: the last one in results that do not name it."""
+    job_name = result.measured.job_name if result.measured else None
+    named = (attempt for attempt in result.attempts if attempt.job_name == job_name)
+    return next(named, result.attempts[-1] if result.attempts else None)
+
+
+def read_job_time(attempt: Attempt) -> JobTime | None:
+    """From SageMaker's own phases where they are known, else from what was billed; None if neither is."""
+    phases = attempt.phase_seconds
+    if not phases and attempt.billable_seconds is None:
+        return None
+    billed = sum(seconds for name, seconds in phases.items() if name not in UNBILLED_PHASES)
+    training = attempt.training_seconds or billed or attempt.billable_seconds or 0.0
+    return JobTime(
+        wall=sum(phases.values()) or training,
+        before_training=before_training_seconds(phases),
+        training=training,
+        billable=attempt.billable_seconds,
+    )
+
+
+def before_training_seconds(phases: Mapping[str, float]) -> float:
+    """Waiting for capacity, starting and downloading."""
+    return sum(phases.get(name, 0.0) for name in BEFORE_TRAINING)
 
 
 def paid_usd(result: RunResult) -> Decimal | None:
@@ -45,30 +142,31 @@ def paid_usd(result: RunResult) -> Decimal | None:
     return cost_usd(result.billable_seconds + warm_seconds, count, price)
 
 
-def project(
-    *,
-    examples: int,
-    samples_per_second: float,
-    billable_seconds: float,
-    steady_seconds: float,
-    samples_before_steady: int,
-    instance_count: int,
-    usd_per_instance_hour: Decimal | None,
-) -> Projection:
-    """Overhead as measured, plus what is left of the work at the steady rate."""
-    overhead = max(0.0, billable_seconds - steady_seconds)
-    seconds = overhead + max(0, examples - samples_before_steady) / samples_per_second
-    return Projection(
-        examples=examples,
-        overhead_seconds=overhead,
-        seconds=seconds,
-        instance_hours=seconds * instance_count / SECONDS_PER_HOUR,
-        usd=cost_usd(seconds, instance_count, usd_per_instance_hour),
-    )
-
-
 def cost_usd(seconds: float, instance_count: int, usd_per_instance_hour: Decimal | None) -> Decimal | None:
     """None if the price is unknown. Seconds go by their shortest text, so that 0.1 is 0.1."""
     if usd_per_instance_hour is None:
         return None
     return prices.cost_usd(Decimal(str(seconds)), instance_count, usd_per_instance_hour)
+
+
+def _steady_seconds(result: RunResult, measured: MeasuredRun) -> float:
+    """On the rank that took longest; results of earlier versions have the lowest rank's phase instead."""
+    if measured.steady_seconds is not None:
+        return measured.steady_seconds
+    return result.phases_seconds.get(STEADY, 0.0)
+
+
+def _without_interruptions(job_time: JobTime, attempt: Attempt | None, measured: MeasuredRun) -> JobTime:
+    """As if the measured session had been the only one of its job."""
+    lost = measured.lost_seconds or 0.0
+    if not lost or attempt is None:
+        return job_time
+    unbilled = attempt.phase_seconds.get("interrupted", 0.0)
+    training = max(0.0, job_time.training - max(0.0, lost - unbilled))
+    share = job_time.billable_share
+    return JobTime(
+        wall=max(0.0, job_time.wall - lost),
+        before_training=job_time.before_training,
+        training=training,
+        billable=None if share is None else training * share,
+    )

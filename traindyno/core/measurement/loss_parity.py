@@ -12,8 +12,8 @@ from enum import StrEnum
 from math import exp, log
 from statistics import fmean
 
+from traindyno.core.measurement.autocorrelation import mean_interval
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.series import mean_interval
 from traindyno.core.measurement.statistics import CONFIDENCE, Interval, compare
 
 TOLERANCE = 0.02
@@ -96,6 +96,5 @@ def _pointwise(first: dict[int, float], second: dict[int, float], end: int) -> t
     found = mean_interval(ratios, confidence=CONFIDENCE)
     if found is None:
         return exp(center), None
-    return exp(center), Interval(
-        low=exp(found.mean - found.half_width), high=exp(found.mean + found.half_width), confidence=CONFIDENCE
-    )
+    mean, half_width = found
+    return exp(center), Interval(low=exp(mean - half_width), high=exp(mean + half_width), confidence=CONFIDENCE)

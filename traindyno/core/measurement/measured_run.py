@@ -1,14 +1,15 @@
 """What one run's step log shows: steady window, rates, losses, memory and the environment they were measured in."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from traindyno.core.measurement.contention import Contention, measure_contention
 from traindyno.core.measurement.loss_curve import LossCurve, draw_loss_curve
-from traindyno.core.measurement.series import mean_half_width
-from traindyno.core.measurement.steady_state import SteadyState, find_steady_state
-from traindyno.core.measurement.throughput import Throughput, measure_throughput
+from traindyno.core.measurement.recurrence import OneTimeEvent, RecurringEvent
+from traindyno.core.measurement.steady_state import SteadyState
+from traindyno.core.measurement.step_time import StepTime
+from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput
 from traindyno.core.measurement.throughput_definitions import DefinedRate, compute_definitions
 from traindyno.core.step_log.content import Evaluation, Gap, ModelSize, Session, StepLog
 from traindyno.core.step_log.step_table import StepTable
@@ -27,7 +28,13 @@ class StepTimeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
-    """``throughput`` is None if no step was steady, or if a rank's log is missing: then not all work is known."""
+    """``throughput`` is None if no step was steady, or if a rank's log is missing: then not all work is known.
+
+    ``relative_half_width`` is that of the mean step time's 95 % interval, ``relative_error`` its standard error.
+    ``steady_seconds`` is the wall time of the steady window without one-time events. ``lost_seconds`` is what the job
+    spent on other sessions and between them: interruptions and work that was done again, ``interruptions`` in number.
+    All of these are None in results of earlier versions.
+    """
 
     steady_state: SteadyState
     throughput: Throughput | None
@@ -41,6 +48,13 @@ class MeasuredRun:
     model: ModelSize | None
     gaps: tuple[Gap, ...]
     contention: Contention | None = None
+    relative_error: float | None = None
+    recurring: tuple[RecurringEvent, ...] = ()
+    one_time: tuple[OneTimeEvent, ...] = ()
+    steady_seconds: float | None = None
+    job_name: str | None = None
+    interruptions: int | None = None
+    lost_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +78,14 @@ def measure_run(
     warmup_steps: int | None,
     peak_flops_per_device: float | None,
 ) -> MeasuredRun:
-    steady = find_steady_state(table.slowest_seconds, warmup_steps=warmup_steps)
+    """``session`` is the one of ``step_log`` that is measured, ``table`` its steps."""
+    step_time = measure_table(table, warmup_steps=warmup_steps)
+    steady = step_time.steady_state
     is_whole = not session.missing_ranks
     model = step_log.model
     throughput = measure_throughput(
         table,
-        warmup_steps=steady.warmup_steps,
+        step_time,
         device_count=session.world_size,
         flops_per_token=model.flops_per_token if model else None,
         peak_flops_per_device=peak_flops_per_device,
@@ -78,7 +94,7 @@ def measure_run(
     return MeasuredRun(
         steady_state=steady,
         throughput=throughput if is_whole else None,
-        relative_half_width=mean_half_width(table.slowest_seconds[steady.warmup_steps :]),
+        relative_half_width=step_time.relative_half_width(),
         definitions=compute_definitions(table, warmup_steps=steady.warmup_steps) if is_whole else (),
         timeline=_timeline(table),
         samples_before_steady=sum(table.samples[: steady.warmup_steps]),
@@ -88,6 +104,13 @@ def measure_run(
         model=model,
         gaps=step_log.gaps,
         contention=measure_contention(session),
+        relative_error=step_time.relative_error,
+        recurring=step_time.recurring,
+        one_time=tuple(replace(event, step=table.numbers[event.step]) for event in step_time.one_time),
+        steady_seconds=_steady_seconds(table, step_time),
+        job_name=session.job_name,
+        interruptions=len(_sessions_of_job(step_log, session)) - 1,
+        lost_seconds=_lost_seconds(_sessions_of_job(step_log, session), session),
     )
 
 
@@ -101,6 +124,25 @@ def read_environment(step_log: StepLog) -> RunEnvironment | None:
         facts=environments[0].facts,
         host_ids=tuple(sorted({environment.host_id for environment in environments if environment.host_id})),
     )
+
+
+def _steady_seconds(table: StepTable, step_time: StepTime) -> float:
+    first = step_time.steady_state.warmup_steps
+    wall_seconds = table.wall_seconds(first, len(table) - 1) if first < len(table) else 0.0
+    return max(0.0, wall_seconds - step_time.one_time_seconds)
+
+
+def _sessions_of_job(step_log: StepLog, session: Session) -> list[Session]:
+    return [each for each in step_log.sessions if each.job_name == session.job_name]
+
+
+def _lost_seconds(sessions: Sequence[Session], measured: Session) -> float:
+    """From the first session's begin to the last one's end, without the measured session."""
+    ends = [each.end for each in sessions if each.end is not None]
+    own_end = measured.end
+    if own_end is None:
+        return 0.0
+    return max(ends) - min(each.begin for each in sessions) - (own_end - measured.begin)
 
 
 def _timeline(table: StepTable) -> StepTimeline:

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.step_log.content import Phase, Session
-from traindyno.core.step_log.step_table import OUTSIDE_TRAINING, StepTable
+from traindyno.core.step_log.step_table import StepTable
 
 FIRST_STEP, WARMUP, STEADY, OTHER = "first_step", "warmup", "steady", "other"
 BEFORE_TRAINING = ("waiting", "starting", "downloading")
+AFTER_STEPS = ("evaluate", "save")
 AFTER_TRAINING = ("uploading",)
 AFTER_STEPS = (*OUTSIDE_TRAINING, "teardown")
 

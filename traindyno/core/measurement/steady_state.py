@@ -1,90 +1,131 @@
-"""Where warm-up ends: the change point in a run's step times, found by marginal standard error (MSER).
-
-White's MSER rule cuts the first d steps where (variance of the rest) / (number of the rest) is least. It is applied
-to the logarithm of the step times, clipped at six robust deviations around the median of the second half and smoothed
-by a running median of three, so that lone stalls can't pass for a change of regime. At most half of the steps is cut;
-if the rest still drifts, there is no steady state.
-"""
+"""Where warm-up ends, and whether the step times after it are steady."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, log
-from statistics import fmean, median, variance
+from math import exp
+
+from traindyno.core.measurement.autocorrelation import Trend, estimate_trend
+from traindyno.core.measurement.change_points import LEAST_CHANGE, Regime, find_regimes
+from traindyno.core.measurement.stalls import Stall, find_stalls, log_levels
 
 LEAST_STEADY_STEPS = 5
-_CLIP_DEVIATIONS = 6.0
-_LEAST_DEVIATION = 1e-4  # of a logarithm: a hundredth of a per cent, below any timer's noise
-_DEVIATIONS_PER_MAD = 1.4826
-_DRIFT_LIMIT = 0.05
-_DRIFT_DEVIATIONS = 3.0
+LEAST_STEADY_SHARE = 0.2
+DRIFT_LIMIT = 0.02
+_DRIFT_P = 0.01
+_EARLY_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyState:
-    """Steps [0, warmup_steps) are not steady. ``reason`` says why ``is_reached`` is false, else it is None."""
+    """Steps [0, warmup_steps) are not steady. ``reason`` says why ``is_reached`` is false, else it is None.
+
+    ``note`` says from which regime the rate is taken, where the step times changed after their beginning.
+    """
 
     warmup_steps: int
     is_reached: bool
     reason: str | None
     was_given: bool
+    note: str | None = None
 
 
-def find_steady_state(step_seconds: Sequence[float], *, warmup_steps: int | None = None) -> SteadyState:
-    """The steady part of step times in order; ``warmup_steps`` given by the suite is taken as it is."""
-    count = len(step_seconds)
-    if warmup_steps is not None:
-        left = count - warmup_steps
-        reason = None if left > 0 else f"{count} steps ran and the suite's warm-up takes {warmup_steps}"
-        return SteadyState(warmup_steps=min(warmup_steps, count), is_reached=left > 0, reason=reason, was_given=True)
-    if count < 1 + LEAST_STEADY_STEPS:
-        reason = f"too few steps to see warm-up end: {count} of at least {1 + LEAST_STEADY_STEPS}"
-        return SteadyState(warmup_steps=min(1, count), is_reached=False, reason=reason, was_given=False)
-    levels = _levels(step_seconds)
-    cut = _least_standard_error_cut(levels)
-    reason = _why_not_steady(levels, cut)
-    return SteadyState(warmup_steps=cut, is_reached=reason is None, reason=reason, was_given=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteadyWindow:
+    """The steady part of a run and what stalls in it.
 
-
-def _levels(step_seconds: Sequence[float]) -> list[float]:
-    logs = [log(max(seconds, 1e-9)) for seconds in step_seconds]
-    tail = logs[len(logs) // 2 :]
-    center = median(tail)
-    deviation = _DEVIATIONS_PER_MAD * median(abs(value - center) for value in tail)
-    reach = _CLIP_DEVIATIONS * max(deviation, _LEAST_DEVIATION)
-    clipped = [min(max(value, center - reach), center + reach) for value in logs]
-    smooth = [median(clipped[index - 1 : index + 2]) for index in range(1, len(clipped) - 1)]
-    return [clipped[0], *smooth, clipped[-1]]
-
-
-def _least_standard_error_cut(levels: Sequence[float]) -> int:
-    """The earliest cut in the first half whose MSER statistic can't be told from the least one.
-
-    The first step is always cut: caches, buffers and optimizer state are made in it.
+    ``levels`` are logarithms of all step times without stalls; ``trend`` is theirs in the steady part, None below 20.
     """
-    center = levels[-1]  # shifts the sums near zero, so that the difference of squares keeps its digits
-    total = total_of_squares = 0.0
-    statistics = {}
-    for cut in range(len(levels) - 1, 0, -1):
-        shifted = levels[cut] - center
-        total += shifted
-        total_of_squares += shifted * shifted
-        left = len(levels) - cut
-        if left >= max(LEAST_STEADY_STEPS, len(levels) // 2):
-            statistics[cut] = max(0.0, total_of_squares - total * total / left) / left**2
-    # A variance from m values has a relative standard error of sqrt(2/m); within two of them, keep the longer window.
-    tolerance = 1 + 2 * (2 / len(levels)) ** 0.5
-    limit = min(statistics.values()) * tolerance + 1e-18
-    return min(cut for cut, statistic in statistics.items() if statistic <= limit)
+
+    state: SteadyState
+    levels: tuple[float, ...]
+    stalls: tuple[Stall, ...]
+    trend: Trend | None
 
 
-def _why_not_steady(levels: Sequence[float], cut: int) -> str | None:
-    """A change beyond the middle can't be cut away; it shows as a drift within the window that is left."""
-    steady = levels[cut:]
-    early, late = steady[: len(steady) // 2], steady[len(steady) // 2 :]
-    drift = fmean(late) - fmean(early)
-    if abs(drift) <= _DRIFT_LIMIT or min(len(early), len(late)) < LEAST_STEADY_STEPS:
+def find_steady_window(step_seconds: Sequence[float], *, warmup_steps: int | None = None) -> SteadyWindow:
+    """The latest regime of step times in order; ``warmup_steps`` given by the suite is taken as it is.
+
+    Regimes are found by change points over the whole series. A slower stretch after which the level is what it was
+    before is a stall, however long. The first step is never steady: caches, buffers and optimizer state are made in it.
+    """
+    count = len(step_seconds)
+    levels = log_levels(step_seconds) if count else []
+    first, reason = _given_window(count, warmup_steps)
+    regimes = find_regimes(levels[first:]) if first < count else ()
+    shifted = [Regime(first=each.first + first, end=each.end + first, level=each.level) for each in regimes]
+    steady = _latest_level(shifted)
+    levels = _without_slow_stretches(levels, shifted, steady)
+    stalls = find_stalls(step_seconds, levels)
+    if warmup_steps is None and shifted:
+        first = _after_first_stall(shifted[steady].first, stalls)
+    trend = estimate_trend(levels[first:])
+    if reason is None and warmup_steps is not None and steady > 0:
+        reason = f"step times change at step {shifted[steady].first}, after the warm-up that the suite gives"
+    if reason is None:
+        reason = _why_not_steady(count, first, trend)
+    state = SteadyState(
+        warmup_steps=first,
+        is_reached=reason is None,
+        reason=reason,
+        was_given=warmup_steps is not None,
+        note=_note(shifted, steady, count) if reason is None else None,
+    )
+    within = tuple(stall for stall in stalls if stall.first >= first)
+    return SteadyWindow(state=state, levels=tuple(levels), stalls=within, trend=trend)
+
+
+def _given_window(count: int, warmup_steps: int | None) -> tuple[int, str | None]:
+    """The first step that may be steady, and why none is."""
+    if warmup_steps is not None:
+        reason = None if warmup_steps < count else f"{count} steps ran and the suite's warm-up takes {warmup_steps}"
+        return min(warmup_steps, count), reason
+    if count < 1 + LEAST_STEADY_STEPS:
+        return min(1, count), f"too few steps to see warm-up end: {count} of at least {1 + LEAST_STEADY_STEPS}"
+    return 1, None
+
+
+def _latest_level(regimes: Sequence[Regime]) -> int:
+    """The first regime from which on the level is the latest one, slower stretches in between left out."""
+    if not regimes:
+        return 0
+    latest, found = regimes[-1].level, len(regimes) - 1
+    for index in range(len(regimes) - 1, -1, -1):
+        if regimes[index].level < latest - LEAST_CHANGE:
+            break
+        if abs(regimes[index].level - latest) < LEAST_CHANGE:
+            found = index
+    return found
+
+
+def _without_slow_stretches(levels: list[float], regimes: Sequence[Regime], steady: int) -> list[float]:
+    """The level of slower stretches between steps of the latest level is set to that level: they are stalls."""
+    for regime in regimes[steady:]:
+        if regime.level >= regimes[-1].level + LEAST_CHANGE:
+            levels[regime.first : regime.end] = [regimes[-1].level] * (regime.end - regime.first)
+    return levels
+
+
+def _after_first_stall(first: int, stalls: Sequence[Stall]) -> int:
+    """Stalls that continue the warm-up belong to it."""
+    for stall in stalls:
+        if stall.first <= first <= stall.last + 1:
+            first = stall.last + 1
+    return first
+
+
+def _why_not_steady(count: int, first: int, trend: Trend | None) -> str | None:
+    left = count - first
+    if left < max(LEAST_STEADY_STEPS, LEAST_STEADY_SHARE * count):
+        return f"step times still changed at step {first} of {count}; {left} steps after it are too few"
+    if trend is None or abs(trend.change) <= DRIFT_LIMIT or trend.p > _DRIFT_P:
         return None
-    noise = (variance(early) / len(early) + variance(late) / len(late)) ** 0.5
-    if abs(drift) <= _DRIFT_DEVIATIONS * noise:
+    return f"step times drift: by {exp(trend.change) - 1:+.1%} over the latest {left} steps"
+
+
+def _note(regimes: Sequence[Regime], steady: int, count: int) -> str | None:
+    """Only where more than an early part of the run was of another level."""
+    if not steady or regimes[steady].first <= _EARLY_SHARE * count:
         return None
-    return f"step times drift: the second half of the window is {exp(drift) - 1:+.1%} from the first"
+    change = exp(regimes[-1].level - regimes[steady - 1].level) - 1
+    first = regimes[steady].first
+    return f"step times changed by {change:+.1%} at step {first}; the rate is that of the latest regime, from there on"

@@ -1,9 +1,10 @@
-"""Work over time: the samples of all ranks in the steady window ÷ the window's wall time on the slowest rank."""
+"""Work over time: the samples of a step ÷ what a step takes in the long run on the slowest rank."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from traindyno.core.measurement.step_time import StepTime, measure_step_time
 from traindyno.core.step_log.step_table import StepTable
 
 
@@ -21,7 +22,11 @@ class StepTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
-    """All rates are of the whole cell unless they say per device. ``seconds`` is on the slowest rank."""
+    """All rates are of the whole cell unless they say per device.
+
+    ``seconds`` is what the steps of the steady window take on the slowest rank, with the recurring events (checkpoints,
+    evaluation, stalls) at their rate and without one-time events; ``recurring_share`` is the events' part of it.
+    """
 
     first_step: int
     last_step: int
@@ -39,21 +44,33 @@ class Throughput:
     step_times: StepTimes
     tflops_per_device: float | None
     model_flops_utilization: float | None
+    recurring_share: float = 0.0
+
+
+def measure_table(table: StepTable, *, warmup_steps: int | None) -> StepTime:
+    """The step time of a table's steps; ``warmup_steps`` of None is found from them."""
+    return measure_step_time(
+        table.step_seconds,
+        phases=table.phases_by_interval,
+        names_after_steps=table.phases_after_steps(),
+        warmup_steps=warmup_steps,
+    )
 
 
 def measure_throughput(
     table: StepTable,
+    step_time: StepTime,
     *,
-    warmup_steps: int,
     device_count: int,
     flops_per_token: float | None,
     peak_flops_per_device: float | None,
 ) -> Throughput | None:
     """Rates over the steps after warm-up; None if there are none, or no samples in them. Waiting for data is time."""
-    first, last = warmup_steps, len(table) - 1
+    first, last = step_time.steady_state.warmup_steps, len(table) - 1
     if first > last:
         return None
-    seconds = max(rank.window_seconds(first, last) for rank in table.ranks)
+    core_seconds = step_time.core_seconds * _overlap_share(table, first, last)
+    seconds = (core_seconds + step_time.recurring_seconds) * (last - first + 1)
     samples = sum(table.samples[first:])
     if seconds <= 0 or samples <= 0:
         return None
@@ -82,7 +99,14 @@ def measure_throughput(
             if flops_per_device is not None and peak_flops_per_device is not None
             else None
         ),
+        recurring_share=1 - core_seconds * (last - first + 1) / seconds,
     )
+
+
+def _overlap_share(table: StepTable, first: int, last: int) -> float:
+    """Below 1 where ranks take turns in being the slowest of a step, and do not wait for each other at each step."""
+    total = sum(table.interval_seconds[first:])
+    return table.wall_seconds(first, last) / total if total > 0 else 1.0
 
 
 def summarize_step_times(step_seconds: Sequence[float]) -> StepTimes:

@@ -1,37 +1,61 @@
 """The steps that all ranks of a session finished, as columns over all ranks."""
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 from traindyno.core.step_log.content import Phase, Session, Step
-
-OUTSIDE_TRAINING = ("evaluate", "save")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankSteps:
-    """One rank's share: its steps in the table's order, and its phases."""
+    """One rank's share: its steps in the table's order, and its phases.
+
+    The interval of a step goes from the end of the step before it to its own end; the first one begins with its step.
+    The intervals cover the time from the first step to the last without gaps, whatever is done between the steps.
+    """
 
     rank: int
     steps: Sequence[Step]
     phases: Sequence[Phase]
 
-    def window_seconds(self, first: int, last: int) -> float:
-        """From the begin of step ``first`` to the end of step ``last``, without evaluating and saving in between."""
-        begin, end = self.steps[first].begin, self.steps[last].end
-        outside = (phase for phase in self.phases if phase.name in OUTSIDE_TRAINING)
-        return end - begin - sum(self._between_steps(phase, first, last) for phase in outside)
+    def interval_begin(self, index: int) -> float:
+        """Epoch seconds."""
+        return self.steps[index - 1].end if index else self.steps[0].begin
 
-    def _between_steps(self, phase: Phase, first: int, last: int) -> float:
-        window = self.steps[first : last + 1]
-        pairs = pairwise(window)
-        return sum(
-            max(0.0, min(after.begin, phase.end) - max(before.end, phase.begin))
-            for before, after in pairs
-            if before.end < phase.end and phase.begin < after.begin
-        )
+    def wall_seconds(self, first: int, last: int) -> float:
+        """The intervals of the steps ``first`` to ``last`` together."""
+        return self.steps[last].end - self.interval_begin(first)
+
+    def phases_by_interval(self) -> Mapping[int, Mapping[str, float]]:
+        """Seconds of each phase within each interval that has any, by index and name."""
+        ends = [step.end for step in self.steps]
+        found: dict[int, dict[str, float]] = {}
+        for phase in self.phases:
+            for index in range(bisect_right(ends, phase.begin), len(ends)):
+                begin = self.interval_begin(index)
+                if begin >= phase.end:
+                    break
+                seconds = min(ends[index], phase.end) - max(begin, phase.begin)
+                if seconds > 0:
+                    by_name = found.setdefault(index, {})
+                    by_name[phase.name] = by_name.get(phase.name, 0.0) + seconds
+        return found
+
+    def wait_seconds(self, first: int, last: int) -> float:
+        """Time spent waiting for data in these steps. Phases that were logged within a wait do not count as waiting."""
+        steps = self.steps[first : last + 1]
+        waited = sum(step.wait_seconds for step in steps)
+        begins = [step.begin for step in steps]
+        for phase in self.phases if waited else ():
+            position = max(0, bisect_right(begins, phase.begin) - 1)
+            for step in steps[position:]:
+                if step.begin >= phase.end:
+                    break
+                wait_end = step.begin + step.wait_seconds
+                waited -= max(0.0, min(wait_end, phase.end) - max(step.begin, phase.begin))
+        return max(0.0, waited)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +71,34 @@ class StepTable:
         """Per step, the longest begin-to-end time of any rank, waiting for data included."""
         columns = ([step.end - step.begin for step in rank.steps] for rank in self.ranks)
         return [max(seconds) for seconds in zip(*columns, strict=True)]
+
+    @cached_property
+    def interval_seconds(self) -> list[float]:
+        """Per step, the longest interval of any rank, logged phases included."""
+        columns = ([rank.wall_seconds(index, index) for index in range(len(self))] for rank in self.ranks)
+        return [max(seconds) for seconds in zip(*columns, strict=True)]
+
+    @cached_property
+    def phases_by_interval(self) -> Mapping[int, Mapping[str, float]]:
+        """Seconds of each phase on the rank that spent the most on it, by index of the interval and name.
+
+        The other ranks wait for that rank, often within their next step.
+        """
+        longest: dict[int, dict[str, float]] = {}
+        for rank in self.ranks:
+            for index, seconds_by_name in rank.phases_by_interval().items():
+                by_name = longest.setdefault(index, {})
+                for name, seconds in seconds_by_name.items():
+                    by_name[name] = max(by_name.get(name, 0.0), seconds)
+        return dict(sorted(longest.items()))
+
+    @cached_property
+    def step_seconds(self) -> list[float]:
+        """Per step, its interval without the logged phases: what the analysis of step times is about."""
+        seconds = list(self.interval_seconds)
+        for index, by_name in self.phases_by_interval.items():
+            seconds[index] = max(0.0, seconds[index] - sum(by_name.values()))
+        return seconds
 
     @cached_property
     def samples(self) -> list[int]:
@@ -65,13 +117,24 @@ class StepTable:
                 total[index] += step.tokens
         return total
 
+    def wall_seconds(self, first: int, last: int) -> float:
+        """From the end of the step before ``first`` to the end of ``last``, on the rank that took longest."""
+        return max(rank.wall_seconds(first, last) for rank in self.ranks)
+
     def wait_share(self, first: int, last: int) -> float:
-        """Time spent waiting for data ÷ window time, both summed over the ranks."""
-        waited = sum(step.wait_seconds for rank in self.ranks for step in rank.steps[first : last + 1])
-        return waited / sum(rank.window_seconds(first, last) for rank in self.ranks)
+        """Time spent waiting for data ÷ wall time, both summed over the ranks."""
+        waited = sum(rank.wait_seconds(first, last) for rank in self.ranks)
+        return waited / sum(rank.wall_seconds(first, last) for rank in self.ranks)
+
+    def phases_after_steps(self) -> frozenset[str]:
+        """Names of the phases that begin when the last step has ended."""
+        return frozenset(
+            phase.name for rank in self.ranks for phase in rank.phases if phase.begin >= rank.steps[-1].end
+        )
 
 
 def tabulate_steps(session: Session) -> StepTable:
+    """The steps that every process of the session finished; later ones of a single rank are left out."""
     numbers = session.common_steps
     wanted = set(numbers)
     ranks = [

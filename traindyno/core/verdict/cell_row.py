@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from statistics import fmean
 
+from traindyno.core.costs.prediction import Prediction, predict_run
 from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
@@ -20,6 +21,10 @@ Quantity = Callable[[RunResult], float | None]
 class CellRow:
     """``seconds``, ``usd`` and ``instance_hours`` are of the suite's whole workload, projected from each trial.
 
+    ``seconds`` is wall clock: ``before_training_seconds`` of it pass until training starts (waiting for capacity,
+    starting, downloading), and all that is paid once are ``overhead_seconds``, of which ``training_overhead_seconds``
+    are training time. ``billable_share`` is what SageMaker bills of the training time. ``recurring_share`` is the part
+    of the step time that checkpoints, evaluation and stalls take. ``prediction`` is of one future run.
     ``waiting_seconds`` is the mean wait for capacity: a cheap chip that can't be had is not cheap.
     ``unsteady_trials`` counted, but their step times had not settled. ``warm_share`` is of the trials that count: how
     many started on instances that an earlier job had left; None where nothing is kept warm.
@@ -47,6 +52,12 @@ class CellRow:
     message: str | None
     is_simulated: bool
     warm_share: float | None = None
+    before_training_seconds: float | None = None
+    training_overhead_seconds: float | None = None
+    billable_share: float | None = None
+    recurring_share: float | None = None
+    unsteady_reasons: tuple[str, ...] = ()
+    prediction: Prediction | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +69,9 @@ class CellTrials:
     others: tuple[RunResult, ...]
 
     def values(self, quantity: Quantity) -> list[float]:
-        """Over the measured trials; empty if any of them doesn't know it, or knows only that it is nought."""
+        """Of the measured trials that know it: one with an unknown bill is left out, and not its cell."""
         found = [quantity(result) for result in self.measured]
-        known = [value for value in found if value is not None and value > 0]
-        return known if len(known) == len(found) else []
+        return [value for value in found if value is not None and value > 0]
 
     @property
     def versions(self) -> Mapping[str, str]:
@@ -136,6 +146,7 @@ def _row(trials: CellTrials, pooled: Mapping[Quantity, PooledSpread | None]) -> 
         return estimate(values, pooled=pooled[quantity]) if values and min(values) > 0 else None
 
     everything = (*trials.measured, *trials.others)
+    projections = [each for each in map(project_run, trials.measured) if each]
     throughputs = [each.measured.throughput for each in trials.measured if each.measured and each.measured.throughput]
     return CellRow(
         cell_id=trials.cell.cell_id,
@@ -152,9 +163,15 @@ def _row(trials: CellTrials, pooled: Mapping[Quantity, PooledSpread | None]) -> 
         seconds=estimated(projected_seconds),
         usd=estimated(projected_usd),
         instance_hours=estimated(projected_instance_hours),
-        overhead_seconds=_mean([each.overhead_seconds for each in map(project_run, trials.measured) if each]),
+        overhead_seconds=_mean([each.overhead_seconds for each in projections]),
+        before_training_seconds=_mean([each.before_training_seconds for each in projections]),
+        training_overhead_seconds=_mean([each.training_overhead_seconds for each in projections]),
+        billable_share=_mean([each.billable_share for each in projections]),
         model_flops_utilization=_mean([each.model_flops_utilization for each in throughputs]),
         data_wait_share=_mean([each.data_wait_share for each in throughputs]),
+        recurring_share=_mean([each.recurring_share for each in throughputs]),
+        unsteady_reasons=_unsteady_reasons(trials.measured),
+        prediction=predict_run(trials.measured),
         peak_memory_bytes=max((each.measured.peak_memory_bytes or 0 for each in everything if each.measured), default=0)
         or None,
         waiting_seconds=_mean([each.phases_seconds.get("waiting") for each in everything]),
@@ -164,6 +181,11 @@ def _row(trials: CellTrials, pooled: Mapping[Quantity, PooledSpread | None]) -> 
         is_simulated=any(each.is_simulated for each in everything),
         warm_share=_mean([each.started_warm for each in trials.measured]),
     )
+
+
+def _unsteady_reasons(results: Sequence[RunResult]) -> tuple[str, ...]:
+    states = [each.measured.steady_state for each in results if each.measured is not None]
+    return tuple(dict.fromkeys(state.reason for state in states if state.reason is not None))
 
 
 def _count_outcomes(results: Sequence[RunResult]) -> dict[str, int]:

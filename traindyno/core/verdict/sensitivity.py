@@ -55,11 +55,14 @@ def find_crossover(recommended: CellRow, other: CellRow, *, metric: Metric) -> C
 
 
 def _line(row: CellRow, metric: Metric) -> tuple[float, float] | None:
-    """Fixed part and part per example, in the metric's unit."""
-    if estimate_of(row, metric) is None or row.samples_per_second is None or row.overhead_seconds is None:
+    """Fixed part and part per example, in the metric's unit. Time is wall clock; money and hours are training time."""
+    if estimate_of(row, metric) is None or row.samples_per_second is None:
         return None
+    overhead = row.overhead_seconds if metric is Metric.SECONDS else row.training_overhead_seconds
     weight = _per_second(row, metric)
-    return None if weight is None else (row.overhead_seconds * weight, weight / row.samples_per_second.mean)
+    if weight is None or overhead is None:
+        return None
+    return overhead * weight, weight / row.samples_per_second.mean
 
 
 def _per_second(row: CellRow, metric: Metric) -> float | None:
@@ -69,5 +72,7 @@ def _per_second(row: CellRow, metric: Metric) -> float | None:
         case Metric.INSTANCE_HOURS:
             return row.instance_count / SECONDS_PER_HOUR
         case Metric.USD:
-            price = row.usd_per_instance_hour
-            return None if price is None else float(price) * row.instance_count / SECONDS_PER_HOUR
+            price, share = row.usd_per_instance_hour, row.billable_share
+            if price is None or share is None:
+                return None
+            return float(price) * share * row.instance_count / SECONDS_PER_HOUR

@@ -63,11 +63,14 @@ def test_an_unknown_price_or_billing_leaves_cost_unknown() -> None:
 def test_projection_is_overhead_and_the_rest_of_the_work_at_the_steady_rate() -> None:
     result = completed_result(make_cell(), 1, suite=make_suite(examples=80_008))
     # billed 100 + 10 + 60 = 170 s, steady 60 s: overhead 110 s. The first step did 8 samples;
-    # 80,000 are left at 8 /s: 10,000 s. 10,110 s x 36 $/h / 3600 = 101.10 $
+    # 80,000 are left at 8 /s: 10,000 s. 10,110 s x 36 $/h / 3600 = 101.10 $. Starting takes another 60 s, unbilled
     projection = project_run(result)
     assert projection is not None
-    assert projection.overhead_seconds == pytest.approx(110)
-    assert projection.seconds == pytest.approx(10_110)
+    assert projection.training_overhead_seconds == pytest.approx(110)
+    assert projection.billable_seconds == pytest.approx(10_110)
+    assert projection.overhead_seconds == pytest.approx(170)
+    assert projection.before_training_seconds == pytest.approx(80)
+    assert projection.seconds == pytest.approx(10_170)
     assert projection.usd == Decimal("101.1")
     assert projection.instance_hours == pytest.approx(10_110 / 3600)
 
@@ -135,6 +138,17 @@ def test_a_document_reads_back_equal_and_is_plain_json() -> None:
     assert parse_run_result(document) == result
     assert parse_run_result(document).outcome is Outcome.COMPLETED
     assert type(run_result_document(result)["outcome"]) is str
+
+
+def test_a_result_without_the_fields_of_later_versions_is_read_and_projected_alike() -> None:
+    result = completed_result(make_cell(), 1)
+    document = json.loads(json.dumps(run_result_document(result)))
+    later = ["relative_error", "recurring", "one_time", "steady_seconds", "job_name", "interruptions", "lost_seconds"]
+    for name in later:
+        del document["measured"][name]
+    del document["measured"]["throughput"]["recurring_share"]
+    del document["measured"]["steady_state"]["note"]
+    assert project_run(parse_run_result(document)) == project_run(result)
 
 
 def test_a_loss_that_is_no_number_is_kept_as_the_step_where_it_broke() -> None:

@@ -4,7 +4,6 @@ from math import exp, log, sqrt
 import pytest
 
 from traindyno.core.measurement.many_comparisons import adjust_by_holm, trials_to_detect
-from traindyno.core.measurement.series import mean_half_width
 from traindyno.core.measurement.statistics import compare, estimate, pool_spread
 from traindyno.core.measurement.student_t import f_upper_p, t_cumulative, t_quantile, two_sided_p
 
@@ -152,23 +151,3 @@ def test_trials_follow_the_rule_of_thumb_of_published_noise() -> None:
 def test_no_difference_can_never_be_detected() -> None:
     assert trials_to_detect(1.0, 0.05) is None
     assert trials_to_detect(1.0001, 0.5) is None
-
-
-def test_a_runs_half_width_is_honest_about_resembling_neighbours() -> None:
-    source = random.Random(3)
-    level, values = 0.0, []
-    for _ in range(512):
-        level = 0.9 * level + source.gauss(0, 0.02)
-        values.append(1 + level)
-    independent = [1 + source.gauss(0, 0.046) for _ in range(512)]  # the same spread: 0.02 / sqrt(1 - 0.81)
-    resembling, plain = mean_half_width(values), mean_half_width(independent)
-    assert resembling is not None
-    assert plain is not None
-    assert resembling > 2 * plain
-    # 1.96 x 0.046 / sqrt(512)
-    assert plain == pytest.approx(0.004, abs=0.0015)
-
-
-def test_few_steps_have_no_half_width() -> None:
-    assert mean_half_width([1.0] * 19) is None
-    assert mean_half_width([1.0] * 20) == 0

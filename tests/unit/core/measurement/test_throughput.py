@@ -1,7 +1,7 @@
 import pytest
 
 from tests.unit.step_log_samples import START, file_name, log_lines
-from traindyno.core.measurement.throughput import Throughput, measure_throughput, percentile
+from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput, percentile
 from traindyno.core.measurement.throughput_definitions import compute_definitions
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
@@ -17,7 +17,7 @@ def table_of(*ranks: list[str]) -> StepTable:
 def measure(table: StepTable, *, warmup_steps: int = 0, **known: float) -> Throughput:
     throughput = measure_throughput(
         table,
-        warmup_steps=warmup_steps,
+        measure_table(table, warmup_steps=warmup_steps),
         device_count=len(table.ranks),
         flops_per_token=known.get("flops_per_token"),
         peak_flops_per_device=known.get("peak_flops_per_device"),
@@ -95,10 +95,9 @@ def test_tokens_that_a_step_did_not_count_are_unknown() -> None:
 
 def test_no_steps_after_warm_up_is_no_throughput() -> None:
     table = table_of(log_lines(step_seconds=[1.0]))
-    assert (
-        measure_throughput(table, warmup_steps=1, device_count=1, flops_per_token=None, peak_flops_per_device=None)
-        is None
-    )
+    step_time = measure_table(table, warmup_steps=1)
+    throughput = measure_throughput(table, step_time, device_count=1, flops_per_token=None, peak_flops_per_device=None)
+    assert throughput is None
 
 
 def test_percentiles_lie_between_neighbours() -> None:

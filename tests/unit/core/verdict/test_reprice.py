@@ -29,7 +29,9 @@ def measured(suite: Suite, spread: float = 0.001) -> list[RunResult]:
             result = completed_result(cell, trial, suite=suite, price=price)
             # With all of the work done before the steady window, the time projected is what was billed beside it.
             billed = seconds + result.phases_seconds["steady"]
-            results.append(replace(result, examples=1, billable_seconds=billed))
+            (attempt,) = result.attempts
+            attempt = replace(attempt, billable_seconds=billed, phase_seconds={"training": billed})
+            results.append(replace(result, examples=1, attempts=(attempt,), billable_seconds=billed))
     return results
 
 

@@ -1,0 +1,129 @@
+"""What one future run of the whole workload will take and cost, with an interval that it will probably lie in."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log, sqrt
+from statistics import fmean, variance
+
+from traindyno.core.costs.prices import SECONDS_PER_HOUR
+from traindyno.core.costs.projection import Projection, measured_attempt, project_run, read_job_time
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.statistics import Interval
+from traindyno.core.measurement.student_t import t_half_width
+
+PREDICTION_CONFIDENCE = 0.90
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """``seconds`` is wall clock. Intervals are None where ``reason`` says why, or where the cost is unknown.
+
+    ``interruptions_per_hour`` of training are those that the trials had; the intervals include them at this rate.
+    """
+
+    trials: int
+    confidence: float
+    seconds: Interval | None
+    usd: Interval | None
+    interruptions_per_hour: float
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Interruptions:
+    count: int
+    training_hours: float
+    seconds_each: float
+
+    @property
+    def per_hour(self) -> float:
+        return self.count / self.training_hours if self.training_hours > 0 else 0.0
+
+    def added_seconds(self, hours: float) -> tuple[float, float]:
+        """Mean and variance of what interruptions add to a run of so many hours of training.
+
+        Their number in another run is negative binomial: a Poisson number at a rate that is known from ``count``.
+        """
+        expected = self.per_hour * hours
+        spread = expected + (expected * expected / self.count if self.count else 0.0)
+        return expected * self.seconds_each, spread * self.seconds_each**2
+
+
+def predict_run(results: Sequence[RunResult], *, confidence: float = PREDICTION_CONFIDENCE) -> Prediction | None:
+    """From the measured trials of one cell; None without any.
+
+    The interval is Student's prediction interval for one more trial (Hahn and Meeker 1991) on logarithms: t · sqrt(s² ·
+    (1 + 1/n)), where s includes the draw of hosts and of what recurs. A full run averages over far more steps than a
+    trial, so that the trials' own errors, estimated within each of them, are deducted from the spread of one run (a
+    nested random effects model, Kalibera and Jones 2013). Interruptions are added at their observed rate.
+    """
+    found = [(result, projection) for result in results if (projection := project_run(result)) is not None]
+    if not found:
+        return None
+    interruptions = _observe_interruptions([result for result, _ in found])
+    reason = _why_not(found)
+    seconds = usd = None
+    if reason is None:
+        seconds = _interval(found, [projection.seconds for _, projection in found], interruptions, confidence)
+        costs = [float(projection.usd) for _, projection in found if projection.usd is not None]
+        usd = (
+            _interval(found, costs, interruptions, confidence) if len(costs) == len(found) and min(costs) > 0 else None
+        )
+    return Prediction(
+        trials=len(found),
+        confidence=confidence,
+        seconds=seconds,
+        usd=usd,
+        interruptions_per_hour=interruptions.per_hour,
+        reason=reason,
+    )
+
+
+def _why_not(found: Sequence[tuple[RunResult, Projection]]) -> str | None:
+    unsteady = sum(not result.measured.steady_state.is_reached for result, _ in found if result.measured is not None)
+    if unsteady:
+        return f"{unsteady} of {len(found)} trials were not steady"
+    return None if len(found) > 1 else "one trial shows no spread between runs"
+
+
+def _interval(
+    found: Sequence[tuple[RunResult, Projection]],
+    values: Sequence[float],
+    interruptions: _Interruptions,
+    confidence: float,
+) -> Interval:
+    """Of seconds or of cost; interruptions add the same share to both."""
+    logs = [log(value) for value in values]
+    count, between = len(logs), variance(logs)
+    of_one_run = max(0.0, between - fmean([_own_variance(result, projection) for result, projection in found]))
+    training_hours = fmean([_training_seconds(projection) for _, projection in found]) / SECONDS_PER_HOUR
+    added, added_variance = interruptions.added_seconds(training_hours)
+    typical = exp(fmean(log(projection.seconds) for _, projection in found))
+    total = of_one_run + between / count
+    spread = sqrt(total + added_variance / (typical + added) ** 2)
+    reach = t_half_width(spread, count - 1, confidence)
+    center = fmean(logs) + log(1 + added / typical)
+    return Interval(low=exp(center - reach), high=exp(center + reach), confidence=confidence)
+
+
+def _own_variance(result: RunResult, projection: Projection) -> float:
+    """Of the logarithm of the projected time, from how well the run's own mean step time is known."""
+    error = (result.measured.relative_error if result.measured else None) or 0.0
+    share = 1 - projection.overhead_seconds / projection.seconds if projection.seconds > 0 else 0.0
+    return (error * share) ** 2
+
+
+def _training_seconds(projection: Projection) -> float:
+    return projection.seconds - projection.overhead_seconds + projection.training_overhead_seconds
+
+
+def _observe_interruptions(results: Sequence[RunResult]) -> _Interruptions:
+    """Over the trials together."""
+    measured = [result.measured for result in results if result.measured is not None]
+    count = sum(each.interruptions or 0 for each in measured)
+    attempts = [attempt for result in results if (attempt := measured_attempt(result)) is not None]
+    times = [found.training for attempt in attempts if (found := read_job_time(attempt)) is not None]
+    lost = sum(each.lost_seconds or 0.0 for each in measured)
+    return _Interruptions(
+        count=count, training_hours=sum(times) / SECONDS_PER_HOUR, seconds_each=lost / count if count else 0.0
+    )

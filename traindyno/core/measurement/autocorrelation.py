@@ -1,0 +1,132 @@
+"""Errors of the mean and of the trend of a series whose neighbouring values resemble each other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import sqrt
+from statistics import fmean, median
+
+from traindyno.core.measurement.student_t import t_half_width, two_sided_p
+
+LEAST_VALUES = 20
+DEVIATIONS_PER_MAD = 1.4826  # of a normal distribution
+LEAST_DEVIATION = 1e-4  # of a logarithm: 0.01 %, below the noise of any timer
+_MOST_AUTOCORRELATION = 0.97
+_LEAST_AUTOCORRELATION = -0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesMean:
+    """``variance`` is that of ``mean``. ``effective_count`` independent values would give the same variance."""
+
+    mean: float
+    variance: float
+    effective_count: float
+
+    @property
+    def degrees_of_freedom(self) -> float:
+        return max(1.0, self.effective_count - 1)
+
+    def half_width(self, confidence: float) -> float:
+        """Of the interval by Student's t."""
+        return t_half_width(sqrt(self.variance), self.degrees_of_freedom, confidence)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trend:
+    """``change`` is the fitted difference between the last value and the first. ``p`` is two-sided, of no trend."""
+
+    change: float
+    p: float
+
+
+def estimate_mean(values: Sequence[float]) -> SeriesMean | None:
+    """The mean and its variance, from the long-run variance; None below 20 values."""
+    count = len(values)
+    if count < LEAST_VALUES:
+        return None
+    center = fmean(values)
+    deviations = [value - center for value in values]
+    long_run = long_run_variance(deviations, fitted=1)
+    variance = fmean([deviation * deviation for deviation in deviations])
+    effective = count * min(1.0, variance / long_run) if long_run > 0 else float(count)
+    return SeriesMean(mean=center, variance=long_run / count, effective_count=effective)
+
+
+def estimate_trend(values: Sequence[float]) -> Trend | None:
+    """The least-squares line with a standard error that holds under autocorrelation; None below 20 values.
+
+    The standard error is that of Newey and West (1987), with prewhitening.
+    """
+    count = len(values)
+    if count < LEAST_VALUES:
+        return None
+    center, middle = fmean(values), (count - 1) / 2
+    squares = count * (count * count - 1) / 12
+    slope = sum((index - middle) * (value - center) for index, value in enumerate(values)) / squares
+    residuals = [value - center - slope * (index - middle) for index, value in enumerate(values)]
+    long_run = long_run_variance(residuals, fitted=2)
+    error = sqrt(long_run / squares)
+    variance = fmean([residual * residual for residual in residuals])
+    effective = count * min(1.0, variance / long_run) if long_run > 0 else count
+    p = two_sided_p(slope / error, max(1.0, effective - 2)) if error > 0 else float(slope == 0)
+    return Trend(change=slope * (count - 1), p=p)
+
+
+def long_run_variance(residuals: Sequence[float], *, fitted: int) -> float:
+    """The variance of the mean times the number of values.
+
+    Newey and West (1987) with Bartlett weights, after prewhitening by a first-order autoregression (Andrews and
+    Monahan 1992). The bias of the autocorrelation after a fit of ``fitted`` parameters (1: the mean, 2: a line) is
+    corrected as Kendall (1954) and Marriott and Pope (1954) give it.
+    """
+    count = len(residuals)
+    power = sum(residual * residual for residual in residuals)
+    if power <= 0:
+        return 0.0
+    found = sum(before * after for before, after in pairwise(residuals)) / power
+    corrected = found + (fitted + (fitted + 2) * found) / count
+    weight = min(max(corrected, _LEAST_AUTOCORRELATION), _MOST_AUTOCORRELATION)
+    whitened = [after - weight * before for before, after in pairwise(residuals)]
+    return _newey_west(whitened) / (1 - weight) ** 2
+
+
+def _newey_west(values: Sequence[float]) -> float:
+    count = len(values)
+    lags = int(4 * (count / 100) ** (2 / 9))
+    total = sum(value * value for value in values)
+    for lag in range(1, min(lags, count - 1) + 1):
+        products = sum(before * after for before, after in zip(values, values[lag:], strict=False))
+        total += 2 * (1 - lag / (lags + 1)) * products
+    return max(0.0, total) / count
+
+
+def robust_long_run_deviation(values: Sequence[float]) -> float:
+    """The square root of the long-run variance of an autoregression whose level changes now and then.
+
+    The autocorrelation is taken from medians of differences, which a few changes of level do not move (Chakar,
+    Lebarbier, Lévy-Leduc and Robin 2017), plus two of its standard errors; where the ordinary one is lower, that is
+    taken. The deviation is that of the whitened values, by their median absolute deviation.
+    """
+    count = len(values)
+    if count < 4:
+        return LEAST_DEVIATION
+    once = median(abs(after - before) for before, after in pairwise(values))
+    twice = median(abs(after - before) for before, after in zip(values, values[2:], strict=False))
+    robust = (twice / once) ** 2 - 1 + 4 / sqrt(count) if once > 0 else 0.0
+    center = fmean(values)
+    deviations = [value - center for value in values]
+    power = sum(deviation * deviation for deviation in deviations)
+    plain = sum(before * after for before, after in pairwise(deviations)) / power if power > 0 else 0.0
+    plain += (1 + 3 * plain) / count
+    weight = min(max(min(robust, plain), 0.0), _MOST_AUTOCORRELATION)
+    whitened = [after - weight * before for before, after in pairwise(values)]
+    middle = median(whitened)
+    deviation = DEVIATIONS_PER_MAD * median(abs(value - middle) for value in whitened)
+    return max(deviation, LEAST_DEVIATION) / (1 - weight)
+
+
+def mean_interval(values: Sequence[float], *, confidence: float = 0.95) -> tuple[float, float] | None:
+    """Mean and half width of its interval; None below 20 values."""
+    found = estimate_mean(values)
+    return None if found is None else (found.mean, found.half_width(confidence))

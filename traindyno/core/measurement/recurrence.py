@@ -1,0 +1,169 @@
+"""Which events of a run recur, how often, and which happen once."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import sqrt
+from statistics import fmean, variance
+
+from traindyno.core.measurement.stalls import Stall
+
+STALL = "stall"
+ONE_TIME_PHASES = ("launch", "import", "load", "setup", "compile", "teardown")
+_PERHAPS_CEASED_P = 0.05
+_CEASED_P = 0.001
+_LEAST_RECURRENCES = 3
+_ALIKE_FACTOR = 3.0  # stalls of one cause differ less than this from the next longer one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneTimeEvent:
+    """``step`` is its number; ``seconds`` are left out of the rate and paid once."""
+
+    name: str
+    step: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecurringEvent:
+    """It happens once in ``steps_between`` steps, each time for ``seconds`` on average; ``count`` were seen.
+
+    ``variance_per_step`` is that of the estimate of ``seconds_per_step``, in square seconds.
+    """
+
+    name: str
+    count: int
+    steps_between: float
+    seconds: float
+    variance_per_step: float = 0.0
+
+    @property
+    def seconds_per_step(self) -> float:
+        return self.seconds / self.steps_between
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Events:
+    """``unexplained`` may recur or not: too few were seen to tell."""
+
+    recurring: tuple[RecurringEvent, ...] = ()
+    one_time: tuple[OneTimeEvent, ...] = ()
+    unexplained: tuple[OneTimeEvent, ...] = ()
+
+
+def classify_phases(
+    phases: Mapping[int, Mapping[str, float]], *, count: int, names_after_steps: Iterable[str] = ()
+) -> Events:
+    """``phases``: seconds by index of the step's interval and by name, over all ``count`` steps of the log.
+
+    Loading and compiling happen once, however often they are logged. Another phase recurs where it was logged twice,
+    or once and no sooner than half of the steps: a schedule of "every n steps" starts after n steps.
+    """
+    after_steps = frozenset(names_after_steps)
+    places: dict[str, list[tuple[int, float]]] = {}
+    for index, by_name in phases.items():
+        for name, seconds in by_name.items():
+            places.setdefault(name, []).append((index, seconds))
+    recurring, one_time = [], []
+    for name, found in places.items():
+        steps_between = _phase_period(name, [index for index, _ in found], count, name in after_steps)
+        if steps_between is None:
+            one_time += [OneTimeEvent(name=name, step=index, seconds=seconds) for index, seconds in found]
+        else:
+            recurring.append(_recurring(name, [seconds for _, seconds in found], steps_between))
+    return Events(recurring=tuple(recurring), one_time=tuple(one_time))
+
+
+def classify_stalls(stalls: Sequence[Stall], *, first: int, count: int) -> Events:
+    """``stalls`` of the ``count`` steps from ``first`` on. Stalls of one cause take about as long as each other.
+
+    They recur if they are evenly spaced, or if three or more were seen up to the end. That all ``k`` of a Poisson
+    process fall into the first share ``f`` of the steps has probability f^k: below 5 % for one or two stalls, and below
+    0.1 % for more, their cause has ceased.
+    """
+    recurring, one_time, unexplained = [], [], []
+    for alike in _group_alike(stalls):
+        seconds = [stall.seconds for stall in alike]
+        period = _even_period([stall.first for stall in alike], first, first + count)
+        events = [OneTimeEvent(name=STALL, step=stall.first, seconds=stall.seconds) for stall in alike]
+        if period is not None:
+            recurring.append(_recurring(STALL, seconds, period))
+            continue
+        are_many = len(alike) >= _LEAST_RECURRENCES
+        chance = ((alike[-1].last + 1 - first) / count) ** len(alike)
+        if chance < (_CEASED_P if are_many else _PERHAPS_CEASED_P):
+            one_time += events
+        elif are_many and chance >= _PERHAPS_CEASED_P:
+            recurring.append(recur_at_random(seconds, count))
+        else:
+            unexplained += events
+    return Events(recurring=tuple(recurring), one_time=tuple(one_time), unexplained=tuple(unexplained))
+
+
+def recur_at_random(seconds: Sequence[float], count: int) -> RecurringEvent:
+    """Stalls of a Poisson process: the sum of their squares is the variance of their sum (a compound one)."""
+    squares = sum(value * value for value in seconds)
+    return RecurringEvent(
+        name=STALL,
+        count=len(seconds),
+        steps_between=count / len(seconds),
+        seconds=fmean(seconds),
+        variance_per_step=squares / count**2,
+    )
+
+
+def _recurring(name: str, seconds: Sequence[float], steps_between: float) -> RecurringEvent:
+    spread = variance(seconds) / len(seconds) if len(seconds) > 1 else 0.0
+    return RecurringEvent(
+        name=name,
+        count=len(seconds),
+        steps_between=steps_between,
+        seconds=fmean(seconds),
+        variance_per_step=spread / steps_between**2,
+    )
+
+
+def _phase_period(name: str, places: Sequence[int], count: int, is_after_steps: bool) -> float | None:
+    """Steps between two of them; None for a phase that happens once."""
+    if name in ONE_TIME_PHASES:
+        return None
+    if len(places) == 1:
+        expected_again = 2 * places[0]
+        return float(places[0]) if expected_again > count or (expected_again == count and is_after_steps) else None
+    mean_gap = (places[-1] - places[0]) / (len(places) - 1)
+    return mean_gap if _is_even(places, mean_gap) else count / len(places)
+
+
+def _even_period(places: Sequence[int], first: int, end: int) -> float | None:
+    """Of three or more places at equal distances, neither the begin nor the end farther than that from them."""
+    if len(places) < _LEAST_RECURRENCES:
+        return None
+    mean_gap = (places[-1] - places[0]) / (len(places) - 1)
+    outer_gap = max(places[0] - first, end - places[-1])
+    return mean_gap if outer_gap <= mean_gap + _tolerance(places, mean_gap) and _is_even(places, mean_gap) else None
+
+
+def _is_even(places: Sequence[int], mean_gap: float) -> bool:
+    tolerance = _tolerance(places, mean_gap)
+    return all(abs(after - before - mean_gap) <= tolerance for before, after in pairwise(places))
+
+
+def _tolerance(places: Sequence[int], mean_gap: float) -> float:
+    """In steps. Three stalls come about evenly by chance too often for more than a step of play."""
+    return 1.5 if len(places) <= _LEAST_RECURRENCES else max(1.5, 0.1 * mean_gap)
+
+
+def _group_alike(stalls: Sequence[Stall]) -> list[list[Stall]]:
+    """In order of time within each group."""
+    groups: list[list[Stall]] = []
+    for stall in sorted(stalls, key=lambda each: each.seconds):
+        if groups and stall.seconds <= _ALIKE_FACTOR * groups[-1][-1].seconds:
+            groups[-1].append(stall)
+        else:
+            groups.append([stall])
+    return [sorted(group, key=lambda each: each.first) for group in groups]
+
+
+def deviation_per_step(events: Sequence[RecurringEvent]) -> float:
+    return sqrt(sum(event.variance_per_step for event in events))

@@ -1,0 +1,37 @@
+"""When a run's mean step time is known well enough to end the run."""
+
+from collections.abc import Sequence
+
+from traindyno.core.measurement.step_time import measure_step_time
+
+# A stall that comes once in 100 steps is missing from 400 steps in 2 % of runs; a rarer one cannot be seen.
+FIRST_LOOK_STEPS = 400
+GROWTH = 1.5  # each look waits for the device and for all ranks, so they become rarer
+ERROR_RATE = 0.05
+LEAST_LATEST_SHARE = 0.75
+
+
+def is_look_due(steps: int, looks_done: int) -> bool:
+    """Looks are taken after 400 steps, 600, 900 and so on."""
+    return steps >= FIRST_LOOK_STEPS * GROWTH**looks_done
+
+
+def is_known_well_enough(
+    step_seconds: Sequence[float], *, relative_half_width: float, look: int, warmup_steps: int | None = None
+) -> bool:
+    """Whether the long-run step time lies within its interval's half width, however often it was looked at before.
+
+    ``look`` counts from 1. Look k has an error of 5 % ÷ k(k + 1): these sum to 5 % over any number of looks, the last
+    one included (alpha spending, after Lan and DeMets 1983). The interval includes stalls and allows for
+    autocorrelation. Step times that are not steady, that drift by more than the half width, or whose latest regime is
+    less than three quarters of the run, are not known well enough.
+    """
+    step_time = measure_step_time(step_seconds, warmup_steps=warmup_steps)
+    steady, trend = step_time.steady_state, step_time.trend
+    half_width = step_time.relative_half_width(confidence=1 - ERROR_RATE / (look * (look + 1)))
+    if not steady.is_reached or half_width is None or trend is None:
+        return False
+    if len(step_seconds) - steady.warmup_steps < LEAST_LATEST_SHARE * len(step_seconds):
+        return False
+    drifts = abs(trend.change) > relative_half_width and trend.p < ERROR_RATE
+    return half_width <= relative_half_width and not drifts
