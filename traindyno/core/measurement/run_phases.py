@@ -8,9 +8,8 @@ from traindyno.core.step_log.step_table import StepTable
 
 FIRST_STEP, WARMUP, STEADY, OTHER = "first_step", "warmup", "steady", "other"
 BEFORE_TRAINING = ("waiting", "starting", "downloading")
-AFTER_STEPS = ("evaluate", "save")
 AFTER_TRAINING = ("uploading",)
-AFTER_STEPS = (*OUTSIDE_TRAINING, "teardown")
+AFTER_STEPS = ("evaluate", "save", "teardown")
 
 
 def measure_phases(
