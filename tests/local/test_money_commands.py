@@ -79,7 +79,7 @@ def test_the_plan_reads_the_local_price_and_shares_the_machine(lab: LocalLab) ->
     planned = answer.json()
     (lane,) = planned["lanes"]
     assert (planned["run_count"], lane["concurrency"], lane["waves"]) == (4, 1, 4)
-    # 4 runs of 30 s at the nominal 0.10 $/h
+    # 4 runs of 30 s at the nominal $0.10/h
     assert Decimal(planned["one_attempt_usd"]) == Decimal(4 * 30) * Decimal("0.1") / 3600
 
 
@@ -147,7 +147,7 @@ def test_repricing_changes_every_cost_and_runs_nothing(lab: LocalLab, spent: dic
     before, after = (
         {row["cell_id"]: row["usd"]["mean"] for row in found[side]["rows"]} for side in ("before", "after")
     )
-    # 0.25 instead of 0.10 $/h
+    # 0.25 instead of $0.10/h
     assert after == {cell_id: pytest.approx(usd * 2.5) for cell_id, usd in before.items()}
     assert not found["is_flipped"]
     nowhere = lab.traindyno("reprice", "spent", "--local", "--region", "eu-north-1")

@@ -13,6 +13,18 @@ from traindyno.core.planning.quotas import QuotaReading, UsageSource
 from traindyno.core.suite.suite import Purchase, Suite
 
 MOST_CELLS = 30
+LANE_HEADINGS = (
+    "runs",
+    "largest",
+    "quota",
+    "in use",
+    "parallel",
+    "waves",
+    "price/h",
+    "expected",
+    "all once",
+    "worst case",
+)
 SOURCES = {
     UsageSource.METRIC: "its usage metric",
     UsageSource.JOBS: "training jobs",
@@ -55,7 +67,7 @@ def _cells(suite: Suite, planned: Plan) -> Table:
 def _lanes(suite: Suite, planned: Plan) -> Table:
     table = Table(title="lanes", title_justify="left", pad_edge=False)
     table.add_column("instance")
-    for heading in ("runs", "largest", "quota", "in use", "at once", "waves", "$/h", "expected", "once", "at worst"):
+    for heading in LANE_HEADINGS:
         table.add_column(heading, justify="right")
     for lane in planned.lanes:
         table.add_row(*_lane_cells(lane))

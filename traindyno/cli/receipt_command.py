@@ -9,7 +9,7 @@ from rich.table import Table
 from traindyno.cli.options import ExecutionArgument, FormatOption, LabChoice, with_options_of
 from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, Format, print_json
 from traindyno.core.costs.money import exact_usd_text, to_cents
-from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, start_text
+from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, start_text, usd_text
 from traindyno.core.costs.receipt import PhaseCost, ReceiptLine
 from traindyno.core.documents.stored import to_document
 from traindyno.lab.execution_receipt import ExecutionReceipt
@@ -53,7 +53,7 @@ def summary(found: ExecutionReceipt) -> Iterator[str]:
     jobs = "1 training job" if len(receipt.lines) == 1 else f"{len(receipt.lines)} training jobs"
     exact = sum((line.exact_usd for line in receipt.lines if line.exact_usd is not None), Decimal(0))
     computed = f" (computed: {exact_usd_text(exact)})" if exact != receipt.known_usd else ""
-    total = f"total {receipt.known_usd:,} ${computed} for {jobs}"
+    total = f"total {usd_text(receipt.known_usd)}{computed} for {jobs}"
     if found.is_final and not unknown:
         yield total
         return
@@ -75,7 +75,7 @@ def _lines(found: ExecutionReceipt) -> Table:
     table = Table(title=f"{found.execution_id}: training jobs", title_justify="left", pad_edge=False, show_lines=True)
     table.add_column("job, and where its time went", overflow="fold", max_width=WIDEST)
     table.add_column("ending")
-    for heading in ("billed", "instances", "$/h", "computed", "$"):
+    for heading in ("billed", "instances", "price per hour", "computed", "cost"):
         table.add_column(heading, justify="right")
     for line in found.receipt.lines:
         table.add_row(*_cells(line))
@@ -92,7 +92,7 @@ def _cells(line: ReceiptLine) -> tuple[str, ...]:
         f"{line.instance_count} × {line.instance}",
         UNKNOWN if price is None else exact_usd_text(price),
         UNKNOWN if line.exact_usd is None else exact_usd_text(line.exact_usd),
-        UNKNOWN if line.usd is None else f"{line.usd:,}",
+        UNKNOWN if line.usd is None else usd_text(line.usd),
     )
 
 
@@ -101,7 +101,7 @@ def _start(line: ReceiptLine) -> str:
 
 
 def _phase_text(phase: PhaseCost) -> str:
-    paid = f" ({phase.usd:,} $)" if phase.usd else ""
+    paid = f" ({usd_text(phase.usd)})" if phase.usd else ""
     return f"{seconds_text(phase.seconds)}{paid}"
 
 
@@ -109,13 +109,13 @@ def _phases(found: ExecutionReceipt) -> Table:
     table = Table(title="by phase", title_justify="left", pad_edge=False)
     table.add_column("phase")
     table.add_column("time", justify="right")
-    table.add_column("$", justify="right")
+    table.add_column("cost", justify="right")
     for phase in found.receipt.phases:
         table.add_row(
             phase.name.replace("_", " "),
             seconds_text(phase.seconds),
-            UNKNOWN if phase.usd is None else f"{to_cents(phase.usd):,}",
+            UNKNOWN if phase.usd is None else usd_text(to_cents(phase.usd)),
         )
     table.add_section()
-    table.add_row("all", "", f"{found.receipt.known_usd:,}")
+    table.add_row("all", "", usd_text(found.receipt.known_usd))
     return table

@@ -117,7 +117,7 @@ def _table(execution_id: str, before: Verdict, after: Verdict) -> Table:
     table.add_column("")
     table.add_column("cell", overflow="fold")
     table.add_column("instance")
-    for heading in ("$/h before", "$/h after", "cost before", "cost after", "change"):
+    for heading in ("price/h before", "price/h after", "cost before", "cost after", "change"):
         table.add_column(heading, justify="right")
     for row in before.rows:
         table.add_row(*_cells(row, after.row(row.cell_id), is_best=row.cell_id == after.recommended))
@@ -157,7 +157,7 @@ def _changes(after: Repriced) -> Iterator[str]:
     best = verdict.row(verdict.recommended).label if verdict.recommended else ""
     for found in verdict.break_evens:
         price, label = exact_usd_text(found.usd_per_instance_hour), verdict.row(found.cell_id).label
-        yield f"break-even: {found.instance} at {price} $/h, where {label} costs what {best} does"
+        yield f"break-even: {found.instance} at {price}/h, where {label} costs what {best} does"
     for flip in after.flips:
         yield _flip_text(verdict, flip)
     if not after.flips:
@@ -166,7 +166,7 @@ def _changes(after: Repriced) -> Iterator[str]:
 
 def _flip_text(verdict: Verdict, flip: PriceFlip) -> str:
     winner = verdict.row(flip.cell_id).label if flip.cell_id else "no cell"
-    prices = f"{exact_usd_text(flip.now_usd_per_hour)} to {exact_usd_text(flip.at_usd_per_hour)} $/h"
+    prices = f"{exact_usd_text(flip.now_usd_per_hour)}/h to {exact_usd_text(flip.at_usd_per_hour)}/h"
     return f"the answer changes to {winner} with {flip.instance} from {prices} ({_share_text(float(flip.change))})"
 
 

@@ -118,7 +118,7 @@ def _unit(metric: Metric, high: float) -> Unit:
         case Metric.SECONDS:
             return seconds_unit(high)
         case Metric.USD:
-            return Unit(size=1, after=" $")
+            return Unit(size=1, before="$")
         case Metric.INSTANCE_HOURS:
             return Unit(size=1, after=" h")
 

@@ -13,9 +13,10 @@ MOST_LABEL_LETTERS = 44
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """What an axis counts in: ``size`` of the plain unit, and what is written after the number."""
+    """What an axis counts in: ``size`` of the plain unit, and what is written before and after the number."""
 
     size: float
+    before: str = ""
     after: str = ""
 
 
@@ -57,7 +58,7 @@ class Scale:
         """With as many decimals as the ticks' distance needs."""
         step = self._step(count) / self.unit.size
         decimals = next(decimals for decimals in range(16) if abs(round(step, decimals) - step) < 1e-6 * step)
-        return f"{tick / self.unit.size:,.{decimals}f}{self.unit.after}"
+        return f"{self.unit.before}{tick / self.unit.size:,.{decimals}f}{self.unit.after}"
 
     def _step(self, count: int) -> float:
         return _round_step((self.high - self.low) / self.unit.size / count) * self.unit.size

@@ -21,7 +21,7 @@ LINE_COLUMNS = [
     Column(heading=START, explanation="warm: on the instances that an earlier job had left"),
     Column(heading="Billable s", is_number=True),
     Column(heading="Instances", is_number=True),
-    Column(heading="$/h", is_number=True),
+    Column(heading="Price per hour", is_number=True),
     Column(heading="Cost", is_number=True),
 ]
 PHASE_COLUMNS = [
@@ -78,7 +78,7 @@ def _row(line: ReceiptLine, receipt: Receipt) -> list[str | None]:
         start_text(line.started_warm),
         UNKNOWN if line.billable_seconds is None else f"{line.billable_seconds.normalize():,f}",
         str(line.instance_count),
-        UNKNOWN if price is None else f"{price.normalize():f}",
+        UNKNOWN if price is None else exact_usd_text(price),
         _cost(line, receipt),
     ]
 
@@ -95,5 +95,5 @@ def _phase_cost(phase: PhaseCost, receipt: Receipt) -> str:
 def _cost(line: ReceiptLine, receipt: Receipt) -> str:
     """Exactly where the whole sum is so small that most lines would be nought cents."""
     if line.exact_usd is not None and receipt.known_usd < SMALLEST_SPLIT_USD:
-        return f"{exact_usd_text(line.exact_usd)} $"
-    return UNKNOWN if line.usd is None else f"{line.usd:,} $"
+        return exact_usd_text(line.exact_usd)
+    return UNKNOWN if line.usd is None else usd_text(line.usd)

@@ -58,7 +58,7 @@ def test_two_files_are_all_that_a_plan_needs(tmp_path: Path) -> None:
     assert (answer.status, answer.errors) == (0, "")
     planned = answer.json()
     (lane,) = planned["lanes"]
-    # 2 cells x 2 trials of 1800 s at 1.408 $/h = 2.816 $; five attempts each, 14.08 $; 4 - 1 instances are free
+    # 2 cells x 2 trials of 1800 s at $1.408/h = $2.816; five attempts each, $14.08; 4 - 1 instances are free
     assert (planned["run_count"], lane["concurrency"], lane["waves"]) == (4, 3, 2)
     assert (planned["one_attempt_usd"], planned["worst_case_usd"]) == ("2.816", "14.080")
     assert lane["price"]["usd_per_hour"] == "1.408"
@@ -68,7 +68,7 @@ def test_two_files_are_all_that_a_plan_needs(tmp_path: Path) -> None:
 def test_the_table_names_lanes_quotas_cost_and_where_prices_come_from(tmp_path: Path) -> None:
     answer = plan(tmp_path, *FILES)
     assert answer.status == 0
-    for words in ("ml.g5.xlarge", "L-00C91CB5", "2.82 $ for every run once", "14.08 $ at worst", "prices.yaml"):
+    for words in ("ml.g5.xlarge", "L-00C91CB5", "$2.82 for every run once", "$14.08 at worst", "prices.yaml"):
         assert words in answer.output
 
 
@@ -119,7 +119,7 @@ def test_preparing_the_data_is_planned_and_priced(tmp_path: Path) -> None:
     answer = plan(tmp_path, *FILES, workload=workload, prices=prices)
     assert answer.status == 0, answer.errors
     told = " ".join(answer.output.split())
-    assert "tokenised by 1 job on ml.m7i.xlarge before the first run: 0.12 $ to the limit of 1800 s" in told
+    assert "tokenised by 1 job on ml.m7i.xlarge before the first run: $0.12 to the limit of 1800 s" in told
     unpriced = plan(tmp_path, *FILES, workload=workload)
     assert unpriced.status == 2
     assert "name another type as preparation.instance" in unpriced.errors

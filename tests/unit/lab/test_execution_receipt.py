@@ -73,7 +73,7 @@ def test_a_result_is_paid_by_its_attempts() -> None:
     note(lab, run, 1, end)
     record(lab, run, end)
     found = load(lab, "SUCCEEDED")
-    # 300 s at 1.20 $/h = 0.10 $
+    # 300 s at $1.20/h = $0.10
     assert (found.is_final, found.receipt.total_usd) == (True, Decimal("0.10"))
     assert [line.ending for line in found.receipt.lines] == ["completed"]
 
@@ -84,7 +84,7 @@ def test_attempts_of_a_run_without_a_result_are_paid_too() -> None:
     note(lab, run, 2, attempt_of(run, 2, outcome=Outcome.STOPPED_BY_USER, billable_seconds=600.0))
     found = load(lab, "ABORTED")
     assert [line.ending for line in found.receipt.lines] == ["CapacityUnavailable", "stopped_by_user"]
-    # 600 s at 1.20 $/h
+    # 600 s at $1.20/h
     assert (found.is_final, found.receipt.total_usd) == (True, Decimal("0.20"))
 
 
@@ -111,7 +111,7 @@ def test_a_run_recorded_before_its_job_had_ended_is_paid_as_the_job_ended() -> N
     record(lab, run, attempt_of(run))
     note(lab, run, 1, attempt_of(run, outcome=Outcome.TIMED_OUT, billable_seconds=900.0, ended_at=1.0))
     found = load(lab, "SUCCEEDED")
-    # 900 s at 1.20 $/h
+    # 900 s at $1.20/h
     assert (found.receipt.total_usd, found.receipt.lines[0].ending) == (Decimal("0.30"), "timed_out")
 
 
@@ -124,7 +124,7 @@ def test_time_for_which_instances_were_kept_warm_is_paid() -> None:
     pool = WarmPool(job_name=name, is_over=True, retained_seconds=60, reused_by="a2")
     lab.jobs.pools = [pool]
     found = load(lab, "SUCCEEDED")
-    # 360 s at 1.20 $/h = 0.12 $
+    # 360 s at $1.20/h = $0.12
     assert (found.is_final, found.receipt.total_usd) == (True, Decimal("0.12"))
     assert {phase.name: phase.seconds for phase in found.receipt.lines[0].phases} == {"kept warm": 60}
     lab.jobs.pools = [replace(pool, is_over=False)]

@@ -105,11 +105,11 @@ def plan(suite: Suite, *, usd: tuple[str, ...] = ("1", "3"), **applied: int) -> 
 
 def test_a_plan_is_bounded_by_the_dearest_type_and_the_scarcest() -> None:
     planned = plan(unprepared_suite(limits=LIMITS, instance_preferences=PREFERENCES), g6=3)
-    # 4 runs of half an hour at 3 $/h; three attempts each; at most three at once
+    # 4 runs of half an hour at $3/h; three attempts each; at most three at once
     assert (planned.one_attempt_usd, planned.worst_case_usd) == (Decimal(6), Decimal(18))
     assert planned.lanes[0].concurrency == 3
     (note,) = planned.notes
-    assert note == f"runs on {OWN} may go to {OTHER} where it is short: what they may cost is at 3 $/h, the dearest"
+    assert note == f"runs on {OWN} may go to {OTHER} where it is short: what they may cost is at $3.00/h, the dearest"
     assert planned.refusals == ()
 
 
@@ -204,7 +204,7 @@ def test_once_a_run_has_begun_on_a_type_its_next_attempt_keeps_to_it() -> None:
     assert run.cell.cell_id in again
     end(lab, run, again, None)
     result = result_of(lab, run)
-    # two attempts of 300 s at 2.40 $/h
+    # two attempts of 300 s at $2.40/h
     assert (result.run.cell.settings.instance, paid_usd(result)) == (OTHER, Decimal("0.40"))
     assert lab.spending.spent == Decimal("0.40")
 

@@ -193,7 +193,7 @@ def test_the_reports_receipt_has_a_line_of_its_own_for_it() -> None:
     assert report.results == ()
     page = lab.bucket.objects[report_html_key(EXECUTION)].decode()
     assert f"{job} (data preparation)" in page
-    assert "0.1 $" in page  # 300 s at 1.20 an hour
+    assert "$0.1" in page  # 300 s at 1.20 an hour
 
 
 def test_a_failed_preparation_says_why_in_the_containers_words() -> None:
@@ -276,7 +276,7 @@ def test_a_preparation_that_can_not_be_started_ends_the_suite_or_waits() -> None
     submit(lab, run)
     ((_, name, cause),) = lab.answers.given
     assert name == "PreparationFailed"
-    assert "of limits.max_usd 0.59" in cause
+    assert "of limits.max_usd $0.59" in cause
     lab, run = lab_with_preparation()
     lab.jobs.refusals = [SlotUnavailable("full")]
     submit(lab, run)

@@ -21,14 +21,12 @@ def apportion(amounts: Sequence[Decimal], total: Decimal) -> list[Decimal]:
 
 
 def exact_usd_text(amount: Decimal) -> str:
-    """To a millionth, where two rounded amounts would look equal."""
-    return format(amount.quantize(MILLIONTH).normalize(), "f")
+    """$7.09 or $6.454812: to a millionth, where two rounded amounts would look equal; at least whole cents."""
+    exact, cents = amount.quantize(MILLIONTH).normalize(), to_cents(amount)
+    return dollars(cents if exact == cents else exact)
 
 
-def usd_text(amount: Decimal | None) -> str:
-    """Two decimals, more where an amount is below a cent; "unknown" for None."""
-    if amount is None:
-        return "unknown"
-    if amount and abs(amount) < CENT:
-        return format(amount.normalize(), "f")[:10]
-    return format(to_cents(amount), "f")
+def dollars(amount: Decimal | str) -> str:
+    """$1,234.50: the one way in which money is written."""
+    text = f"{amount:,f}" if isinstance(amount, Decimal) else amount
+    return f"-${text[1:]}" if text.startswith("-") else f"${text}"

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from math import floor, log10
 
-from traindyno.core.costs.money import to_cents
+from traindyno.core.costs.money import dollars, to_cents
 
 UNKNOWN = "unknown"
 MINUTE, HOUR, DAY = 60, 3600, 86_400
@@ -37,12 +37,12 @@ def seconds_text(seconds: float | None) -> str:
 
 
 def usd_text(usd: Decimal | float | None) -> str:
-    """Cents, or three digits where the sum is below ten cents."""
+    """$12.40; three significant digits where the sum is below ten cents."""
     if usd is None:
         return UNKNOWN
     amount = Decimal(str(usd))
     cents = to_cents(amount)
-    return f"{cents:,} $" if abs(amount) >= Decimal("0.1") or cents == amount else f"{number_text(float(usd))} $"
+    return dollars(cents if abs(amount) >= Decimal("0.1") or cents == amount else number_text(float(usd)))
 
 
 def range_text(low: str, high: str) -> str:

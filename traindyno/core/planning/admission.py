@@ -37,7 +37,7 @@ def admit_cost(*, worst_usd: Decimal, exposed_usd: Decimal, spent_usd: Decimal, 
     if exposed_usd + worst_usd <= max_usd:
         return Admission(decision=Decision.START, reason="")
     what = (
-        f"it may cost {exact_usd_text(worst_usd)} USD beside {exact_usd_text(spent_usd)} USD spent"
+        f"it may cost {exact_usd_text(worst_usd)} beside {exact_usd_text(spent_usd)} spent"
         f" of limits.max_usd {exact_usd_text(max_usd)}"
     )
     if spent_usd + worst_usd > max_usd:

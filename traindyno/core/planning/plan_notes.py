@@ -50,5 +50,5 @@ def _fallback_note(lane: NotedLane) -> Iterator[str]:
         dearest = max(price.usd_per_hour for price in (lane.price, *lane.fallback_prices))
         yield (
             f"runs on {lane.instance_type} may go to {others} where it is short:"
-            f" what they may cost is at {exact_usd_text(dearest)} $/h, the dearest"
+            f" what they may cost is at {exact_usd_text(dearest)}/h, the dearest"
         )

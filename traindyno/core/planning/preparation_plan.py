@@ -91,7 +91,7 @@ def refuse_preparation(suite: Suite, plan: PreparationPlan | None, quotas: Quota
         )
     elif (usd := cost_usd(plan.max_seconds, 1, plan.price.usd_per_hour)) > suite.limits.max_usd:
         yield Refusal(
-            reason=f"{what} may cost {exact_usd_text(usd)} USD ({plan.max_seconds} s), over limits.max_usd"
+            reason=f"{what} may cost {exact_usd_text(usd)} ({plan.max_seconds} s), over limits.max_usd"
             f" {exact_usd_text(suite.limits.max_usd)}: raise it, or lower preparation.max_seconds"
         )
     if Decimal(plan.max_seconds) / SECONDS_PER_HOUR > suite.limits.max_hours:

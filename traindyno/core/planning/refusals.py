@@ -63,7 +63,7 @@ def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Ite
             seconds = suite.limits.max_job_seconds + suite.warm_pool_seconds
             yield Refusal(
                 reason=f"one job on {lane.largest.instance_count} x {dearest} may cost"
-                f" {exact_usd_text(one_job_usd)} USD ({seconds} s at {exact_usd_text(price)} USD per instance hour),"
+                f" {exact_usd_text(one_job_usd)} ({seconds} s at {exact_usd_text(price)} per instance hour),"
                 f" over limits.max_usd {exact_usd_text(suite.limits.max_usd)}: raise it, or lower"
                 " limits.max_job_seconds"
             )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.confounds import Difference
@@ -56,7 +57,7 @@ def _facts(result: RunResult) -> Iterator[tuple[str, str]]:
     images = {attempt.image_uri for attempt in result.attempts if attempt.image_uri}
     yield from (("image", image) for image in sorted(images))
     if result.price.usd_per_instance_hour is not None:
-        price = f"{result.price.usd_per_instance_hour.normalize():f} $/h"
+        price = f"{exact_usd_text(result.price.usd_per_instance_hour)}/h"
         yield f"price of {result.run.cell.settings.instance}", price
 
 

@@ -44,7 +44,7 @@ def describe_goal(goal: Goal) -> str:
         case GoalKind.CHEAPEST_WITHIN:
             return f"cheapest within {goal.hours} h"
         case GoalKind.FASTEST_WITHIN:
-            return f"fastest within {goal.usd} $"
+            return f"fastest within {usd_text(goal.usd)}"
 
 
 def metric_text(metric: Metric, value: float | None) -> str:
@@ -149,10 +149,9 @@ def _changes(verdict: Verdict) -> Iterator[str]:
     if verdict.finding is Finding.TOO_FEW_TRIALS:
         yield "At least two trials of each cell give an interval; three or more give a useful one."
     for found in verdict.break_evens:
-        yield (
-            f"{found.instance} at {found.usd_per_instance_hour:,.2f} $/h (now {found.now_usd_per_instance_hour:,.2f})"
-            f" would draw {verdict.row(found.cell_id).label} level."
-        )
+        label = verdict.row(found.cell_id).label
+        then, now = usd_text(found.usd_per_instance_hour), usd_text(found.now_usd_per_instance_hour)
+        yield f"{label} would break even at {then}/h for {found.instance} (now {now}/h)."
     for crossing in sorted(verdict.crossovers, key=lambda crossing: -crossing.examples)[:MOST_CROSSOVERS]:
         label = verdict.row(crossing.cell_id).label
         yield f"For fewer than {count_text(crossing.examples)} examples, {label} is ahead."

@@ -7,8 +7,9 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.run_samples import PRICE, completed_result, failed_result, make_attempt, make_cell
-from traindyno.core.costs.money import apportion, to_cents, usd_text
+from traindyno.core.costs.money import apportion, exact_usd_text, to_cents
 from traindyno.core.costs.projection import paid_usd
+from traindyno.core.costs.quantity_text import usd_text
 from traindyno.core.costs.receipt import ReceiptLine, write_receipt
 from traindyno.core.errors import CapacityUnavailable
 from traindyno.core.jobs.outcome import Outcome
@@ -142,5 +143,11 @@ def test_cents_left_over_go_to_the_largest_remainders() -> None:
 
 
 def test_money_is_written_with_cents_or_as_unknown() -> None:
-    assert [usd_text(Decimal(amount)) for amount in ("12.345", "0", "0.0042")] == ["12.35", "0.00", "0.0042"]
+    amounts = [Decimal(amount) for amount in ("1234.5", "12.345", "0", "0.0042", "-3")]
+    assert [usd_text(amount) for amount in amounts] == ["$1,234.50", "$12.35", "$0.00", "$0.00420", "-$3.00"]
     assert usd_text(None) == "unknown"
+
+
+def test_an_exact_price_keeps_what_cents_would_hide() -> None:
+    prices = [Decimal(price) for price in ("7.09", "12.5", "6.45481234", "0.10")]
+    assert [exact_usd_text(price) for price in prices] == ["$7.09", "$12.50", "$6.454812", "$0.10"]

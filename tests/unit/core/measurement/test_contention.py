@@ -67,7 +67,7 @@ def test_waiting_for_cores_beside_foreign_work_marks_a_run() -> None:
         session_of(replace(QUIET, cpu_seconds=8.0, run_queue_seconds=2.0, host_busy_seconds=18.0))
     )
     assert found is not None
-    assert (found.foreign_share, found.queue_share) == (pytest.approx(0.5), pytest.approx(0.2))
+    assert [found.foreign_share, found.queue_share] == pytest.approx([0.5, 0.2])
     assert found.is_contended
 
 

@@ -37,7 +37,7 @@ def test_cost_is_billable_seconds_times_instances_times_price() -> None:
         step_log=None,
         price=PRICE,
     )
-    # 300 s x 2 instances x 36 $/h / 3600 s/h
+    # 300 s x 2 instances x $36/h / 3600 s/h
     assert paid_usd(result) == Decimal("6")
 
 
@@ -63,7 +63,7 @@ def test_an_unknown_price_or_billing_leaves_cost_unknown() -> None:
 def test_projection_is_overhead_and_the_rest_of_the_work_at_the_steady_rate() -> None:
     result = completed_result(make_cell(), 1, suite=make_suite(examples=80_008))
     # billed 100 + 10 + 60 = 170 s, steady 60 s: overhead 110 s. The first step did 8 samples;
-    # 80,000 are left at 8 /s: 10,000 s. 10,110 s x 36 $/h / 3600 = 101.10 $. Starting takes another 60 s, unbilled
+    # 80,000 are left at 8 /s: 10,000 s. 10,110 s x $36/h / 3600 = $101.10. Starting takes another 60 s, unbilled
     projection = project_run(result)
     assert projection is not None
     assert projection.training_overhead_seconds == pytest.approx(110)

@@ -127,7 +127,7 @@ def test_expected_cost_and_time_by_hand() -> None:
     suite = small_suite(limits=LIMITS)
     first, second = (cell.cell_id for cell in expand_cells(suite))
     planned = plan(suite, history(first, billable=300, seconds=400), history(second, billable=600, seconds=700))
-    # 2 trials of each: 2 x 300 + 2 x 600 = 1800 s at 3.6 $/h
+    # 2 trials of each: 2 x 300 + 2 x 600 = 1800 s at $3.6/h
     assert planned.expected.usd == Decimal("1.8")
     # all four at once: the longest
     assert planned.expected.hours == Decimal("700.0") / 3600
@@ -135,7 +135,7 @@ def test_expected_cost_and_time_by_hand() -> None:
     # two at a time, in their order 400 700 400 700: the third begins at 400, the fourth at 700
     narrow = plan(suite, history(first, billable=300, seconds=400), history(second, billable=600, seconds=700), usage=2)
     assert narrow.expected.hours == Decimal("1400.0") / 3600
-    assert expected_cost_text(planned.expected, why_none=None) == "1.80 $ expected, from 6 earlier runs of these cells"
+    assert expected_cost_text(planned.expected, why_none=None) == "$1.80 expected, from 6 earlier runs of these cells"
     assert expected_time_text(planned.expected) == "11.7 min expected, from 6 earlier runs of these cells"
 
 
@@ -145,7 +145,7 @@ def test_a_cell_that_was_never_measured_leaves_the_whole_unknown() -> None:
     planned = plan(suite, history(first, billable=300, seconds=400, runs=1))
     assert (planned.expected.usd, planned.expected.hours) == (None, None)
     assert expected_cost_text(planned.expected, why_none=None) == (
-        "unknown what to expect: 1 of 2 cells were never measured; 0.60 $ for the others,"
+        "unknown what to expect: 1 of 2 cells were never measured; $0.60 for the others,"
         " from 1 earlier run of these cells"
     )
 

@@ -67,7 +67,7 @@ def test_instances_kept_warm_count_in_the_worst_case() -> None:
     assert (planned.one_attempt_usd, planned.worst_case_usd) == (Decimal("2.816"), Decimal("16.896"))
     capped = unprepared_suite(limits={**LIMITS, "max_usd": "0.71"}, warm_pool_seconds=1800)
     (refusal,) = plan(capped, for_training_job=100, across_all=100, warm_pool=100).refusals
-    assert refusal.reason.startswith("one job on 1 x ml.g5.xlarge may cost 1.408 USD (3600 s at 1.408 USD")
+    assert refusal.reason.startswith("one job on 1 x ml.g5.xlarge may cost $1.408 (3600 s at $1.408")
 
 
 def test_cost_is_exact_to_the_last_digit() -> None:
@@ -131,8 +131,8 @@ def test_one_job_that_alone_may_pass_the_cap_is_refused_but_many_are_not() -> No
     suite = unprepared_suite(limits={**LIMITS, "max_usd": "0.70"})
     planned = plan_with_quotas(suite)
     assert [refusal.reason for refusal in planned.refusals] == [
-        "one job on 1 x ml.g5.xlarge may cost 0.704 USD (1800 s at 1.408 USD per instance hour), over limits.max_usd "
-        "0.7: raise it, or lower limits.max_job_seconds"
+        "one job on 1 x ml.g5.xlarge may cost $0.704 (1800 s at $1.408 per instance hour), over limits.max_usd "
+        "$0.70: raise it, or lower limits.max_job_seconds"
     ]
     just = unprepared_suite(limits={**LIMITS, "max_usd": "0.71"})
     assert plan_with_quotas(just).refusals == ()

@@ -192,7 +192,7 @@ def test_what_is_ready_costs_nothing_and_is_not_made_again() -> None:
 def test_a_preparation_over_the_cap_or_the_hours_is_refused() -> None:
     tight = {**LIMITS, "max_usd": "0.75"}
     (refusal,) = planned(limits=tight, preparation={"max_seconds": 14_400}).refusals
-    assert refusal.reason.startswith("preparing the data on ml.m7i.xlarge may cost 0.96 USD (14400 s)")
+    assert refusal.reason.startswith("preparing the data on ml.m7i.xlarge may cost $0.96 (14400 s)")
     (refusal,) = planned(preparation={"max_seconds": 14_401}).refusals
     assert "may take 14401 s, over limits.max_hours 4" in refusal.reason
 

@@ -118,7 +118,7 @@ def test_versions_devices_and_prices_that_differ_are_named() -> None:
     )
     assert {each.name: (each.first, each.second) for each in compared.environment} == {
         "versions.torch": ("2.13.0", "2.14.0"),
-        f"price of {INSTANCE}": ("36 $/h", "40 $/h"),
+        f"price of {INSTANCE}": ("$36.00/h", "$40.00/h"),
     }
 
 

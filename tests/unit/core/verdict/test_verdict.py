@@ -128,7 +128,7 @@ def test_cheapest_and_fastest_can_disagree() -> None:
     assert recommended(CHEAPEST) == "ml.g5.12xlarge"
     # 4 h at 1 s: (99,992 / 8 + 110) / 3600 = 3.50 h on p4d, 6.97 h on g5
     assert recommended(Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal(4))) == "ml.p4d.24xlarge"
-    # 126.09 $ on p4d, 62.77 $ on g5
+    # $126.09 on p4d, $62.77 on g5
     assert recommended(Goal(kind=GoalKind.FASTEST_WITHIN, usd=Decimal(100))) == "ml.g5.12xlarge"
 
 
@@ -167,7 +167,7 @@ def test_a_cell_without_a_price_can_not_be_called_cheapest() -> None:
 
 
 def test_break_even_is_the_price_at_which_the_other_cell_draws_level() -> None:
-    # seed 4: 6033 s x 24.725 $/h against 6553 s: level where 6553 s x price = 6033 s x 24.725, 22.763 $/h
+    # seed 4: 6033 s x $24.725/h against 6553 s: level where 6553 s x price = 6033 s x 24.725, $22.763/h
     suite = suite_of(instances=("ml.trn1.32xlarge", "ml.p4d.24xlarge"))
     trainium, p4d = expand_cells(suite)
     # billed is 100 + 10 + 60 x step seconds: overhead 110 s, then 12,499 steps
@@ -242,7 +242,7 @@ def test_the_document_reads_back_equal() -> None:
 def test_spending_is_the_sum_of_all_runs() -> None:
     suite = suite_of()
     cells = expand_cells(suite)
-    # 100 + 10 + 60 = 170 s at 36 $/h is 1.70 $; a failed run billed 50 s is 0.50 $
+    # 100 + 10 + 60 = 170 s at $36/h is $1.70; a failed run billed 50 s is $0.50
     results = [*trials(suite, cells[0], [1.0, 1.0]), failed_result(cells[1], 1, Outcome.TIMED_OUT)]
     assert judge(suite, cells, results).spent_usd == Decimal("3.9")
 
