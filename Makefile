@@ -56,8 +56,9 @@ chaos: install ## Rehearse 1,000 simulated runs while capacity, requests, events
 xla: install ## Make the environment of compiler xla (gcc and readelf are needed)
 	$(BIN)/python -m training.xla_environment .envs/xla
 
-schema: install ## Write docs/suite.schema.json from the suite's types
+schema: install ## Write docs/suite.schema.json and the tables of docs/suite-file.md from the suite's types
 	$(BIN)/traindyno schema > docs/suite.schema.json
+	$(BIN)/traindyno schema --tables docs/suite-file.md
 
 lock: ## Resolve the dependencies of pyproject.toml into the requirements files
 	$(PYTHON) -m venv --clear .envs/lock

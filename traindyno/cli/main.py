@@ -1,6 +1,7 @@
 """The command line: one command per file or group, and one place where errors become messages and exit statuses."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -44,11 +45,19 @@ add_local(commands)
 
 
 @commands.command()
-def schema() -> None:
+def schema(
+    tables: Annotated[
+        Path | None, typer.Option(help="Instead, write the tables of fields in this Markdown file anew.")
+    ] = None,
+) -> None:
     """Print the suite file's JSON Schema, for editors."""
-    from traindyno.core.suite.schema import suite_schema  # noqa: PLC0415  (only this command pays for it)
+    from traindyno.core.suite.field_tables import with_tables  # noqa: PLC0415  (only this command pays for it)
+    from traindyno.core.suite.schema import suite_schema  # noqa: PLC0415
 
-    print_json(suite_schema())
+    if tables is None:
+        print_json(suite_schema())
+    else:
+        tables.write_text(with_tables(tables.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def _print_version(is_wanted: bool) -> None:

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any, get_type_hints
 
 from traindyno.core.documents.field_description import (
-    COUNT,
     NOT_NEGATIVE,
     POSITIVE,
     Bound,
@@ -83,7 +82,10 @@ def setting(
 class LearningRate:
     base: float = field(metadata=describe("the learning rate, or that of the reference batch size", bound=POSITIVE))
     reference_batch_size: int | None = field(
-        default=None, metadata=describe("the global batch size that base is meant for", bound=COUNT, unit="samples")
+        default=None,
+        metadata=describe(
+            "the global batch size that base is meant for", bound=Bound(least=1, most=10**12), unit="samples"
+        ),
     )
     scale_with: LearningRateScaling = field(
         default=LearningRateScaling.NONE,
@@ -128,7 +130,6 @@ class Settings:
         metadata=setting(
             "samples of one forward pass on one replica of the model",
             bound=Bound(least=1, most=MOST_SAMPLES),
-            unit="samples",
             effect=Effect.BATCH,
         ),
     )
@@ -206,7 +207,7 @@ class Settings:
         default=None,
         metadata=setting(
             "processes that hold one replica together",
-            bound=COUNT,
+            bound=Bound(least=1, most=MOST_SAMPLES),
             default="all processes",
             used_by=(Strategy.TENSOR,),
             effect=Effect.DEGREE,
@@ -216,7 +217,7 @@ class Settings:
         default=None,
         metadata=setting(
             "processes that hold one replica together",
-            bound=COUNT,
+            bound=Bound(least=1, most=MOST_SAMPLES),
             default="all processes",
             used_by=(Strategy.PIPELINE,),
             effect=Effect.DEGREE,
@@ -228,7 +229,9 @@ class Settings:
     )
     micro_batches: int = field(
         default=1,
-        metadata=setting("parts into which a batch is divided", bound=COUNT, used_by=(Strategy.PIPELINE,)),
+        metadata=setting(
+            "parts into which a batch is divided", bound=Bound(least=1, most=MOST_SAMPLES), used_by=(Strategy.PIPELINE,)
+        ),
     )
     dropout: float | None = field(
         default=None,

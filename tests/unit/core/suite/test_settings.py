@@ -1,12 +1,14 @@
 """A setting is described once, beside its field: checks, schema, effects and batches follow from there."""
 
 from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
 
 from traindyno.core.documents.field_description import Bound, description_of
 from traindyno.core.suite.choices import LearningRateScaling, Strategy
+from traindyno.core.suite.field_tables import UnknownTable, field_rows, with_tables
 from traindyno.core.suite.processes import (
     global_batch_size,
     planned_learning_rate,
@@ -29,6 +31,8 @@ from traindyno.core.suite.settings import (
 )
 from traindyno.core.suite.suite import Suite
 
+DOCUMENTATION = Path(__file__).parents[4] / "docs/suite-file.md"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithOneMore(Settings):
@@ -37,7 +41,7 @@ class WithOneMore(Settings):
     )
 
 
-def test_a_new_setting_brings_its_bounds_and_its_schema() -> None:
+def test_a_new_setting_brings_its_bounds_its_schema_and_its_documentation() -> None:
     (problem,) = check_value("training.noise", "noise", 3.0, WithOneMore)
     assert str(problem) == "training.noise: expected at least 0 and at most 2, got 3.0"
     assert list(check_value("training.noise", "noise", 2.0, WithOneMore)) == []
@@ -48,6 +52,19 @@ def test_a_new_setting_brings_its_bounds_and_its_schema() -> None:
         "maximum": 2,
         "description": "noise that is added to gradients (share)",
     }
+    row = "| `noise` | number, at least 0 and at most 2 | 0.0 | noise that is added to gradients; in share |\n"
+    assert field_rows(WithOneMore)[-1] == row
+
+
+def test_the_documented_tables_are_current() -> None:
+    text = DOCUMENTATION.read_text(encoding="utf-8")
+    assert text.count("<!-- fields: ") == 5
+    assert with_tables(text) == text, "write them anew with: make schema"
+
+
+def test_a_table_of_no_such_name_is_refused() -> None:
+    with pytest.raises(UnknownTable, match=r"expected fields of one of workload, .* got cells"):
+        with_tables("<!-- fields: cells -->\n<!-- end -->")
 
 
 def test_a_setting_without_a_description_is_refused() -> None:
