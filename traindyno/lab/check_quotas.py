@@ -3,9 +3,8 @@
 from typing import Any
 
 from traindyno.aws.quotas import Quotas
-from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.errors import SuiteRefused
-from traindyno.core.planning.plan import LanePlan, Plan, plan_suite
+from traindyno.core.planning.plan import LanePlan, plan_suite, read_stored_plan, stored_plan
 from traindyno.core.planning.preparation_plan import PreparationPlan, due_preparations
 from traindyno.core.planning.quotas import needed_quotas
 from traindyno.core.planning.refusals import refusal_lines
@@ -19,7 +18,7 @@ from traindyno.store.results_bucket import ResultsBucket
 def check_quotas(execution_id: str, *, quotas: Quotas, bucket: ResultsBucket, now: float) -> dict[str, Any]:
     """What the state machine has to do before the first round: nothing, or the preparations that are due."""
     suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
-    priced = from_document(bucket.read_json(plan_key(execution_id)), Plan)
+    priced = read_stored_plan(bucket.read_json(plan_key(execution_id)))
     tokens = priced.preparation.tokens if priced.preparation else ()
     readings = quotas.read(needed_quotas(suite, priced.cells), now=now)
     parts: list[LanePlan | PreparationPlan] = [*priced.lanes, *([priced.preparation] if priced.preparation else [])]
@@ -31,7 +30,7 @@ def check_quotas(execution_id: str, *, quotas: Quotas, bucket: ResultsBucket, no
     )
     if plan.refusals:
         raise SuiteRefused([line for refusal in plan.refusals for line in refusal_lines(refusal)])
-    bucket.write_json(plan_key(execution_id), to_document(plan))
+    bucket.write_json(plan_key(execution_id), stored_plan(plan))
     due = due_preparations(plan.preparation, execution_id)
     items = [{"run": run_document(run), "timeout_seconds": waiting_seconds(terms_of(run, suite).limits)} for run in due]
     return {"preparations": items} if items else {}

@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from traindyno.core.documents.stored import from_document
 from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.planning.plan import Plan
+from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.s3_keys import (
     plan_key,
     report_data_key,
@@ -40,7 +39,7 @@ def judge_suite(
 ) -> Verdict:
     """``pools`` are the instances that the execution's jobs left, kept no longer."""
     suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
-    plan = from_document(bucket.read_json(plan_key(execution_id)), Plan)
+    plan = read_stored_plan(bucket.read_json(plan_key(execution_id)))
     results = with_warm_pools(load_results(bucket, execution_id), pools)
     cells = with_cells_of(plan.cells, (result.run for result in results))
     verdict = judge(suite, cells, results)

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from traindyno.core.documents.stored import from_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.planning.lanes import Lane, split_lanes
-from traindyno.core.planning.plan import Plan
+from traindyno.core.planning.plan import Plan, read_stored_plan
 from traindyno.core.s3_keys import lane_key, plan_key, suite_key
 from traindyno.core.suite.preparation import is_packed
 from traindyno.core.suite.runs import run_document, waiting_seconds
@@ -26,7 +25,7 @@ class TokensMissing(TraindynoError):
 def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsBucket) -> dict[str, Any]:
     """What the state machine carries on with; no lanes means that there is nothing left to measure."""
     suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
-    plan = from_document(bucket.read_json(plan_key(execution_id)), Plan)
+    plan = read_stored_plan(bucket.read_json(plan_key(execution_id)))
     number = finished_rounds + 1
     results = load_results(bucket, execution_id) if suite.search is not Search.GRID and finished_rounds else ()
     runs = plan_round(suite, plan.cells, execution_id=execution_id, round_number=number, results=results)

@@ -9,11 +9,11 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SuiteRefused
 from traindyno.core.planning.history import work_id_of
-from traindyno.core.planning.plan import plan_suite
+from traindyno.core.planning.plan import plan_suite, stored_plan
 from traindyno.core.planning.preparation_plan import planned_instances
 from traindyno.core.s3_keys import plan_key, suite_key
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.suite_file import parse_suite, suite_document
+from traindyno.core.suite.suite_file import parse_suite, stored_suite
 from traindyno.lab.token_planning import plan_tokens
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.store.past_runs import read_histories
@@ -47,8 +47,8 @@ def take_in_suite(
     plan = plan_suite(suite, execution_id=execution_id, prices=prices, quotas={}, histories=histories, tokens=tokens)
     if plan.refusals:
         raise SuiteRefused([refusal.reason for refusal in plan.refusals])
-    bucket.write_json(suite_key(execution_id), suite_document(suite))
-    bucket.write_json(plan_key(execution_id), to_document(plan))
+    bucket.write_json(suite_key(execution_id), stored_suite(suite))
+    bucket.write_json(plan_key(execution_id), stored_plan(plan))
     facts = {
         "execution_id": execution_id,
         "name": suite.name,

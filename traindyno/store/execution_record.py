@@ -1,8 +1,7 @@
 """Read from S3 what is kept of an execution."""
 
-from traindyno.core.documents.stored import from_document
 from traindyno.core.errors import TraindynoError
-from traindyno.core.planning.plan import Plan
+from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.s3_keys import plan_key, suite_key
 from traindyno.core.suite.fallback_cells import with_cells_of
 from traindyno.core.suite.suite_file import read_stored_suite
@@ -25,6 +24,6 @@ def load_record(bucket: ResultsBucket, execution_id: str) -> ExecutionRecord:
     return ExecutionRecord(
         execution_id=execution_id,
         suite=read_stored_suite(suite),
-        cells=with_cells_of(from_document(plan, Plan).cells, (result.run for result in results)),
+        cells=with_cells_of(read_stored_plan(plan).cells, (result.run for result in results)),
         results=tuple(results),
     )

@@ -12,7 +12,7 @@ from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.core.measurement.run_result import PaidPrice, build_run_result, run_result_document
 from traindyno.core.s3_keys import result_key
 from traindyno.core.suite.suite import Run
-from traindyno.core.suite.suite_file import parse_suite
+from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.execution_receipt import ExecutionReceipt, load_receipt
 from traindyno.sagemaker.request import job_name_prefix
 from traindyno.store.attempt_rows import AttemptRow
@@ -47,7 +47,7 @@ def note(lab: MemoryLab, run: Run, number: int, end: Attempt | None) -> None:
 def record(lab: MemoryLab, run: Run, *attempts: Attempt) -> None:
     result = build_run_result(
         run,
-        suite=parse_suite(lab.bucket.read_json(f"suites/{EXECUTION}/suite.json")),
+        suite=read_stored_suite(lab.bucket.read_json(f"suites/{EXECUTION}/suite.json")),
         outcome=Outcome.COMPLETED,
         attempts=attempts,
         step_log=None,

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from traindyno.core.documents.stored import from_document, to_document
+from traindyno.core.documents.versions import Format
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
@@ -15,8 +16,6 @@ from traindyno.core.step_log.content import LoggedError, Session, StepLog
 from traindyno.core.step_log.line import SAMPLES, TOKENS, WORK_UNIT
 from traindyno.core.step_log.step_table import StepTable, tabulate_steps
 from traindyno.core.suite.suite import Precision, Run, Settings, Suite
-
-RESULT_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +36,6 @@ class RunResult:
     ``is_simulated`` marks what a replayed or modelled trace yielded; it is shown wherever the numbers are.
     """
 
-    version: int = RESULT_VERSION
     run: Run
     examples: int
     outcome: Outcome
@@ -131,16 +129,21 @@ def with_kept_warm(result: RunResult, seconds: Mapping[str, float]) -> RunResult
 
 def run_result_document(result: RunResult) -> dict[str, Any]:
     """JSON-able: money is text, a number that is not finite is null."""
-    document: dict[str, Any] = to_document(result)
-    return document
+    return RUN_RESULT.mark(to_document(result))
 
 
 def parse_run_result(document: Mapping[str, Any]) -> RunResult:
+    """Raises VersionUnknown."""
+    return from_document(RUN_RESULT.read(document), RunResult)
+
+
+def _with_examples(document: dict[str, Any]) -> dict[str, Any]:
     """Version 1 kept the number of examples in its projection."""
-    if document.get("version") == 1:
-        projection = document.get("projection") or {}
-        document = {**document, "version": RESULT_VERSION, "examples": projection.get("examples", 0)}
-    return from_document(document, RunResult)
+    projection = document.get("projection") or {}
+    return {**document, "examples": projection.get("examples", 0)}
+
+
+RUN_RESULT = Format(name="run result", version=2, migrations={1: _with_examples})
 
 
 def _measure(

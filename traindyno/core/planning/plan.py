@@ -1,12 +1,15 @@
 """The plan of a suite: its lanes, what they cost and how long they take, expected and at worst, and what is refused."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from heapq import heappop, heappush
 from math import ceil
+from typing import Any
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList, cost_usd
+from traindyno.core.documents.stored import from_document, to_document
+from traindyno.core.documents.versions import Format
 from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect, expect_all
 from traindyno.core.planning.history import CellHistory, Histories
 from traindyno.core.planning.lanes import Concurrency, Lane, LaneDemand, share_instances, split_lanes
@@ -70,6 +73,19 @@ class Plan:
     notes: tuple[str, ...]
     expected: Expectation = NOTHING_KNOWN
     history: tuple[CellHistory, ...] = ()
+
+
+STORED_PLAN = Format(name="stored plan", version=1, unmarked=1)
+
+
+def stored_plan(plan: Plan) -> dict[str, Any]:
+    """JSON-able, with its version; ``read_stored_plan`` reads it back."""
+    return STORED_PLAN.mark(to_document(plan))
+
+
+def read_stored_plan(document: Mapping[str, Any]) -> Plan:
+    """Raises VersionUnknown."""
+    return from_document(STORED_PLAN.read(document), Plan)
 
 
 def plan_suite(

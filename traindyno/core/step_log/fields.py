@@ -7,8 +7,9 @@ from operator import itemgetter
 from types import NoneType
 from typing import Any
 
+from traindyno.core.documents.versions import Format, VersionUnknown
 from traindyno.core.step_log.content import Environment, Evaluation, HostLoad, LoggedError, ModelSize, Phase, Step
-from traindyno.core.step_log.line import READABLE_VERSIONS
+from traindyno.core.step_log.line import SCHEMA_VERSION
 
 NUMBER = (int, float)
 OPTIONAL_NUMBER = (int, float, NoneType)
@@ -58,10 +59,19 @@ def _check_step_types(types: tuple[type, ...]) -> None:
             raise LineInvalid(f"{name}: expected {_names(allowed)}, found {NAMES.get(found, found.__name__)}")
 
 
+def _without_host_id(line: dict[str, Any]) -> dict[str, Any]:
+    """Version 1 has no host_id, no host_load lines, and null for a loss that is not finite."""
+    return {"host_id": None, **line}
+
+
+STEP_LOG = Format(name="step log", version=SCHEMA_VERSION, migrations={1: _without_host_id}, key="schema_version")
+
+
 def environment_of(line: Mapping[str, Any]) -> Environment:
-    if line.get("schema_version") not in READABLE_VERSIONS:
-        known = " and ".join(map(str, READABLE_VERSIONS))
-        raise LineInvalid(f"schema_version {line.get('schema_version')} is not supported; known are {known}")
+    try:
+        line = STEP_LOG.read(line)
+    except VersionUnknown as error:
+        raise LineInvalid(str(error)) from error
     rank, world_size = _take(line, "rank", int), _take(line, "world_size", int)
     if not 0 <= rank < world_size:
         raise LineInvalid(f"rank {rank} is not within a world of {world_size}")
@@ -71,7 +81,7 @@ def environment_of(line: Mapping[str, Any]) -> Environment:
         world_size=world_size,
         host=_take(line, "host", str),
         facts=_take(line, "facts", dict),
-        host_id=_take(line, "host_id", str, NoneType) if "host_id" in line else None,
+        host_id=_take(line, "host_id", str, NoneType),
     )
 
 

@@ -10,7 +10,6 @@ import math
 from typing import Any, Dict, Optional, Union
 
 SCHEMA_VERSION = 2
-READABLE_VERSIONS = (1, 2)  # version 1 has no host_load lines, no host_id, and null for a loss that is not finite
 DIRECTORY_VARIABLE = "TRAINDYNO_STEP_LOG_DIRECTORY"
 CONTAINER_DIRECTORY = "/opt/ml/checkpoints/step_log"
 # The environment's fact that says what is counted as work: the same in every cell of a task, whatever its packing

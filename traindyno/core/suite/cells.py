@@ -15,6 +15,38 @@ from traindyno.core.suite.suite_converter import suite_converter
 CELL_ID_DIGITS = 8
 NAMED_BY_VALUE = {"instance", "strategy"}
 
+# The settings of the first version. Their values are in every id, so this list never changes.
+FIRST_SETTINGS = frozenset(
+    [
+        "instance",
+        "instance_count",
+        "strategy",
+        "compiler",
+        "precision",
+        "batch_size_per_device",
+        "gradient_accumulation_steps",
+        "optimizer",
+        "learning_rate",
+        "weight_decay",
+        "gradient_clip_norm",
+        "seed",
+        "loader_workers",
+        "prefetch_factor",
+        "pin_memory",
+        "padding",
+        "packing",
+        "activation_checkpointing",
+        "activation_offloading",
+        "shard_scope",
+        "tensor_degree",
+        "pipeline_degree",
+        "pipeline_schedule",
+        "micro_batches",
+        "dropout",
+        "image",
+    ]
+)
+
 Point = Mapping[str, Any]
 
 
@@ -78,7 +110,14 @@ def _cell(suite: Suite, point: Point) -> Cell:
 
 
 def identify(settings: Settings, hyperparameters: Mapping[str, Any]) -> str:
-    content = {"settings": suite_converter().unstructure(settings), "hyperparameters": dict(hyperparameters)}
+    """The cell's id: 8 hexadecimal digits of its settings and hyperparameters.
+
+    A setting that was added later counts only where it differs from its default, so that it changes no earlier id.
+    """
+    document = suite_converter().unstructure(settings)
+    plain = suite_converter().unstructure(type(settings)(instance=settings.instance))
+    counted = {name: value for name, value in document.items() if name in FIRST_SETTINGS or value != plain.get(name)}
+    content = {"settings": counted, "hyperparameters": dict(hyperparameters)}
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:CELL_ID_DIGITS]
 

@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from traindyno.core.documents.problems import problems_of
+from traindyno.core.documents.versions import Format
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.suite import Measurement, Settings, Suite, Tokens, Workload
 from traindyno.core.suite.suite_check import check_suite
 from traindyno.core.suite.suite_converter import WRONG_VALUE, suite_converter
+
+STORED_SUITE = Format(name="stored suite", version=1, unmarked=1)
 
 
 def parse_suite(document: Mapping[str, Any]) -> Suite:
@@ -24,9 +27,14 @@ def suite_document(suite: Suite) -> dict[str, Any]:
     return suite_converter().unstructure(suite)  # type: ignore[no-any-return]
 
 
+def stored_suite(suite: Suite) -> dict[str, Any]:
+    """``suite_document`` with its version; ``read_stored_suite`` reads it back equal."""
+    return STORED_SUITE.mark(suite_document(suite))
+
+
 def read_stored_suite(document: Mapping[str, Any]) -> Suite:
-    """As it was taken in: today's rules of what can be run don't apply to what has been."""
-    return suite_converter().structure(document, Suite)
+    """As it was accepted then: today's rules of what can run don't apply. Raises VersionUnknown."""
+    return suite_converter().structure(STORED_SUITE.read(document), Suite)
 
 
 def settings_document(settings: Settings) -> dict[str, Any]:

@@ -1,22 +1,25 @@
-"""The manifest that lies beside prepared tokens: whose they are and how many."""
+"""The manifest beside prepared tokens: their key and how many there are."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from traindyno.core.documents.versions import Format, VersionUnknown
+
 TOKENS_MANIFEST = "traindyno-tokens.json"
-VERSION = 1
+MANIFEST = Format(name=TOKENS_MANIFEST, version=1)
 
 
 def tokens_manifest(key: str, parts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
     """``parts``: for train and evaluation, how many ``sequences`` and ``tokens`` there are."""
-    return {"version": VERSION, "key": key, "parts": {name: dict(counts) for name, counts in parts.items()}}
+    return MANIFEST.mark({"key": key, "parts": {name: dict(counts) for name, counts in parts.items()}})
 
 
 def describe_mismatch(manifest: Mapping[str, Any] | None, *, key: str) -> str | None:
     """Why these are not the tokens of this key; None if they are."""
     if manifest is None:
         return f"it holds no {TOKENS_MANIFEST}; expected tokens of key {key}"
-    if manifest.get("key") != key or manifest.get("version") != VERSION:
-        found = f"version {manifest.get('version')}, key {manifest.get('key')}"
-        return f"its {TOKENS_MANIFEST} says {found}; expected version {VERSION}, key {key}"
-    return None
+    try:
+        found = MANIFEST.read(manifest).get("key")
+    except VersionUnknown as error:
+        return str(error)
+    return None if found == key else f"its {TOKENS_MANIFEST} has key {found}; expected key {key}"

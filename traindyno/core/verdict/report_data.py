@@ -5,21 +5,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from traindyno.core.documents.stored import from_document, to_document
+from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.downsample import thin_results
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
 from traindyno.core.suite.suite import Cell, Suite
-from traindyno.core.suite.suite_file import read_stored_suite, suite_document
+from traindyno.core.suite.suite_file import read_stored_suite, stored_suite
 from traindyno.core.verdict.claims import ClaimJudgement
 from traindyno.core.verdict.verdict import Verdict, parse_verdict, verdict_document
 
-REPORT_VERSION = 1
+REPORT = Format(name="report data", version=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """``created_at`` is epoch seconds. ``facts`` are the lab's own: version, region, stack."""
 
-    version: int = REPORT_VERSION
     execution_id: str
     created_at: float
     suite: Suite
@@ -65,11 +65,10 @@ def build_report(
 
 
 def report_document(report: Report) -> dict[str, Any]:
-    return {
-        "version": report.version,
+    document = {
         "execution_id": report.execution_id,
         "created_at": report.created_at,
-        "suite": suite_document(report.suite),
+        "suite": stored_suite(report.suite),
         "cells": to_document(report.cells),
         "verdict": verdict_document(report.verdict),
         "results": [run_result_document(result) for result in report.results],
@@ -77,11 +76,13 @@ def report_document(report: Report) -> dict[str, Any]:
         "claims": to_document(report.claims),
         "preparations": [run_result_document(result) for result in report.preparations],
     }
+    return REPORT.mark(document)
 
 
-def parse_report(document: Mapping[str, Any]) -> Report:
+def parse_report(stored: Mapping[str, Any]) -> Report:
+    """Raises VersionUnknown."""
+    document = REPORT.read(stored)
     return Report(
-        version=document["version"],
         execution_id=document["execution_id"],
         created_at=document["created_at"],
         suite=read_stored_suite(document["suite"]),

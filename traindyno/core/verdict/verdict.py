@@ -9,6 +9,7 @@ from math import comb
 from typing import Any
 
 from traindyno.core.documents.stored import from_document, to_document
+from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding, check_loss_parity
 from traindyno.core.measurement.many_comparisons import (
     SIGNIFICANCE,
@@ -25,7 +26,7 @@ from traindyno.core.verdict.confounds import Confound, LearningKey, find_confoun
 from traindyno.core.verdict.goal_metric import QUANTITIES, Metric, choose_metric, estimate_of, is_within_limit
 from traindyno.core.verdict.sensitivity import BreakEven, Crossover, find_break_even, find_crossover
 
-VERDICT_VERSION = 1
+VERDICT = Format(name="verdict", version=1, unmarked=1)
 MOST_COMPARED_CELLS = 60
 
 
@@ -61,7 +62,6 @@ class Verdict:
     ``refused`` are cells that measured well but didn't do the same work, or whose limit or price is unknown.
     """
 
-    version: int = VERDICT_VERSION
     suite_name: str
     goal: Goal
     metric: Metric
@@ -119,12 +119,12 @@ def judge(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> 
 
 
 def verdict_document(verdict: Verdict) -> dict[str, Any]:
-    document: dict[str, Any] = to_document(verdict)
-    return document
+    return VERDICT.mark(to_document(verdict))
 
 
 def parse_verdict(document: Mapping[str, Any]) -> Verdict:
-    return from_document(document, Verdict)
+    """Raises VersionUnknown."""
+    return from_document(VERDICT.read(document), Verdict)
 
 
 def _baseline(suite: Suite, cells: Sequence[Cell]) -> Cell | None:
