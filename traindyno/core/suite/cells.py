@@ -16,36 +16,13 @@ CELL_ID_DIGITS = 8
 NAMED_BY_VALUE = {"instance", "strategy"}
 
 # The settings of the first version. Their values are in every id, so this list never changes.
-FIRST_SETTINGS = frozenset(
-    [
-        "instance",
-        "instance_count",
-        "strategy",
-        "compiler",
-        "precision",
-        "batch_size_per_device",
-        "gradient_accumulation_steps",
-        "optimizer",
-        "learning_rate",
-        "weight_decay",
-        "gradient_clip_norm",
-        "seed",
-        "loader_workers",
-        "prefetch_factor",
-        "pin_memory",
-        "padding",
-        "packing",
-        "activation_checkpointing",
-        "activation_offloading",
-        "shard_scope",
-        "tensor_degree",
-        "pipeline_degree",
-        "pipeline_schedule",
-        "micro_batches",
-        "dropout",
-        "image",
-    ]
-)
+FIRST_SETTINGS = {
+    "instance", "instance_count", "strategy", "compiler", "precision", "batch_size_per_device",
+    "gradient_accumulation_steps", "optimizer", "learning_rate", "weight_decay", "gradient_clip_norm", "seed",
+    "loader_workers", "prefetch_factor", "pin_memory", "padding", "packing", "activation_checkpointing",
+    "activation_offloading", "shard_scope", "tensor_degree", "pipeline_degree", "pipeline_schedule", "micro_batches",
+    "dropout", "image",
+}  # fmt: skip
 
 Point = Mapping[str, Any]
 
