@@ -1,23 +1,19 @@
-"""One lab as a CDK app: its stacks, tagged with its name and, where asked, held to the security rules."""
+"""One lab as a CDK app: its stack, tagged with its name and, where asked, held to the security rules."""
 
 from pathlib import Path
 
 import aws_cdk as cdk
 
-from infra.images_stack import ImagesStack
-from infra.lab_settings import Target, read_lab_settings
+from infra.lab_settings import read_lab_settings
 from infra.lab_stack import LabStack
 from infra.lambda_source import stage_lambda_source
 from traindyno.bundle import pack, training_files
-from traindyno.core.lab_names import LAB_TAG, images_stack_name, lab_stack_name
+from traindyno.core.lab_names import LAB_TAG, lab_stack_name
 
 
 def add_lab(app: cdk.App, *, staging: Path) -> None:
     """``staging`` is an empty folder that outlives this call only; assets are copied out of it at once."""
     settings = read_lab_settings(app.node)
-    images = None
-    if settings.target is Target.AWS:
-        images = ImagesStack(app, "Images", stack_name=images_stack_name(settings.lab))
     LabStack(
         app,
         "Lab",
@@ -25,7 +21,6 @@ def add_lab(app: cdk.App, *, staging: Path) -> None:
         settings=settings,
         lambda_source=stage_lambda_source(staging / "lambda"),
         training_source=_write_training_source(staging / "sourcedir.tar.gz"),
-        image_uris=images.image_uris if images else {},
     )
     cdk.Tags.of(app).add(LAB_TAG, settings.lab)
     if settings.checks_rules:

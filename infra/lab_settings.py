@@ -7,6 +7,7 @@ from enum import StrEnum
 from constructs import Node
 
 from infra.budget import BudgetScope
+from infra.images import Image
 from traindyno.core.lab_names import LAB_NAME
 
 
@@ -28,7 +29,8 @@ class LabSettings:
     """``concurrency`` of None leaves it to each suite's plan, as it should be wherever that is possible.
 
     ``budget_usd`` is monthly; None: no budget. ``data_buckets`` are the person's own buckets that training jobs may
-    read, beside the lab's. ``checks_rules``: synthesis fails on any finding; `make check` asks for it.
+    read, beside the lab's. ``images`` are built at deployment. ``checks_rules``: synthesis fails on any finding of the
+    security rules; `make check` asks for it.
     """
 
     lab: str
@@ -36,6 +38,7 @@ class LabSettings:
     concurrency: FixedConcurrency | None
     notify_email: str | None
     data_buckets: tuple[str, ...]
+    images: tuple[Image, ...]
     checks_rules: bool
     budget_usd: Decimal | None
     budget_scope: BudgetScope
@@ -54,6 +57,7 @@ def read_lab_settings(node: Node) -> LabSettings:
         target=target,
         concurrency=_concurrency(node, target),
         notify_email=node.try_get_context("notify_email"),
+        images=(Image.EFA, Image.NEURON) if _switch(node, "neuron") else (Image.EFA,),
         checks_rules=_switch(node, "rules"),
         budget_usd=_budget_usd(node, target),
         budget_scope=_budget_scope(node),
@@ -109,7 +113,7 @@ def _count(node: Node, name: str) -> int | None:
 
 
 def _switch(node: Node, name: str) -> bool:
-    found = str(node.try_get_context(name) or "off")
-    if found not in {"on", "off"}:
+    found = str(node.try_get_context(name) or "off").lower()
+    if found not in {"on", "true", "off", "false"}:
         raise ValueError(f"context {name}={found!r}: expected on or off")
-    return found == "on"
+    return found in {"on", "true"}

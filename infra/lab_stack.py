@@ -1,4 +1,8 @@
-"""One lab: everything but its images, in one stack."""
+"""One lab in one stack.
+
+The images are in it too: CloudFormation refuses to change an export that another stack imports, and each build of an
+image has a new tag.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +19,7 @@ from infra.event_rules import Happenings
 from infra.functions import Functions, Launch
 from infra.guard import Guard
 from infra.identity import Identity
+from infra.images import Images
 from infra.lab_settings import LabSettings, Target
 from infra.monitoring import Monitoring
 from infra.notifications import Notifications
@@ -36,7 +41,6 @@ class LabStack(cdk.Stack):
         settings: LabSettings,
         lambda_source: Path,
         training_source: Path,
-        image_uris: Mapping[str, str],
     ) -> None:
         super().__init__(scope, construct_id, stack_name=stack_name, description="A Traindyno lab")
         is_local = settings.target is Target.LOCAL
@@ -48,10 +52,11 @@ class LabStack(cdk.Stack):
             self, "Identity", results=storage.results, source=source, data_buckets=settings.data_buckets
         )
         code = lambda_.Code.from_asset(str(lambda_source))
+        images = None if is_local else Images(self, "Images", lab=settings.lab, code=code, wanted=settings.images)
         launch = Launch(
             training_role=identity.training_role,
             source_s3_uri=source.s3_object_url,
-            image_uris=image_uris,
+            image_uris=images.uris if images else {},
             data_buckets=settings.data_buckets,
             seconds_between_starts=0.0 if is_local else SECONDS_BETWEEN_STARTS,
         )
@@ -74,7 +79,8 @@ class LabStack(cdk.Stack):
         )
         watchers = self._watchers(settings, functions, orchestration.state_machine, notifications)
         guard = Guard(self, "Guard", lab=settings.lab, code=code, storage=storage)
-        guard.watch(storage, notifications, *budgets, identity, functions, orchestration, *watchers)
+        parts = [storage, notifications, *budgets, identity, functions, orchestration, *watchers]
+        guard.watch(*parts, *([images] if images else []))
         if not is_local:
             settle_emptying_function(self, lab=settings.lab)
         self._outputs(

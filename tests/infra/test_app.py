@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, lab, synthesise
-from traindyno.core.lab_names import LabOutput, images_stack_name, lab_stack_name
+from traindyno.core.lab_names import LabOutput, lab_stack_name
 
 
 def test_synth_needs_no_credentials_network_or_docker(tmp_path: Path) -> None:
@@ -33,14 +33,14 @@ def test_a_deployment_begins_without_a_warning(context: dict[str, str]) -> None:
     assert assembly.annotations() == []
 
 
-def test_stacks_are_named_after_the_lab_so_that_two_can_share_an_account() -> None:
+def test_the_stack_is_named_after_the_lab_so_that_two_can_share_an_account() -> None:
     manifest = json.loads((synthesise(**OTHER_LAB).folder / "manifest.json").read_text())
     stacks = {
         artifact["properties"].get("stackName")
         for artifact in manifest["artifacts"].values()
         if artifact["type"] == "aws:cloudformation:stack"
     }
-    assert stacks == {lab_stack_name("other-lab"), images_stack_name("other-lab")}
+    assert stacks == {lab_stack_name("other-lab")}
 
 
 def test_fixed_names_hold_the_labs_name() -> None:
@@ -61,7 +61,8 @@ def test_the_command_line_finds_every_output_that_it_asks_for() -> None:
         ({"lab": "a-name-that-is-far-too-long"}, "1 to 18"),
         ({"target": "azure"}, "expected one of aws, local"),
         ({"lane_concurrency": "0"}, "lane_concurrency='0'"),
-        ({"rules": "true"}, "expected on or off"),
+        ({"rules": "perhaps"}, "expected on or off"),
+        ({"neuron": "trn1"}, "neuron='trn1': expected on or off"),
     ],
 )
 def test_a_wrong_context_is_refused_with_what_would_be_accepted(context: dict[str, str], text: str) -> None:

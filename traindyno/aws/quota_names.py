@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import ClientError
+
+from traindyno.aws.client_errors import error_code
 from traindyno.core.planning.quotas import SERVICE_CODE
 
 if TYPE_CHECKING:
@@ -11,14 +14,16 @@ if TYPE_CHECKING:
 PAGE_SIZE = 100  # the most that AWS gives at once, of more than 1,500
 
 
-def find_by_name(service_quotas: "ServiceQuotasClient", names: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+def find_by_name(
+    service_quotas: "ServiceQuotasClient", names: Iterable[str], *, service_code: str = SERVICE_CODE
+) -> dict[str, Mapping[str, Any]]:
     """AWS's defaults first, which leave out nothing but what is this account's alone; reading ends with the last name.
 
     A name that neither list has is left out.
     """
     wanted = set(names)
     found: dict[str, Mapping[str, Any]] = {}
-    for row in _rows(service_quotas):
+    for row in _rows(service_quotas, service_code):
         if row["QuotaName"] in wanted:
             found.setdefault(row["QuotaName"], row)
         if len(found) == len(wanted):
@@ -26,9 +31,23 @@ def find_by_name(service_quotas: "ServiceQuotasClient", names: Iterable[str]) ->
     return found
 
 
-def _rows(service_quotas: "ServiceQuotasClient") -> Iterator[Mapping[str, Any]]:
-    asked: dict[str, Any] = {"ServiceCode": SERVICE_CODE, "PaginationConfig": {"PageSize": PAGE_SIZE}}
+def _rows(service_quotas: "ServiceQuotasClient", service_code: str) -> Iterator[Mapping[str, Any]]:
+    asked: dict[str, Any] = {"ServiceCode": service_code, "PaginationConfig": {"PageSize": PAGE_SIZE}}
     for defaults in service_quotas.get_paginator("list_aws_default_service_quotas").paginate(**asked):
         yield from defaults["Quotas"]
     for applied in service_quotas.get_paginator("list_service_quotas").paginate(**asked):
         yield from applied["Quotas"]
+
+
+def read_by_name(service_quotas: "ServiceQuotasClient", name: str, *, service_code: str) -> Mapping[str, Any] | None:
+    """The account's applied quota, else AWS's default; None where Service Quotas lists no quota of this name."""
+    default = find_by_name(service_quotas, [name], service_code=service_code).get(name)
+    if default is None:
+        return None
+    try:
+        answer = service_quotas.get_service_quota(ServiceCode=service_code, QuotaCode=default["QuotaCode"])
+    except ClientError as error:
+        if error_code(error) == "NoSuchResourceException":
+            return default
+        raise
+    return answer["Quota"]

@@ -1,4 +1,4 @@
-"""The names of one lab's stacks and outputs: what the CDK app creates and the command line looks up."""
+"""The names of one lab's stack and outputs: what the CDK app creates and the command line looks up."""
 
 import re
 from enum import StrEnum
@@ -27,10 +27,6 @@ class LabOutput(StrEnum):
 
 def lab_stack_name(lab: str) -> str:
     return f"{lab}-lab"
-
-
-def images_stack_name(lab: str) -> str:
-    return f"{lab}-images"
 
 
 def state_machine_name(lab: str) -> str:

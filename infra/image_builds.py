@@ -1,34 +1,51 @@
-"""What deploy-time-build decides by itself: given a bigger machine, logs that expire, and reasons for the rules."""
+"""Settings that deploy-time-build has no property for: build machine, time limits, logs, reasons for the rules."""
+
+from collections.abc import Sequence
 
 import aws_cdk as cdk
-from aws_cdk import aws_iam as iam
+from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_logs as logs
-from constructs import IConstruct
+from constructs import Construct, IConstruct
 
 from infra.acknowledgements import acknowledge
 
 # The base image alone takes more than the smallest build machine's disk once it is unpacked and exported.
 COMPUTE_TYPE = "BUILD_GENERAL1_LARGE"
+BUILD_TYPE = "Custom::CDKContainerImageBuild"
 MADE_BY = "deploy-time-build makes this and offers no setting for it"
 PARTITION, REGION, ACCOUNT = "<AWS::Partition>", "<AWS::Region>", "<AWS::AccountId>"
 
 
-def settle_builds(stack: cdk.Stack, builder: iam.IGrantable) -> None:
+# A command that reaches its limit fails, and the build reports the failure to CloudFormation with a link to its log.
+# A build that reaches the project's limit reports nothing, and CloudFormation waits until its own limit of one hour.
+COMMAND_MINUTES, PROJECT_MINUTES, ANSWER_MINUTES = 45, 55, 60
+# As deploy-time-build writes it for an image without options.
+BUILD_COMMAND = "docker buildx build --output type=docker,name=artifact:$imageTag --provenance=false ."
+
+
+def limit_build_time(build: Construct) -> None:
+    trigger = _resource(build.node.find_child("Resource"))
+    trigger.add_property_override("buildCommand", f"timeout {COMMAND_MINUTES}m {BUILD_COMMAND}")
+    trigger.add_property_override("ServiceTimeout", str(ANSWER_MINUTES * 60))
+
+
+def configure_builds(stack: cdk.Stack, triggers: Sequence[IConstruct]) -> None:
+    """``triggers`` start builds; each needs the log group to exist before."""
     for child in stack.node.children:
         if child.node.id.startswith("DeployTimeBuildCustomResourceHandler"):
-            _settle_trigger(child)
-        elif child.node.id.startswith("ContainerImageBuild"):
-            _settle_project(child, builder)
+            _configure_handler(child)
+        elif isinstance(child, codebuild.Project):
+            _configure_project(child, triggers)
 
 
-def _settle_trigger(function: IConstruct) -> None:
+def _configure_handler(function: IConstruct) -> None:
     policy = f"Policy::arn:{PARTITION}:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"
     acknowledge(function, f"AwsSolutions-IAM4[{policy}]", f"{MADE_BY}; the policy allows writing logs only.")
     acknowledge(function, "AwsSolutions-L1", f"{MADE_BY}; it runs once per image and deployment.")
     _resource(function).add_property_override("LoggingConfig.LogGroup", _log_group(function).log_group_name)
 
 
-def _settle_project(project: IConstruct, builder: iam.IGrantable) -> None:
+def _configure_project(project: codebuild.Project, triggers: Sequence[IConstruct]) -> None:
     resource = _resource(project)
     name = f"<{cdk.Stack.of(project).resolve(resource.logical_id)}>"
     reasons = {
@@ -54,10 +71,25 @@ def _settle_project(project: IConstruct, builder: iam.IGrantable) -> None:
     for finding, reason in reasons.items():
         acknowledge(project, f"AwsSolutions-{finding}", reason)
     resource.add_property_override("Environment.ComputeType", COMPUTE_TYPE)
-    log_group = _log_group(project)
-    resource.add_property_override("LogsConfig.CloudWatchLogs.Status", "ENABLED")
-    resource.add_property_override("LogsConfig.CloudWatchLogs.GroupName", log_group.log_group_name)
-    log_group.grant_write(builder)
+    resource.add_property_override("TimeoutInMinutes", PROJECT_MINUTES)
+    log_group = _build_log_group(project)
+    for trigger in triggers:
+        if isinstance(trigger, cdk.CfnResource) and trigger.cfn_resource_type == BUILD_TYPE:
+            trigger.node.add_dependency(log_group)
+
+
+def _build_log_group(project: codebuild.Project) -> logs.LogGroup:
+    """The group that CodeBuild writes to by default and that a failure's text links to.
+
+    It stays when a failed deployment is rolled back, and when the lab is destroyed; its events expire.
+    """
+    return logs.LogGroup(
+        cdk.Stack.of(project),
+        "ImageBuildLogs",
+        log_group_name=f"/aws/codebuild/{project.project_name}",
+        retention=logs.RetentionDays.ONE_MONTH,
+        removal_policy=cdk.RemovalPolicy.RETAIN,
+    )
 
 
 def _resource(construct: IConstruct) -> cdk.CfnResource:

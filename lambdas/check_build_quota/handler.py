@@ -1,0 +1,20 @@
+"""Custom resource: before the first image is built, whether the account may run the build at all."""
+
+import os
+from typing import Any
+
+from traindyno.aws import clients
+from traindyno.aws.cloudformation_answer import Answer, answer_cloudformation
+from traindyno.lab.check_build_quota import refusal_to_build
+
+
+def handle(event: dict[str, Any], _context: object) -> None:
+    # Without any answer, CloudFormation would wait for its whole time limit; an error raised here is in the log too.
+    answer = Answer(is_well=False, reason="the quota of CodeBuild could not be read; see the log of CheckBuildQuota")
+    try:
+        refusal = None
+        if event["RequestType"] != "Delete":
+            refusal = refusal_to_build(clients.service_quotas(), region=os.environ["AWS_REGION"])
+        answer = Answer(is_well=refusal is None, reason=refusal or "")
+    finally:
+        answer_cloudformation(event, answer)

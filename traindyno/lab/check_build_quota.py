@@ -1,0 +1,24 @@
+"""Whether CodeBuild may run one build of the size that an image needs; new accounts often may not."""
+
+from typing import TYPE_CHECKING
+
+from traindyno.aws.quota_names import read_by_name
+
+if TYPE_CHECKING:
+    from mypy_boto3_service_quotas import ServiceQuotasClient
+
+SERVICE_CODE = "codebuild"
+QUOTA_NAME = "Concurrently running builds for Linux/Large environment"
+
+
+def refusal_to_build(service_quotas: "ServiceQuotasClient", *, region: str) -> str | None:
+    """None where at least one build may run, or where Service Quotas does not list the quota."""
+    quota = read_by_name(service_quotas, QUOTA_NAME, service_code=SERVICE_CODE)
+    if quota is None or quota["Value"] >= 1:
+        return None
+    return (
+        f"the lab's images can't be built: the quota {QUOTA_NAME!r} of CodeBuild in {region} is"
+        f" {quota['Value']:g}, and 1 is needed. Ask for it: aws service-quotas request-service-quota-increase"
+        f" --service-code {SERVICE_CODE} --quota-code {quota['QuotaCode']} --desired-value 1 --region {region}."
+        " Then deploy again."
+    )
