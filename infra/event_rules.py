@@ -1,8 +1,9 @@
-"""What sets functions going beside the state machine: ended jobs, ended executions, and the clock."""
+"""The EventBridge rules that invoke functions: a training job ended, an execution ended early, and a schedule."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
@@ -13,7 +14,9 @@ from traindyno.sagemaker import job_events
 ENDED_EARLY = ["ABORTED", "FAILED", "TIMED_OUT"]
 
 
-class Happenings(Construct):
+class EventRules(Construct):
+    """``dead_letters`` gets the events that EventBridge could not deliver."""
+
     def __init__(
         self,
         scope: Construct,
@@ -23,8 +26,10 @@ class Happenings(Construct):
         functions: Functions,
         state_machine: sfn.IStateMachine,
         sweep_interval: cdk.Duration,
+        dead_letters: sqs.IQueue | None,
     ) -> None:
         super().__init__(scope, construct_id)
+        self._dead_letters = dead_letters
         self._rule(
             "JobEnded",
             functions.finish_run,
@@ -44,6 +49,8 @@ class Happenings(Construct):
             ),
         )
         self._rule("Sweep", functions.reconcile_runs, events.Schedule.rate(sweep_interval))
+        # A sweep that fails or finds another at work is not repeated: the next one is due soon.
+        functions.reconcile_runs.function.configure_async_invoke(retry_attempts=0, max_event_age=sweep_interval)
 
     def _rule(self, construct_id: str, function: LabFunction, when: events.EventPattern | events.Schedule) -> None:
         rule = events.Rule(
@@ -53,3 +60,8 @@ class Happenings(Construct):
             schedule=when if isinstance(when, events.Schedule) else None,
         )
         rule.add_target(targets.LambdaFunction(function.function))
+        if self._dead_letters:
+            # The target's own property would need one more statement of the queue's policy for each rule.
+            resource = rule.node.default_child
+            assert isinstance(resource, events.CfnRule)
+            resource.add_property_override("Targets.0.DeadLetterConfig.Arn", self._dead_letters.queue_arn)

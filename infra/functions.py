@@ -1,4 +1,4 @@
-"""The nine functions of the lab, each with the actions and resources that its handler uses and no others."""
+"""The lab's functions for states and events, each with the actions and resources that its handler uses."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.lab_function import LabFunction
@@ -47,9 +48,14 @@ class Functions(Construct):
         storage: Storage,
         notifications: Notifications,
         launch: Launch,
+        dead_letters: sqs.IQueue | None,
+        reserves_sweep: bool,
     ) -> None:
+        """``reserves_sweep``: of the account's concurrent executions, one is set aside for ReconcileRuns."""
         super().__init__(scope, construct_id)
         self._code = code
+        self._dead_letters = dead_letters
+        self._reserves_sweep = reserves_sweep
         self._grants = lab_grants(cdk.Stack.of(self), lab, storage)
         self._shared = {"LAB": lab, "BUCKET": storage.results.bucket_name, "TABLE": storage.table.table_name}
         self.state_machine_arn = self._grants.state_machine_arn
@@ -57,7 +63,7 @@ class Functions(Construct):
         self.check_quotas = self._check_quotas()
         self.plan_round = self._plan_round()
         self.submit_run = self._submit_run(launch)
-        self.finish_run = self._function("FinishRun", LONG_SECONDS, self._grants.finishing())
+        self.finish_run = self._function("FinishRun", LONG_SECONDS, self._grants.finishing(), is_for_events=True)
         self.record_run = self._function("RecordRun", LONG_SECONDS, self._grants.recording(), memory_mib=1024)
         self.reconcile_runs = self._reconcile_runs()
         self.stop_runs = self._stop_runs()
@@ -110,7 +116,14 @@ class Functions(Construct):
             self._grants.executions_described(),
         ]
         environment = {"STATE_MACHINE_ARN": self.state_machine_arn}
-        return self._function("ReconcileRuns", SWEEP_SECONDS, grants, environment=environment)
+        return self._function(
+            "ReconcileRuns",
+            SWEEP_SECONDS,
+            grants,
+            environment=environment,
+            is_for_events=True,
+            concurrency=1 if self._reserves_sweep else None,
+        )
 
     def _stop_runs(self) -> LabFunction:
         grants = [
@@ -118,8 +131,10 @@ class Functions(Construct):
             self._grants.rows("GetItem", "UpdateItem"),
             self._grants.jobs("StopTrainingJob", "UpdateTrainingJob"),
             self._grants.all_jobs_listed(),
+            self._grants.executions_described(),
         ]
-        return self._function("StopRuns", SWEEP_SECONDS, grants)
+        environment = {"STATE_MACHINE_ARN": self.state_machine_arn}
+        return self._function("StopRuns", SWEEP_SECONDS, grants, environment=environment, is_for_events=True)
 
     def _judge_suite(self, notifications: Notifications) -> LabFunction:
         topic_arn = notifications.topic.topic_arn
@@ -143,6 +158,8 @@ class Functions(Construct):
         *,
         environment: Mapping[str, str] | None = None,
         memory_mib: int = 512,
+        is_for_events: bool = False,
+        concurrency: int | None = None,
     ) -> LabFunction:
         return LabFunction(
             self,
@@ -152,4 +169,6 @@ class Functions(Construct):
             grants=grants,
             timeout=cdk.Duration.seconds(timeout_seconds),
             memory_mib=memory_mib,
+            dead_letters=self._dead_letters if is_for_events else None,
+            concurrency=concurrency,
         )

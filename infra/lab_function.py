@@ -6,13 +6,18 @@ from collections.abc import Mapping, Sequence
 import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.permissions import Grant, make_role
 
 
 class LabFunction(Construct):
-    """``construct_id`` is the state's name; ``lambdas/<the same in snake case>`` holds the handler."""
+    """``construct_id`` is the state's name; ``lambdas/<the same in snake case>`` holds the handler.
+
+    ``dead_letters`` gets events that the function failed to handle at every try. ``concurrency`` is reserved for the
+    function, and its limit.
+    """
 
     def __init__(
         self,
@@ -24,6 +29,8 @@ class LabFunction(Construct):
         grants: Sequence[Grant],
         timeout: cdk.Duration,
         memory_mib: int,
+        dead_letters: sqs.IQueue | None = None,
+        concurrency: int | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         log_group = logs.LogGroup(
@@ -31,6 +38,7 @@ class LabFunction(Construct):
         )
         # The group's ARN attribute ends with ":*", its streams, so the statement itself holds no wildcard.
         log = Grant(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn])
+        unhandled = [Grant(actions=["sqs:SendMessage"], resources=[dead_letters.queue_arn])] if dead_letters else []
         self.function = lambda_.Function(
             self,
             "Function",
@@ -38,12 +46,20 @@ class LabFunction(Construct):
             architecture=lambda_.Architecture.ARM_64,
             code=code,
             handler=f"lambdas.{_snake_case(construct_id)}.handler.handle",
-            role=make_role(self, "Role", service="lambda.amazonaws.com", grants=[log, *grants]),
+            role=make_role(self, "Role", service="lambda.amazonaws.com", grants=[log, *unhandled, *grants]),
             environment={**environment},
             timeout=timeout,
             memory_size=memory_mib,
             log_group=log_group,
+            reserved_concurrent_executions=concurrency,
         )
+        if dead_letters:
+            # The function's property would add a second policy to the role, which may be made too late.
+            resource = self.function.node.default_child
+            assert isinstance(resource, lambda_.CfnFunction)
+            resource.dead_letter_config = lambda_.CfnFunction.DeadLetterConfigProperty(
+                target_arn=dead_letters.queue_arn
+            )
 
 
 def _snake_case(state_name: str) -> str:

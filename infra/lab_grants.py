@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from infra.identity import JOB_LOG_GROUP
 from infra.permissions import Grant
 from infra.storage import Storage
-from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX, state_machine_name
+from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX, jobs_prefix, state_machine_name
 from traindyno.core.s3_keys import PREPARED_PREFIX, RUNS_PREFIX, TOKEN_MARKERS_PREFIX
 
 PER_EXECUTION = "Objects and executions are named after deployment, when suites run."
@@ -68,7 +68,9 @@ class LabGrants:
         return Grant(actions=["dynamodb:Query"], resources=[f"{self.table_arn}/index/{OPEN_ATTEMPTS_INDEX}"])
 
     def jobs(self, *operations: str) -> Grant:
-        ours = self.stack.format_arn(service="sagemaker", resource="training-job", resource_name=f"{self.lab}-*")
+        ours = self.stack.format_arn(
+            service="sagemaker", resource="training-job", resource_name=f"{jobs_prefix(self.lab)}*"
+        )
         actions = [f"sagemaker:{operation}" for operation in operations]
         return Grant(actions=actions, resources=[ours], wildcard_reason=PER_JOB)
 

@@ -30,7 +30,8 @@ class LabSettings:
 
     ``budget_usd`` is monthly; None: no budget. ``data_buckets`` are the person's own buckets that training jobs may
     read, beside the lab's. ``images`` are built at deployment. ``checks_rules``: synthesis fails on any finding of the
-    security rules; `make check` asks for it.
+    security rules; `make check` asks for it. ``reserves_sweep``: one of the account's concurrent Lambda executions is
+    reserved for ReconcileRuns, so that no two sweeps overlap.
     """
 
     lab: str
@@ -40,6 +41,7 @@ class LabSettings:
     data_buckets: tuple[str, ...]
     images: tuple[Image, ...]
     checks_rules: bool
+    reserves_sweep: bool
     budget_usd: Decimal | None
     budget_scope: BudgetScope
 
@@ -59,6 +61,7 @@ def read_lab_settings(node: Node) -> LabSettings:
         notify_email=node.try_get_context("notify_email"),
         images=(Image.EFA, Image.NEURON) if _switch(node, "neuron") else (Image.EFA,),
         checks_rules=_switch(node, "rules"),
+        reserves_sweep=_switch(node, "reserve_sweep", default="on"),
         budget_usd=_budget_usd(node, target),
         budget_scope=_budget_scope(node),
         data_buckets=tuple(str(node.try_get_context("data_buckets") or "").split()),
@@ -112,8 +115,8 @@ def _count(node: Node, name: str) -> int | None:
     return int(str(found))
 
 
-def _switch(node: Node, name: str) -> bool:
-    found = str(node.try_get_context(name) or "off").lower()
+def _switch(node: Node, name: str, *, default: str = "off") -> bool:
+    found = str(node.try_get_context(name) or default).lower()
     if found not in {"on", "true", "off", "false"}:
         raise ValueError(f"context {name}={found!r}: expected on or off")
     return found in {"on", "true"}

@@ -14,8 +14,9 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra.budget import Budget
+from infra.dead_letters import DeadLetters
 from infra.emptying_function import settle_emptying_function
-from infra.event_rules import Happenings
+from infra.event_rules import EventRules
 from infra.functions import Functions, Launch
 from infra.guard import Guard
 from infra.identity import Identity
@@ -53,6 +54,7 @@ class LabStack(cdk.Stack):
         )
         code = lambda_.Code.from_asset(str(lambda_source))
         images = None if is_local else Images(self, "Images", lab=settings.lab, code=code, wanted=settings.images)
+        dead_letters = None if is_local else DeadLetters(self, "DeadLetters")
         launch = Launch(
             training_role=identity.training_role,
             source_s3_uri=source.s3_object_url,
@@ -68,6 +70,8 @@ class LabStack(cdk.Stack):
             storage=storage,
             notifications=notifications,
             launch=launch,
+            dead_letters=dead_letters.queue if dead_letters else None,
+            reserves_sweep=settings.reserves_sweep and not is_local,
         )
         orchestration = Orchestration(
             self,
@@ -77,10 +81,10 @@ class LabStack(cdk.Stack):
             results=storage.results,
             concurrency=settings.concurrency,
         )
-        watchers = self._watchers(settings, functions, orchestration.state_machine, notifications)
+        watchers = self._watchers(settings, functions, orchestration.state_machine, notifications, dead_letters)
         guard = Guard(self, "Guard", lab=settings.lab, code=code, storage=storage)
         parts = [storage, notifications, *budgets, identity, functions, orchestration, *watchers]
-        guard.watch(*parts, *([images] if images else []))
+        guard.watch(*parts, *(part for part in (images, dead_letters) if part))
         if not is_local:
             settle_emptying_function(self, lab=settings.lab)
         self._outputs(
@@ -114,16 +118,18 @@ class LabStack(cdk.Stack):
         functions: Functions,
         state_machine: sfn.StateMachine,
         notifications: Notifications,
+        dead_letters: DeadLetters | None,
     ) -> list[Construct]:
         is_local = settings.target is Target.LOCAL
         return [
-            Happenings(
+            EventRules(
                 self,
-                "Happenings",
+                "EventRules",
                 lab=settings.lab,
                 functions=functions,
                 state_machine=state_machine,
                 sweep_interval=cdk.Duration.minutes(1 if is_local else 5),
+                dead_letters=dead_letters.queue if dead_letters else None,
             ),
             Monitoring(
                 self,
@@ -132,6 +138,7 @@ class LabStack(cdk.Stack):
                 state_machine=state_machine,
                 functions=functions,
                 topic=notifications.topic,
+                dead_letters=dead_letters.queue if dead_letters else None,
                 has_metric_math=not is_local,
             ),
         ]

@@ -1,4 +1,4 @@
-"""Alarms on what nobody would notice by itself, and one dashboard of the lab."""
+"""Alarms on failures that no person would see, and one dashboard of the lab."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,20 @@ import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra.functions import Functions
-from traindyno.core.lab_names import METRIC_NAMESPACE, OPEN_RUNS_METRIC, OVERDUE_RUNS_METRIC
+from traindyno.core.lab_names import (
+    FAILED_SUITES_METRIC,
+    METRIC_NAMESPACE,
+    OPEN_RUNS_METRIC,
+    OVERDUE_RUNS_METRIC,
+)
 
 PERIOD = cdk.Duration.minutes(5)
+SWEEPS_MISSED = 3
 
 
 class Monitoring(Construct):
@@ -27,23 +34,57 @@ class Monitoring(Construct):
         state_machine: sfn.StateMachine,
         functions: Functions,
         topic: sns.ITopic,
+        dead_letters: sqs.IQueue | None,
         has_metric_math: bool,
     ) -> None:
         super().__init__(scope, construct_id)
         self._lab = lab
         self._notify = actions.SnsAction(topic)
         overdue = self._lab_metric(OVERDUE_RUNS_METRIC)
-        self._failed_suites(state_machine)
+        self._failed_suites()
+        self._failing_functions(functions)
+        self._missing_sweeps(functions)
+        if dead_letters:
+            self._unhandled_events(dead_letters)
         if has_metric_math:
             self._growing_overdue(overdue)
         self._dashboard(state_machine, functions, overdue)
 
-    def _failed_suites(self, state_machine: sfn.StateMachine) -> None:
+    def _failed_suites(self) -> None:
+        """Counted by StopRuns: Step Functions' own metric counts the suites that were refused too."""
         self._alarm(
             "SuiteFailed",
-            state_machine.metric_failed(period=PERIOD, statistic="Sum"),
+            self._lab_metric(FAILED_SUITES_METRIC, statistic="Sum"),
             periods=1,
-            description="A suite's execution failed: its cause says why, and StopRuns has been told to stop its jobs.",
+            description="A suite's execution failed or timed out: its cause says why. StopRuns stops its jobs.",
+        )
+
+    def _failing_functions(self, functions: Functions) -> None:
+        for item in (functions.reconcile_runs, functions.stop_runs, functions.finish_run):
+            self._alarm(
+                f"{item.node.id}Fails",
+                item.function.metric_errors(period=PERIOD, statistic="Sum"),
+                periods=1,
+                description=f"{item.node.id} raised an error: its log group says which. Jobs may run on unnoticed.",
+            )
+
+    def _missing_sweeps(self, functions: Functions) -> None:
+        self._alarm(
+            "SweepMissing",
+            functions.reconcile_runs.function.metric_invocations(period=PERIOD, statistic="Sum"),
+            periods=SWEEPS_MISSED,
+            threshold=1,
+            comparison=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+            missing=cloudwatch.TreatMissingData.BREACHING,
+            description="ReconcileRuns has not run for 15 minutes: lost events and costs above the cap go unnoticed.",
+        )
+
+    def _unhandled_events(self, dead_letters: sqs.IQueue) -> None:
+        self._alarm(
+            "EventsUnhandled",
+            dead_letters.metric_approximate_number_of_messages_visible(period=PERIOD, statistic="Maximum"),
+            periods=1,
+            description="An event was not delivered, or its function failed at every try: see the dead-letter queue.",
         )
 
     def _growing_overdue(self, overdue: cloudwatch.IMetric) -> None:
@@ -60,15 +101,25 @@ class Monitoring(Construct):
             description="Runs whose jobs have ended without being finished keep increasing: events or FinishRun fail.",
         )
 
-    def _alarm(self, construct_id: str, metric: cloudwatch.IMetric, *, periods: int, description: str) -> None:
+    def _alarm(
+        self,
+        construct_id: str,
+        metric: cloudwatch.IMetric,
+        *,
+        periods: int,
+        description: str,
+        threshold: int = 0,
+        comparison: cloudwatch.ComparisonOperator = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+        missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
+    ) -> None:
         alarm = cloudwatch.Alarm(
             self,
             construct_id,
             metric=metric,
-            threshold=0,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+            threshold=threshold,
+            comparison_operator=comparison,
             evaluation_periods=periods,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            treat_missing_data=missing,
             alarm_description=description,
         )
         alarm.add_alarm_action(self._notify)
@@ -83,12 +134,12 @@ class Monitoring(Construct):
             _graph("Errors of functions", [item.function.metric_errors(label=item.node.id) for item in acting]),
         )
 
-    def _lab_metric(self, name: str) -> cloudwatch.Metric:
+    def _lab_metric(self, name: str, *, statistic: str = "Maximum") -> cloudwatch.Metric:
         return cloudwatch.Metric(
             namespace=METRIC_NAMESPACE,
             metric_name=name,
             dimensions_map={"Lab": self._lab},
-            statistic="Maximum",
+            statistic=statistic,
             period=PERIOD,
         )
 

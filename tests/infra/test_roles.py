@@ -78,7 +78,7 @@ def test_only_submit_run_starts_jobs_and_only_this_labs(template: Template) -> N
     for state in STATES:
         statements = template.statements(f"Functions{state}Role")
         started = resources_for(statements, "sagemaker:CreateTrainingJob")
-        expected = ["arn:AWS::Partition:sagemaker:AWS::Region:AWS::AccountId:training-job/traindyno-*"]
+        expected = ["arn:AWS::Partition:sagemaker:AWS::Region:AWS::AccountId:training-job/traindyno--*"]
         assert started == (expected if state == "SubmitRun" else [])
 
 

@@ -10,6 +10,7 @@ OPEN_ATTEMPTS_INDEX = "open-attempts"
 METRIC_NAMESPACE = "Traindyno"
 OPEN_RUNS_METRIC = "OpenRuns"
 OVERDUE_RUNS_METRIC = "OverdueRuns"
+FAILED_SUITES_METRIC = "FailedSuites"
 # A job's name holds the lab's beside suite, execution, cell, trial and attempt, and SageMaker allows 63 characters.
 LAB_NAME = re.compile(r"(?=.{1,18}$)[a-z](-?[a-z0-9])*")
 
@@ -31,3 +32,11 @@ def lab_stack_name(lab: str) -> str:
 
 def state_machine_name(lab: str) -> str:
     return f"{lab}-suites"
+
+
+def jobs_prefix(lab: str) -> str:
+    """What the names of a lab's training jobs begin with.
+
+    A lab's name has single hyphens only, so that lab ``a`` shares no prefix, and no permission, with lab ``a-b``.
+    """
+    return f"{lab}--"

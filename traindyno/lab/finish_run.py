@@ -4,6 +4,7 @@ from traindyno.core.errors import ServiceFault
 from traindyno.core.jobs.attempt import Attempt, ended_attempt
 from traindyno.core.jobs.job_end import JobEnd
 from traindyno.core.jobs.warm_pool import WarmPool
+from traindyno.core.lab_names import jobs_prefix
 from traindyno.lab.prepare_data import answer_preparation, conclude_preparation
 from traindyno.lab.record_run import record_run
 from traindyno.lab.services import LabServices
@@ -49,7 +50,7 @@ def _find_end(
     if job is not None and has_ended(job):
         end = read_job_end(job, stopped_for=row.stopped_for)
         keeps_warm = bool(end.may_keep_warm_seconds)
-        pool = services.jobs.pool_taken_by(row.job_name, f"{lab}-") if keeps_warm else None
+        pool = services.jobs.pool_taken_by(row.job_name, jobs_prefix(lab)) if keeps_warm else None
         return _ended(row, end, started_warm=pool is not None if keeps_warm else None), pool
     if job is None and now - row.submitted_at > NEVER_STARTED_SECONDS:
         return _never_started(row), None

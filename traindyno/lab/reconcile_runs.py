@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from traindyno.aws.executions import Executions, ExecutionUnknown
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.lab_names import jobs_prefix
 from traindyno.lab.finish_run import finish_run, report_end
 from traindyno.lab.overruns import SECONDS_BETWEEN_LOOKS, stop_overruns
 from traindyno.lab.pace import Pace
@@ -29,7 +30,7 @@ class Swept:
 def sweep(*, lab: str, services: LabServices, executions: Executions, now: float, pace: Pace) -> Swept:
     rows = [row for row in services.attempts.list_open() if now - row.submitted_at > QUIET_SECONDS]
     # One listing tells which of them still work, however many there are.
-    working = services.jobs.working(f"{lab}-", now=now) if rows else {}
+    working = services.jobs.working(jobs_prefix(lab), now=now) if rows else {}
     stopped = _stop_what_should_not_run(
         rows, ages=working, services=services, executions=executions, now=now, pace=pace
     )

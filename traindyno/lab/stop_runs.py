@@ -1,12 +1,22 @@
 """Stop what an execution left running."""
 
-from traindyno.core.errors import Throttled
+from traindyno.aws.executions import Executions, ExecutionUnknown
+from traindyno.core.errors import SuiteInvalid, SuiteRefused, Throttled
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.lab.pace import Pace
 from traindyno.lab.services import LabServices
 
 # StopTrainingJob is limited to one request per second for the account and region.
 SECONDS_BETWEEN_STOPS = 1.0
+
+
+def was_refused(execution_id: str, executions: Executions) -> bool:
+    """Whether the execution ended before any job of it was started, because its suite was wrong or was refused."""
+    try:
+        error = executions.describe(execution_id).error
+    except ExecutionUnknown:
+        return False
+    return error in {SuiteInvalid.__name__, SuiteRefused.__name__}
 
 
 def stop_runs(execution_id: str, *, services: LabServices, pace: Pace) -> int:

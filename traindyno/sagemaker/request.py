@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from traindyno.core.instances.instance_types import InstanceType, find_instance_type
+from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.s3_keys import checkpoints_prefix, output_prefix, s3_uri, tokens_prefix
 from traindyno.core.step_log.line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
 from traindyno.core.suite.choices import InputMode
@@ -37,7 +38,7 @@ def job_name_prefix(execution_id: str, suite_name: str, *, lab: str) -> str:
     """What the names of all jobs of one execution begin with."""
     digest = hashlib.sha1(execution_id.encode(), usedforsecurity=False).hexdigest()[:8]
     suite_part = suite_name[:SUITE_NAME_CHARACTERS].rstrip("-")
-    return f"{lab}-{suite_part}-{digest}-"
+    return f"{jobs_prefix(lab)}{suite_part}-{digest}-"
 
 
 def build_training_job_request(

@@ -52,7 +52,7 @@ def test_submit_run_starts_the_lab_image_with_the_labs_source_and_role(lab: Memo
     assert request["RoleArn"] == "arn:aws:iam::111111111111:role/training"
     assert request["AlgorithmSpecification"]["TrainingImage"].endswith("/efa:1")
     assert "s3://assets/source.tar.gz" in request["HyperParameters"]["sagemaker_submit_directory"]
-    assert request["TrainingJobName"].startswith("traindyno-")
+    assert request["TrainingJobName"].startswith("traindyno--")
 
 
 def test_an_event_and_the_state_after_it_make_one_result(lab: MemoryLab) -> None:

@@ -10,13 +10,14 @@ import pytest
 from botocore.validate import ParamValidator
 
 from tests.unit.suites import script_document, small_document, small_suite
+from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import parse_suite
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.launcher import SourceMissing
-from traindyno.sagemaker.request import build_training_job_request, training_job_name
+from traindyno.sagemaker.request import build_training_job_request, job_name_prefix, training_job_name
 
 GOLDEN = Path(__file__).parents[2] / "data/golden"
 SETTINGS = JobSettings(
@@ -275,8 +276,21 @@ def test_a_job_name_is_the_same_for_a_repeated_call_and_new_for_the_next_attempt
     first = training_job_name(run, suite.name, attempt=1, lab="traindyno")
     # sha1("execution-1") begins 6ea0ec8c... ; the suite's first 15 characters are "a-very-long-sui"
     assert first == training_job_name(run, suite.name, attempt=1, lab="traindyno")
-    assert first.startswith("traindyno-a-very-long-sui-")
+    assert first.startswith("traindyno--a-very-long-sui-")
     assert first.endswith(f"-{run.cell.cell_id}-t12-a1")
     assert training_job_name(run, suite.name, attempt=2, lab="traindyno").endswith("-a2")
     with pytest.raises(ValueError, match="at most 63"):
         training_job_name(run, suite.name, attempt=1, lab="l" * 40)
+
+
+def test_no_labs_jobs_begin_as_another_labs_do() -> None:
+    """Permissions and event rules go by this prefix."""
+    labs = ["a", "a-b", "a-b-c", "ab"]
+    names = {lab: job_name_prefix("execution-1", "quick-look", lab=lab) for lab in labs}
+    for lab in labs:
+        assert [other for other in labs if names[other].startswith(jobs_prefix(lab))] == [lab]
+    # the longest: lab of 18 and suite name of 15 characters, trial and attempt of up to three digits each
+    suite = small_suite(name="a-very-long-suite-name")
+    run = trial_runs("execution-1", expand_cells(suite), [999])[0]
+    name = training_job_name(run, suite.name, attempt=999, lab="l" * 18)
+    assert re.fullmatch(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}", name)
