@@ -15,7 +15,7 @@ from traindyno.core.suite.suite_file import parse_settings, parse_workload
 from training.accelerators import Accelerator
 from training.compilers import build_compiler
 from training.data.dataset import TokenDataset, load_dataset
-from training.data.tokenise import tokenise
+from training.data.prepare import tokenise
 from training.job import Job
 from training.model import build_model
 from training.precision import number_format

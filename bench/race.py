@@ -15,7 +15,7 @@ from bench.race_files import read_case, write_result
 from bench.their_trainer import ItsDefaults, SameWork
 from bench.trained import Trained
 from training.flops import measure_size
-from training.model import model_config
+from training.model_config import model_config
 
 # Later, rounding in another order has changed the weights enough to part the losses.
 COMPARED_LOSSES = 10

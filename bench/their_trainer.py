@@ -24,10 +24,11 @@ from traindyno.callbacks.clock import HostClock, clock_for_this_process
 from traindyno.callbacks.environment import peak_memory_bytes
 from traindyno.core.suite.suite import Compiler, Precision, Task
 from training.data.batch import token_count
-from training.data.choose_collate import choose_collate
+from training.data.collate import choose_collate
 from training.data.dataset import TokenDataset
 from training.data.loader import StepBatches
-from training.model import AUTO_CLASSES, model_config
+from training.model import AUTO_CLASSES
+from training.model_config import model_config
 from training.run_settings import RunSettings
 
 Collator = Callable[[list[dict[str, Any]]], dict[str, Any]]

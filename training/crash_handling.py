@@ -1,4 +1,4 @@
-"""How a process ends when its run fails: it names the cause, its own or a peer's, and ends at once."""
+"""What a process does when its run fails: it writes the cause, its own or another process's, and exits at once."""
 
 import os
 import signal
@@ -7,29 +7,30 @@ import threading
 import time
 import traceback
 from types import TracebackType
+from typing import NoReturn
 
 from traindyno.callbacks import StepLogger, failure
 from traindyno.core.jobs.outcome import Outcome
-from training import failure_broadcast as cause
+from training import failure_broadcast
 from training.data.once_per_host import remove_made_folders
 from training.errors import PeerFailed, RunStopped
-from training.oom_kills import count_kills_for_memory
+from training.oom_kills import count_oom_kills
 
 PATIENCE_SECONDS = 2.0  # a failing peer names its cause before its connections close
 PEER_SIGNS = ("closed by peer", "reset by peer", "broken pipe", "connection was likely closed", "remote process exited")
 FAILURE_EXIT_CODE = 1
 
 
-class Ending:
+class CrashHandler:
     """Takes over uncaught errors, and SIGTERM: the launcher's when a peer failed, SageMaker's when a job is stopped."""
 
     def __init__(self, step_log: StepLogger, rank: int) -> None:
         self._step_log = step_log
         self._rank = rank
-        self._kills_before = count_kills_for_memory()
+        self._kills_before = count_oom_kills()
         self._lock = threading.Lock()
 
-    def take_over(self) -> None:
+    def install(self) -> None:
         sys.excepthook = self._on_error
         self._watch_for_sigterm()
 
@@ -37,10 +38,10 @@ class Ending:
         traceback.print_exception(kind, error, trace)
         with self._lock:
             if is_from_a_peer(error):
-                error = self._peers_cause() or self._lost_peer(error)
+                error = self._failure_of_a_peer() or self._lost_peer(error)
             else:
                 outcome = failure.classify(error, Outcome.INTERNAL_ERROR)
-                cause.publish(outcome, failure.describe(error, self._rank))
+                failure_broadcast.publish(outcome, failure.describe(error, self._rank))
             self._end(error)
 
     def _watch_for_sigterm(self) -> None:
@@ -57,30 +58,35 @@ class Ending:
             pass
         with self._lock:
             self._end(
-                self._peers_cause() or RunStopped(f"the process was told to stop after {self._step_log.steps} steps")
+                self._failure_of_a_peer()
+                or RunStopped(f"the process was told to stop after {self._step_log.steps} steps")
             )
 
-    def _peers_cause(self) -> PeerFailed | None:
+    def _failure_of_a_peer(self) -> PeerFailed | None:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
-            found = cause.find()
+            found = failure_broadcast.find()
             if found is not None:
                 return PeerFailed(*found)
             time.sleep(0.05)
         return None
 
     def _lost_peer(self, error: BaseException) -> PeerFailed:
-        if count_kills_for_memory() > self._kills_before:
-            return PeerFailed(Outcome.OUT_OF_MEMORY, "the kernel killed a process of this job for want of memory")
-        return PeerFailed(Outcome.INTERNAL_ERROR, f"another process ended without a word: {error}")
+        if count_oom_kills() > self._kills_before:
+            return PeerFailed(Outcome.OUT_OF_MEMORY, "the kernel killed a process of this job because memory ran out")
+        return PeerFailed(Outcome.INTERNAL_ERROR, f"another process ended and logged no cause: {error}")
 
     def _end(self, error: BaseException) -> None:
         self._step_log.failed(error)
-        remove_made_folders()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        # Not sys.exit: destructors of process groups wait for peers that are gone.
-        os._exit(FAILURE_EXIT_CODE)
+        exit_now(FAILURE_EXIT_CODE)
+
+
+def exit_now(exit_code: int) -> NoReturn:
+    """Without Python's own teardown: it takes billed time, and process groups wait in it for peers that are gone."""
+    remove_made_folders()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(exit_code)
 
 
 def is_from_a_peer(error: BaseException) -> bool:
@@ -88,6 +94,6 @@ def is_from_a_peer(error: BaseException) -> bool:
 
 
 def _forget_sigterm() -> None:
-    """Loader workers die of SIGTERM like any process; it is no news for this one."""
+    """SIGTERM ends a loader worker as it ends any process."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,5 +1,8 @@
 """Errors of a run that a person can act on; ``outcome`` is how the run is recorded."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.outcome import Outcome
 
@@ -36,3 +39,14 @@ class RunStopped(RunError):
     """Told to end from outside. SageMaker knows whether by a person or by a time limit."""
 
     outcome = Outcome.STOPPED_BY_USER
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """transformers raises OSError for what it does not find and ValueError for what it does not know."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise WorkloadError(
+            f"{what} can't be loaded: {error}; expected a Hub id, an S3 prefix or a folder that transformers saved"
+        ) from error

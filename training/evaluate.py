@@ -9,13 +9,14 @@ import torch
 from traindyno.core.suite.suite import Task
 from training.data.arrays import Array, Mask
 from training.data.batch import Batch
-from training.data.collate import IGNORED, Collate
+from training.data.collate import Collate
+from training.data.masking import IGNORED
 from training.data.sequences import Sequences
 from training.process_group import sum_over_ranks
-from training.strategies import Setup, Strategy
+from training.strategies import Setup, TrainingStrategy
 
 
-def evaluate(strategy: Strategy, setup: Setup, sequences: Sequences, collate: Collate) -> dict[str, float]:
+def evaluate(strategy: TrainingStrategy, setup: Setup, sequences: Sequences, collate: Collate) -> dict[str, float]:
     """All sequences once; every rank makes the same number of calls, the last on rows that may not count."""
     total = torch.zeros(3, dtype=torch.float64)
     strategy.set_training(False)
@@ -34,7 +35,7 @@ def evaluate(strategy: Strategy, setup: Setup, sequences: Sequences, collate: Co
     return metrics
 
 
-def _shares(count: int, setup: Setup, strategy: Strategy) -> Iterator[tuple[Array, Mask]]:
+def _shares(count: int, setup: Setup, strategy: TrainingStrategy) -> Iterator[tuple[Array, Mask]]:
     batch_size = setup.settings.batch_size_per_device
     whole = batch_size * strategy.data_world_size
     for begin in range(0, count, whole):

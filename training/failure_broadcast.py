@@ -1,4 +1,4 @@
-"""Why the run failed, told from the process that failed first to the others: by the job's store, and by file."""
+"""The cause of a failure, sent by the process that failed first to the others: through the job's store, or a file."""
 
 import json
 
@@ -6,7 +6,7 @@ from torch import distributed
 
 from traindyno.callbacks import failure
 
-KEY = "traindyno/cause"
+KEY = "traindyno/failure"
 
 
 def publish(outcome: str, message: str) -> None:

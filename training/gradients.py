@@ -1,4 +1,4 @@
-"""Gradients that no wrapper exchanges: averaged over replicas, measured and clipped across a model's parts."""
+"""Gradients: clipped by their norm and, where no wrapper does it, averaged over replicas and measured across parts."""
 
 from collections.abc import Iterable
 
@@ -6,6 +6,8 @@ import torch
 from torch import distributed, nn
 from torch.distributed import ProcessGroup
 from torch.distributed.tensor import DTensor
+
+LEAST_NORM = 1e-6
 
 
 def local_gradients(parameters: Iterable[nn.Parameter]) -> list[torch.Tensor]:
@@ -38,4 +40,17 @@ def sum_of_squares(gradients: list[torch.Tensor], device: torch.device) -> torch
 def scale_to_norm(gradients: list[torch.Tensor], norm: torch.Tensor, max_norm: float) -> None:
     """As torch.nn.utils.clip_grad_norm_ does, of a norm that is already known."""
     if gradients:
-        torch._foreach_mul_(gradients, torch.clamp(max_norm / (norm + 1e-6), max=1.0))
+        torch._foreach_mul_(gradients, (max_norm / (norm + LEAST_NORM)).clamp(max=1.0))
+
+
+def clip_by_norm(parameters: Iterable[nn.Parameter], max_norm: float) -> None:
+    """As ``torch.nn.utils.clip_grad_norm_``, in few calls: PyTorch's goes through a CPU's parameters one by one.
+
+    For whole gradients on one device; sharded ones go to PyTorch.
+    """
+    trained = list(parameters)
+    gradients = [parameter.grad for parameter in trained if parameter.grad is not None]
+    if any(type(gradient) is not torch.Tensor for gradient in gradients):
+        nn.utils.clip_grad_norm_(trained, max_norm)
+        return
+    scale_to_norm(gradients, torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))), max_norm)

@@ -8,17 +8,16 @@ from traindyno.callbacks import StepLogger
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from training.compilers import build_compiler
-from training.crash_handling import Ending
+from training.crash_handling import CrashHandler, exit_now
 from training.data.dataset import load_dataset
 from training.doctor import environment_facts
 from training.evaluate import evaluate
 from training.flops import FORMULA, measure_size
 from training.job import find_job
-from training.model import build_model, empty_model
+from training.model import build_model, empty_model, save_model
 from training.precision import number_format
 from training.process_group import end_process_group
 from training.run_settings import RunSettings, environment_facts_of_run, read_run_settings
-from training.save import save_model
 from training.stopping import Stopping
 from training.strategies import Setup, build_strategy
 from training.topology import read_topology
@@ -27,7 +26,7 @@ from training.train import collate_for, train
 
 def main() -> None:
     step_log = StepLogger(os.environ.get(DIRECTORY_VARIABLE), otherwise=Outcome.INTERNAL_ERROR)
-    Ending(step_log, read_topology().rank).take_over()
+    CrashHandler(step_log, read_topology().rank).install()
     run = read_run_settings(os.environ)
     step_log.open({**environment_facts(), **environment_facts_of_run(run)})
     job = find_job(run.workload)
@@ -59,6 +58,7 @@ def main() -> None:
                 save_model(state, fresh, dataset.tokenizer, job.save_folder)
     end_process_group()
     step_log.close()
+    exit_now(0)
 
 
 def _set_up(run: RunSettings, step_log: StepLogger) -> Setup:

@@ -1,11 +1,12 @@
-"""The run's model: one of transformers' auto classes for the task, with weights from a path or random ones."""
+"""The run's model: one of transformers' auto classes for the task, built, and written when it is trained."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import (
-    AutoConfig,
+    AttentionInterface,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
@@ -13,19 +14,23 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from traindyno.core.suite.suite import Settings, Task, Workload
 from training.activations import enable_checkpointing
-from training.attention import attend_without_mask
-from training.errors import WorkloadError
-from training.pretrained import explained
+from training.errors import explained
+from training.model_config import model_config
 
 AUTO_CLASSES: Mapping[Task, Any] = {
     Task.CAUSAL_LM: AutoModelForCausalLM,
     Task.MASKED_LM: AutoModelForMaskedLM,
     Task.SEQUENCE_CLASSIFICATION: AutoModelForSequenceClassification,
 }
-SPECIAL_TOKEN_IDS = ("pad_token_id", "bos_token_id", "eos_token_id")
+# Sequences of one length need no mask to build and to check in every step. Registered without a mask function, so that
+# transformers passes no mask and PyTorch may choose its fastest kernel.
+UNPADDED = "traindyno_unpadded"
+
+AttentionInterface.register(UNPADDED, sdpa_attention_forward)
 
 
 def build_model(
@@ -73,61 +78,21 @@ def _no_check(_input_ids: torch.Tensor, _attention_mask: torch.Tensor | None) ->
     pass
 
 
-def model_config(
-    workload: Workload, settings: Settings, tokenizer: PreTrainedTokenizerBase | None, *, model_path: str | None
-) -> PreTrainedConfig:
-    assert workload.model is not None
-    if model_path is not None:
-        with explained(f"the model {workload.model.path or model_path}"):
-            config: PreTrainedConfig = AutoConfig.from_pretrained(model_path, revision=workload.model.revision)
-    else:
-        config = _config_from_mapping(workload.model.config or {}, tokenizer)
+def attend_without_mask(model: PreTrainedModel) -> None:
+    """Models whose attention is their own (GPT-J's) keep it, and their mask."""
+    if model.config._attn_implementation == "sdpa":
+        for module in model.modules():
+            config = getattr(module, "config", None)
+            if isinstance(config, PreTrainedConfig):
+                config._attn_implementation = UNPADDED
+
+
+def save_model(
+    state: dict[str, torch.Tensor], model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, folder: Path
+) -> None:
+    """``model`` is a fresh one: the trained one may be cut, wrapped or rewritten by its strategy."""
+    model.load_state_dict(state, assign=True)
+    model.tie_weights()
+    model.save_pretrained(folder)
     if tokenizer is not None:
-        _check_vocabulary(config, tokenizer)
-        for name in SPECIAL_TOKEN_IDS:
-            setattr(config, name, getattr(tokenizer, name))
-    if workload.task is Task.SEQUENCE_CLASSIFICATION:
-        config.num_labels = workload.label_count or 2
-    config.use_cache = False
-    _check_length(config, workload.sequence_length)
-    if settings.dropout is not None:
-        _set_dropout(config, settings.dropout)
-    return config
-
-
-def _config_from_mapping(asked: Mapping[str, Any], tokenizer: PreTrainedTokenizerBase | None) -> PreTrainedConfig:
-    values = dict(asked)
-    kind = values.pop("model_type", None)
-    if kind is None:
-        raise WorkloadError("workload.model.config has no model_type; expected one such as gpt2, gptj, bert or albert")
-    if tokenizer is not None:
-        values.setdefault("vocab_size", len(tokenizer))
-        values |= {name: getattr(tokenizer, name) for name in SPECIAL_TOKEN_IDS}
-    try:
-        config: PreTrainedConfig = AutoConfig.for_model(kind, **values)
-    except ValueError as error:
-        raise WorkloadError(f"workload.model.config: {error}") from error
-    return config
-
-
-def _check_vocabulary(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> None:
-    if len(tokenizer) > config.vocab_size:
-        raise WorkloadError(
-            f"the tokenizer has {len(tokenizer)} tokens and the model's vocabulary {config.vocab_size}; "
-            "expected a model with at least as many"
-        )
-
-
-def _check_length(config: PreTrainedConfig, sequence_length: int | None) -> None:
-    longest = getattr(config, "max_position_embeddings", None)
-    if sequence_length is not None and longest is not None and sequence_length > longest:
-        raise WorkloadError(
-            f"workload.sequence_length is {sequence_length}, but the model has positions for {longest} tokens"
-        )
-
-
-def _set_dropout(config: PreTrainedConfig, rate: float) -> None:
-    names = [name for name in config.to_dict() if name.endswith(("_pdrop", "dropout", "dropout_prob"))]
-    for name in names:
-        if isinstance(getattr(config, name, None), float | int):
-            setattr(config, name, rate)
+        tokenizer.save_pretrained(folder)

@@ -1,4 +1,4 @@
-"""How often the kernel has killed a process for want of memory."""
+"""How many processes the kernel has killed because memory ran out."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ CONTAINER = Path("/sys/fs/cgroup/memory.events")
 MACHINE = Path("/proc/vmstat")
 
 
-def count_kills_for_memory() -> int:
+def count_oom_kills() -> int:
     """Of this container where it has a limit of its own, else of the machine; 0 where neither is known."""
     return max(_counter(CONTAINER), _counter(MACHINE))
 

@@ -7,9 +7,22 @@ import torch
 from torch.optim import Optimizer
 
 from traindyno.core.suite.suite import Precision
-from training.loss_scaling import LossScaler
+from training.gradients import local_gradients
 
 LOWER_TYPES = {Precision.FP32: None, Precision.BF16: torch.bfloat16, Precision.FP16: torch.float16}
+
+
+class LossScaler(torch.amp.GradScaler):
+    """For models that are cut over ranks: each rank unscales and checks the slices that it holds, DTensors or not."""
+
+    def _unscale_grads_(
+        self, optimizer: Optimizer, inv_scale: torch.Tensor, found_inf: torch.Tensor, allow_fp16: bool
+    ) -> dict[torch.device, torch.Tensor]:
+        parameters = (parameter for group in optimizer.param_groups for parameter in group["params"])
+        gradients = local_gradients(parameters)
+        if gradients:
+            torch._amp_foreach_non_finite_check_and_unscale_(gradients, found_inf, inv_scale)
+        return {found_inf.device: found_inf}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from traindyno.callbacks import StepLogger
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from training.data.manifest import write_manifest
-from training.data.tokenise import tokenise
+from training.data.prepare import tokenise
 from training.job import find_job
 from training.run_settings import RunSettings, run_facts
 

@@ -1,16 +1,19 @@
-"""Ends a run early when its mean step time is known well enough: the first rank decides, the others follow."""
+"""Ends a run early: when its mean step time is known well enough, or when its loss is not finite any more."""
 
+import math
 from collections.abc import Iterable
 
 from traindyno.callbacks import StepLogger
 from traindyno.callbacks.recorder import RecordedStep
 from traindyno.core.measurement.stop_rule import is_known_well_enough, is_look_due
 from traindyno.core.suite.suite import Measurement
-from training.divergence import refuse_divergence
+from training.errors import LossDiverged
 from training.process_group import decided_by_first_rank
 
 
 class Stopping:
+    """The first rank decides, the others follow."""
+
     def __init__(self, measurement: Measurement) -> None:
         self._target = measurement.stop_when.relative_half_width if measurement.stop_when else None
         self._warmup_steps = measurement.warmup_steps
@@ -41,3 +44,10 @@ class Stopping:
                 warmup_steps=self._warmup_steps,
             )
         )
+
+
+def refuse_divergence(steps: Iterable[RecordedStep]) -> None:
+    """Speed after this would be measured on meaningless numbers."""
+    for step in steps:
+        if step.loss is not None and not math.isfinite(step.loss):
+            raise LossDiverged(f"the loss of step {step.step} is {step.loss}")

@@ -8,9 +8,8 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedToken
 
 from traindyno.core.suite.suite import Task, Workload
 from training.data.rows import DataRoot, read_rows
-from training.errors import WorkloadError
+from training.errors import WorkloadError, explained
 from training.job import Job
-from training.pretrained import explained
 
 TRAINING_CHARACTERS = 20_000_000  # more text changes a vocabulary little and takes time from every run
 END_OF_TEXT = "<|endoftext|>"

@@ -1,26 +1,25 @@
 """The part of a run that is measured: from sequences on disk to trained weights."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import ceil
+
+from torch.optim import Optimizer
 
 from traindyno.callbacks import StepLogger
 from traindyno.core.suite.processes import global_batch_size, scaled_learning_rate
-from training.data.batch import Batch
-from training.data.choose_collate import choose_collate
-from training.data.collate import Collate
+from training.data.batch import Batch, sample_count, token_count
+from training.data.collate import Collate, choose_collate
 from training.data.dataset import TokenDataset
 from training.data.loader import StepBatches, load_steps
-from training.data.stream import StreamedBatches, stream_steps
-from training.loop import run_steps
 from training.optimizer import build_optimizer
 from training.run_settings import RunSettings
-from training.strategies import Setup, Strategy
+from training.strategies import Setup, TrainingStrategy
 
 
 def train(
     run: RunSettings,
     setup: Setup,
-    strategy: Strategy,
+    strategy: TrainingStrategy,
     dataset: TokenDataset,
     *,
     step_log: StepLogger,
@@ -41,13 +40,48 @@ def train(
     )
 
 
-def _batches(run: RunSettings, strategy: Strategy, dataset: TokenDataset, step_count: int) -> Iterator[list[Batch]]:
+def run_steps(
+    batches_of_steps: Iterable[list[Batch]],
+    *,
+    setup: Setup,
+    strategy: TrainingStrategy,
+    optimizer: Optimizer,
+    step_log: StepLogger,
+    should_stop: Callable[[StepLogger], bool],
+) -> None:
+    accelerator, number_format = setup.accelerator, setup.number_format
+    max_norm = setup.settings.gradient_clip_norm
+
+    def clip() -> None:
+        if max_norm is not None:
+            strategy.clip_gradients(max_norm)
+
+    learning_rate = optimizer.param_groups[0]["lr"]
+    strategy.set_training(True)
+    for batches in batches_of_steps:
+        samples = strategy.share(sum(map(sample_count, batches)))
+        tokens = strategy.share(sum(map(token_count, batches)))
+        with step_log.step(samples, tokens, learning_rate) as step:
+            step.loss = strategy.forward_backward([accelerator.to_device(batch) for batch in batches])
+            number_format.step(optimizer, clip, strategy.agree_on_overflow)
+            optimizer.zero_grad()
+            accelerator.end_step()
+        if should_stop(step_log):
+            break
+    step_log.close_window()
+
+
+def _batches(
+    run: RunSettings, strategy: TrainingStrategy, dataset: TokenDataset, step_count: int
+) -> Iterator[list[Batch]]:
     collate = collate_for(run, dataset)
     rank, world_size = strategy.data_rank, strategy.data_world_size
     if dataset.train is not None:
         batches = StepBatches(dataset.train, collate, run.settings, data_rank=rank, data_world_size=world_size)
         return load_steps(batches, step_count, run.settings)
     assert dataset.tokenizer is not None
+    from training.data.stream import StreamedBatches, stream_steps  # noqa: PLC0415  # pyarrow: only streams need it
+
     streamed = StreamedBatches(
         run, dataset.files, dataset.tokenizer, collate, data_rank=rank, data_world_size=world_size
     )

@@ -11,7 +11,7 @@ from tests.training.strategy_cases import STEP_COUNT, WORKLOADS, Case, model_of,
 from training.compilers import build_compiler
 from training.optimizer import build_optimizer
 from training.precision import number_format
-from training.strategies import Setup, Strategy, build_strategy
+from training.strategies import Setup, TrainingStrategy, build_strategy
 from training.topology import Topology
 
 
@@ -43,7 +43,7 @@ def make_setup(case: Case, topology: Topology) -> Setup:
     )
 
 
-def _train(case: Case, setup: Setup, strategy: Strategy) -> Trained:
+def _train(case: Case, setup: Setup, strategy: TrainingStrategy) -> Trained:
     settings = case.settings(strategy.data_world_size)
     strategy.place(model_of(case))
     optimizer = strategy.build_optimizer(

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from traindyno.core.suite.suite import Padding, Settings, Strategy
-from training.data.collate import IGNORED, CollateCausal, CollateClassified
+from training.data.collate import CollateCausal, CollateClassified
 from training.data.labels import LabelCodes
 from training.data.loader import StepBatches
-from training.data.masking import Masking
+from training.data.masking import IGNORED, Masking
 from training.data.order import BucketedOrder, SeededOrder
 from training.data.padding import PadTo
 from training.data.sequences import Sequences

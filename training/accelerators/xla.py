@@ -9,10 +9,10 @@ from torch import distributed, nn
 
 from traindyno.callbacks.clock import HostClock, now
 from traindyno.callbacks.environment import peak_memory_bytes
-from training.accelerators.xla_compilations import XlaCompilations
 from training.data.batch import Batch
 from training.errors import MissingFromImage
 
+COMPILE_METRIC = "CompileTime"
 CompilationSeen = Callable[[float, float], None]
 
 
@@ -30,6 +30,23 @@ class XlaClock(HostClock):
     def resolve(self, marks: Any) -> list[float]:
         self._wait()
         return list(marks)
+
+
+class XlaCompilations:
+    """Which compilations PyTorch/XLA has done since the last call, from its own metrics."""
+
+    def __init__(self, metrics: Any) -> None:
+        self._metrics = metrics
+        self._count = 0
+
+    def new(self) -> list[tuple[float, float]]:
+        """Begin and end, in epoch seconds, of each."""
+        data = self._metrics.metric_data(COMPILE_METRIC)
+        if data is None:
+            return []
+        count, _, samples = data
+        new, self._count = count - self._count, count
+        return [(end - nanoseconds / 1e9, end) for end, nanoseconds in samples[len(samples) - new :]] if new else []
 
 
 class Xla:

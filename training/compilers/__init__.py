@@ -7,19 +7,19 @@ from typing import Protocol
 from torch import nn
 
 from traindyno.callbacks import StepLogger
-from traindyno.core.suite.suite import Compiler as CompilerName
+from traindyno.core.suite.suite import Compiler
 from training.accelerators import Accelerator
 from training.topology import Topology
 
 MODULES = {
-    CompilerName.NONE: "training.compilers.none",
-    CompilerName.INDUCTOR: "training.compilers.inductor",
-    CompilerName.XLA: "training.compilers.xla",
-    CompilerName.NEURON: "training.compilers.neuron",
+    Compiler.NONE: "training.compilers.none",
+    Compiler.INDUCTOR: "training.compilers.inductor",
+    Compiler.XLA: "training.compilers.xla",
+    Compiler.NEURON: "training.compilers.neuron",
 }
 
 
-class Compiler(Protocol):
+class ModelCompiler(Protocol):
     """Chooses the device, because some compilers are a device of their own."""
 
     def accelerator(self, topology: Topology) -> Accelerator: ...
@@ -31,6 +31,6 @@ class Compiler(Protocol):
         """From now on write each compilation into the log as a phase ``compile``."""
 
 
-def build_compiler(name: CompilerName) -> Compiler:
-    build: Callable[[], Compiler] = import_module(MODULES[name]).build
+def build_compiler(name: Compiler) -> ModelCompiler:
+    build: Callable[[], ModelCompiler] = import_module(MODULES[name]).build
     return build()

@@ -12,7 +12,7 @@ from torch._inductor.exc import InvalidCxxCompiler
 from traindyno.callbacks import StepLogger
 from training.accelerators import Accelerator
 from training.accelerators.choice import cuda_or_cpu
-from training.compilers import Compiler, dynamo
+from training.compilers import ModelCompiler, dynamo
 from training.errors import MissingFromImage
 from training.topology import Topology
 
@@ -48,5 +48,5 @@ def _lacks(program: str) -> str:
     )
 
 
-def build() -> Compiler:
+def build() -> ModelCompiler:
     return Inductor()

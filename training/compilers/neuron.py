@@ -8,7 +8,7 @@ from torch import nn
 from traindyno.callbacks import StepLogger
 from training.accelerators import Accelerator
 from training.accelerators.neuron import Neuron
-from training.compilers import Compiler, dynamo
+from training.compilers import ModelCompiler, dynamo
 from training.topology import Topology
 
 
@@ -23,5 +23,5 @@ class NeuronCompiler:
         dynamo.log_compilations(step_log)
 
 
-def build() -> Compiler:
+def build() -> ModelCompiler:
     return NeuronCompiler()

@@ -5,7 +5,7 @@ from torch import nn
 from traindyno.callbacks import StepLogger
 from training.accelerators import Accelerator
 from training.accelerators.choice import cuda_or_cpu
-from training.compilers import Compiler
+from training.compilers import ModelCompiler
 from training.topology import Topology
 
 
@@ -20,5 +20,5 @@ class NoCompiler:
         pass
 
 
-def build() -> Compiler:
+def build() -> ModelCompiler:
     return NoCompiler()

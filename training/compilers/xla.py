@@ -5,7 +5,7 @@ from torch import nn
 from traindyno.callbacks import StepLogger
 from training.accelerators import Accelerator
 from training.accelerators.xla import Xla
-from training.compilers import Compiler
+from training.compilers import ModelCompiler
 from training.topology import Topology
 
 
@@ -23,5 +23,5 @@ class XlaCompiler:
         self._accelerator.observe_compilations(lambda begin, end: step_log.add_phase("compile", begin, end, {}))
 
 
-def build() -> Compiler:
+def build() -> ModelCompiler:
     return XlaCompiler()

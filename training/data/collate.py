@@ -5,12 +5,29 @@ from typing import Protocol
 
 import numpy as np
 import torch
+from transformers import PreTrainedTokenizerBase
 
+from traindyno.core.suite.suite import Settings, Task, Workload
 from training.data.arrays import Array, Mask
 from training.data.batch import Batch
-from training.data.masking import Masking
+from training.data.masking import IGNORED, Masking
 from training.data.padding import PadTo
 from training.data.sequences import Sequences
+from training.errors import WorkloadError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecialTokens:
+    """What batching needs to know of a vocabulary."""
+
+    vocabulary_size: int
+    pad: int
+    mask: int | None
+
+
+def special_tokens(tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
+    pad = tokenizer.pad_token_id
+    return SpecialTokens(vocabulary_size=len(tokenizer), pad=0 if pad is None else pad, mask=tokenizer.mask_token_id)
 
 
 class Collate(Protocol):
@@ -73,8 +90,22 @@ class CollateClassified:
         return None
 
 
-IGNORED = -100
-
-
 def _inputs(tokens: Array, mask: Mask) -> Batch:
     return {"input_ids": torch.from_numpy(tokens), "attention_mask": torch.from_numpy(mask.astype(np.int64))}
+
+
+def choose_collate(workload: Workload, settings: Settings, special: SpecialTokens, *, is_uniform: bool) -> Collate:
+    """``is_uniform``: all sequences have the workload's length, so that nothing is padded."""
+    assert workload.sequence_length is not None
+    padded = PadTo(padding=settings.padding, sequence_length=workload.sequence_length, pad_token=special.pad)
+    pad_to = None if is_uniform else padded
+    match workload.task:
+        case Task.CAUSAL_LM:
+            return CollateCausal(pad_to=pad_to)
+        case Task.MASKED_LM:
+            if special.mask is None:
+                raise WorkloadError("the tokenizer has no mask token; expected one of a masked language model")
+            masking = Masking(seed=settings.seed, mask_token=special.mask, vocabulary_size=special.vocabulary_size)
+            return CollateMasked(masking=masking, pad_to=pad_to)
+        case _:
+            return CollateClassified(pad_to=pad_to)

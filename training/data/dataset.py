@@ -8,17 +8,15 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.suite import DatasetFormat, Task
+from training.data.collate import SpecialTokens, special_tokens
 from training.data.files import DataFile
 from training.data.manifest import check_manifest
 from training.data.once_per_host import made_once_per_host
-from training.data.rows import find_files
-from training.data.sequences import MANIFEST, Sequences, read_sequences
-from training.data.special_tokens import SpecialTokens, special_tokens
+from training.data.sequences import EVALUATION, MANIFEST, TOKENIZER, TRAIN, Sequences, read_sequences
 from training.data.synthetic import synthetic_sequences, synthetic_tokens
-from training.data.tokenise import EVALUATION, TOKENIZER, TRAIN, tokenise
 from training.errors import WorkloadError
 from training.job import Job
-from training.model import model_config
+from training.model_config import model_config
 from training.run_settings import RunSettings
 from training.topology import Topology
 
@@ -72,7 +70,13 @@ def _token_folder(run: RunSettings, job: Job, topology: Topology) -> Path:
         return folder
     if isinstance(folder, Path) and (folder / TRAIN / MANIFEST).exists():
         return folder
-    return made_once_per_host("data", topology, lambda made: tokenise(run, job, made))
+    return made_once_per_host("data", topology, lambda made: _tokenise(run, job, made))
+
+
+def _tokenise(run: RunSettings, job: Job, folder: Path) -> None:
+    from training.data.prepare import tokenise  # noqa: PLC0415  # pyarrow: not needed for tokens that exist
+
+    tokenise(run, job, folder)
 
 
 def _streamed(
@@ -81,6 +85,8 @@ def _streamed(
     dataset = run.workload.dataset
     assert dataset is not None
     assert job.data_root is not None
+    from training.data.rows import find_files  # noqa: PLC0415  # pyarrow: only streams read files while training
+
     if run.measurement.evaluate and evaluation is None:
         raise WorkloadError("nothing can be held out of a stream: expected dataset.evaluation_split")
     return TokenDataset(

@@ -1,4 +1,4 @@
-"""Tokenises a dataset once, into a folder that every process of a host reads."""
+"""A dataset as a folder of tokens: sequences to train and to evaluate on, and the tokenizer that made them."""
 
 import itertools
 from collections.abc import Iterator
@@ -6,14 +6,28 @@ from pathlib import Path
 
 from transformers import PreTrainedTokenizerBase
 
+from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.suite import Task, Workload
 from training.data.encoding import Encoded, encode
 from training.data.labels import LabelCodes
 from training.data.rows import DataRoot, read_rows
-from training.data.sequences import write_sequences
+from training.data.sequences import EVALUATION, TOKENIZER, TRAIN, write_sequences
 from training.errors import WorkloadError
+from training.job import Job
+from training.run_settings import RunSettings
+from training.tokenizer import load_tokenizer
 
 EVALUATION_EXAMPLES = 512
+
+
+def tokenise(run: RunSettings, job: Job, folder: Path) -> None:
+    """Fills ``folder``, which every process of a host then reads. A streamed dataset's training part stays in S3."""
+    assert run.workload.dataset is not None
+    tokenizer = load_tokenizer(run.workload, job)
+    is_streamed = run.workload.dataset.input_mode is InputMode.STREAM
+    packing = run.settings.packing
+    prepare(run.workload, tokenizer, job.data_root, folder, packing=packing, with_train=not is_streamed)
+    tokenizer.save_pretrained(folder / TOKENIZER)
 
 
 def prepare(
@@ -29,9 +43,9 @@ def prepare(
     dataset = workload.dataset
     assert dataset is not None
     codes = LabelCodes(workload.label_count, dataset.label_column)
-    parts = {"train": (dataset.split, workload.examples)} if with_train else {}
+    parts = {TRAIN: (dataset.split, workload.examples)} if with_train else {}
     if dataset.evaluation_split is not None:
-        parts["evaluation"] = (dataset.evaluation_split, EVALUATION_EXAMPLES)
+        parts[EVALUATION] = (dataset.evaluation_split, EVALUATION_EXAMPLES)
     for name, (split, limit) in parts.items():
         encoded = _encoded_split(workload, tokenizer, root, split, codes=codes, packing=packing)
         kept = list(itertools.islice(encoded, limit))

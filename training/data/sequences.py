@@ -11,6 +11,8 @@ import numpy as np
 from training.data.arrays import AnyArray, Array
 
 MANIFEST = "traindyno-data.json"
+# The parts of a folder of tokens
+TRAIN, EVALUATION, TOKENIZER = "train", "evaluation", "tokenizer"
 
 
 @dataclass(frozen=True, kw_only=True)

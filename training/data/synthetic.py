@@ -4,8 +4,8 @@ import numpy as np
 
 from traindyno.core.suite.suite import Task, Workload
 from training.data.arrays import Array
+from training.data.collate import SpecialTokens
 from training.data.sequences import Sequences, token_type
-from training.data.special_tokens import SpecialTokens
 
 MOST_SEQUENCES = 4096  # then the epochs repeat
 PAD, MASK, FIRST_ORDINARY = 0, 1, 4

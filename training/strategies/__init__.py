@@ -15,23 +15,22 @@ from torch import nn
 from torch.optim import Optimizer
 from transformers import PreTrainedModel
 
-from traindyno.core.suite.suite import Settings, Task
-from traindyno.core.suite.suite import Strategy as StrategyName
+from traindyno.core.suite.suite import Settings, Strategy, Task
 from training.accelerators import Accelerator
-from training.compilers import Compiler
+from training.compilers import ModelCompiler
 from training.data.batch import Batch
 from training.errors import WorkloadError
 from training.precision import NumberFormat
 from training.topology import Topology
 
 MODULES = {
-    StrategyName.SINGLE: "training.strategies.single",
-    StrategyName.DDP: "training.strategies.ddp",
-    StrategyName.SMDDP: "training.strategies.smddp",
-    StrategyName.FSDP: "training.strategies.fsdp",
-    StrategyName.ZERO1: "training.strategies.zero1",
-    StrategyName.TENSOR: "training.strategies.tensor",
-    StrategyName.PIPELINE: "training.strategies.pipeline",
+    Strategy.SINGLE: "training.strategies.single",
+    Strategy.DDP: "training.strategies.ddp",
+    Strategy.SMDDP: "training.strategies.smddp",
+    Strategy.FSDP: "training.strategies.fsdp",
+    Strategy.ZERO1: "training.strategies.zero1",
+    Strategy.TENSOR: "training.strategies.tensor",
+    Strategy.PIPELINE: "training.strategies.pipeline",
 }
 
 OptimizerBuilder = Callable[[Iterable[nn.Parameter]], Optimizer]
@@ -45,11 +44,11 @@ class Setup:
     task: Task
     topology: Topology
     accelerator: Accelerator
-    compiler: Compiler
+    compiler: ModelCompiler
     number_format: NumberFormat
 
 
-class Strategy(Protocol):
+class TrainingStrategy(Protocol):
     """Ranks with the same ``data_rank`` work on one replica of the model and read the same batches."""
 
     data_rank: int
@@ -86,15 +85,15 @@ class Strategy(Protocol):
 
 
 # The others send tensors between devices of different processes through torch.distributed, which XLA's can't.
-OF_DEVICES_THAT_AVERAGE_THEMSELVES = (StrategyName.SINGLE, StrategyName.DDP)
+OF_DEVICES_THAT_AVERAGE_THEMSELVES = (Strategy.SINGLE, Strategy.DDP)
 
 
-def build_strategy(setup: Setup) -> Strategy:
+def build_strategy(setup: Setup) -> TrainingStrategy:
     name = setup.settings.strategy
     if setup.accelerator.average_gradients and name not in OF_DEVICES_THAT_AVERAGE_THEMSELVES:
         raise WorkloadError(
             f"strategy {name} does not run on device {setup.accelerator.name}; expected strategy "
             f"{' or '.join(OF_DEVICES_THAT_AVERAGE_THEMSELVES)}"
         )
-    build: Callable[[Setup], Strategy] = import_module(MODULES[name]).build
+    build: Callable[[Setup], TrainingStrategy] = import_module(MODULES[name]).build
     return build(setup)

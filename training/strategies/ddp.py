@@ -8,7 +8,7 @@ from torch.nn.parallel import DistributedDataParallel
 from traindyno.core.suite.processes import replica_count
 from training.objective import Objective
 from training.process_group import start_process_group
-from training.strategies import Setup, Strategy
+from training.strategies import Setup, TrainingStrategy
 from training.strategies.whole_model import WholeModelStrategy
 
 
@@ -43,5 +43,5 @@ class DataParallel(WholeModelStrategy):
             average(self.parameters())
 
 
-def build(setup: Setup) -> Strategy:
+def build(setup: Setup) -> TrainingStrategy:
     return DataParallel(setup)

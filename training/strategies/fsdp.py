@@ -15,7 +15,7 @@ from traindyno.core.suite.suite import ShardScope
 from training.blocks import repeated_blocks
 from training.objective import Objective
 from training.process_group import start_process_group
-from training.strategies import Setup, Strategy
+from training.strategies import Setup, TrainingStrategy
 from training.strategies.whole_model import WholeModelStrategy
 
 
@@ -68,5 +68,5 @@ def _mixed_precision(setup: Setup) -> MixedPrecisionPolicy:
     )
 
 
-def build(setup: Setup) -> Strategy:
+def build(setup: Setup) -> TrainingStrategy:
     return FullyShardedDataParallel(setup)

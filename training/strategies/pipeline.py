@@ -12,7 +12,7 @@ from training.activations import saved_activations
 from training.data.batch import Batch
 from training.gradients import local_gradients, scale_to_norm, sum_of_squares
 from training.objective import counted_labels, task_score
-from training.strategies import OptimizerBuilder, Setup, Strategy
+from training.strategies import OptimizerBuilder, Setup, TrainingStrategy
 from training.strategies.pipeline_schedules import Schedules
 from training.strategies.pipeline_stages import cut
 from training.strategies.pipeline_weights import PipelineWeights
@@ -86,5 +86,5 @@ class PipelineParallel:
         return self._weights.gather(self._replicas.ranks[0]) if self.data_rank == 0 else {}
 
 
-def build(setup: Setup) -> Strategy:
+def build(setup: Setup) -> TrainingStrategy:
     return PipelineParallel(setup)

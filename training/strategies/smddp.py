@@ -3,7 +3,7 @@
 from importlib import import_module
 
 from training.errors import MissingFromImage
-from training.strategies import Setup, Strategy
+from training.strategies import Setup, TrainingStrategy
 from training.strategies.ddp import DataParallel
 
 LIBRARY = "smdistributed.dataparallel.torch.torch_smddp"
@@ -22,5 +22,5 @@ class SageMakerDataParallel(DataParallel):
         return "smddp"
 
 
-def build(setup: Setup) -> Strategy:
+def build(setup: Setup) -> TrainingStrategy:
     return SageMakerDataParallel(setup)

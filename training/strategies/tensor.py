@@ -11,7 +11,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, ParallelStyle, Ro
 from training.data.batch import Batch
 from training.gradients import local_gradients, scale_to_norm, sum_gradients, sum_of_squares
 from training.objective import Objective
-from training.strategies import Setup, Strategy
+from training.strategies import Setup, TrainingStrategy
 from training.strategies.conv1d import ConvertedLayers
 from training.strategies.replicas import Replicas
 from training.strategies.tensor_plans import (
@@ -120,5 +120,5 @@ def _whole(tensor: torch.Tensor) -> torch.Tensor:
     return (tensor.full_tensor() if isinstance(tensor, DTensor) else tensor).cpu()
 
 
-def build(setup: Setup) -> Strategy:
+def build(setup: Setup) -> TrainingStrategy:
     return TensorParallel(setup)

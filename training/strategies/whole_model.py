@@ -9,8 +9,8 @@ from torch.optim import Optimizer
 from transformers import PreTrainedModel
 
 from training.activations import saved_activations
-from training.clipping import clip_by_norm
 from training.data.batch import Batch
+from training.gradients import clip_by_norm
 from training.objective import Objective
 from training.strategies import OptimizerBuilder, Setup
 

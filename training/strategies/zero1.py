@@ -7,7 +7,7 @@ import torch
 from torch import distributed, nn
 from torch.optim import Optimizer
 
-from training.strategies import OptimizerBuilder, Setup, Strategy
+from training.strategies import OptimizerBuilder, Setup, TrainingStrategy
 from training.strategies.ddp import DataParallel
 
 
@@ -60,5 +60,5 @@ def flatten(parameters: Sequence[nn.Parameter]) -> torch.Tensor | None:
     return buffer
 
 
-def build(setup: Setup) -> Strategy:
+def build(setup: Setup) -> TrainingStrategy:
     return ShardedOptimizerState(setup)
