@@ -129,7 +129,10 @@ class ItsDefaults:
         assert tokenizer is not None
         self._run = run
         self._tokenizer = tokenizer
-        tokens = [sequences.tokens[begin:end].tolist() for begin, end in itertools.pairwise(sequences.offsets)]
+        tokens = [
+            sequences.tokens[begin : begin + length].tolist()
+            for begin, length in zip(sequences.begins, sequences.lengths, strict=True)
+        ]
         columns: dict[str, Any] = {"input_ids": tokens}
         if sequences.labels is not None:
             columns["labels"] = sequences.labels.tolist()

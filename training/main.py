@@ -42,6 +42,7 @@ def main() -> None:
             dataset.tokenizer,
             model_path=job.model_path,
             is_padded=not dataset.is_uniform,
+            label_names=dataset.label_names,
         )
         _log_size(run, model, step_log)
         strategy.place(model)

@@ -1,6 +1,6 @@
 """The run's model: one of transformers' auto classes for the task, built, and written when it is trained."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from traindyno.core.suite.suite import Settings, Task, Workload
 from training.activations import enable_checkpointing
 from training.errors import explained
-from training.model_config import model_config
+from training.model_config import model_config, name_labels
 
 AUTO_CLASSES: Mapping[Task, Any] = {
     Task.CAUSAL_LM: AutoModelForCausalLM,
@@ -40,10 +40,13 @@ def build_model(
     *,
     model_path: str | None,
     is_padded: bool = True,
+    label_names: Sequence[str] = (),
 ) -> PreTrainedModel:
     """On the CPU, in single precision; the same on every rank, because the seed is."""
     assert workload.model is not None
     config = model_config(workload, settings, tokenizer, model_path=model_path)
+    if label_names:
+        name_labels(config, label_names)
     torch.manual_seed(settings.seed)
     if model_path is None:
         model: PreTrainedModel = AUTO_CLASSES[workload.task].from_config(config)

@@ -1,6 +1,6 @@
 """The run's model configuration: from a path or from the suite, fitted to the tokenizer, the labels and the length."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedTokenizerBase
@@ -31,6 +31,13 @@ def model_config(
     if settings.dropout is not None:
         _set_dropout(config, settings.dropout)
     return config
+
+
+def name_labels(config: PreTrainedConfig, names: Sequence[str]) -> None:
+    """So that the saved model answers with the labels of the data. Classes without a name keep transformers' own."""
+    named: dict[int, str] = {number: f"LABEL_{number}" for number in range(config.num_labels or 0)}
+    named |= dict(enumerate(names))
+    config.id2label, config.label2id = named, {name: number for number, name in named.items()}
 
 
 def _config_from_mapping(asked: Mapping[str, Any], tokenizer: PreTrainedTokenizerBase | None) -> PreTrainedConfig:

@@ -1,25 +1,27 @@
 """Order, shares, padding, masking and labels of training data, by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from traindyno.core.suite.suite import Padding, Settings, Strategy
 from training.data.collate import CollateCausal, CollateClassified
-from training.data.labels import LabelCodes
+from training.data.held_out import hold_out
+from training.data.labels import Labelled, number_labels
 from training.data.loader import StepBatches
 from training.data.masking import IGNORED, Masking
 from training.data.order import BucketedOrder, SeededOrder
 from training.data.padding import PadTo
-from training.data.sequences import Sequences
+from training.data.sequences import Sequences, end_to_end
 from training.errors import WorkloadError
 
 
 def ragged(*lengths: int) -> Sequences:
     """Sequence n holds the token n + 1, ``lengths[n]`` times; its label is n."""
     tokens = np.concatenate([np.full(length, number + 1, dtype=np.uint16) for number, length in enumerate(lengths)])
-    offsets = np.cumsum([0, *lengths], dtype=np.int64)
-    return Sequences(tokens=tokens, offsets=offsets, labels=np.arange(len(lengths), dtype=np.int64))
+    return end_to_end(tokens, np.asarray(lengths), np.arange(len(lengths), dtype=np.int64))
 
 
 def settings(**values: object) -> Settings:
@@ -120,14 +122,65 @@ def test_short_rows_are_masked_within_their_text() -> None:
     assert set(np.flatnonzero(labels[1] != IGNORED)) <= {1, 2}
 
 
-def test_labels_are_numbers_kept_or_texts_numbered_as_they_appear() -> None:
-    assert [LabelCodes(3, "label").code(value) for value in (2, True)] == [2, 1]
-    codes = LabelCodes(2, "label")
-    assert [codes.code(value) for value in ("good", "bad", "good")] == [0, 1, 0]
-    with pytest.raises(WorkloadError, match=r"row 4 has 'fair'.*2 labels, numbered 0 to 1"):
-        codes.code("fair")
-    with pytest.raises(WorkloadError, match="row 1 has -1"):
-        LabelCodes(None, "label").code(-1)
+def labels(*values: object) -> list[Labelled]:
+    return [Labelled(value, "train.csv", row) for row, value in enumerate(values, start=1)]
+
+
+@pytest.mark.parametrize("values", [(2, 0, True), (2.0, 0.0, 1.0), ("2", "0", "1"), ("2.0", "0", "1.0")])
+def test_labels_that_are_whole_numbers_stay_what_they_are(values: tuple[object, ...]) -> None:
+    numbers = number_labels(labels(*values), 3)
+    assert [numbers.number(label) for label in labels(*values)] == [2, 0, 1]
+    assert numbers.names == {}
+
+
+def test_labels_that_are_texts_are_numbered_in_alphabetical_order_whoever_comes_first() -> None:
+    one, other = (number_labels(labels(*values), 2) for values in (("good", "bad"), ("bad", "good", "bad")))
+    assert one == other
+    assert [one.number(label) for label in labels("good", "bad", "good")] == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("values", "label_count", "message"),
+    [
+        (("good", "fair", "bad"), 2, r"3 different labels \(bad, fair, good\); workload.label_count says 2"),
+        ((0, 3), 3, "train.csv, row 2: the label is 3; expected 0 to 2"),
+        ((0, -1), None, "train.csv, row 2: the label is -1; expected a whole number from 0"),
+    ],
+)
+def test_labels_outside_the_count_are_refused_with_file_and_row(
+    values: tuple[object, ...], label_count: int | None, message: str
+) -> None:
+    with pytest.raises(WorkloadError, match=message):
+        numbers = number_labels(labels(*values), label_count)
+        [numbers.number(label) for label in labels(*values)]
+
+
+@pytest.mark.parametrize(("count", "samples_per_step"), [(64, 8), (64, 5), (1000, 12), (7, 16)])
+def test_buckets_have_each_sample_once_an_epoch(count: int, samples_per_step: int) -> None:
+    lengths = np.arange(count)[::-1].copy()
+    bucketed = BucketedOrder(SeededOrder(count, samples_per_step, seed=2), lengths, samples_per_step, seed=2)
+    epochs = 3
+    seen = np.concatenate([bucketed.step(step) for step in range(epochs * count // samples_per_step + 1)])
+    for epoch in range(epochs):
+        assert sorted(seen[epoch * count : (epoch + 1) * count]) == list(range(count))
+
+
+def test_what_is_held_out_is_drawn_at_random_from_every_class_in_its_proportion() -> None:
+    sequences = ragged(*[3] * 400).select(np.arange(400))
+    by_class = replace(sequences, labels=np.repeat([0, 1], [300, 100]))
+    train, held_out = hold_out(by_class, seed=1)
+    assert held_out.labels is not None
+    assert (len(train), len(held_out)) == (380, 20)
+    assert np.bincount(held_out.labels).tolist() == [15, 5]
+    assert not set(train.begins) & set(held_out.begins)
+    assert held_out.begins.max() - held_out.begins.min() > 600  # not the last rows only
+    assert hold_out(by_class, seed=1)[1].begins.tolist() == held_out.begins.tolist()
+    assert hold_out(by_class, seed=2)[1].begins.tolist() != held_out.begins.tolist()
+
+
+def test_selected_sequences_of_one_length_are_read_as_blocks() -> None:
+    part = ragged(2, 2, 2, 2).select(np.array([1, 3]))
+    assert part.block(np.array([1, 0])).tolist() == [[4, 4], [2, 2]]
 
 
 def test_batches_are_of_the_types_that_models_take() -> None:

@@ -35,7 +35,7 @@ def test_a_run_on_prepared_tokens_learns_as_one_that_tokenised_for_itself(model:
     document = run_document(model, workload={"dataset": dataset}, measurement={"max_steps": 4, "evaluate": True})
     prepared = prepare(tmp_path / "prepare", document, data)
     assert prepared.exit_code == 0, prepared.output
-    assert [line["name"] for line in prepared.of_kind("phase")] == ["tokenise"]
+    assert [line["name"] for line in prepared.of_kind("phase")] == ["import", "tokenise", "teardown"]
     # The channel holds tokens only: there is nothing to tokenise again.
     run = read(tmp_path / "run", document, prepared.folder / "model")
     assert run.exit_code == 0, run.output
@@ -67,8 +67,8 @@ def test_tokens_of_another_key_or_a_part_of_them_are_refused(tmp_path: Path) -> 
     ("dataset", "said"),
     [
         ({"text_column": "review"}, "train.csv has no column 'review'; its columns are label, text"),
-        ({"split": "test"}, "no file of the dataset belongs to the split 'test'; its files are train.csv"),
-        ({"label_column": "text"}, "expected 2 labels, numbered 0 to 1"),
+        ({"split": "test"}, "no file of the dataset belongs to the split 'test'; its files are train.csv (train)"),
+        ({"label_column": "text"}, "different labels"),
     ],
     ids=["a missing column", "an empty split", "a label out of range"],
 )

@@ -10,6 +10,8 @@ from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.suite import DatasetFormat, Task
 from training.data.collate import SpecialTokens, special_tokens
 from training.data.files import DataFile
+from training.data.held_out import hold_out
+from training.data.labels import read_label_names
 from training.data.manifest import check_manifest
 from training.data.once_per_host import made_once_per_host
 from training.data.sequences import EVALUATION, MANIFEST, TOKENIZER, TRAIN, Sequences, read_sequences
@@ -20,15 +22,13 @@ from training.model_config import model_config
 from training.run_settings import RunSettings
 from training.topology import Topology
 
-HELD_OUT_SHARE = 0.05
-MOST_HELD_OUT = 512
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenDataset:
     """``train`` of None: the sequences are streamed from ``files``. ``is_uniform``: nothing has to be padded.
 
-    ``evaluation``: the evaluation split, or the training sequences' last part, which is then not trained on.
+    ``evaluation``: the evaluation split, or some of the training sequences, which are then not trained on.
+    ``label_names``: of the classes, by number; empty where the data has numbers.
     """
 
     train: Sequences | None
@@ -37,6 +37,7 @@ class TokenDataset:
     tokenizer: PreTrainedTokenizerBase | None
     special_tokens: SpecialTokens
     is_uniform: bool
+    label_names: Sequence[str] = ()
 
 
 def load_dataset(run: RunSettings, job: Job, topology: Topology) -> TokenDataset:
@@ -58,6 +59,7 @@ def load_dataset(run: RunSettings, job: Job, topology: Topology) -> TokenDataset
         tokenizer=tokenizer,
         special_tokens=special_tokens(tokenizer),
         is_uniform=_are_uniform(run, train, evaluation),
+        label_names=read_label_names(folder),
     )
 
 
@@ -91,7 +93,7 @@ def _streamed(
         raise WorkloadError("nothing can be held out of a stream: expected dataset.evaluation_split")
     return TokenDataset(
         train=None,
-        files=find_files(job.data_root, dataset.split),
+        files=find_files(dataset, job.data_root, dataset.split),
         evaluation=evaluation,
         tokenizer=tokenizer,
         special_tokens=special_tokens(tokenizer),
@@ -116,13 +118,4 @@ def _are_uniform(run: RunSettings, *parts: Sequences | None) -> bool:
 
 
 def _held_out(train: Sequences, run: RunSettings) -> tuple[Sequences, Sequences | None]:
-    if not run.measurement.evaluate:
-        return train, None
-    count = min(MOST_HELD_OUT, int(len(train) * HELD_OUT_SHARE))
-    if count == 0:
-        raise WorkloadError(
-            f"the dataset gives {len(train)} sequences, too few to hold some out for evaluation; expected an "
-            f"evaluation_split, or {int(1 / HELD_OUT_SHARE)} sequences"
-        )
-    rest = len(train) - count
-    return train.part(0, rest), train.part(rest, len(train))
+    return hold_out(train, run.settings.seed) if run.measurement.evaluate else (train, None)

@@ -8,85 +8,78 @@ import numpy.typing as npt
 from transformers import PreTrainedTokenizerBase
 
 from traindyno.core.suite.suite import Task
-from training.data.labels import LabelCodes
+from training.data.labels import Labelled, labels_of
 from training.data.rows import Rows
 
 Tokens = npt.NDArray[np.int64]
+# With fewer tokens nothing is predicted: a causal model's first token has none before it, a masked model's frame and
+# its first and last token are not masked.
+LEAST_TOKENS = {Task.CAUSAL_LM: 2, Task.MASKED_LM: 3}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoded:
     tokens: Tokens
-    label: int | None = None
+    label: Labelled | None = None
 
 
-def encode(
-    rows: Iterator[Rows],
-    tokenizer: PreTrainedTokenizerBase,
-    *,
-    task: Task,
-    sequence_length: int,
-    packing: bool,
-    codes: LabelCodes,
-) -> Iterator[Encoded]:
-    if task is Task.SEQUENCE_CLASSIFICATION:
-        yield from _labelled(rows, tokenizer, sequence_length, codes)
-    elif packing:
-        yield from _packed(_documents(rows, tokenizer), tokenizer, task, sequence_length)
-    else:
-        for document in _documents(rows, tokenizer):
-            yield Encoded(tokens=_framed(document[: _room(tokenizer, task, sequence_length)], tokenizer, task))
+class Encoder:
+    """Turns a dataset's rows into sequences. ``left_out`` counts the rows that were too short to train on."""
 
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, *, task: Task, sequence_length: int, packing: bool) -> None:
+        self._tokenizer = tokenizer
+        self._task = task
+        self._sequence_length = sequence_length
+        self._packing = packing
+        has_frame = tokenizer.cls_token_id is not None and tokenizer.sep_token_id is not None
+        self._is_framed = task is Task.MASKED_LM and has_frame
+        # Tokens of text that fit beside the frame
+        self._room = sequence_length - 2 if self._is_framed else sequence_length
+        self.left_out = 0
 
-def _labelled(
-    rows: Iterator[Rows], tokenizer: PreTrainedTokenizerBase, sequence_length: int, codes: LabelCodes
-) -> Iterator[Encoded]:
-    for batch in rows:
-        encoded = tokenizer(batch.texts, truncation=True, max_length=sequence_length)["input_ids"]
-        for tokens, label in zip(encoded, batch.labels or [], strict=True):
-            yield Encoded(tokens=np.asarray(tokens, dtype=np.int64), label=codes.code(label))
+    def encode(self, rows: Iterator[Rows]) -> Iterator[Encoded]:
+        if self._task is Task.SEQUENCE_CLASSIFICATION:
+            return self._labelled(rows)
+        return self._packed(rows) if self._packing else self._one_per_row(rows)
 
+    def _labelled(self, rows: Iterator[Rows]) -> Iterator[Encoded]:
+        for batch in rows:
+            encoded = self._tokenizer(batch.texts, truncation=True, max_length=self._sequence_length)["input_ids"]
+            for tokens, label in zip(encoded, labels_of(batch), strict=True):
+                yield Encoded(tokens=np.asarray(tokens, dtype=np.int64), label=label)
 
-def _documents(rows: Iterator[Rows], tokenizer: PreTrainedTokenizerBase) -> Iterator[Tokens]:
-    for batch in rows:
-        texts = [text for text in batch.texts if text]
-        if texts:
-            for tokens in tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]:
-                yield np.asarray(tokens, dtype=np.int64)
+    def _one_per_row(self, rows: Iterator[Rows]) -> Iterator[Encoded]:
+        for document in self._documents(rows):
+            tokens = self._framed(document[: self._room])
+            if len(tokens) < LEAST_TOKENS[self._task]:
+                self.left_out += 1
+            else:
+                yield Encoded(tokens=tokens)
 
+    def _packed(self, rows: Iterator[Rows]) -> Iterator[Encoded]:
+        """Blocks of one length without padding, the end token between documents; a rest at the end is dropped."""
+        end_token = self._tokenizer.eos_token_id
+        if end_token is None:
+            end_token = self._tokenizer.sep_token_id
+        end = np.asarray([] if end_token is None else [end_token], dtype=np.int64)
+        rest = np.zeros(0, dtype=np.int64)
+        for document in self._documents(rows):
+            rest = np.concatenate([rest, document, end])
+            whole = len(rest) // self._room * self._room
+            for block in rest[:whole].reshape(-1, self._room):
+                yield Encoded(tokens=self._framed(block))
+            rest = rest[whole:]
 
-def _packed(
-    documents: Iterator[Tokens], tokenizer: PreTrainedTokenizerBase, task: Task, sequence_length: int
-) -> Iterator[Encoded]:
-    """Blocks of one length without padding; documents are parted by the end token, a rest at the end is dropped."""
-    room = _room(tokenizer, task, sequence_length)
-    end = np.asarray([token for token in [_end_token(tokenizer)] if token is not None], dtype=np.int64)
-    rest = np.zeros(0, dtype=np.int64)
-    for document in documents:
-        rest = np.concatenate([rest, document, end])
-        whole = len(rest) // room * room
-        for block in rest[:whole].reshape(-1, room):
-            yield Encoded(tokens=_framed(block, tokenizer, task))
-        rest = rest[whole:]
+    def _documents(self, rows: Iterator[Rows]) -> Iterator[Tokens]:
+        for batch in rows:
+            texts = [text for text in batch.texts if text]
+            self.left_out += len(batch.texts) - len(texts)
+            if texts:
+                for tokens in self._tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]:
+                    yield np.asarray(tokens, dtype=np.int64)
 
-
-def _end_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
-    token: int | None = tokenizer.eos_token_id if tokenizer.eos_token_id is not None else tokenizer.sep_token_id
-    return token
-
-
-def _room(tokenizer: PreTrainedTokenizerBase, task: Task, sequence_length: int) -> int:
-    """Tokens of text that fit beside the frame of ``_framed``."""
-    return sequence_length - 2 if _is_framed(tokenizer, task) else sequence_length
-
-
-def _is_framed(tokenizer: PreTrainedTokenizerBase, task: Task) -> bool:
-    has_frame = tokenizer.cls_token_id is not None and tokenizer.sep_token_id is not None
-    return task is Task.MASKED_LM and has_frame
-
-
-def _framed(tokens: Tokens, tokenizer: PreTrainedTokenizerBase, task: Task) -> Tokens:
-    """Masked language models see [CLS] … [SEP]."""
-    if not _is_framed(tokenizer, task):
-        return tokens
-    return np.concatenate([[tokenizer.cls_token_id], tokens, [tokenizer.sep_token_id]])
+    def _framed(self, tokens: Tokens) -> Tokens:
+        """Masked language models see [CLS] … [SEP]."""
+        if not self._is_framed:
+            return tokens
+        return np.concatenate([[self._tokenizer.cls_token_id], tokens, [self._tokenizer.sep_token_id]])

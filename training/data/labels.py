@@ -1,29 +1,88 @@
-"""Class labels as numbers from 0."""
+"""Class labels as numbers from 0: one numbering for all splits, epochs and readers of a dataset."""
 
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from training.data.rows import Rows
 from training.errors import WorkloadError
 
+LABEL_NAMES = "label_names.json"
+NUMBERS_EXPECTED = "a whole number from 0 (a dataset that is streamed can't have its texts numbered)"
 
-class LabelCodes:
-    """Integers are kept and checked; other values are numbered as they first appear."""
 
-    def __init__(self, label_count: int | None, column: str) -> None:
-        self._label_count = label_count
-        self._column = column
-        self._codes: dict[str, int] = {}
-        self._rows = 0
+class Labelled(NamedTuple):
+    """A label as it stands in the data, and where, for messages. A tuple, because a dataset has millions of them."""
 
-    def code(self, label: object) -> int:
-        self._rows += 1
-        if isinstance(label, bool):
-            return int(label)
-        code = label if isinstance(label, int) else self._numbered(label)
-        limit = self._label_count
-        if code < 0 or (limit is not None and code >= limit):
-            accepted = "a number from 0 up" if limit is None else f"{limit} labels, numbered 0 to {limit - 1}"
-            raise WorkloadError(f"row {self._rows} has {label!r} in column {self._column!r}; expected {accepted}")
-        return code
+    value: object
+    file: str
+    row: int
 
-    def _numbered(self, label: object) -> int:
-        if label is None:
-            raise WorkloadError(f"row {self._rows} has no value in column {self._column!r}; expected a label")
-        return self._codes.setdefault(str(label), len(self._codes))
+
+def labels_of(rows: Rows) -> Iterable[Labelled]:
+    return (Labelled(value, rows.file, row) for row, value in enumerate(rows.labels or [], start=rows.first_row))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelNumbers:
+    """``names``: text → number; empty where the labels are numbers already."""
+
+    names: Mapping[str, int]
+    label_count: int | None
+
+    def number(self, label: Labelled) -> int:
+        """Raises WorkloadError for a label outside 0 to ``label_count`` − 1, or one that ``names`` lacks."""
+        number = _whole_number(label.value)
+        if self.names:
+            number = self.names.get(str(label.value))
+        if number is None:
+            known = f"one of {', '.join(list(self.names)[:10])}" if self.names else NUMBERS_EXPECTED
+            raise _unexpected(label, known)
+        if number < 0 or (self.label_count is not None and number >= self.label_count):
+            raise _unexpected(label, NUMBERS_EXPECTED if self.label_count is None else f"0 to {self.label_count - 1}")
+        return number
+
+
+def number_labels(labels: Iterable[Labelled], label_count: int | None) -> LabelNumbers:
+    """Whole numbers, also as 1.0 or "1", stay what they are; texts are numbered in alphabetical order.
+
+    Raises WorkloadError if there are more texts than ``label_count``.
+    """
+    values = {str(label.value): label.value for label in labels}
+    if all(_whole_number(value) is not None for value in values.values()):
+        return LabelNumbers(names={}, label_count=label_count)
+    names = {name: number for number, name in enumerate(sorted(values))}
+    if label_count is not None and len(names) > label_count:
+        found = ", ".join(list(names)[:10])
+        raise WorkloadError(
+            f"the data has {len(names)} different labels ({found}); workload.label_count says {label_count}"
+        )
+    return LabelNumbers(names=names, label_count=label_count)
+
+
+def write_label_names(folder: Path, numbers: LabelNumbers) -> None:
+    if numbers.names:
+        (folder / LABEL_NAMES).write_text(json.dumps(list(numbers.names)), encoding="utf-8")
+
+
+def read_label_names(folder: Path) -> Sequence[str]:
+    """In the order of their numbers; empty where the labels are numbers."""
+    path = folder / LABEL_NAMES
+    names: list[str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    return names
+
+
+def _unexpected(label: Labelled, expected: str) -> WorkloadError:
+    return WorkloadError(f"{label.file}, row {label.row}: the label is {label.value!r}; expected {expected}")
+
+
+def _whole_number(value: object) -> int | None:
+    """True is 1, 1.0 and "1" and "1.0" are 1; None for what is no whole number."""
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, str):
+        text = value.strip().removesuffix(".0")
+        return int(text) if text.removeprefix("-").isdecimal() else None
+    return int(value) if isinstance(value, float) and value.is_integer() else None

@@ -44,26 +44,41 @@ class SeededOrder:
 
 
 class BucketedOrder:
-    """Within a window of steps, sequences of like length come into one step; the steps' order stays random."""
+    """Within a window of steps, sequences of like length come into one step; the steps' order stays random.
+
+    A window ends with its epoch, so that each epoch has each sample once. A step with samples of two epochs stays as it
+    is.
+    """
 
     def __init__(self, order: SeededOrder, lengths: Array, samples_per_step: int, seed: int) -> None:
         self._order = order
         self._lengths = lengths
         self._samples_per_step = samples_per_step
         self._seed = seed
-        self._window = -1
+        self._window = (-1, -1)
         self._steps: Array
 
     def step(self, step: int) -> Array:
-        window, number = divmod(step, STEPS_PER_WINDOW)
-        if window != self._window:
-            self._window, self._steps = window, self._of_window(window)
-        samples: Array = self._steps[number]
+        begin, end = self._window_of(step)
+        if end - begin == 1:
+            return self._order.step(step)
+        if (begin, end) != self._window:
+            self._window, self._steps = (begin, end), self._sorted(begin, end)
+        samples: Array = self._steps[step - begin]
         return samples
 
-    def _of_window(self, window: int) -> Array:
-        count = STEPS_PER_WINDOW * self._samples_per_step
-        samples = self._order.samples(window * count, count)
+    def _window_of(self, step: int) -> tuple[int, int]:
+        """First step of the window that ``step`` is in, and the first one after it."""
+        size, count = self._samples_per_step, len(self._lengths)
+        epoch = step * size // count
+        first, after = -(-epoch * count // size), (epoch + 1) * count // size  # the steps that lie within the epoch
+        if step >= after:
+            return step, step + 1
+        begin = first + (step - first) // STEPS_PER_WINDOW * STEPS_PER_WINDOW
+        return begin, min(begin + STEPS_PER_WINDOW, after)
+
+    def _sorted(self, begin: int, end: int) -> Array:
+        samples = self._order.samples(begin * self._samples_per_step, (end - begin) * self._samples_per_step)
         by_length = samples[np.argsort(self._lengths[samples], kind="stable")]
-        steps = by_length.reshape(STEPS_PER_WINDOW, self._samples_per_step)
-        return steps[np.random.default_rng((self._seed, window)).permutation(STEPS_PER_WINDOW)]
+        steps = by_length.reshape(end - begin, self._samples_per_step)
+        return steps[np.random.default_rng((self._seed, begin)).permutation(end - begin)]

@@ -34,8 +34,7 @@ class PadTo:
                 return min(self.sequence_length, -(-longest // bucket) * bucket)
 
     def __call__(self, sequences: Sequences, samples: Array) -> Padded:
-        begins = sequences.offsets[samples]
-        lengths = sequences.offsets[samples + 1] - begins
+        begins, lengths = sequences.begins[samples], sequences.lengths[samples]
         columns = np.arange(self.width(int(lengths.max())))
         mask = columns < lengths[:, None]
         places = np.where(mask, begins[:, None] + columns, 0)

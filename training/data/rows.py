@@ -1,14 +1,19 @@
 """Rows of a dataset, a batch at a time: the text column, and for classification the label column."""
 
+import itertools
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-from pyarrow import csv, json, parquet
+from pyarrow import csv, parquet
 
 from traindyno.core.suite.suite import Dataset, DatasetFormat
-from training.data.files import DataFile, files_format, local_files, split_files
+from training.data.file_text import read_utf8
+from training.data.files import DataFile, data_suffix, files_format, local_files, split_files
 from training.data.s3_objects import s3_files
 from training.errors import WorkloadError
 
@@ -19,8 +24,12 @@ DataRoot = Path | str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
+    """``first_row``: the number, from 1, of the first of these rows in ``file``, for messages."""
+
     texts: list[str]
     labels: list[object] | None
+    file: str
+    first_row: int = 1
 
 
 def read_rows(dataset: Dataset, root: DataRoot | None, split: str, *, with_labels: bool) -> Iterator[Rows]:
@@ -28,50 +37,108 @@ def read_rows(dataset: Dataset, root: DataRoot | None, split: str, *, with_label
     if root is None:
         yield from _hub_rows(dataset, split, with_labels=with_labels)
     else:
-        yield from file_rows(dataset, find_files(root, split), with_labels=with_labels)
+        yield from file_rows(dataset, find_files(dataset, root, split), with_labels=with_labels)
 
 
-def find_files(root: DataRoot, split: str) -> list[DataFile]:
-    return split_files(local_files(root) if isinstance(root, Path) else s3_files(root), split, str(root))
+def find_files(dataset: Dataset, root: DataRoot, split: str) -> list[DataFile]:
+    files = local_files(root) if isinstance(root, Path) else s3_files(root)
+    return split_files(files, dataset, split, str(root))
 
 
 def file_rows(dataset: Dataset, files: Sequence[DataFile], *, with_labels: bool) -> Iterator[Rows]:
+    """Raises WorkloadError, with file and row, for what is not text, and for a missing label."""
     file_format = files_format(dataset, files)
-    if file_format is not DatasetFormat.TEXT:
-        for file in files:
-            for table in _tables(file, file_format):
-                yield from _table_rows(table, dataset, file.name, with_labels=with_labels)
-        return
-    if with_labels:
+    if file_format is DatasetFormat.TEXT and with_labels:
         raise WorkloadError(f"{files[0].name} is text without labels; expected csv, json or parquet")
     for file in files:
-        yield Rows(texts=[file.read().decode(encoding="utf-8", errors="replace")], labels=None)
-
-
-def _tables(file: DataFile, file_format: DatasetFormat) -> Iterator[pa.Table]:
-    try:
         match file_format:
+            case DatasetFormat.TEXT:
+                yield Rows(texts=[read_utf8(file).decode()], labels=None, file=file.name)
             case DatasetFormat.CSV:
-                delimiter = "\t" if file.name.lower().endswith(".tsv") else ","
-                options = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-                yield csv.read_csv(file.source(), parse_options=options)
+                yield from _table_rows(_csv_table(file, dataset), dataset, file.name, with_labels=with_labels)
             case DatasetFormat.JSON:
-                yield json.read_json(file.source())
+                yield from _json_rows(file, dataset, with_labels=with_labels)
             case DatasetFormat.PARQUET:
-                for batch in parquet.ParquetFile(file.source()).iter_batches(ROWS_PER_BATCH):
-                    yield pa.Table.from_batches([batch])
+                yield from _parquet_rows(file, dataset, with_labels=with_labels)
             case _:
                 raise WorkloadError(f"{file.name} was to be read as {file_format}; expected csv, json or parquet")
+
+
+def _csv_table(file: DataFile, dataset: Dataset) -> pa.Table:
+    """Text columns as the file has them: 007 stays 007, and NA is a text."""
+    parse = csv.ParseOptions(delimiter="\t" if data_suffix(file.name) == ".tsv" else ",", newlines_in_values=True)
+    columns = {dataset.text_column: pa.string(), dataset.label_column: pa.string()}
+    convert = csv.ConvertOptions(column_types=columns, strings_can_be_null=False)
+    content = read_utf8(file)
+    # A row may not be longer than a block.
+    read = csv.ReadOptions(block_size=max(len(content), 1))
+    try:
+        return csv.read_csv(BytesIO(content), parse_options=parse, convert_options=convert, read_options=read)
     except pa.ArrowInvalid as error:
-        raise WorkloadError(f"{file.name} can't be read as {file_format}: {error}") from error
+        raise WorkloadError(f"{file.name} can't be read as csv: {error}") from error
 
 
-def _table_rows(table: pa.Table, dataset: Dataset, name: str, *, with_labels: bool) -> Iterator[Rows]:
+def _json_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
+    """One object a line, or one list of objects."""
+    wanted = _wanted_columns(dataset, with_labels=with_labels)
+    objects = enumerate(_json_objects(file), start=1)
+    for batch in iter(lambda: list(itertools.islice(objects, ROWS_PER_BATCH)), []):
+        for row, found in batch:
+            if not isinstance(found, dict):
+                raise WorkloadError(f"{file.name}, row {row} is {_described(found)}; expected an object")
+            _require_columns(wanted, list(found), f"{file.name}, row {row}")
+        labels = [found[wanted[1]] for _, found in batch] if with_labels else None
+        yield _checked([found[wanted[0]] for _, found in batch], labels, file.name, batch[0][0])
+
+
+def _json_objects(file: DataFile) -> Iterator[Any]:
+    content = read_utf8(file)
+    is_list = content.lstrip()[:1] == b"["
+    texts = [content] if is_list else content.split(b"\n")
+    for line, text in enumerate(texts, start=1):
+        if text.strip():
+            try:
+                value = json.loads(text)
+            except ValueError as error:
+                raise WorkloadError(f"{file.name}, line {line} is not JSON: {error}") from error
+            yield from value if is_list else [value]
+
+
+def _parquet_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
+    try:
+        table = parquet.ParquetFile(file.source())
+        first = 1
+        for batch in table.iter_batches(ROWS_PER_BATCH):
+            part = pa.Table.from_batches([batch])
+            yield from _table_rows(part, dataset, file.name, with_labels=with_labels, first_row=first)
+            first += len(batch)
+    except pa.ArrowInvalid as error:
+        raise WorkloadError(f"{file.name} can't be read as parquet: {error}") from error
+
+
+def _table_rows(
+    table: pa.Table, dataset: Dataset, name: str, *, with_labels: bool, first_row: int = 1
+) -> Iterator[Rows]:
     wanted = _wanted_columns(dataset, with_labels=with_labels)
     _require_columns(wanted, table.column_names, name)
     for batch in table.select(wanted).to_batches(max_chunksize=ROWS_PER_BATCH):
-        texts = ["" if text is None else str(text) for text in batch.column(0).to_pylist()]
-        yield Rows(texts=texts, labels=batch.column(1).to_pylist() if with_labels else None)
+        labels = batch.column(1).to_pylist() if with_labels else None
+        yield _checked(batch.column(0).to_pylist(), labels, name, first_row)
+        first_row += len(batch)
+
+
+def _checked(texts: Sequence[object], labels: list[object] | None, name: str, first_row: int) -> Rows:
+    for row, text in enumerate(texts, start=first_row):
+        if not isinstance(text, str):
+            raise WorkloadError(f"{name}, row {row}: the text is {_described(text)}; expected text")
+    for row, label in enumerate(labels or [], start=first_row):
+        if label is None or label == "":
+            raise WorkloadError(f"{name}, row {row}: the label is missing; expected a label in every row")
+    return Rows(texts=[str(text) for text in texts], labels=labels, file=name, first_row=first_row)
+
+
+def _described(value: object) -> str:
+    return "missing" if value is None else f"{type(value).__name__} {str(value)[:40]!r}"
 
 
 def _wanted_columns(dataset: Dataset, *, with_labels: bool) -> list[str]:
@@ -85,7 +152,7 @@ def _require_columns(wanted: Sequence[str], found: Sequence[str], name: str) -> 
 
 
 def _hub_rows(dataset: Dataset, split: str, *, with_labels: bool) -> Iterator[Rows]:
-    from datasets import load_dataset  # noqa: PLC0415  # slow to import and seldom needed
+    from datasets import ClassLabel, load_dataset  # noqa: PLC0415  # slow to import and seldom needed
 
     assert dataset.path is not None
     try:
@@ -97,5 +164,11 @@ def _hub_rows(dataset: Dataset, split: str, *, with_labels: bool) -> Iterator[Ro
         ) from error
     wanted = _wanted_columns(dataset, with_labels=with_labels)
     _require_columns(wanted, rows.column_names, dataset.path)
+    first = 1
+    classes = rows.features.get(dataset.label_column)
     for batch in rows.select_columns(wanted).iter(ROWS_PER_BATCH):
-        yield Rows(texts=batch[wanted[0]], labels=batch[wanted[1]] if with_labels else None)
+        labels = batch[wanted[1]] if with_labels else None
+        if labels is not None and isinstance(classes, ClassLabel):
+            labels = [None if label is None or label < 0 else label for label in labels]
+        yield _checked(batch[wanted[0]], labels, dataset.path, first)
+        first += len(batch[wanted[0]])

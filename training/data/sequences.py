@@ -17,19 +17,15 @@ TRAIN, EVALUATION, TOKENIZER = "train", "evaluation", "tokenizer"
 
 @dataclass(frozen=True, kw_only=True)
 class Sequences:
-    """``offsets`` has one entry more than there are sequences; ``labels`` has one per sequence or is None."""
+    """Sequence i is ``tokens[begins[i] : begins[i] + lengths[i]]``; ``labels``: one number each, or None."""
 
     tokens: AnyArray
-    offsets: Array
+    begins: Array
+    lengths: Array
     labels: Array | None = None
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    @cached_property
-    def lengths(self) -> Array:
-        lengths: Array = np.diff(self.offsets)
-        return lengths
+        return len(self.begins)
 
     @cached_property
     def uniform_length(self) -> int | None:
@@ -39,16 +35,26 @@ class Sequences:
 
     @cached_property
     def _blocks(self) -> AnyArray:
+        """Sequences of one length lie end to end, so that a row of this view is one of them."""
         assert self.uniform_length is not None
-        return self.tokens[self.offsets[0] : self.offsets[-1]].reshape(-1, self.uniform_length)
+        whole = len(self.tokens) // self.uniform_length * self.uniform_length
+        return self.tokens[:whole].reshape(-1, self.uniform_length)
 
     def block(self, samples: Array) -> Array:
         """One row per sample, of sequences that have one length."""
-        return self._blocks[samples].astype(np.int64)
+        assert self.uniform_length is not None
+        return self._blocks[self.begins[samples] // self.uniform_length].astype(np.int64)
 
-    def part(self, begin: int, end: int) -> "Sequences":
-        labels = None if self.labels is None else self.labels[begin:end]
-        return Sequences(tokens=self.tokens, offsets=self.offsets[begin : end + 1], labels=labels)
+    def select(self, samples: Array) -> "Sequences":
+        """The same tokens, but only these sequences."""
+        labels = None if self.labels is None else self.labels[samples]
+        return Sequences(tokens=self.tokens, begins=self.begins[samples], lengths=self.lengths[samples], labels=labels)
+
+
+def end_to_end(tokens: AnyArray, lengths: Array, labels: Array | None = None) -> Sequences:
+    """Sequences that lie in ``tokens`` one after another."""
+    lengths = np.asarray(lengths, dtype=np.int64)
+    return Sequences(tokens=tokens, begins=np.cumsum(lengths) - lengths, lengths=lengths, labels=labels)
 
 
 def token_type(vocabulary_size: int) -> type[np.integer]:
@@ -66,9 +72,9 @@ def write_sequences(folder: Path, rows: Sequence[Array], labels: Sequence[int] |
 
 def read_sequences(folder: Path) -> Sequences:
     labels = folder / "labels.npy"
-    return Sequences(
+    return end_to_end(
         # A plain view of the mapped file: the mapping's own class makes every access slower.
-        tokens=np.asarray(np.load(folder / "tokens.npy", mmap_mode="r")),
-        offsets=np.load(folder / "offsets.npy"),
-        labels=np.load(labels) if labels.exists() else None,
+        np.asarray(np.load(folder / "tokens.npy", mmap_mode="r")),
+        np.diff(np.load(folder / "offsets.npy")),
+        np.load(labels) if labels.exists() else None,
     )

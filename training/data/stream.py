@@ -13,11 +13,11 @@ from traindyno.core.suite.suite import Task
 from training.data.arrays import Array
 from training.data.batch import Batch
 from training.data.collate import Collate
-from training.data.encoding import Encoded, encode
+from training.data.encoding import Encoded, Encoder
 from training.data.files import DataFile
-from training.data.labels import LabelCodes
+from training.data.labels import LabelNumbers
 from training.data.rows import file_rows
-from training.data.sequences import Sequences
+from training.data.sequences import Sequences, end_to_end
 from training.errors import WorkloadError
 from training.process_group import sum_over_ranks
 from training.run_settings import RunSettings
@@ -45,6 +45,7 @@ class StreamedBatches(IterableDataset[Batch]):
         self._collate = collate
         self._data_rank = data_rank
         self._data_world_size = data_world_size
+        self._numbers = LabelNumbers(names={}, label_count=run.workload.label_count)
 
     def __iter__(self) -> Iterator[Batch]:
         worker = get_worker_info()
@@ -55,7 +56,7 @@ class StreamedBatches(IterableDataset[Batch]):
         for batch in itertools.count():
             rows = list(itertools.islice(sequences, size))
             first = (batch * readers + reader) * size
-            yield self._batch(_held(rows), np.arange(first, first + size))
+            yield self._batch(_held(rows, self._numbers), np.arange(first, first + size))
 
     def _batch(self, sequences: Sequences, positions: Array) -> Batch:
         samples = np.arange(len(positions))
@@ -87,22 +88,21 @@ class StreamedBatches(IterableDataset[Batch]):
         assert workload.dataset is not None
         assert workload.sequence_length is not None
         rows = file_rows(workload.dataset, files, with_labels=workload.task is Task.SEQUENCE_CLASSIFICATION)
-        return encode(
-            rows,
+        encoder = Encoder(
             self._tokenizer,
             task=workload.task,
             sequence_length=workload.sequence_length,
             packing=self._run.settings.packing,
-            codes=LabelCodes(workload.label_count, workload.dataset.label_column),
         )
+        return encoder.encode(rows)
 
 
-def _held(rows: list[Encoded]) -> Sequences:
-    labels = [row.label for row in rows if row.label is not None]
-    return Sequences(
-        tokens=np.concatenate([row.tokens for row in rows]),
-        offsets=np.cumsum([0, *(len(row.tokens) for row in rows)], dtype=np.int64),
-        labels=np.asarray(labels, dtype=np.int64) if labels else None,
+def _held(rows: list[Encoded], numbers: LabelNumbers) -> Sequences:
+    labels = [numbers.number(row.label) for row in rows if row.label is not None]
+    return end_to_end(
+        np.concatenate([row.tokens for row in rows]),
+        np.asarray([len(row.tokens) for row in rows]),
+        np.asarray(labels, dtype=np.int64) if labels else None,
     )
 
 

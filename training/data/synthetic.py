@@ -5,7 +5,7 @@ import numpy as np
 from traindyno.core.suite.suite import Task, Workload
 from training.data.arrays import Array
 from training.data.collate import SpecialTokens
-from training.data.sequences import Sequences, token_type
+from training.data.sequences import Sequences, end_to_end, token_type
 
 MOST_SEQUENCES = 4096  # then the epochs repeat
 PAD, MASK, FIRST_ORDINARY = 0, 1, 4
@@ -22,9 +22,8 @@ def synthetic_sequences(workload: Workload, vocabulary_size: int) -> Sequences:
     count, length = min(workload.examples, MOST_SEQUENCES), workload.sequence_length
     random = np.random.default_rng(SEED)
     tokens = _chains(random, count, length, vocabulary_size)
-    offsets = np.arange(0, (count + 1) * length, length, dtype=np.int64)
     if workload.task is not Task.SEQUENCE_CLASSIFICATION:
-        return Sequences(tokens=tokens.reshape(-1).astype(token_type(vocabulary_size)), offsets=offsets)
+        return end_to_end(tokens.reshape(-1).astype(token_type(vocabulary_size)), np.full(count, length))
     label_count = workload.label_count or 2
     labels = random.integers(label_count, size=count)
     tokens[:, 1:3] = (FIRST_ORDINARY + labels)[:, None]
@@ -47,8 +46,4 @@ def _shortened(random: np.random.Generator, tokens: Array, labels: Array, vocabu
     count, length = tokens.shape
     lengths = random.integers(max(3, length // 4), length + 1, size=count)
     kept = np.arange(length) < lengths[:, None]
-    return Sequences(
-        tokens=tokens[kept].astype(token_type(vocabulary_size)),
-        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        labels=labels,
-    )
+    return end_to_end(tokens[kept].astype(token_type(vocabulary_size)), lengths, labels)

@@ -1,0 +1,177 @@
+"""Data files as people have them, and what reading them has to give: the texts, the labels, or the message."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataCase:
+    """``files``: name → content. ``texts`` and ``labels`` of None are not checked; ``message``: a part of the error."""
+
+    files: dict[str, bytes]
+    texts: Sequence[str] | None = None
+    labels: Sequence[object] | None = None
+    message: str | None = None
+    with_labels: bool = False
+    dataset: dict[str, Any] | None = None
+
+
+def _csv(*lines: str, encoding: str = "utf-8") -> bytes:
+    return "\n".join(lines).encode(encoding) + (b"" if encoding.startswith("utf-16") else b"\n")
+
+
+def _jsonl(*rows: object) -> bytes:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+
+
+def _parquet(**columns: Any) -> bytes:
+    buffer = io.BytesIO()
+    parquet.write_table(pa.table(columns), buffer)
+    return buffer.getvalue()
+
+
+LONG = "word " * 300_000  # 1.5 MB
+
+TEXT_FILES = {
+    "plain text": DataCase(files={"corpus.txt": b"one\ntwo\n"}, texts=["one\ntwo\n"]),
+    "text without a suffix": DataCase(files={"corpus": b"one"}, texts=["one"]),
+    "text packed with gzip": DataCase(files={"corpus.txt.gz": gzip.compress(b"one")}, texts=["one"]),
+    "text packed with bzip2": DataCase(files={"corpus.txt.bz2": bz2.compress(b"one")}, texts=["one"]),
+    "text packed with xz": DataCase(files={"corpus.txt.xz": lzma.compress(b"one")}, texts=["one"]),
+    "a damaged gzip file": DataCase(files={"corpus.txt.gz": b"not gzip"}, message="corpus.txt.gz can't be unpacked"),
+    "text in UTF-8 with a byte order mark": DataCase(files={"a.txt": b"\xef\xbb\xbfone"}, texts=["one"]),
+    "text in UTF-16": DataCase(files={"a.txt": "größe".encode("utf-16")}, texts=["größe"]),
+    "text in latin-1": DataCase(
+        files={"a.txt": "one\ncafé\n".encode("latin-1")},
+        message=r"a.txt, line 2: b'one\ncaf\xe9\n' is not UTF-8; expected UTF-8, or UTF-16 with a byte order mark",
+    ),
+    "a picture": DataCase(
+        files={"a.bin": b"\x89PNG\r\n\x00\x00\x00"}, message="a.bin holds NUL bytes, so it is not text"
+    ),
+    "text beside a README": DataCase(files={"a.txt": b"one", "README.md": b"# About"}, texts=["one"]),
+    "only a README": DataCase(files={"README.md": b"# About"}, message="has no data files; it has README.md"),
+    "text for classification": DataCase(
+        files={"a.txt": b"one"}, with_labels=True, message="a.txt is text without labels; expected csv, json or parquet"
+    ),
+}
+CSV_FILES = {
+    "numbers as text": DataCase(files={"a.csv": _csv("text", "007", "1e5", "1.0")}, texts=["007", "1e5", "1.0"]),
+    "NA as text": DataCase(files={"a.csv": _csv("text,x", "NA,1", "null,2", ",3")}, texts=["NA", "null", ""]),
+    "quotes, commas and line breaks": DataCase(
+        files={"a.csv": _csv("text,x", '"one, ""two""\nthree",1')}, texts=['one, "two"\nthree']
+    ),
+    "tab separated": DataCase(files={"a.tsv": _csv("x\ttext", "1\tone, two")}, texts=["one, two"]),
+    "csv packed with gzip": DataCase(files={"a.csv.gz": gzip.compress(_csv("text", "one"))}, texts=["one"]),
+    "csv in UTF-16, as spreadsheets save it": DataCase(
+        files={"a.csv": _csv("text,x", "größe,1", encoding="utf-16")}, texts=["größe"]
+    ),
+    "csv with a byte order mark": DataCase(files={"a.csv": b"\xef\xbb\xbf" + _csv("text", "one")}, texts=["one"]),
+    "csv in latin-1": DataCase(
+        files={"a.csv": _csv("text", "café", encoding="latin-1")},
+        message="a.csv, line 2: b'text\\ncaf\\xe9\\n' is not UTF-8",
+    ),
+    "csv beside a README": DataCase(files={"a.csv": _csv("text", "one"), "README.md": b"# About"}, texts=["one"]),
+    "csv beside its dataset's description": DataCase(
+        files={"a.csv": _csv("text", "one"), "dataset_infos.json": b"{}", "LICENSE": b"MIT"}, texts=["one"]
+    ),
+    "a row longer than a megabyte": DataCase(files={"a.csv": _csv("text", LONG, "short")}, texts=[LONG, "short"]),
+    "a row with too many columns": DataCase(
+        files={"a.csv": _csv("text,x", "one,1", "two,2,3")}, message="a.csv can't be read as csv: CSV parse error"
+    ),
+    "an empty csv file": DataCase(files={"a.csv": b""}, message="a.csv can't be read as csv: Empty CSV file"),
+    "labels as text": DataCase(
+        files={"a.csv": _csv("text,label", "one,good", "two,bad")}, with_labels=True, labels=["good", "bad"]
+    ),
+    "a missing label": DataCase(
+        files={"a.csv": _csv("text,label", "one,1", "two,")},
+        with_labels=True,
+        message="a.csv, row 2: the label is missing; expected a label in every row",
+    ),
+    "another text column": DataCase(
+        files={"a.csv": _csv("review,stars", "one,1")},
+        message="a.csv has no column 'text'; its columns are review, stars",
+    ),
+}
+JSON_FILES = {
+    "json lines": DataCase(files={"a.jsonl": _jsonl({"text": "one"}, {"text": "two", "x": 1})}, texts=["one", "two"]),
+    "a list of objects": DataCase(
+        files={"a.json": json.dumps([{"text": "one"}, {"text": "two"}], indent=2).encode()}, texts=["one", "two"]
+    ),
+    "a first row over a megabyte": DataCase(
+        files={"a.jsonl": _jsonl({"text": LONG}, {"text": "b"})}, texts=[LONG, "b"]
+    ),
+    "a line separator of Unicode within a text": DataCase(
+        files={"a.jsonl": _jsonl({"text": "a\u2028b"})}, texts=["a\u2028b"]
+    ),
+    "json lines packed with gzip": DataCase(
+        files={"a.jsonl.gz": gzip.compress(_jsonl({"text": "one"}))}, texts=["one"]
+    ),
+    "an object as text": DataCase(
+        files={"a.jsonl": _jsonl({"text": "one"}, {"text": {"en": "two"}})},
+        message="a.jsonl, row 2: the text is dict \"{'en': 'two'}\"; expected text",
+    ),
+    "a list as text": DataCase(
+        files={"a.jsonl": _jsonl({"text": ["one"]})},
+        message="a.jsonl, row 1: the text is list \"['one']\"; expected text",
+    ),
+    "a number as text": DataCase(
+        files={"a.jsonl": _jsonl({"text": 7})}, message="a.jsonl, row 1: the text is int '7'; expected text"
+    ),
+    "a missing text": DataCase(
+        files={"a.jsonl": _jsonl({"text": None})}, message="a.jsonl, row 1: the text is missing; expected text"
+    ),
+    "a row without the column": DataCase(
+        files={"a.jsonl": _jsonl({"text": "one"}, {"body": "two"})},
+        message="a.jsonl, row 2 has no column 'text'; its columns are body",
+    ),
+    "a broken line": DataCase(
+        files={"a.jsonl": b'{"text": "one"}\n{"text": \n'}, message="a.jsonl, line 2 is not JSON"
+    ),
+    "a missing label in json": DataCase(
+        files={"a.jsonl": _jsonl({"text": "one", "label": 0}, {"text": "two", "label": None})},
+        with_labels=True,
+        message="a.jsonl, row 2: the label is missing",
+    ),
+}
+PARQUET_FILES = {
+    "parquet": DataCase(files={"a.parquet": _parquet(text=["one", "two"])}, texts=["one", "two"]),
+    "parquet with large strings": DataCase(
+        files={"a.parquet": _parquet(text=pa.array(["one"], pa.large_string()))}, texts=["one"]
+    ),
+    "a binary column": DataCase(
+        files={"a.parquet": _parquet(text=[b"caf\xe9"])},
+        message="a.parquet, row 1: the text is bytes \"b'caf\\\\xe9'\"; expected text",
+    ),
+    "a label of parquet": DataCase(
+        files={"a.parquet": _parquet(text=["one", "two"], label=[1.0, 0.0])}, with_labels=True, labels=[1.0, 0.0]
+    ),
+    "a missing text in row 2,001": DataCase(
+        files={"a.parquet": _parquet(text=["one"] * 2000 + [None])},
+        message="a.parquet, row 2001: the text is missing; expected text",
+    ),
+    "no parquet at all": DataCase(files={"a.parquet": b"text\none\n"}, message="a.parquet can't be read as parquet"),
+}
+FOLDERS = {
+    "csv and json side by side": DataCase(
+        files={"a.csv": _csv("text", "one"), "b.jsonl": _jsonl({"text": "two"})},
+        message="the dataset has files of the formats csv and json (a.csv, b.jsonl); expected one format",
+    ),
+    "csv and json, of which one is asked for": DataCase(
+        files={"a.csv": _csv("text", "one"), "b.jsonl": _jsonl({"text": "two"})},
+        dataset={"format": "json"},
+        texts=["two"],
+    ),
+    "an empty folder": DataCase(files={}, message="has no data files; it has no files"),
+    "hidden files": DataCase(files={"a.csv": _csv("text", "one"), ".a.csv.swp": b"\0", "_SUCCESS": b""}, texts=["one"]),
+    "one file of another name": DataCase(files={"eval_results.csv": _csv("text", "one")}, texts=["one"]),
+}
+CASES = {**TEXT_FILES, **CSV_FILES, **JSON_FILES, **PARQUET_FILES, **FOLDERS}

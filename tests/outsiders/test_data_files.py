@@ -1,0 +1,85 @@
+"""Reading people's data files gives their texts and labels, or says which file and row is not what was expected."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.outsiders.data_files import CASES, DataCase
+from traindyno.core.suite.dataset_splits import SplitUnknown, files_of_split
+from traindyno.core.suite.suite import Dataset, DatasetFormat
+from training.data.rows import find_files, read_rows
+from training.errors import WorkloadError
+
+
+def write(folder: Path, files: dict[str, bytes]) -> Path:
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def dataset_of(case: DataCase) -> Dataset:
+    changes = dict(case.dataset or {})
+    if "format" in changes:
+        changes["format"] = DatasetFormat(changes["format"])
+    return replace(Dataset(path="data"), **changes)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_data_file_is_read_or_refused(case: DataCase, tmp_path: Path) -> None:
+    root = write(tmp_path, case.files)
+    if case.message is not None:
+        with pytest.raises(WorkloadError, match=re.escape(case.message)):
+            list(read_rows(dataset_of(case), root, "train", with_labels=case.with_labels))
+        return
+    batches = list(read_rows(dataset_of(case), root, "train", with_labels=case.with_labels))
+    if case.texts is not None:
+        assert [text for batch in batches for text in batch.texts] == list(case.texts)
+    if case.labels is not None:
+        assert [label for batch in batches for label in batch.labels or []] == list(case.labels)
+
+
+@pytest.mark.parametrize(
+    ("names", "train", "test"),
+    [
+        (["data.csv", "test.csv"], ["data.csv"], ["test.csv"]),
+        (["my_train.csv", "my_test.csv"], ["my_train.csv"], ["my_test.csv"]),
+        (["train-00000-of-00002.parquet", "test-00000-of-00001.parquet"], None, ["test-00000-of-00001.parquet"]),
+        (["train/a.csv", "test/a.csv"], ["train/a.csv"], ["test/a.csv"]),
+        (["data/train/x_test.csv", "data/eval/x_train.csv"], ["data/train/x_test.csv"], ["data/eval/x_train.csv"]),
+        (["Training.CSV", "Testing.CSV"], ["Training.CSV"], ["Testing.CSV"]),
+        (["a.csv", "b.csv", "validation.csv", "test.csv"], ["a.csv", "b.csv"], ["test.csv"]),
+        (["latest.csv", "contest.csv", "test.csv"], ["latest.csv", "contest.csv"], ["test.csv"]),
+    ],
+)
+def test_a_file_belongs_to_one_split(names: list[str], train: list[str] | None, test: list[str]) -> None:
+    found = files_of_split(names, "train", others=["test"])
+    assert found == (train or names[:1])
+    assert files_of_split(names, "test", others=["train"]) == test
+    assert not set(found) & set(test)
+
+
+def test_a_split_of_the_suites_own_name_is_not_trained_on(tmp_path: Path) -> None:
+    root = write(tmp_path, {"corpus.csv": b"text\na\n", "heldout.csv": b"text\nb\n"})
+    dataset = Dataset(path="data", evaluation_split="heldout")
+    assert [file.name for file in find_files(dataset, root, "train")] == ["corpus.csv"]
+    assert [file.name for file in find_files(dataset, root, "heldout")] == ["heldout.csv"]
+
+
+@pytest.mark.parametrize(
+    ("names", "split", "message"),
+    [
+        (
+            ["a.csv", "b.csv"],
+            "test",
+            "no file of the dataset belongs to the split 'test'; its files are a.csv (no split)",
+        ),
+        (["train_test.csv"], "train", "train_test.csv names the splits test and train"),
+        (["test.csv"], "train", "no file of the dataset belongs to the split 'train'; its files are test.csv (test)"),
+    ],
+)
+def test_a_split_that_no_file_or_two_splits_claim_is_refused(names: list[str], split: str, message: str) -> None:
+    with pytest.raises(SplitUnknown, match=re.escape(message)):
+        files_of_split(names, split)

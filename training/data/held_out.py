@@ -1,0 +1,36 @@
+"""A part of the training sequences, drawn at random, to evaluate on where the suite names no split for it."""
+
+import numpy as np
+
+from training.data.arrays import Array
+from training.data.sequences import Sequences
+from training.errors import WorkloadError
+
+SHARE = 0.05
+MOST_SEQUENCES = 512
+
+
+def hold_out(sequences: Sequences, seed: int) -> tuple[Sequences, Sequences]:
+    """Those to train on and those to evaluate on, in their order; with labels, each class gives its share.
+
+    Raises WorkloadError if there are too few.
+    """
+    count = min(MOST_SEQUENCES, int(len(sequences) * SHARE))
+    if count == 0:
+        raise WorkloadError(
+            f"the dataset gives {len(sequences)} sequences, too few to hold some out for evaluation; expected an "
+            f"evaluation_split, or {int(1 / SHARE)} sequences"
+        )
+    random = np.random.default_rng((seed, len(sequences)))
+    chosen = np.zeros(len(sequences), dtype=bool)
+    chosen[_drawn(random, sequences, count)] = True
+    return sequences.select(np.flatnonzero(~chosen)), sequences.select(np.flatnonzero(chosen))
+
+
+def _drawn(random: np.random.Generator, sequences: Sequences, count: int) -> Array:
+    """In a random order by class, every n-th: so each class is drawn in its proportion, to within one sequence."""
+    order: Array = random.permutation(len(sequences))
+    if sequences.labels is not None:
+        order = order[np.argsort(sequences.labels[order], kind="stable")]
+    places = np.linspace(0, len(order), count, endpoint=False) + random.uniform(0, len(order) / count)
+    return order[places.astype(np.int64)]
