@@ -1,7 +1,5 @@
 """Full-size models on the first GPU of this machine, ours and Hugging Face's Trainer in turn."""
 
-import torch
-
 from bench.figures import Figure, Section, Spread, spread
 from bench.gpu_cases import GPT_J_LEAST_BYTES, full_size_cases, gpt_j_case
 from bench.groups import TITLES, command
@@ -18,6 +16,8 @@ NOTE = (
 
 
 def measure(*, is_quick: bool) -> Section:
+    import torch  # noqa: PLC0415  (the rest of this module serves without it)
+
     if not torch.cuda.is_available():
         return Section(title=TITLES["gpu"], command=command("gpu"), figures=(), notes=(NO_GPU,))
     device = torch.cuda.get_device_name()

@@ -80,7 +80,9 @@ class OwnCloud:
 
     def apply_quotas(self, values: Mapping[str, float]) -> None:
         """Values by quota code, as an approved request would set them."""
-        with urllib.request.urlopen(self._service_url("/_local/quotas"), data=json.dumps(values).encode()):
+        json_type = {"Content-Type": "application/json"}
+        url = self._service_url("/_local/quotas")
+        with urllib.request.urlopen(urllib.request.Request(url, json.dumps(values).encode(), json_type)):
             pass
 
     def ended_jobs(self) -> int:

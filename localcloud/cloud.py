@@ -1,7 +1,11 @@
 """One local cloud: MiniStack beside the local SageMaker service, started, looked at and stopped together."""
 
+import json
 import shutil
 import sys
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,59 +13,86 @@ from pathlib import Path
 from localcloud import daemons
 from localcloud.daemons import LOOPBACK, LocalCloudFailed
 from localcloud.environment import ACCOUNT, REGION, local_environment
-from localcloud.home import ENVIRONMENTS, REPO_ROOT, Home, Ports
+from localcloud.home import ENVIRONMENTS, REPO_ROOT, Daemon, Home, Ports
 
 MINISTACK = "ministack"
 SAGEMAKER = "sagemaker"
+OPTIONS = "service-options"
+STOP_SECONDS = 4.0
+LEAST_STOP_SECONDS = 0.5
+SERVER = REPO_ROOT / "localcloud" / "ministack_server.py"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """What is running; ``ports`` is None unless both parts are."""
+    """What is running; ``ports`` is None unless both parts are. ``problem`` is what a running part says of itself."""
 
     home: Path
     ministack: bool
     sagemaker: bool
     ports: Ports | None
+    problem: str | None
 
 
 def status(home: Home) -> Status:
     ministack, sagemaker = daemons.running(home, MINISTACK), daemons.running(home, SAGEMAKER)
     ports = Ports(aws=ministack.port, sagemaker=sagemaker.port) if ministack and sagemaker else None
-    return Status(home=home.folder, ministack=ministack is not None, sagemaker=sagemaker is not None, ports=ports)
+    problems = [_problem("MiniStack", ministack_health(ministack.port))] if ministack else []
+    problems += [_problem("the local SageMaker service", sagemaker_health(sagemaker.port))] if sagemaker else []
+    return Status(
+        home=home.folder,
+        ministack=ministack is not None,
+        sagemaker=sagemaker is not None,
+        ports=ports,
+        problem="; ".join(problem for problem in problems if problem) or None,
+    )
 
 
 def require_ports(home: Home) -> Ports:
-    ports = status(home).ports
+    ports = _ports(home)
     if ports is None:
         raise LocalCloudFailed(f"no local cloud runs in {home.folder}; start one with: traindyno local up")
     return ports
 
 
+def find_stall(home: Home) -> str | None:
+    """Why nothing can move in this local cloud: a part that has ended, or does not answer, or says what is wrong."""
+    found = status(home)
+    ended = [
+        name
+        for name, is_running in (("MiniStack", found.ministack), ("the local SageMaker service", found.sagemaker))
+        if not is_running
+    ]
+    if ended:
+        return f"{' and '.join(ended)} of the local cloud has ended; start it again with: traindyno local up"
+    return found.problem
+
+
 def start(home: Home, *, tell: Callable[[str], None], service_options: Sequence[str] = ()) -> Ports:
     """Start what is not running yet. State from an earlier time is found again.
 
-    ``service_options`` are further arguments of the local SageMaker service.
+    ``service_options`` are further arguments of the local SageMaker service. Where MiniStack runs on without the
+    service, the service gets the arguments that it had.
     """
-    found = status(home)
-    if found.ports:
-        return found.ports
-    daemons.stop(home, SAGEMAKER)
-    daemons.stop(home, MINISTACK)
-    before = home.read("ports") or {}
-    ports = Ports(aws=_port(before.get("aws")), sagemaker=_port(before.get("sagemaker")))
+    ministack, sagemaker = daemons.running(home, MINISTACK), daemons.running(home, SAGEMAKER)
+    ports = _choose_ports(home, ministack, sagemaker)
     home.write("ports", {"aws": ports.aws, "sagemaker": ports.sagemaker})
-    tell(f"starting MiniStack on {LOOPBACK}:{ports.aws}")
-    _start_ministack(home, ports)
-    tell(f"starting the local SageMaker service on {LOOPBACK}:{ports.sagemaker}")
-    start_sagemaker(home, ports, service_options)
+    if not ministack:
+        tell(f"starting MiniStack on {LOOPBACK}:{ports.aws}")
+        _start_ministack(home, ports)
+    if not sagemaker:
+        tell(f"starting the local SageMaker service on {LOOPBACK}:{ports.sagemaker}")
+        before = (home.read(OPTIONS) or {}).get("options", ()) if ministack else ()
+        start_sagemaker(home, ports, service_options or before)
     return ports
 
 
-def stop(home: Home) -> bool:
+def stop(home: Home, *, seconds: float = STOP_SECONDS) -> bool:
     """Stop both parts, jobs first; True if anything was running. State stays for the next start."""
-    had_sagemaker = daemons.stop(home, SAGEMAKER)
-    had_ministack = daemons.stop(home, MINISTACK)
+    deadline = time.monotonic() + seconds
+    had_sagemaker = daemons.stop(home, SAGEMAKER, seconds=seconds / 2)
+    left = max(deadline - time.monotonic(), LEAST_STOP_SECONDS)
+    had_ministack = daemons.stop(home, MINISTACK, seconds=left)
     return had_sagemaker or had_ministack
 
 
@@ -70,19 +101,54 @@ def erase(home: Home) -> None:
     shutil.rmtree(home.folder, ignore_errors=True)
 
 
+def save_state(ports: Ports) -> None:
+    """Have MiniStack save its state now: what a kill would lose is what changed since."""
+    request = urllib.request.Request(f"http://{LOOPBACK}:{ports.aws}/_traindyno/save", method="POST")
+    with urllib.request.urlopen(request, timeout=60):
+        pass
+
+
+def _ports(home: Home) -> Ports | None:
+    ministack, sagemaker = daemons.running(home, MINISTACK), daemons.running(home, SAGEMAKER)
+    return Ports(aws=ministack.port, sagemaker=sagemaker.port) if ministack and sagemaker else None
+
+
+def _choose_ports(home: Home, ministack: Daemon | None, sagemaker: Daemon | None) -> Ports:
+    """Deployed resources hold URLs with the port of their day, so a restart takes the same ports where it can.
+
+    A part that runs looks for the other at its port, which must then be free.
+    """
+    before = home.read("ports") or {}
+    if ministack and sagemaker:
+        return Ports(aws=ministack.port, sagemaker=sagemaker.port)
+    if ministack:
+        return Ports(aws=ministack.port, sagemaker=_same_port(home, before.get("sagemaker")))
+    if sagemaker:
+        return Ports(aws=_same_port(home, before.get("aws")), sagemaker=sagemaker.port)
+    return Ports(aws=_port(before.get("aws")), sagemaker=_port(before.get("sagemaker")))
+
+
+def _same_port(home: Home, wanted: int | None) -> int:
+    if not wanted or daemons.is_taken(wanted):
+        raise LocalCloudFailed(
+            f"one part of the local cloud in {home.folder} runs and looks for the other at port {wanted}, which "
+            "another program has taken; run: traindyno local down, then: traindyno local up"
+        )
+    return wanted
+
+
 def _port(wanted: int | None) -> int:
-    # Deployed resources hold URLs with the port of their day, so a restart takes the same ports where it can.
     return wanted if wanted and not daemons.is_taken(wanted) else daemons.free_port()
 
 
 def _start_ministack(home: Home, ports: Ports) -> None:
-    program = ENVIRONMENTS / "cloud" / "bin" / "ministack"
-    if not program.exists():
-        raise LocalCloudFailed(f"MiniStack is not installed at {program}; run: make install")
+    python = ENVIRONMENTS / "cloud" / "bin" / "python"
+    if not python.exists():
+        raise LocalCloudFailed(f"MiniStack's environment was not found at {python}; run: make install")
     daemons.start(
         home,
         MINISTACK,
-        [str(program)],
+        [str(python), "-P", str(SERVER)],
         port=ports.aws,
         health_url=f"http://{LOOPBACK}:{ports.aws}/_ministack/health",
         environment={
@@ -95,6 +161,9 @@ def _start_ministack(home: Home, ports: Ports) -> None:
             "STATE_DIR": str(home.state("ministack-state")),
             "S3_PERSIST": "1",
             "S3_DATA_DIR": str(home.state("ministack-s3")),
+            # Listeners on ports of their own, which nothing here uses.
+            "SFTP_ENABLED": "0",
+            "IOT_MTLS_ENABLED": "0",
             "LOG_LEVEL": "WARNING",
             "TMPDIR": _folder(home.state("tmp")),
         },
@@ -103,6 +172,7 @@ def _start_ministack(home: Home, ports: Ports) -> None:
 
 
 def start_sagemaker(home: Home, ports: Ports, options: Sequence[str] = ()) -> None:
+    home.write(OPTIONS, {"options": list(options)})
     aws = local_environment(ports)
     daemons.start(
         home,
@@ -117,6 +187,36 @@ def start_sagemaker(home: Home, ports: Ports, options: Sequence[str] = ()) -> No
         environment=aws,
         folder=REPO_ROOT,
     )
+
+
+def ministack_health(port: int) -> str | None:
+    return _read_health(f"http://{LOOPBACK}:{port}/_ministack/health")
+
+
+def sagemaker_health(port: int) -> str | None:
+    return _read_health(f"http://{LOOPBACK}:{port}/health")
+
+
+def _read_health(url: str) -> str | None:
+    """What is wrong with the part, None if nothing is."""
+    try:
+        with urllib.request.urlopen(url, timeout=5):
+            return None
+    except urllib.error.HTTPError as error:
+        return _message(error)
+    except OSError as error:
+        return f"does not answer at {url} ({error})"
+
+
+def _message(error: urllib.error.HTTPError) -> str:
+    try:
+        return str(json.load(error)["message"])
+    except (ValueError, KeyError):
+        return f"answered {error.code}"
+
+
+def _problem(part: str, problem: str | None) -> str | None:
+    return None if problem is None else f"{part}: {problem}"
 
 
 def _folder(path: Path) -> str:

@@ -15,8 +15,9 @@ from traindyno.core.errors import TraindynoError
 
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 60.0
-STOP_SECONDS = 20.0
+KILL_SECONDS = 1.0
 LOG_LINES_SHOWN = 15
+LOOK_AGAIN_SECONDS = 0.05
 
 
 class LocalCloudFailed(TraindynoError):
@@ -46,8 +47,7 @@ def start(
     folder: Path,
 ) -> Daemon:
     """Start a process of its own session and wait until ``health_url`` answers."""
-    log = home.log(name)
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log = home.prepare_log(name)
     with log.open("ab") as sink:
         process = subprocess.Popen(
             command,
@@ -64,9 +64,9 @@ def start(
     while not answers(health_url):
         if process.poll() is not None or time.monotonic() > deadline:
             why = "it ended" if process.poll() is not None else f"no answer from {health_url} in {START_SECONDS:.0f} s"
-            stop(home, name)
+            stop(home, name, seconds=KILL_SECONDS)
             raise LocalCloudFailed(f"{name} did not start: {why}. The end of {log}:\n{tail(log)}")
-        time.sleep(0.05)
+        time.sleep(LOOK_AGAIN_SECONDS)
     return daemon
 
 
@@ -86,18 +86,21 @@ def running(home: Home, name: str) -> Daemon | None:
     return daemon if daemon and _process_of(daemon) else None
 
 
-def stop(home: Home, name: str) -> bool:
-    """End the daemon and every process under it; True if there was one."""
+def stop(home: Home, name: str, *, seconds: float) -> bool:
+    """End the daemon and every process under it; True if there was one.
+
+    It may take ``seconds`` to end by itself; what is left then is killed.
+    """
     daemon = home.read_daemon(name)
     process = _process_of(daemon) if daemon else None
     if process:
         family = [process, *process.children(recursive=True)]
         process.terminate()
-        psutil.wait_procs([process], timeout=STOP_SECONDS)
+        _await_end([process], seconds)
         for survivor in family:
-            if survivor.is_running():
+            if not _has_ended(survivor):
                 survivor.kill()
-        psutil.wait_procs(family, timeout=STOP_SECONDS)
+        _await_end(family, KILL_SECONDS)
     home.forget(name)
     return process is not None
 
@@ -105,6 +108,20 @@ def stop(home: Home, name: str) -> bool:
 def tail(log: Path) -> str:
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     return "\n".join(lines[-LOG_LINES_SHOWN:])
+
+
+def _await_end(processes: Sequence[psutil.Process], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not all(_has_ended(process) for process in processes) and time.monotonic() < deadline:
+        time.sleep(LOOK_AGAIN_SECONDS)
+
+
+def _has_ended(process: psutil.Process) -> bool:
+    """A zombie has ended: only its starter can remove it, and that may live on for long."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _process_of(daemon: Daemon) -> psutil.Process | None:

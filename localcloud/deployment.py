@@ -1,4 +1,4 @@
-"""Deploy the CDK app into a local cloud with the real CDK command line, when its sources have changed."""
+"""Deploy the CDK app into a local cloud with the real CDK command line, when its sources or its stacks have changed."""
 
 import hashlib
 import os
@@ -7,6 +7,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import boto3
+
+from localcloud import cloud
 from localcloud.daemons import LocalCloudFailed, tail
 from localcloud.environment import ACCOUNT, REGION, local_environment
 from localcloud.home import REPO_ROOT, Home, Ports
@@ -17,25 +20,37 @@ SOURCES = ("app.py", "cdk.json", "requirements.txt", "infra", "lambdas", "traind
 
 
 def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Mapping[str, str] | None = None) -> bool:
-    """Bootstrap and deploy; False when what is deployed is already made of these sources and ``context``."""
+    """Bootstrap and deploy; False when what is deployed is there and made of these sources and ``context``."""
     settings = [word for name, value in (context or {}).items() for word in ("--context", f"{name}={value}")]
     fingerprint = _fingerprint() + " ".join(settings)
     before = home.read(DEPLOYED)
-    if before and before["fingerprint"] == fingerprint:
+    has_stacks = before is not None and set(before.get("stacks", ())) <= _complete_stacks(ports)
+    if before and has_stacks and before["fingerprint"] == fingerprint:
         return False
+    if before and not has_stacks:
+        tell("the local cloud has lost its stacks, as MiniStack was killed before it saved them; deploying them again")
+        before = None
     own_output = ("--output", str(home.state("cdk.out")))  # two local clouds may be started at once
     if not before:
         tell("bootstrapping the CDK toolkit")
         _cdk(home, ports, "bootstrap", f"aws://{ACCOUNT}/{REGION}", *own_output)
     tell("deploying the CDK app")
     _cdk(home, ports, "deploy", "--all", "--require-approval", "never", *own_output, *settings)
-    home.write(DEPLOYED, {"fingerprint": fingerprint})
+    cloud.save_state(ports)
+    home.write(DEPLOYED, {"fingerprint": fingerprint, "stacks": sorted(_complete_stacks(ports))})
     return True
 
 
+def _complete_stacks(ports: Ports) -> set[str]:
+    """Names of the stacks that are whole now: none after a kill that came before MiniStack had saved its state."""
+    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION)
+    client = session.client("cloudformation", endpoint_url=local_environment(ports)["AWS_ENDPOINT_URL"])
+    pages = client.get_paginator("list_stacks").paginate(StackStatusFilter=["CREATE_COMPLETE", "UPDATE_COMPLETE"])
+    return {row["StackName"] for page in pages for row in page["StackSummaries"]}
+
+
 def _cdk(home: Home, ports: Ports, *arguments: str) -> None:
-    log = home.log(f"cdk-{arguments[0]}")
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log = home.prepare_log(f"cdk-{arguments[0]}")
     command = [
         *[str(_node()), str(_cdk_program()), *arguments],
         *["--app", f'"{sys.executable}" app.py', "--context", "target=local"],

@@ -1,15 +1,24 @@
 """Where one local cloud keeps everything: its state, its logs, its ports and process numbers."""
 
+import fcntl
 import json
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+from traindyno.core.errors import TraindynoError
 
 HOME_VARIABLE = "TRAINDYNO_HOME"
 REPO_ROOT = Path(__file__).resolve().parent.parent
 # Environments whose packages can't share one with ours.
 ENVIRONMENTS = REPO_ROOT / ".envs"
+
+
+class HomeUnusable(TraindynoError):
+    """The folder of the local cloud can't be written, or holds a file that can't be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +47,13 @@ class Home:
     def log(self, name: str) -> Path:
         return self.folder / "logs" / f"{name}.log"
 
+    def prepare_log(self, name: str) -> Path:
+        """The log's path, once its folder is there."""
+        log = self.log(name)
+        with self._writing(log):
+            log.parent.mkdir(parents=True, exist_ok=True)
+        return log
+
     def state(self, name: str) -> Path:
         return self.folder / name
 
@@ -45,15 +61,24 @@ class Home:
         path = self.folder / f"{name}.json"
         if not path.exists():
             return None
-        document: dict[str, Any] = json.loads(path.read_text())
+        try:
+            document = json.loads(path.read_text())
+        except (OSError, ValueError) as error:
+            raise HomeUnusable(
+                f"{path}: expected a JSON document that the local cloud wrote, found {_found(path)} ({error}); "
+                "remove the file, then run: traindyno local up"
+            ) from error
+        if not isinstance(document, dict):
+            raise HomeUnusable(f"{path}: expected a JSON object, found {_found(path)}; remove the file")
         return document
 
     def write(self, name: str, document: dict[str, Any]) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{name}.json"
         draft = path.with_suffix(f".{os.getpid()}.tmp")
-        draft.write_text(json.dumps(document, indent=2))
-        draft.replace(path)
+        with self._writing(path):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            draft.write_text(json.dumps(document, indent=2))
+            draft.replace(path)
 
     def read_daemon(self, name: str) -> Daemon | None:
         document = self.read(name)
@@ -63,4 +88,43 @@ class Home:
         self.write(name, asdict(daemon))
 
     def forget(self, name: str) -> None:
-        (self.folder / f"{name}.json").unlink(missing_ok=True)
+        path = self.folder / f"{name}.json"
+        with self._writing(path):
+            path.unlink(missing_ok=True)
+
+    @contextmanager
+    def alone(self, *, tell: Callable[[str], None]) -> Iterator[None]:
+        """Holds the home's lock, so that two commands don't start or stop its parts at once; waits for it."""
+        path = self.folder / "lock"
+        with self._writing(path):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = path.open("a+")
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                tell(f"waiting for process {_holder(lock)}, which starts or stops the local cloud in {self.folder}")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            lock.truncate(0)
+            lock.write(str(os.getpid()))
+            lock.flush()
+            yield
+
+    @contextmanager
+    def _writing(self, path: Path) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise HomeUnusable(
+                f"{path} can't be written: {error.strerror}; the local cloud keeps its state in {self.folder}: make it "
+                f"writable, or set {HOME_VARIABLE} to a folder that is"
+            ) from error
+
+
+def _holder(lock: IO[str]) -> str:
+    lock.seek(0)
+    return lock.read().strip() or "unknown"
+
+
+def _found(path: Path) -> str:
+    return "an empty file" if path.exists() and path.stat().st_size == 0 else "something else"

@@ -15,6 +15,7 @@ from localcloud.sagemaker_service.request_check import check_request
 
 LOOPBACK = "127.0.0.1"
 LOOPBACK_NAMES = frozenset({LOOPBACK, "localhost"})
+JSON = "application/json"
 AWS_JSON = "application/x-amz-json-1.1"
 MOST_BODY_BYTES = 4 * 1024 * 1024
 LOG = logging.getLogger(__name__)
@@ -85,16 +86,18 @@ class RequestHandler(BaseHTTPRequestHandler):
         body = self._read_body()
         if body is None:
             return
-        if self.path.startswith("/_local/"):
+        wanted = JSON if self.path.startswith("/_local/") else AWS_JSON
+        if self.headers.get_content_type() != wanted:
+            # Also keeps web pages out: a browser may not send these types across origins without asking first.
+            found = self.headers.get("Content-Type")
+            self._send(415, {"message": f"{self.path}: expected Content-Type {wanted}, found {found}"})
+        elif wanted == JSON:
             self._respond(lambda: self.server.administration("POST", self.path, _document(body)))
-        elif self.headers.get("Content-Type") != AWS_JSON:
-            # Also keeps web pages out: a browser may not send this type across origins without asking first.
-            self._send(415, {"message": f"the local service speaks {AWS_JSON}"})
         else:
             self._respond(lambda: self.server.answer(self.headers.get("X-Amz-Target", ""), _document(body)))
 
     def do_GET(self) -> None:
-        if self._is_local_host():
+        if self._is_of_this_machine():
             self._respond(lambda: self.server.administration("GET", self.path, {}))
 
     def date_time_string(self, timestamp: float | None = None) -> str:
@@ -106,7 +109,7 @@ class RequestHandler(BaseHTTPRequestHandler):
 
     def _read_body(self) -> bytes | None:
         size = int(self.headers.get("Content-Length") or 0)
-        if not self._is_local_host():
+        if not self._is_of_this_machine():
             return None
         if size > MOST_BODY_BYTES:
             self.close_connection = True
@@ -114,15 +117,19 @@ class RequestHandler(BaseHTTPRequestHandler):
             return None
         return self.rfile.read(size)
 
-    def _is_local_host(self) -> bool:
-        """Whether the request was meant for loopback; another name here is a page that rebinds its own."""
+    def _is_of_this_machine(self) -> bool:
+        """Whether a program of this machine asks: no web page, and no page that has turned its own name to loopback."""
         host = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
-        if host in LOOPBACK_NAMES:
+        if host not in LOOPBACK_NAMES:
+            refusal = f"host {host!r}: the local service answers {', '.join(sorted(LOOPBACK_NAMES))} only"
+        elif self.headers.get("Origin") is not None:
+            refusal = f"origin {self.headers['Origin']!r}: the local service answers no web page"
+        elif self.headers.get("Sec-Fetch-Site", "none") not in {"none", "same-origin"}:
+            refusal = "the local service answers no request that a web page of another site makes"
+        else:
             return True
         self.close_connection = True
-        self._send(
-            403, {"message": f"host {host!r}: the local service answers {', '.join(sorted(LOOPBACK_NAMES))} only"}
-        )
+        self._send(403, {"message": refusal})
         return False
 
     def _respond(self, operation: Callable[[], Mapping[str, Any]]) -> None:

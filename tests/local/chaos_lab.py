@@ -62,7 +62,8 @@ class ChaosLab:
         """GET, or POST of the document, at the local SageMaker service."""
         port = cloud.require_ports(self.home).sagemaker
         data = None if document is None else json.dumps(document).encode()
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", data=data, timeout=60) as response:
+        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as response:
             return json.load(response)
 
     def ledger(self) -> dict[str, dict[str, Any]]:

@@ -122,7 +122,8 @@ def test_a_wrong_column_ends_the_suite_with_the_training_codes_own_words_and_no_
 def grant_quotas(lab: LocalLab, *instance_types: str) -> None:
     codes = {str(instance_quota(name, Purchase.ON_DEMAND).code): 4 for name in instance_types}
     url = f"http://127.0.0.1:{require_ports(lab.home).sagemaker}/_local/quotas"
-    with urllib.request.urlopen(url, data=json.dumps(codes).encode(), timeout=30) as answer:
+    request = urllib.request.Request(url, json.dumps(codes).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
         assert answer.status == 200
 
 

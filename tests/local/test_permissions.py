@@ -217,7 +217,9 @@ def throttled(service: str) -> Iterator[None]:
 
 
 def set_faults(service: str, document: dict[str, float]) -> None:
-    with urllib.request.urlopen(f"{service}/_local/faults", data=json.dumps(document).encode(), timeout=30) as answer:
+    body, json_type = json.dumps(document).encode(), {"Content-Type": "application/json"}
+    request = urllib.request.Request(f"{service}/_local/faults", body, json_type)
+    with urllib.request.urlopen(request, timeout=30) as answer:
         assert answer.status == 200
 
 

@@ -62,7 +62,8 @@ def replaying(
 
 def administer(running: RunningService, path: str, document: dict[str, Any] | None = None) -> Any:
     data = None if document is None else json.dumps(document).encode()
-    with urllib.request.urlopen(f"{running.endpoint}{path}", data=data, timeout=10) as response:
+    request = urllib.request.Request(f"{running.endpoint}{path}", data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=10) as response:
         return json.load(response)
 
 

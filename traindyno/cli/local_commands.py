@@ -44,13 +44,14 @@ def up(grant_quotas: GrantOption = None, traces: TracesOption = None) -> None:
     """Start the local cloud and deploy the CDK app into it; what runs already is used again."""
     home = Home.from_environment()
     options = _service_options(grant_quotas, traces)
-    if options and cloud.status(home).ports:
-        raise LocalCloudFailed(
-            f"the local cloud in {home.folder} is up and keeps the settings that it was started with, "
-            f"not {' '.join(options)}; first run: traindyno local down"
-        )
-    ports = cloud.start(home, tell=tell, service_options=options)
-    is_new = deployment.deploy(home, ports, tell=tell)
+    with home.alone(tell=tell):
+        if options and cloud.status(home).sagemaker:
+            raise LocalCloudFailed(
+                f"the local cloud in {home.folder} is up and keeps the settings that it was started with, "
+                f"not {' '.join(options)}; first run: traindyno local down"
+            )
+        ports = cloud.start(home, tell=tell, service_options=options)
+        is_new = deployment.deploy(home, ports, tell=tell)
     tell(f"the local cloud is up{'' if is_new else ' (nothing to deploy)'}; stop it with: traindyno local down")
 
 
@@ -69,7 +70,9 @@ def status(output: FormatOption = Format.TABLE) -> None:
     else:
         for name, is_running in (("MiniStack", found.ministack), ("SageMaker service", found.sagemaker)):
             STANDARD_OUTPUT.print(f"{name:18} {'running' if is_running else 'not running'}")
-        STANDARD_OUTPUT.print(f"{'state':18} {found.home}")
+        STANDARD_OUTPUT.print(f"{'state':18} {found.home}", soft_wrap=True)
+        if found.problem:
+            STANDARD_OUTPUT.print(f"{'problem':18} {found.problem}", markup=False, soft_wrap=True)
     raise typer.Exit(0 if found.ports else 3)
 
 

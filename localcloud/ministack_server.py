@@ -1,0 +1,159 @@
+"""MiniStack with a gate before it and its state saved while it runs. A program of MiniStack's own environment.
+
+MiniStack saves its state when it is asked to end, and only then; and it answers any web page that reaches its port,
+where a Lambda function runs code as the person who started it. Both are mended here, around its ASGI application.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import resource
+import signal
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from hypercorn.asyncio import serve
+from hypercorn.config import Config
+from ministack import app as ministack
+from ministack.core.persistence import save_state
+
+LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost"})
+SAVE_PATH = "/_traindyno/save"
+LEAST_SECONDS_BETWEEN_SAVES = 5.0
+# Saving may take a twentieth of the time, however much there is to save.
+SAVE_SHARE = 20
+TRIES = 5
+LOG = logging.getLogger("traindyno")
+Scope = Mapping[str, Any]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+
+
+class Saver:
+    """Saves the state of every service: after changes, regularly; when it is asked to; and at the end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._has_changed = threading.Event()
+
+    def start(self) -> None:
+        threading.Thread(target=self._save_regularly, name="state", daemon=True).start()
+
+    def note_change(self) -> None:
+        self._has_changed.set()
+
+    def save(self) -> None:
+        self._has_changed.clear()
+        with self._lock:
+            for key, read_state in ministack._build_persistence_save_dict().items():
+                try:
+                    self._save_service(key, read_state)
+                except Exception:
+                    LOG.exception("the state of %s was not saved", key)
+
+    def _save_service(self, key: str, read_state: Callable[[], Any]) -> None:
+        for _ in range(TRIES):
+            try:
+                state = read_state()
+            except RuntimeError:  # it changed while it was read
+                continue
+            if state is not None:
+                save_state(key, state)
+            return
+        self.note_change()
+
+    def _save_regularly(self) -> None:
+        while True:
+            self._has_changed.wait()
+            began = time.monotonic()
+            self.save()
+            time.sleep(max(LEAST_SECONDS_BETWEEN_SAVES, SAVE_SHARE * (time.monotonic() - began)))
+
+
+class Gate:
+    """Answers programs of this machine only: no page of a browser, and no other name of this address."""
+
+    def __init__(self, saver: Saver) -> None:
+        self._saver = saver
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await ministack.app(scope, receive, send)
+            return
+        refusal = refuse(dict(scope["headers"]))
+        if refusal is not None:
+            await _refuse(scope, send, refusal)
+        elif scope["type"] == "http" and scope["path"] == SAVE_PATH:
+            await asyncio.to_thread(self._saver.save)
+            await _answer(send, 200, {"saved": True})
+        else:
+            if scope.get("method") not in {"GET", "HEAD"}:
+                self._saver.note_change()
+            await ministack.app(scope, receive, send)
+
+
+def refuse(headers: Mapping[bytes, bytes]) -> str | None:
+    """Why a request is not for MiniStack; None where it is.
+
+    A browser names the page's origin, or says that the request crosses sites where it names none; a page that has
+    turned its own name towards this address is found by the name of the host.
+    """
+    host = headers.get(b"host", b"").decode("latin-1")
+    if host.rpartition(":")[0] not in LOOPBACK_NAMES and host not in LOOPBACK_NAMES:
+        return f"host {host!r}: the local cloud answers {', '.join(sorted(LOOPBACK_NAMES))} only"
+    if b"origin" in headers:
+        return f"origin {headers[b'origin'].decode('latin-1')!r}: the local cloud answers no web page"
+    if headers.get(b"sec-fetch-site", b"none") not in {b"none", b"same-origin"}:
+        return "the local cloud answers no request that a web page of another site makes"
+    return None
+
+
+async def _refuse(scope: Scope, send: Send, message: str) -> None:
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1008})
+    else:
+        await _answer(send, 403, {"message": message})
+
+
+async def _answer(send: Send, status: int, document: Mapping[str, Any]) -> None:
+    body = json.dumps(document).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def main() -> None:
+    _allow_many_connections()
+    saver = Saver()
+    config = Config()
+    config.bind = [f"{os.environ['BIND_HOST']}:{os.environ['GATEWAY_PORT']}"]
+    config.keep_alive_timeout = 75
+    config.loglevel = "WARNING"
+    asyncio.run(_serve(saver, config))
+
+
+async def _serve(saver: Saver, config: Config) -> None:
+    def end() -> None:
+        # At once: connections that are kept alive and waiting state machines would hold up a graceful end.
+        saver.save()
+        os._exit(0)
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, lambda: threading.Thread(target=end).start())
+    saver.start()
+    await serve(Gate(saver), config, shutdown_trigger=asyncio.Event().wait)
+
+
+def _allow_many_connections() -> None:
+    with contextlib.suppress(ValueError, OSError):
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+if __name__ == "__main__":
+    main()
