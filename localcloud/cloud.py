@@ -20,7 +20,8 @@ SAGEMAKER = "sagemaker"
 OPTIONS = "service-options"
 STOP_SECONDS = 4.0
 LEAST_STOP_SECONDS = 0.5
-SERVER = REPO_ROOT / "localcloud" / "ministack_server.py"
+# MiniStack's environment has none of our packages, and PYTHONPATH would give them to its Lambda functions too.
+RUN_SERVER = "import sys; sys.path.append(sys.argv[1]); from localcloud.ministack_server import main; main()"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +149,7 @@ def _start_ministack(home: Home, ports: Ports) -> None:
     daemons.start(
         home,
         MINISTACK,
-        [str(python), "-P", str(SERVER)],
+        [str(python), "-P", "-c", RUN_SERVER, str(REPO_ROOT)],
         port=ports.aws,
         health_url=f"http://{LOOPBACK}:{ports.aws}/_ministack/health",
         environment={

@@ -1,4 +1,4 @@
-"""MiniStack with a gate before it and its state saved while it runs. A program of MiniStack's own environment.
+"""MiniStack with a gate before it and its state saved while it runs; for MiniStack's own environment.
 
 MiniStack saves its state when it is asked to end, and only then; and it answers any web page that reaches its port,
 where a Lambda function runs code as the person who started it. Both are mended here, around its ASGI application.
@@ -21,7 +21,8 @@ from hypercorn.config import Config
 from ministack import app as ministack
 from ministack.core.persistence import save_state
 
-LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost"})
+from localcloud.loopback_gate import refuse
+
 SAVE_PATH = "/_traindyno/save"
 LEAST_SECONDS_BETWEEN_SAVES = 5.0
 # Saving may take a twentieth of the time, however much there is to save.
@@ -84,7 +85,7 @@ class Gate:
         if scope["type"] == "lifespan":
             await ministack.app(scope, receive, send)
             return
-        refusal = refuse(dict(scope["headers"]))
+        refusal = _refusal(dict(scope["headers"]))
         if refusal is not None:
             await _refuse(scope, send, refusal)
         elif scope["type"] == "http" and scope["path"] == SAVE_PATH:
@@ -96,20 +97,9 @@ class Gate:
             await ministack.app(scope, receive, send)
 
 
-def refuse(headers: Mapping[bytes, bytes]) -> str | None:
-    """Why a request is not for MiniStack; None where it is.
-
-    A browser names the page's origin, or says that the request crosses sites where it names none; a page that has
-    turned its own name towards this address is found by the name of the host.
-    """
-    host = headers.get(b"host", b"").decode("latin-1")
-    if host.rpartition(":")[0] not in LOOPBACK_NAMES and host not in LOOPBACK_NAMES:
-        return f"host {host!r}: the local cloud answers {', '.join(sorted(LOOPBACK_NAMES))} only"
-    if b"origin" in headers:
-        return f"origin {headers[b'origin'].decode('latin-1')!r}: the local cloud answers no web page"
-    if headers.get(b"sec-fetch-site", b"none") not in {b"none", b"same-origin"}:
-        return "the local cloud answers no request that a web page of another site makes"
-    return None
+def _refusal(headers: Mapping[bytes, bytes]) -> str | None:
+    text = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}
+    return refuse(host=text.get("host", ""), origin=text.get("origin"), fetch_site=text.get("sec-fetch-site"))
 
 
 async def _refuse(scope: Scope, send: Send, message: str) -> None:
@@ -153,7 +143,3 @@ def _allow_many_connections() -> None:
     with contextlib.suppress(ValueError, OSError):
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
-if __name__ == "__main__":
-    main()

@@ -9,12 +9,12 @@ from uuid import uuid4
 
 from botocore.model import ServiceModel
 
+from localcloud.loopback_gate import refuse
 from localcloud.sagemaker_service.activity import Activity
 from localcloud.sagemaker_service.api_error import ApiError
 from localcloud.sagemaker_service.request_check import check_request
 
 LOOPBACK = "127.0.0.1"
-LOOPBACK_NAMES = frozenset({LOOPBACK, "localhost"})
 JSON = "application/json"
 AWS_JSON = "application/x-amz-json-1.1"
 MOST_BODY_BYTES = 4 * 1024 * 1024
@@ -118,15 +118,12 @@ class RequestHandler(BaseHTTPRequestHandler):
         return self.rfile.read(size)
 
     def _is_of_this_machine(self) -> bool:
-        """Whether a program of this machine asks: no web page, and no page that has turned its own name to loopback."""
-        host = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
-        if host not in LOOPBACK_NAMES:
-            refusal = f"host {host!r}: the local service answers {', '.join(sorted(LOOPBACK_NAMES))} only"
-        elif self.headers.get("Origin") is not None:
-            refusal = f"origin {self.headers['Origin']!r}: the local service answers no web page"
-        elif self.headers.get("Sec-Fetch-Site", "none") not in {"none", "same-origin"}:
-            refusal = "the local service answers no request that a web page of another site makes"
-        else:
+        refusal = refuse(
+            host=self.headers.get("Host", ""),
+            origin=self.headers.get("Origin"),
+            fetch_site=self.headers.get("Sec-Fetch-Site"),
+        )
+        if refusal is None:
             return True
         self.close_connection = True
         self._send(403, {"message": refusal})

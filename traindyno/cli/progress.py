@@ -1,144 +1,163 @@
 """Follow an execution to its end: a live display on a terminal, plain lines elsewhere; both on standard error."""
 
+import queue
+import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
+from botocore.exceptions import BotoCoreError
 from rich.console import Console
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from traindyno.aws.executions import Execution
+from traindyno.cli.execution_state import State, read_state
+from traindyno.cli.progress_text import ended_line, prepared_line, render_state, state_line
 from traindyno.cli.target import Target
-from traindyno.core.costs.quantity_text import number_text
-from traindyno.core.suite.preparation import RUN_ID_PREFIX
+from traindyno.core.errors import TraindynoError
 
 LOCAL_POLL_SECONDS = 1.0
 AWS_POLL_SECONDS = 10.0
+QUIET_SECONDS = 28.0
+STALL_SECONDS = 20.0
+FindStall = Callable[[], str | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """``ended`` are run rows with an outcome; ``working`` are the labels of runs whose job is under way.
+class CloudUnreachable(TraindynoError):
+    """The lab does not answer any more; its executions may go on."""
 
-    ``preparations`` are the rows of jobs that prepare the data, ended or not; they are no runs.
-    """
 
-    execution: Execution
-    runs_total: int | None
-    ended: Mapping[str, Mapping[str, Any]]
-    working: tuple[str, ...]
-    preparations: Mapping[str, Mapping[str, Any]]
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """Nothing moves, and why."""
 
-    @property
-    def prepared(self) -> dict[str, Mapping[str, Any]]:
-        return {run_id: row for run_id, row in self.preparations.items() if "outcome" in row}
-
-    @property
-    def is_preparing(self) -> bool:
-        return len(self.prepared) < len(self.preparations)
+    reason: str
 
 
 def follow(target: Target, execution_id: str, console: Console) -> Execution:
     """Returns when the execution has ended. Interrupting it leaves the execution running."""
     seconds = LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS
-    display = _follow_live if console.is_terminal else _follow_plainly
-    reader = PacedReader(lambda: read_state(target, execution_id), seconds)
-    return display(reader.read, console, reader.pause)
+    observations = observe(lambda: read_state(target, execution_id), target.find_stall, seconds)
+    show = _LiveDisplay(console) if console.is_terminal else _PlainDisplay(console)
+    with show:
+        for seen in observations:
+            show.update(seen)
+            if isinstance(seen, State) and not seen.execution.is_running:
+                return seen.execution
+    raise AssertionError("an execution is observed until it has ended")
 
 
-class PacedReader:
-    """Reading the rows of thousands of runs takes its time, of which it may have a tenth."""
+def observe(read: Callable[[], State], find_stall: FindStall, seconds: float) -> Iterator[State | Stall]:
+    """States at least ``seconds`` apart, without end; a stall wherever none was read, or none differed, for 20 s.
 
-    def __init__(self, read: Callable[[], State], seconds: float) -> None:
-        self._read = read
-        self._seconds = seconds
-        self._took_seconds = 0.0
-
-    def read(self) -> State:
-        began = time.monotonic()
-        state = self._read()
-        self._took_seconds = time.monotonic() - began
-        return state
-
-    def pause(self) -> None:
-        time.sleep(max(self._seconds, 9 * self._took_seconds))
-
-
-def read_state(target: Target, execution_id: str) -> State:
-    execution = target.executions.describe(execution_id)
-    suite = target.suites.read(execution_id) or {}
-    rows = {row["sk"].removeprefix("run#"): row for row in target.suites.list_runs(execution_id)}
-    preparations = {run_id: row for run_id, row in rows.items() if run_id.startswith(RUN_ID_PREFIX)}
-    runs = {run_id: row for run_id, row in rows.items() if run_id not in preparations}
-    total = suite.get("run_count")
-    return State(
-        execution=execution,
-        runs_total=int(total) if total is not None else None,
-        ended={run_id: row for run_id, row in runs.items() if "outcome" in row},
-        working=tuple(sorted(run_id for run_id, row in runs.items() if "outcome" not in row and row.get("jobs"))),
-        preparations=preparations,
-    )
-
-
-def _follow_live(read: Callable[[], State], console: Console, pause: Callable[[], None]) -> Execution:
-    progress = Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    )
-    bar = progress.add_task("planning", total=None)
-    told: set[str] = set()
-    with Live(progress, console=console, refresh_per_second=4):
-        while True:
-            state = read()
-            for run_id in sorted(state.ended.keys() - told):
-                progress.console.print(_line(run_id, state.ended[run_id]), markup=False)
-                told.add(run_id)
-            for run_id in sorted(state.prepared.keys() - told):
-                progress.console.print(_prepared_line(run_id, state.prepared[run_id]), markup=False)
-                told.add(run_id)
-            progress.update(bar, description=_doing(state), total=state.runs_total, completed=len(state.ended))
-            if not state.execution.is_running:
-                return state.execution
-            pause()
-
-
-def _follow_plainly(read: Callable[[], State], console: Console, pause: Callable[[], None]) -> Execution:
-    told: set[str] = set()
-    told_prepared: set[str] = set()
-    is_told_preparing = False
+    Reading the rows of thousands of runs takes its time, of which it may have a tenth.
+    """
+    moved_at, position = time.monotonic(), None
     while True:
-        state = read()
-        for run_id in sorted(state.ended.keys() - told):
-            told.add(run_id)
-            of = f"/{state.runs_total}" if state.runs_total else ""
-            console.print(f"{len(told)}{of} {_line(run_id, state.ended[run_id])}", markup=False)
-        if state.is_preparing and not is_told_preparing:
-            is_told_preparing = True
-            console.print("preparing the data", markup=False)
-        for run_id in sorted(state.prepared.keys() - told_prepared):
-            told_prepared.add(run_id)
-            console.print(_prepared_line(run_id, state.prepared[run_id]), markup=False)
-        if not state.execution.is_running:
-            return state.execution
-        pause()
+        began = time.monotonic()
+        reading = _Reading(read)
+        while (state := reading.wait(STALL_SECONDS)) is None:
+            yield Stall(find_stall() or f"the lab has not answered for {time.monotonic() - began:.0f} s")
+        if isinstance(state, BotoCoreError):
+            raise CloudUnreachable(f"the lab does not answer: {find_stall() or state}") from state
+        if isinstance(state, BaseException):
+            raise state
+        yield state
+        if state.position != position:
+            moved_at, position = time.monotonic(), state.position
+        elif time.monotonic() - moved_at > STALL_SECONDS:
+            moved_at = time.monotonic()
+            if reason := find_stall():
+                yield Stall(reason)
+        time.sleep(max(seconds, 9 * (time.monotonic() - began)))
 
 
-def _doing(state: State) -> str:
-    if state.is_preparing:
-        return "preparing the data"
-    return f"running {', '.join(state.working[:3])}" if state.working else "working"
+class _Reading:
+    """One reading, in a thread that nobody waits for: a request to a service that hangs takes minutes to fail."""
+
+    def __init__(self, read: Callable[[], State]) -> None:
+        self._read = read
+        self._answer: queue.Queue[State | BaseException] = queue.Queue()
+        threading.Thread(target=self._run, name="progress", daemon=True).start()
+
+    def wait(self, seconds: float) -> State | BaseException | None:
+        try:
+            return self._answer.get(timeout=seconds)
+        except queue.Empty:
+            return None
+
+    def _run(self) -> None:
+        try:
+            self._answer.put(self._read())
+        except BaseException as error:  # noqa: BLE001 -- the waiting thread raises it
+            self._answer.put(error)
 
 
-def _prepared_line(run_id: str, row: Mapping[str, Any]) -> str:
-    seconds = row.get("billable_seconds")
-    billed = f", billed {number_text(float(seconds))} s" if seconds is not None else ""
-    return f"data preparation {run_id.removeprefix(RUN_ID_PREFIX)} {row['outcome']}{billed}"
+@dataclass
+class _Display:
+    """Says once what has ended; ``told`` are the ids of runs and preparations that it has said."""
+
+    console: Console
+    told: set[str] = field(default_factory=set)
+
+    def __enter__(self) -> "_Display":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def update(self, seen: State | Stall) -> None:
+        if isinstance(seen, Stall):
+            self.print(f"nothing moves: {seen.reason}")
+            return
+        for run_id in sorted(seen.ended.keys() - self.told):
+            self.told.add(run_id)
+            self.print(ended_line(len(self.told & seen.ended.keys()), seen.runs_total, seen.ended[run_id]))
+        for run_id in sorted(seen.prepared.keys() - self.told):
+            self.told.add(run_id)
+            self.print(prepared_line(run_id, seen.prepared[run_id]))
+        self.show(seen)
+
+    def print(self, line: str) -> None:
+        self.console.print(line, markup=False)
+
+    def show(self, state: State) -> None:
+        raise NotImplementedError
 
 
-def _line(run_id: str, row: Mapping[str, Any]) -> str:
-    rate = row.get("samples_per_second")
-    speed = f" {number_text(float(rate))} samples/s" if rate is not None else ""
-    label = f" {row['label']}" if row.get("label") else ""
-    why = f": {row['message']}" if row.get("message") and row["outcome"] != "completed" else ""
-    return f"{run_id}{label} {row['outcome']}{speed}{why}"
+class _PlainDisplay(_Display):
+    """A line at least every 30 s, however little happens."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self._printed_at = float("-inf")
+        self._is_told_preparing = False
+
+    def print(self, line: str) -> None:
+        super().print(line)
+        self._printed_at = time.monotonic()
+
+    def show(self, state: State) -> None:
+        if state.is_preparing and not self._is_told_preparing:
+            self._is_told_preparing = True
+            self.print("preparing the data")
+        elif time.monotonic() - self._printed_at >= QUIET_SECONDS - AWS_POLL_SECONDS and state.execution.is_running:
+            self.print(state_line(state))
+
+
+class _LiveDisplay(_Display):
+    """Finished runs above, the state below them. Both go through one console: it redraws the state after each line."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self._live = Live(console=console, refresh_per_second=4, transient=True)
+
+    def __enter__(self) -> "_LiveDisplay":
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def show(self, state: State) -> None:
+        self._live.update(render_state(state))

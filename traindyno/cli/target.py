@@ -31,6 +31,10 @@ class Target:
             return " --local"
         return "" if self.deployment.lab == DEFAULT_LAB else f" --lab {self.deployment.lab}"
 
+    def find_stall(self) -> str | None:
+        """Why nothing moves, where this machine can tell."""
+        return find_local_stall() if self.is_local else None
+
     def receipt(self, execution_id: str) -> ExecutionReceipt:
         execution = self.executions.describe(execution_id)
         return load_receipt(
@@ -41,6 +45,13 @@ class Target:
             jobs=TrainingJobs(clients.sagemaker()),
             lab=self.deployment.lab,
         )
+
+
+def find_local_stall() -> str | None:
+    """Why nothing can move in the local cloud; None if it works."""
+    from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)
+
+    return cloud.find_stall(home.Home.from_environment())
 
 
 def choose_account(*, is_local: bool, region: str | None = None, profile: str | None = None) -> None:

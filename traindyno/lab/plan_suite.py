@@ -56,6 +56,7 @@ def take_in_suite(
         "cell_count": len(cells),
         "run_count": plan.run_count,
         "max_usd": suite.limits.max_usd,
+        "goal": suite.goal.kind.value,
         "max_steps": suite.measurement.max_steps,
         "warm_pool_seconds": suite.warm_pool_seconds,
         "latest_end": now + float(suite.limits.max_hours * SECONDS_PER_HOUR),

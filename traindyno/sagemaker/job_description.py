@@ -42,6 +42,11 @@ def has_ended(job: Mapping[str, Any]) -> bool:
             raise UnknownJobStatus(f"job {job['TrainingJobName']}: unknown TrainingJobStatus {status}")
 
 
+def read_phase(job: Mapping[str, Any]) -> JobPhaseName | None:
+    """What the job does now; None where it has ended, or has a status that this version does not know."""
+    return PHASE_OF_STATUS.get(job["SecondaryStatus"])
+
+
 def read_job_end(job: Mapping[str, Any], *, stopped_for: Outcome | None = None) -> JobEnd:
     """``stopped_for``: why this lab asked the job to stop, where it did; without it a stop was a person's."""
     if not has_ended(job):

@@ -46,6 +46,11 @@ class ResultsBucket:
     def read(self, key: str) -> bytes:
         return self._s3.get_object(Bucket=self.name, Key=key)["Body"].read()
 
+    def read_tail(self, key: str, byte_count: int) -> str:
+        """The end of an object; its first line may be cut off."""
+        found = self._s3.get_object(Bucket=self.name, Key=key, Range=f"bytes=-{byte_count}")
+        return found["Body"].read().decode(errors="replace")
+
     def write(self, key: str, content: bytes, content_type: str) -> None:
         self._s3.put_object(Bucket=self.name, Key=key, Body=content, ContentType=content_type)
 

@@ -1,0 +1,18 @@
+"""Which requests on loopback come from programs of this machine, and not from a web page in its browser."""
+
+LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost"})
+
+
+def refuse(*, host: str, origin: str | None, fetch_site: str | None) -> str | None:
+    """Why a request is refused; None where a program of this machine sent it. The arguments are header values.
+
+    A browser names the page's origin, or says that the request crosses sites where it names none; a page that has
+    turned its own name towards this address is found by the name of the host.
+    """
+    if (host.rpartition(":")[0] or host) not in LOOPBACK_NAMES:
+        return f"host {host!r}: the local cloud answers {' and '.join(sorted(LOOPBACK_NAMES))} only"
+    if origin is not None:
+        return f"origin {origin!r}: the local cloud answers no web page"
+    if fetch_site not in {None, "none", "same-origin"}:
+        return "the local cloud answers no request that a web page of another site makes"
+    return None

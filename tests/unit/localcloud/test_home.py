@@ -1,0 +1,62 @@
+"""A home that can't be used is a message that says what to do, and two commands don't work on it at once."""
+
+import multiprocessing
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from localcloud import daemons
+from localcloud.home import Daemon, Home, HomeUnusable
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]"])
+def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path, text: str) -> None:
+    (tmp_path / "ports.json").write_text(text)
+    with pytest.raises(HomeUnusable, match=r"ports\.json.*remove the file"):
+        Home(tmp_path).read("ports")
+
+
+def test_a_home_that_cannot_be_written_names_the_variable_to_set(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    home = Home(tmp_path / "file")
+    with pytest.raises(HomeUnusable, match="set TRAINDYNO_HOME"):
+        home.write("ports", {})
+    with pytest.raises(HomeUnusable, match="set TRAINDYNO_HOME"):
+        home.prepare_log("ministack")
+    with pytest.raises(HomeUnusable, match="set TRAINDYNO_HOME"), home.alone(tell=lambda _: None):
+        pass
+
+
+def hold(folder: Path, seconds: float) -> None:
+    with Home(folder).alone(tell=lambda _: None):
+        (folder / "held").touch()
+        time.sleep(seconds)
+        (folder / "left").touch()
+
+
+def test_a_second_command_names_the_first_and_waits_for_it(tmp_path: Path) -> None:
+    first = multiprocessing.get_context("fork").Process(target=hold, args=(tmp_path, 0.5))
+    first.start()
+    while not (tmp_path / "held").exists():
+        time.sleep(0.01)
+    told: list[str] = []
+    with Home(tmp_path).alone(tell=told.append):
+        assert (tmp_path / "left").exists()
+    first.join()
+    assert told == [f"waiting for process {first.pid}, which starts or stops the local cloud in {tmp_path}"]
+
+
+def test_a_daemon_whose_starter_lives_on_is_stopped_at_once(tmp_path: Path) -> None:
+    """The starter never waits for it, so it stays in the process table as a zombie."""
+    home = Home(tmp_path)
+    process = subprocess.Popen(["sleep", "60"])
+    started_at = psutil.Process(process.pid).create_time()
+    home.write_daemon("sleeper", Daemon(process_id=process.pid, started_at=started_at, port=1))
+    began = time.monotonic()
+    assert daemons.stop(home, "sleeper", seconds=5)
+    assert time.monotonic() - began < 1
+    assert daemons.running(home, "sleeper") is None
+    process.wait()
