@@ -1,7 +1,9 @@
 """Commands on an existing execution: watch, stop, list, report."""
 
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,12 +24,13 @@ from traindyno.cli.progress import follow
 from traindyno.cli.receipt_command import summary
 from traindyno.cli.target import Target
 from traindyno.cli.verdict_table import print_verdict
+from traindyno.core.costs.quantity_text import usd_text
 from traindyno.core.errors import PreparationFailed, SuiteInvalid, SuiteRefused, TraindynoError
 from traindyno.core.s3_keys import report_data_key, report_html_key
 from traindyno.core.verdict.report_data import parse_report
 
 STOP_SECONDS = 600.0
-FAILED, REFUSED = 1, 2
+FAILED, REFUSED, INTERRUPTED = 1, 2, 130
 # What ends an execution before any run of it was started.
 REFUSALS = {SuiteInvalid.__name__, SuiteRefused.__name__, PreparationFailed.__name__}
 UNSUCCESSFUL = {"FAILED", "TIMED_OUT", "ABORTED"}
@@ -35,6 +38,10 @@ UNSUCCESSFUL = {"FAILED", "TIMED_OUT", "ABORTED"}
 
 class ReportMissing(TraindynoError):
     """The execution has no report: it is still running, or it ended before there was anything to report."""
+
+
+class ReportUnwritable(TraindynoError):
+    """The folder for the report can't be written."""
 
 
 class JobsStillRunning(TraindynoError):
@@ -50,7 +57,7 @@ def watch(
 ) -> None:
     """Follow an execution to its end, then print its verdict."""
     target = choice.find_target()
-    finish(target, follow(target, execution, STANDARD_ERROR), output, folder)
+    finish(target, follow_to_end(target, execution), output, folder)
 
 
 @with_options_of(LabChoice)
@@ -105,6 +112,28 @@ def stop(
     tell(f"to list each job: traindyno receipt {execution}{target.option}")
 
 
+def follow_to_end(target: Target, execution: str) -> Execution:
+    """Interrupted, it says what goes on and how to stop it; interrupted again, it ends at once."""
+    try:
+        return follow(target, execution, STANDARD_ERROR)
+    except KeyboardInterrupt:
+        with suppress(KeyboardInterrupt):
+            tell(_interrupted_line(target, execution))
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _interrupted_line(target: Target, execution: str) -> str:
+    running = list(target.attempts.list_open(execution))
+    usd_per_hour = sum((row.usd_per_hour * row.run.cell.settings.instance_count for row in running), Decimal(0))
+    jobs = "1 training job" if len(running) == 1 else f"{len(running)} training jobs"
+    cost = "" if target.is_local or not running else f" at {usd_text(usd_per_hour)} per hour"
+    where = f"{execution}{target.option}"
+    return (
+        f"interrupted: {execution} continues, {jobs} running{cost}; "
+        f"watch it: traindyno watch {where}; stop it: traindyno stop {where}"
+    )
+
+
 def finish(target: Target, ended: Execution, output: Format, folder: Path) -> None:
     """Print the result of an execution and exit with its status."""
     if ended.status in UNSUCCESSFUL:
@@ -115,14 +144,26 @@ def finish(target: Target, ended: Execution, output: Format, folder: Path) -> No
     document = target.results.find_json(report_data_key(ended.execution_id))
     if document is None:
         raise ReportMissing(f"{ended.execution_id} ({ended.status.lower()}) has no report yet; see: traindyno watch")
-    path = folder / f"{ended.execution_id}.html"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(target.results.read(report_html_key(ended.execution_id)))
     if output is Format.JSON:
         print_json(document)
     else:
         print_verdict(STANDARD_OUTPUT, parse_report(document))
-    tell(f"report: {path.resolve()}")
+    path = write_report(folder, ended.execution_id, target.results.read(report_html_key(ended.execution_id)))
+    tell(f"report: {path}")
+
+
+def write_report(folder: Path, execution_id: str, content: bytes) -> Path:
+    """The file's absolute path. Raises ReportUnwritable."""
+    path = (folder / f"{execution_id}.html").resolve()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise ReportUnwritable(
+            f"the report can't be written to {path}: {error.strerror}; name another folder with: traindyno report "
+            f"{execution_id} --output FOLDER"
+        ) from error
+    return path
 
 
 def _await_jobs(target: Target, execution: str) -> None:

@@ -14,11 +14,13 @@ from traindyno.aws import clients
 from traindyno.aws.executions import Execution
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.cli.target import Target
+from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.statistics import Estimate, estimate, pool_spread
 from traindyno.core.s3_keys import step_log_prefix
 from traindyno.core.suite.preparation import RUN_ID_PREFIX
 from traindyno.core.suite.suite import GoalKind
+from traindyno.sagemaker.job_description import read_phase
 from traindyno.store.attempt_rows import AttemptRow
 
 # Of the running jobs, so many are described in full: each takes a request or two.
@@ -29,11 +31,11 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningJob:
-    """``status`` is SageMaker's secondary status; ``phase`` and ``step`` come from the step log. None is unknown."""
+    """``phase`` and ``step`` are the step log's. None is unknown."""
 
     label: str
     instance: str
-    status: str | None
+    job_phase: JobPhaseName | None
     phase: str | None
     step: int | None
     seconds: float
@@ -102,7 +104,7 @@ class State:
     @property
     def position(self) -> tuple[object, ...]:
         """What changes when anything moves."""
-        jobs = tuple((job.label, job.status, job.phase, job.step) for job in self.jobs)
+        jobs = tuple((job.label, job.job_phase, job.phase, job.step) for job in self.jobs)
         return len(self.ended), len(self.prepared), jobs
 
 
@@ -147,15 +149,13 @@ def find_leader(goal: str | None, rows: Sequence[Row]) -> Leader | None:
 def _running_jobs(target: Target, execution_id: str, now: float) -> Iterator[RunningJob]:
     jobs = TrainingJobs(clients.sagemaker())
     for number, attempt in enumerate(target.attempts.list_open(execution_id)):
-        is_described = number < DESCRIBED_JOBS
-        described = (jobs.describe(attempt.job_name) or {}) if is_described else {}
-        phase, step = (
-            _read_step_log(target, attempt) if described.get("SecondaryStatus") == "Training" else (None, None)
-        )
+        described = jobs.describe(attempt.job_name) if number < DESCRIBED_JOBS else None
+        job_phase = read_phase(described) if described else None
+        phase, step = _read_step_log(target, attempt) if job_phase is JobPhaseName.TRAINING else (None, None)
         yield RunningJob(
             label="data preparation" if attempt.run.is_preparation else attempt.run.cell.label,
             instance=attempt.run.cell.settings.instance,
-            status=described.get("SecondaryStatus"),
+            job_phase=job_phase,
             phase=phase,
             step=step,
             seconds=now - attempt.submitted_at,

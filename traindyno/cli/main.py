@@ -22,7 +22,7 @@ from traindyno.cli.suite_text import InputFileInvalid, SuiteUnreadable
 from traindyno.core.errors import SuiteRefused, TraindynoError
 from traindyno.core.verdict.comparison import NotComparable
 
-FAILED, REFUSED, INTERRUPTED = 1, 2, 130
+FAILED, REFUSED = 1, 2
 
 commands = typer.Typer(
     help="The price-performance lab for model training: run a suite of measured training jobs, get a verdict.",
@@ -85,8 +85,6 @@ def app() -> None:
         _leave(f"error: {error}", FAILED)
     except (BotoCoreError, ClientError) as error:
         _leave(f"error: AWS answered: {error}", FAILED)
-    except KeyboardInterrupt:
-        _leave("interrupted; what was started goes on: see traindyno list, traindyno stop", INTERRUPTED)
 
 
 def _leave(message: str, status: int) -> None:

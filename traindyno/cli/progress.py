@@ -18,7 +18,8 @@ from traindyno.core.errors import TraindynoError
 
 LOCAL_POLL_SECONDS = 1.0
 AWS_POLL_SECONDS = 10.0
-QUIET_SECONDS = 28.0
+# With the longest pause and a request or two, a line comes at least every 30 s.
+QUIET_SECONDS = 18.0
 STALL_SECONDS = 20.0
 FindStall = Callable[[], str | None]
 
@@ -141,7 +142,7 @@ class _PlainDisplay(_Display):
         if state.is_preparing and not self._is_told_preparing:
             self._is_told_preparing = True
             self.print("preparing the data")
-        elif time.monotonic() - self._printed_at >= QUIET_SECONDS - AWS_POLL_SECONDS and state.execution.is_running:
+        elif time.monotonic() - self._printed_at >= QUIET_SECONDS and state.execution.is_running:
             self.print(state_line(state))
 
 

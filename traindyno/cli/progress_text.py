@@ -10,10 +10,10 @@ from rich.text import Text
 
 from traindyno.cli.execution_state import Leader, RunningJob, State
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
+from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.suite.preparation import RUN_ID_PREFIX
 
 BAR_WIDTH = 30
-STATUS_TEXTS = {"Starting": "starting", "Pending": "waiting for capacity", "Downloading": "downloading"}
 
 
 def ended_line(number: int, total: int | None, row: Mapping[str, Any]) -> str:
@@ -57,7 +57,7 @@ def _rows(state: State) -> Iterator[tuple[str, RenderableType]]:
     yield "runs", _bar(state)
     for lane in state.lanes:
         yield "lane", Text(f"{lane.instance}: {lane.running} running, {lane.ended} ended")
-    for job in [job for job in state.jobs if job.status] or []:
+    for job in described_jobs(state):
         yield "running", Text(_job(job, state.max_steps))
     if not state.jobs:
         yield "doing", Text(_doing(state))
@@ -75,10 +75,14 @@ def _bar(state: State) -> RenderableType:
     return bar
 
 
+def described_jobs(state: State) -> list[RunningJob]:
+    return [job for job in state.jobs if job.job_phase is not None]
+
+
 def _doing(state: State) -> str:
     if state.is_preparing:
         return "preparing the data"
-    described = [job for job in state.jobs if job.status]
+    described = described_jobs(state)
     if not described:
         return "planning" if not state.ended else "between runs"
     more = len(state.jobs) - 1
@@ -90,8 +94,8 @@ def _job(job: RunningJob, max_steps: int | None) -> str:
 
 
 def _activity(job: RunningJob, max_steps: int | None) -> str:
-    if job.status != "Training":
-        return STATUS_TEXTS.get(job.status or "", (job.status or "unknown").lower())
+    if job.job_phase is not JobPhaseName.TRAINING:
+        return "unknown" if job.job_phase is None else job.job_phase.value
     if job.step is not None:
         return f"training, step {job.step}{f' of {max_steps}' if max_steps else ''}"
     return f"training, {job.phase.replace('_', ' ')}" if job.phase else "training"

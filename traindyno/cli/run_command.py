@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from traindyno.aws import clients
-from traindyno.cli.execution_commands import finish
+from traindyno.cli.execution_commands import finish, follow_to_end
 from traindyno.cli.options import DEFAULT_FOLDER, FolderOption, FormatOption, LabChoice, SuiteArgument, with_options_of
-from traindyno.cli.output import STANDARD_ERROR, Format, print_json, tell
-from traindyno.cli.progress import follow
+from traindyno.cli.output import Format, print_json, tell
 from traindyno.cli.staging import Stage
 from traindyno.cli.suite_loading import load_suite
 
@@ -33,7 +32,7 @@ def run(
     target.executions.start(execution_id, document)
     tell(f"started {execution_id}; stop it with: traindyno stop {execution_id}{target.option}")
     if wait:
-        finish(target, follow(target, execution_id, STANDARD_ERROR), output, folder)
+        finish(target, follow_to_end(target, execution_id), output, folder)
     elif output is Format.JSON:
         print_json({"execution_id": execution_id})
 

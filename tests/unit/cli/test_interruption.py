@@ -1,0 +1,78 @@
+"""What a person reads who interrupts a command, and who can't write the report."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from tests.unit.lab_in_memory import NOW, make_lab
+from traindyno.cli import execution_commands
+from traindyno.cli.execution_commands import ReportUnwritable, follow_to_end, write_report
+from traindyno.store.attempt_rows import AttemptRow
+
+RUN = make_lab()[1][0]
+
+
+class Target:
+    """What interrupting uses of a target."""
+
+    def __init__(self, *, is_local: bool, error: BaseException | None = None) -> None:
+        self.is_local = is_local
+        self.option = " --local" if is_local else ""
+        self.attempts = self
+        self._error = error
+
+    def list_open(self, _: str) -> Iterator[AttemptRow]:
+        if self._error:
+            raise self._error
+        for number in (1, 2):
+            yield AttemptRow(
+                job_name=f"job-{number}",
+                run=RUN,
+                number=number,
+                is_last=False,
+                token="t",
+                submitted_at=NOW,
+                usd_per_hour=Decimal("6.20"),
+            )
+
+
+def interrupted(target: Target, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    told: list[str] = []
+
+    def follow(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(execution_commands, "follow", follow)
+    monkeypatch.setattr(execution_commands, "tell", told.append)
+    with pytest.raises(typer.Exit) as left:
+        follow_to_end(target, "demo-1")  # type: ignore[arg-type]
+    assert left.value.exit_code == 130
+    return told
+
+
+def test_an_interrupted_command_names_the_commands_to_watch_and_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert interrupted(Target(is_local=True), monkeypatch) == [
+        "interrupted: demo-1 continues, 2 training jobs running; "
+        "watch it: traindyno watch demo-1 --local; stop it: traindyno stop demo-1 --local"
+    ]
+
+
+def test_on_aws_it_says_what_the_running_jobs_cost_per_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    (line,) = interrupted(Target(is_local=False), monkeypatch)
+    instances = RUN.cell.settings.instance_count
+    assert f"2 training jobs running at ${Decimal('12.40') * instances:,} per hour" in line
+
+
+def test_a_second_interruption_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert interrupted(Target(is_local=False, error=KeyboardInterrupt()), monkeypatch) == []
+
+
+def test_a_report_that_cannot_be_written_is_a_message_with_another_way(tmp_path: Path) -> None:
+    (tmp_path / "reports").write_text("not a folder")
+    with pytest.raises(ReportUnwritable, match=r"reports.*traindyno report demo-1 --output FOLDER"):
+        write_report(tmp_path / "reports", "demo-1", b"html")
+    assert write_report(tmp_path / "other", "demo-1", b"html").read_bytes() == b"html"

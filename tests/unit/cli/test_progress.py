@@ -1,0 +1,180 @@
+"""What a person sees while an execution runs, on a terminal and in a log."""
+
+import io
+import json
+import time
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from botocore.exceptions import EndpointConnectionError
+from rich.console import Console
+
+from traindyno.aws.executions import Execution
+from traindyno.cli import progress
+from traindyno.cli.execution_state import RunningJob, State, find_leader, latest_position
+from traindyno.cli.progress import CloudUnreachable, Stall, observe
+from traindyno.cli.progress_text import ended_line, render_state, state_line
+from traindyno.core.jobs.job_end import JobPhaseName
+
+STARTED = 1_000.0
+ROW = {
+    "run_id": "0a-t0",
+    "cell_id": "0a",
+    "cell_label": "compiled · batch 4",
+    "trial": 0,
+    "instance": "local.cpu",
+    "outcome": "completed",
+    "samples_per_second": Decimal("12.34"),
+    "projected_seconds": Decimal(100),
+}
+JOB = RunningJob(
+    label="batch 8", instance="local.cpu", job_phase=JobPhaseName.TRAINING, phase=None, step=12, seconds=9.0
+)
+
+
+def state(
+    *, ended: int = 0, jobs: tuple[RunningJob, ...] = (JOB,), status: str = "RUNNING", now: float = 1_060
+) -> State:
+    rows = {f"r{number}": {**ROW, "trial": number} for number in range(ended)}
+    execution = Execution(execution_id="demo", status=status, started_at=STARTED, ended_at=None, error=None, cause=None)
+    return State(
+        execution=execution,
+        runs_total=4,
+        ended=rows,
+        jobs=jobs,
+        preparations={},
+        max_steps=20,
+        spent_usd=Decimal("0.0021"),
+        max_usd=Decimal(1),
+        leader=find_leader("fastest", list(rows.values())),
+        now=now,
+    )
+
+
+def test_an_ended_run_is_named_by_its_cells_label() -> None:
+    assert ended_line(1, 4, ROW) == "1/4 compiled · batch 4, trial 1: completed, 12.3 samples/s"
+    failed = {**ROW, "outcome": "out_of_memory", "message": "CUDA out of memory", "samples_per_second": None}
+    assert ended_line(2, None, failed) == "2 compiled · batch 4, trial 1: out of memory: CUDA out of memory"
+
+
+def test_one_line_says_what_runs_how_long_and_for_how_much() -> None:
+    line = state_line(state(ended=1))
+    for part in (
+        "60.0 s",
+        "batch 8: training, step 12 of 20, 9.00 s",
+        "1 of 4 runs",
+        "spent $0.00210 of $1.00",
+        "leader",
+    ):
+        assert part in line, (part, line)
+    # One of four runs in 60 s: three more take 180 s.
+    assert "about 3.00 min left" in line
+
+
+def test_the_live_display_shows_runs_lanes_the_job_time_money_and_the_leader() -> None:
+    console = Console(file=io.StringIO(), width=120, force_terminal=False)
+    console.print(render_state(state(ended=2)))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    for part in (
+        "2 of 4",
+        "local.cpu: 1 running, 2 ended",
+        "batch 8: training, step 12 of 20",
+        "$1",
+        "compiled · batch 4",
+    ):
+        assert part in text, (part, text)
+
+
+def test_the_leader_has_the_least_projected_time_and_its_interval() -> None:
+    slow = [{**ROW, "cell_label": "slow", "projected_seconds": seconds} for seconds in (200.0, 202.0)]
+    fast = [{**ROW, "cell_label": "fast", "projected_seconds": seconds} for seconds in (100.0, 101.0)]
+    failed = {**ROW, "cell_label": "failed", "outcome": "out_of_memory", "projected_seconds": 1.0}
+    leader = find_leader("fastest", [*slow, *fast, failed])
+    assert leader is not None
+    assert leader.label == "fast"
+    # The geometric mean of 100 and 101.
+    assert leader.estimate.mean == pytest.approx(100.4988, rel=1e-5)
+    assert leader.estimate.interval is not None
+    assert find_leader("cheapest", [*slow, *fast]) is None
+
+
+def test_the_latest_step_or_phase_of_a_step_log_is_read_from_its_end() -> None:
+    steps = "\n".join(json.dumps({"kind": "step", "step": number}) for number in (1, 2))
+    assert latest_position(f'cut": 3}}\n{steps}\n{{"kind": "st') == (None, 2)
+    assert latest_position(json.dumps({"kind": "phase", "name": "load"})) == ("load", None)
+    assert latest_position("") == (None, None)
+
+
+def shown(
+    states: list[State | Stall], monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool, step_seconds: float
+) -> str:
+    """What is printed when the clock moves by ``step_seconds`` between two observations."""
+    clock = {"now": 0.0}
+    monkeypatch.setattr(time, "monotonic", lambda: clock["now"])
+
+    def observations(*_: Any) -> Iterator[State | Stall]:
+        for each in states:
+            clock["now"] += step_seconds
+            yield each
+
+    class Target:
+        is_local = True
+        find_stall = None
+
+    monkeypatch.setattr(progress, "observe", observations)
+    sink = io.StringIO()
+    console = Console(file=sink, width=160, force_terminal=is_terminal, soft_wrap=True)
+    progress.follow(Target(), "demo", console)  # type: ignore[arg-type]
+    return sink.getvalue()
+
+
+def test_without_a_terminal_a_line_comes_at_least_every_30_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    states: list[State | Stall] = [state(now=1_000 + 10 * number) for number in range(1, 10)]
+    text = shown([*states, state(status="SUCCEEDED")], monkeypatch, is_terminal=False, step_seconds=10.0)
+    # 90 s of nothing new, seen every 10 s.
+    assert len([line for line in text.splitlines() if "step 12 of 20" in line]) >= 3
+
+
+def test_a_stall_is_told_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = shown(
+        [Stall("MiniStack has ended"), state(status="SUCCEEDED")], monkeypatch, is_terminal=False, step_seconds=1
+    )
+    assert "nothing moves: MiniStack has ended" in text
+
+
+def test_on_a_terminal_ended_runs_stand_on_lines_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    states: list[State | Stall] = [state(ended=1), state(ended=2), state(ended=2, status="SUCCEEDED")]
+    text = shown(states, monkeypatch, is_terminal=True, step_seconds=1)
+    lines = [line for line in text.replace("\r", "\n").split("\n") if "samples/s" in line]
+    assert len(lines) == 2
+    for line in lines:
+        assert "step 12 of 20" not in line
+        assert line.rstrip().endswith("samples/s")
+
+
+def read_for_ever() -> State:
+    time.sleep(30)
+    return state()
+
+
+def test_a_reading_that_does_not_return_is_a_stall(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "STALL_SECONDS", 0.05)
+    found = observe(read_for_ever, lambda: "the service does not answer", 0.0)
+    assert next(found) == Stall("the service does not answer")
+
+
+def test_states_that_do_not_change_are_a_stall_if_the_cloud_has_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "STALL_SECONDS", 0.02)
+    found = observe(state, lambda: "process engine: database or disk is full", 0.01)
+    assert any(isinstance(next(found), Stall) for _ in range(20))
+
+
+def test_a_lab_that_cannot_be_reached_is_an_error_with_the_reason() -> None:
+    def read() -> State:
+        raise EndpointConnectionError(endpoint_url="http://127.0.0.1:4566")
+
+    find_stall: Callable[[], str] = lambda: "MiniStack of the local cloud has ended"  # noqa: E731
+    with pytest.raises(CloudUnreachable, match="MiniStack of the local cloud has ended"):
+        next(observe(read, find_stall, 1.0))
