@@ -26,48 +26,60 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     yield "runs", f"{planned.run_count}: {cells} cells × {suite.measurement.trials} trials; {_lanes_text(planned)}"
     if suite.search is Search.ELIMINATE:
         first = len(first_trials(suite))
-        yield "", f"at most: {cells * first} at first ({first} of each cell), then more of the cells that may still win"
+        yield "", f"at most: {cells * first} in the first round ({first} per cell), then only cells that can still win"
     if planned.preparation:
         yield "data", _preparation_text(planned.preparation)
-    with_data = "the data, then " if planned.preparation else ""
-    once = f"{with_data}every run once, each to its limit of {limits.max_job_seconds} s"
-    worst = f"every one of {limits.max_attempts} attempts so"
+    with_data = "the data preparation and " if planned.preparation else ""
+    once = f"if {with_data}every run takes one attempt of {limits.max_job_seconds} s (its limit)"
+    worst = (
+        f"worst case: {_attempts_text(limits.max_attempts)} of every run {_reaches_text(limits.max_attempts)} the limit"
+    )
     yield "cost", expected_cost_text(planned.expected, why_none=why_none)
-    yield "", f"{usd_text(planned.one_attempt_usd)} for {once}"
-    yield "", f"{usd_text(planned.worst_case_usd)} at worst: {worst}"
+    yield "", f"{usd_text(planned.one_attempt_usd)} {once}"
+    yield "", f"{usd_text(planned.worst_case_usd)} {worst}"
     yield "cap", f"{usd_text(limits.max_usd)}{_cap_text(planned, limits.max_usd)}"
     expected_time = expected_time_text(planned.expected)
-    yield "time", expected_time or f"{_hours_text(planned.one_attempt_hours)} for {once}"
+    yield "time", expected_time or f"{_hours_text(planned.one_attempt_hours)} {once}"
     if expected_time:
-        yield "", f"{_hours_text(planned.one_attempt_hours)} for {once}"
-    waiting = f"{worst}, after waiting {limits.max_pending_seconds} s for capacity each time"
-    yield "", f"{_hours_text(planned.worst_case_hours)} at worst: {waiting}"
+        yield "", f"{_hours_text(planned.one_attempt_hours)} {once}"
+    waiting = f"{worst}, after {limits.max_pending_seconds} s of waiting for capacity"
+    yield "", f"{_hours_text(planned.worst_case_hours)} {waiting}"
     if planned.worst_case_hours > limits.max_hours:
-        yield "", f"limits.max_hours {limits.max_hours} ends it sooner"
+        yield "", f"limits.max_hours {limits.max_hours} stops the suite before that"
     for line in dict.fromkeys(_price_text(lane.price) for lane in planned.lanes if lane.price):
         yield "prices", line
     if suite.purchase is Purchase.SPOT:
-        yield "", "on demand: spot has no list price, and what it saves is known from the billed seconds afterwards"
+        yield "", "on-demand prices: spot has no list price; the billed seconds show the saving afterwards"
 
 
 def _preparation_text(preparation: PreparationPlan) -> str:
     each = "job" if preparation.job_count == 1 else "jobs, one after another,"
     usd = usd_text(preparation.one_attempt_usd)
     where = f"{preparation.job_count} {each} on {preparation.instance_type} before the first run"
-    return f"tokenised by {where}: {usd} to the limit of {preparation.max_seconds} s, nothing if that was done before"
+    return f"tokenised by {where}: {usd} at the limit of {preparation.max_seconds} s; no job if the tokens exist"
 
 
 def _lanes_text(planned: Plan) -> str:
     count = len(planned.lanes)
-    return "1 lane" if count == 1 else f"{count} lanes, {planned.lanes_at_once} at once"
+    return "1 lane" if count == 1 else f"{count} lanes, {planned.lanes_at_once} in parallel"
+
+
+def _attempts_text(count: int) -> str:
+    return {1: "the attempt", 2: "both attempts"}.get(count, f"all {count} attempts")
+
+
+def _reaches_text(count: int) -> str:
+    return "reaches" if count == 1 else "reach"
 
 
 def _cap_text(planned: Plan, max_usd: Decimal) -> str:
     if planned.one_attempt_usd is None or planned.worst_case_usd is None or planned.worst_case_usd <= max_usd:
         return ""
     is_tight = planned.one_attempt_usd > max_usd
-    covered = f", {share_text(float(max_usd / planned.one_attempt_usd))} of every run once" if is_tight else ""
-    return f"{covered}: no run is admitted that could take what is spent and committed beyond it"
+    covered = (
+        f", {share_text(float(max_usd / planned.one_attempt_usd))} of one attempt of every run" if is_tight else ""
+    )
+    return f"{covered}: a run starts only if its worst case fits under the cap"
 
 
 def _hours_text(hours: Decimal) -> str:
@@ -82,12 +94,12 @@ def expected_cost_text(expected: Expectation, *, why_none: str | None) -> str:
     if expected.usd is not None:
         return f"{usd_text(expected.usd)} expected, {_basis_text(expected)}"
     if expected.known_cells == 0:
-        return f"{UNKNOWN} what to expect: {why_none or 'no run of these cells has been measured yet'}"
+        return f"expected cost {UNKNOWN}: {why_none or 'no run of these cells has been measured yet'}"
     missing = expected.cells - expected.known_cells
     if not missing:
-        return f"{UNKNOWN} what to expect: not every price is known"
+        return f"expected cost {UNKNOWN}: a price is unknown"
     return (
-        f"{UNKNOWN} what to expect: {missing} of {expected.cells} cells were never measured;"
+        f"expected cost {UNKNOWN}: {missing} of {expected.cells} cells have no measurement;"
         f" {usd_text(expected.usd_of_known)} for the others, {_basis_text(expected)}"
     )
 

@@ -21,7 +21,7 @@ def draw_verdict(verdict: Verdict) -> Markup:
         *(element("p", sentence, class_="support") for sentence in text.support),
         element("dl", *_figures(verdict), class_="figures"),
         _list("What would change the answer", text.changes),
-        _list("Beware", text.cautions),
+        _list("Cautions", text.cautions),
         id="verdict",
         class_=f"verdict {tone}",
     )

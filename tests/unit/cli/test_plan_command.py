@@ -68,7 +68,13 @@ def test_two_files_are_all_that_a_plan_needs(tmp_path: Path) -> None:
 def test_the_table_names_lanes_quotas_cost_and_where_prices_come_from(tmp_path: Path) -> None:
     answer = plan(tmp_path, *FILES)
     assert answer.status == 0
-    for words in ("ml.g5.xlarge", "L-00C91CB5", "$2.82 for every run once", "$14.08 at worst", "prices.yaml"):
+    for words in (
+        "ml.g5.xlarge",
+        "L-00C91CB5",
+        "$2.82 if every run takes one attempt of 1800 s",
+        "$14.08 worst case: all 5 attempts",
+        "prices.yaml",
+    ):
         assert words in answer.output
 
 
@@ -119,7 +125,7 @@ def test_preparing_the_data_is_planned_and_priced(tmp_path: Path) -> None:
     answer = plan(tmp_path, *FILES, workload=workload, prices=prices)
     assert answer.status == 0, answer.errors
     told = " ".join(answer.output.split())
-    assert "tokenised by 1 job on ml.m7i.xlarge before the first run: $0.12 to the limit of 1800 s" in told
+    assert "tokenised by 1 job on ml.m7i.xlarge before the first run: $0.12 at the limit of 1800 s" in told
     unpriced = plan(tmp_path, *FILES, workload=workload)
     assert unpriced.status == 2
     assert "name another type as preparation.instance" in unpriced.errors

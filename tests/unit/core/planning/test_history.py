@@ -145,7 +145,7 @@ def test_a_cell_that_was_never_measured_leaves_the_whole_unknown() -> None:
     planned = plan(suite, history(first, billable=300, seconds=400, runs=1))
     assert (planned.expected.usd, planned.expected.hours) == (None, None)
     assert expected_cost_text(planned.expected, why_none=None) == (
-        "unknown what to expect: 1 of 2 cells were never measured; $0.60 for the others,"
+        "expected cost unknown: 1 of 2 cells have no measurement; $0.60 for the others,"
         " from 1 earlier run of these cells"
     )
 
@@ -154,5 +154,5 @@ def test_without_history_nothing_is_expected_and_the_reason_is_given() -> None:
     expected = plan(small_suite(limits=LIMITS)).expected
     assert (expected.usd, expected.hours, expected.known_cells) == (None, None, 0)
     assert expected_cost_text(expected, why_none=None).endswith("no run of these cells has been measured yet")
-    assert expected_cost_text(expected, why_none="no lab here") == "unknown what to expect: no lab here"
+    assert expected_cost_text(expected, why_none="no lab here") == "expected cost unknown: no lab here"
     assert expected_time_text(expected) is None
