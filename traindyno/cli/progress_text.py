@@ -22,7 +22,7 @@ def ended_line(number: int, total: int | None, row: Mapping[str, Any]) -> str:
     speed = f", {number_text(float(rate))} samples/s" if rate is not None else ""
     why = f": {row['message']}" if row.get("message") and row["outcome"] != "completed" else ""
     label = row.get("cell_label") or row.get("cell_id") or row.get("run_id")
-    trial = f", trial {int(row['trial']) + 1}" if row.get("trial") is not None else ""
+    trial = f", trial {int(row['trial'])}" if row.get("trial") is not None else ""
     outcome = str(row["outcome"]).replace("_", " ")
     return f"{number}{f'/{total}' if total else ''} {label}{trial}: {outcome}{speed}{why}"
 

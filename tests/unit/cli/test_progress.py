@@ -23,7 +23,7 @@ ROW = {
     "run_id": "0a-t0",
     "cell_id": "0a",
     "cell_label": "compiled · batch 4",
-    "trial": 0,
+    "trial": 1,
     "instance": "local.cpu",
     "outcome": "completed",
     "samples_per_second": Decimal("12.34"),

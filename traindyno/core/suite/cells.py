@@ -2,18 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
-from enum import Enum
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
-from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, LearningRate, Settings, has_effect
+from traindyno.core.suite.cell_label import label_cells
+from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Settings
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_converter import suite_converter
 
 CELL_ID_DIGITS = 8
-NAMED_BY_VALUE = {"instance", "strategy"}
 
 # The settings of the first version. Their values are in every id, so this list never changes.
 FIRST_SETTINGS = {
@@ -32,7 +30,7 @@ def expand_cells(suite: Suite) -> tuple[Cell, ...]:
     baseline = baseline_point(suite)
     points = [point for point in grid_points(suite) if point == baseline or not _is_excluded(point, suite)]
     points += [included_point(suite, entry) for entry in suite.include]
-    return _label(list({cell.cell_id: cell for cell in (_cell(suite, point) for point in points)}.values()))
+    return label_cells(list({cell.cell_id: cell for cell in (_cell(suite, point) for point in points)}.values()))
 
 
 def baseline_cell(suite: Suite) -> Cell:
@@ -97,46 +95,3 @@ def identify(settings: Settings, hyperparameters: Mapping[str, Any]) -> str:
     content = {"settings": counted, "hyperparameters": dict(hyperparameters)}
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:CELL_ID_DIGITS]
-
-
-def _label(cells: Sequence[Cell]) -> tuple[Cell, ...]:
-    named = [
-        field.name for field in fields(Settings) if len({getattr(cell.settings, field.name) for cell in cells}) > 1
-    ]
-    given = sorted({name for cell in cells for name in cell.hyperparameters})
-    named_given = [name for name in given if len({cell.hyperparameters.get(name) for cell in cells}) > 1]
-    return tuple(
-        Cell(
-            cell_id=cell.cell_id,
-            label=_label_of(cell, named, named_given),
-            settings=cell.settings,
-            hyperparameters=cell.hyperparameters,
-        )
-        for cell in cells
-    )
-
-
-def _label_of(cell: Cell, names: Sequence[str], hyperparameters: Sequence[str]) -> str:
-    plain = Settings(instance=cell.settings.instance)
-    parts = [
-        _text(value) if name in NAMED_BY_VALUE else f"{name}={_text(value)}"
-        for name, value in ((name, getattr(cell.settings, name)) for name in names)
-        if has_effect(name, cell.settings) or value != getattr(plain, name)
-    ]
-    parts += [f"{name}={_text(cell.hyperparameters.get(name))}" for name in hyperparameters]
-    return ", ".join(parts) or cell.settings.instance
-
-
-def _text(value: Any) -> str:
-    match value:
-        case None:
-            return "default"
-        case bool():
-            return "on" if value else "off"
-        case Enum():
-            return str(value.value)
-        case LearningRate():
-            scaled = "" if value.reference_batch_size is None else f" at {value.reference_batch_size}"
-            return f"{value.base:g}{scaled}"
-        case _:
-            return str(value)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from traindyno.core.suite.cell_label import SEPARATOR
 from traindyno.core.suite.cells import expand_cells, identify
 from traindyno.core.suite.suite import Cell, Run, Suite
 
@@ -25,7 +26,7 @@ def cell_on(suite: Suite, cell: Cell, instance_type: str) -> Cell:
     cell_id = identify(settings, cell.hyperparameters)
     planned = next((each for each in expand_cells(suite) if each.cell_id == cell_id), None)
     names_type = own in cell.label
-    label = cell.label.replace(own, instance_type) if names_type else f"{cell.label}, {instance_type}"
+    label = cell.label.replace(own, instance_type) if names_type else f"{cell.label}{SEPARATOR}{instance_type}"
     return planned or Cell(cell_id=cell_id, label=label, settings=settings, hyperparameters=cell.hyperparameters)
 
 

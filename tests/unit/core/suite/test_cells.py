@@ -19,10 +19,10 @@ def labels(**changes: object) -> list[str]:
 def test_the_matrix_is_every_combination_in_the_order_of_its_axes() -> None:
     matrix = {"compiler": ["none", "inductor"], "batch_size_per_device": [8, 16]}
     assert labels(matrix=matrix) == [
-        "compiler=none, batch_size_per_device=8",
-        "compiler=none, batch_size_per_device=16",
-        "compiler=inductor, batch_size_per_device=8",
-        "compiler=inductor, batch_size_per_device=16",
+        "eager · batch 8",
+        "eager · batch 16",
+        "compiled · batch 8",
+        "compiled · batch 16",
     ]
 
 
@@ -30,10 +30,22 @@ def test_a_label_names_only_what_varies() -> None:
     matrix = {"strategy": ["ddp", "fsdp"], "precision": ["bf16"], "activation_checkpointing": [False, True]}
     training = {"instance": "ml.g5.12xlarge"}
     assert labels(matrix=matrix, training=training, baseline={}) == [
-        "ddp, activation_checkpointing=off",
-        "ddp, activation_checkpointing=on",
-        "fsdp, activation_checkpointing=off",
-        "fsdp, activation_checkpointing=on",
+        "ddp · no checkpointing",
+        "ddp · checkpointing",
+        "fsdp · no checkpointing",
+        "fsdp · checkpointing",
+    ]
+
+
+def test_a_label_is_made_of_short_words() -> None:
+    matrix = {"instance": ["local.cpu"], "instance_count": [1, 2], "compiler": ["none", "inductor"], "packing": [True]}
+    found = labels(matrix=matrix, training={"batch_size_per_device": 4}, baseline={}, include=[{"packing": False}])
+    assert found == [
+        "1 × local.cpu · eager · packed",
+        "1 × local.cpu · compiled · packed",
+        "2 × local.cpu · eager · packed",
+        "2 × local.cpu · compiled · packed",
+        "1 × local.cpu · eager · not packed",
     ]
 
 
@@ -44,9 +56,9 @@ def test_a_single_cell_is_labelled_by_its_instance() -> None:
 def test_an_exclusion_takes_all_cells_that_agree_but_never_the_baseline() -> None:
     matrix = {"compiler": ["none", "inductor"], "batch_size_per_device": [8, 16]}
     assert labels(matrix=matrix, exclude=[{"batch_size_per_device": 8}]) == [
-        "compiler=none, batch_size_per_device=8",
-        "compiler=none, batch_size_per_device=16",
-        "compiler=inductor, batch_size_per_device=16",
+        "eager · batch 8",
+        "eager · batch 16",
+        "compiled · batch 16",
     ]
 
 
@@ -60,7 +72,7 @@ def test_the_baseline_is_the_first_cell_that_agrees() -> None:
     matrix = {"batch_size_per_device": [8, 16], "compiler": ["none", "inductor"]}
     suite = small_suite(matrix=matrix, baseline={"compiler": "inductor"})
     baseline = baseline_cell(suite)
-    assert baseline.label == "compiler=inductor, batch_size_per_device=8"
+    assert baseline.label == "compiled · batch 8"
     assert baseline in expand_cells(suite)
 
 
@@ -90,7 +102,7 @@ def test_what_was_fixed_in_training_counts_for_the_identity() -> None:
 def test_a_scripts_hyperparameters_are_an_axis_like_any_other() -> None:
     document = script_document(matrix={"instance": ["local.cpu"], "hyperparameters.lr": [0.1, 0.2]})
     cells = expand_cells(parse_suite(document))
-    assert [cell.label for cell in cells] == ["lr=0.1", "lr=0.2"]
+    assert [cell.label for cell in cells] == ["lr 0.1", "lr 0.2"]
     assert [cell.hyperparameters for cell in cells] == [{"lr": 0.1}, {"lr": 0.2}]
 
 
@@ -139,4 +151,4 @@ def test_a_label_leaves_out_the_options_of_other_strategies() -> None:
         training={"instance": "local.cpu", "instance_count": 2},
         baseline={},
         include=[{"strategy": "tensor", "tensor_degree": 2}, {"strategy": "fsdp"}],
-    ) == ["ddp", "tensor, tensor_degree=2", "fsdp"]
+    ) == ["ddp", "tensor · tensor degree 2", "fsdp"]

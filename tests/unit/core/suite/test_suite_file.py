@@ -310,8 +310,7 @@ CONTENT = {
     ),
     "an impossible combination": (
         {"matrix": {"compiler": ["none", "neuron"]}},
-        "matrix.compiler: compiler neuron (TorchNeuron) runs on ml.trn2 only, got ml.g5.xlarge "
-        "(in cell compiler=neuron;",
+        "matrix.compiler: compiler neuron (TorchNeuron) runs on ml.trn2 only, got ml.g5.xlarge (in cell neuron;",
     ),
 }
 

@@ -1,0 +1,78 @@
+"""The short names of cells that people read: only what varies, in words, as ``2 × local.cpu · compiled · batch 4``."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from enum import Enum
+from typing import Any
+
+from traindyno.core.suite.settings import LearningRate, Settings, has_effect
+from traindyno.core.suite.suite import Cell, Compiler
+
+SEPARATOR = " · "
+COMPILER_WORDS = {Compiler.NONE: "eager", Compiler.INDUCTOR: "compiled", Compiler.XLA: "XLA"}
+
+
+def _text(value: Any) -> str:
+    match value:
+        case None:
+            return "default"
+        case bool():
+            return "on" if value else "off"
+        case Enum():
+            return str(value.value)
+        case LearningRate():
+            scaled = "" if value.reference_batch_size is None else f" at {value.reference_batch_size}"
+            return f"{value.base:g}{scaled}"
+        case _:
+            return str(value)
+
+
+WORDS: Mapping[str, Callable[[Any], str]] = {
+    "strategy": _text,
+    "compiler": lambda value: COMPILER_WORDS.get(value, _text(value)),
+    "precision": _text,
+    "optimizer": _text,
+    "batch_size_per_device": lambda value: f"batch {value}",
+    "gradient_accumulation_steps": lambda value: f"{value} accumulation steps",
+    "learning_rate": lambda value: f"learning rate {_text(value)}",
+    "gradient_clip_norm": lambda value: "no clipping" if value is None else f"clip norm {value:g}",
+    "loader_workers": lambda value: f"{value} loader workers",
+    "padding": lambda value: f"padded to {_text(value).replace('-', ' ')}",
+    "packing": lambda value: "packed" if value else "not packed",
+    "activation_checkpointing": lambda value: "checkpointing" if value else "no checkpointing",
+    "activation_offloading": lambda value: "offloading" if value else "no offloading",
+    "pin_memory": lambda value: "pinned memory" if value else "pageable memory",
+    "tensor_degree": lambda value: f"tensor degree {_text(value)}",
+    "pipeline_degree": lambda value: f"pipeline degree {_text(value)}",
+}
+PLACE = ("instance", "instance_count")
+
+
+def label_cells(cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    """The cells with labels that tell them from each other."""
+    varying = [each.name for each in fields(Settings) if len({getattr(cell.settings, each.name) for cell in cells}) > 1]
+    given = sorted({name for cell in cells for name in cell.hyperparameters})
+    varying_given = [name for name in given if len({cell.hyperparameters.get(name) for cell in cells}) > 1]
+    return tuple(replace(cell, label=_label(cell, varying, varying_given)) for cell in cells)
+
+
+def _label(cell: Cell, varying: Sequence[str], hyperparameters: Sequence[str]) -> str:
+    parts = [*_place(cell.settings, varying), *_settings(cell.settings, varying)]
+    parts += [f"{name} {_text(cell.hyperparameters.get(name))}" for name in hyperparameters]
+    return SEPARATOR.join(parts) or cell.settings.instance
+
+
+def _place(settings: Settings, varying: Sequence[str]) -> Iterator[str]:
+    """A count is said with its instance type: alone it names nothing."""
+    if "instance_count" in varying:
+        yield f"{settings.instance_count} × {settings.instance}"
+    elif "instance" in varying:
+        yield settings.instance
+
+
+def _settings(settings: Settings, varying: Sequence[str]) -> Iterator[str]:
+    plain = Settings(instance=settings.instance)
+    for name in varying:
+        value = getattr(settings, name)
+        if name not in PLACE and (has_effect(name, settings) or value != getattr(plain, name)):
+            yield WORDS[name](value) if name in WORDS else f"{name.replace('_', ' ')} {_text(value)}"
