@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def write(path: Path, section: Section, text: str) -> None:
-    """After each group, so that a later one that fails loses nothing."""
+    """After each group, so that the failure of a later group loses no results."""
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     path.write_text(document.merge(before, {section.title: text}, list(TITLES.values())), encoding="utf-8")
 
@@ -48,7 +48,7 @@ def tell(message: str) -> None:
 def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(MODULES)}; default: all")
-    parser.add_argument("--quick", action="store_true", help="few repetitions and no document, to see that it works")
+    parser.add_argument("--quick", action="store_true", help="few repetitions and no document, to test that it works")
     read = parser.parse_args(arguments)
     unknown = [group for group in read.groups if group not in MODULES]
     if unknown:

@@ -1,4 +1,4 @@
-"""Two things compared in turn, A B A B, so that what else the machine does falls on both."""
+"""Two things compared in turn, A B A B, so that other load of the machine affects both."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 HEADING = "## "
 PREFACE = """# Performance
 
-Written by `make bench` (`python -m bench`), which measures everything anew, or by `python -m bench GROUP …`, which
-replaces the sections of these groups and keeps the others with their own dates. Ratios compare two things that were run
-in turn (A B A B) on the same machine; a figure is the median of its repetitions, whose number stands in brackets behind
-the least and the most. Budgets are checked here and in no test, because a test on a busy machine would fail by chance.
+Written by `make bench` (`python -m bench`), which measures all groups, or by `python -m bench GROUP …`, which
+replaces the sections of these groups and keeps the other sections with their dates. Ratios compare two things that ran
+in turn (A B A B) on the same machine; a figure is the median of its repetitions; the number in brackets after
+minimum and maximum is the number of repetitions. Only `make bench` checks the budgets: a test would fail by chance on a
+busy machine.
 """
 
 

@@ -1,4 +1,4 @@
-"""Figures as a table's rows: in a terminal and in docs/performance.md alike."""
+"""Figures as rows of a table, for a terminal and for docs/performance.md."""
 
 from bench.figures import Budget, Figure, Section, Spread
 
@@ -6,7 +6,7 @@ HEADINGS = ("figure", "measured", "least – most", "budget", "met")
 
 
 def section_lines(section: Section, origin: str) -> list[str]:
-    """Markdown. ``origin`` says when and where it was measured."""
+    """Markdown. ``origin``: when and where it was measured."""
     lines = [f"## {section.title}", "", f"`{section.command}` · {origin}", ""]
     if section.figures:
         rows = [HEADINGS, tuple("---" for _ in HEADINGS), *map(figure_row, section.figures)]
@@ -33,7 +33,7 @@ def budget_text(budget: Budget | None, unit: str) -> str:
 
 
 def number_text(value: float) -> str:
-    """Three digits that count, and no more zeros than needed."""
+    """Three significant digits without trailing zeros."""
     if value == int(value):
         return f"{int(value):,}"
     digits = 3 if abs(value) < 1 else 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0

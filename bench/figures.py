@@ -1,4 +1,4 @@
-"""What a measurement says: a figure, its budget if it has one, and whether it was met."""
+"""A measured figure, its budget if it has one, and whether the budget is met."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -59,7 +59,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One group's figures, with what one has to know to read them."""
+    """The figures of one group, with notes."""
 
     title: str
     command: str

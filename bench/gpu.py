@@ -7,7 +7,7 @@ from bench.race_case import RaceCase, RaceResult
 from bench.race_files import run_race
 from traindyno.core.instances.instance_types import instance_types
 
-NO_GPU = "No GPU was at hand, so nothing was measured here."
+NO_GPU = "This machine has no GPU, so there are no measurements."
 NOTE = (
     "bf16 by autocast over weights in single precision, fused AdamW, gradients clipped; the same batches for both, "
     "without padding. MFU is tokens per second × FLOPs per token (3 × the forward pass's, counted on the model) ÷ the "
@@ -63,7 +63,7 @@ def mfu_percent(rate: Spread, result: RaceResult, peak_flops_per_second: float |
 
 
 def peak_flops(device_name: str) -> float | None:
-    """Dense bf16; None if the table has no such device. A variant of one (PCIe, NVL) has a peak of its own."""
+    """Dense bf16; None if the table has no such device. A variant (PCIe, NVL) has a different peak."""
     for each in instance_types().values():
         if each.accelerator is not None and is_named(device_name, each.accelerator):
             return each.peak_dense_bf16_flops_per_device
@@ -71,7 +71,7 @@ def peak_flops(device_name: str) -> float | None:
 
 
 def is_named(device_name: str, accelerator: str) -> bool:
-    """Behind the accelerator's name may stand its memory: ``NVIDIA H100 80GB HBM3``."""
+    """The name of an accelerator can end with its memory: ``NVIDIA H100 80GB HBM3``."""
     rest = device_name.removeprefix(accelerator)
     return rest != device_name and (not rest or (rest[0] == " " and rest[1:2].isdigit()))
 

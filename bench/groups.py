@@ -32,6 +32,6 @@ def command(group: str) -> str:
 
 
 def measure(group: str, *, is_quick: bool) -> Section:
-    """``is_quick``: few repetitions, to see that it works; its figures say nothing."""
+    """``is_quick``: few repetitions, to test that it works; its figures are not meaningful."""
     module: Callable[..., Section] = import_module(MODULES[group]).measure
     return module(is_quick=is_quick)

@@ -1,4 +1,4 @@
-"""Lambda functions: how large their source is, and what importing the largest handler adds to importing boto3."""
+"""Lambda functions: how large their source is, and the import time that the largest handler adds to boto3's."""
 
 import io
 import subprocess
@@ -60,7 +60,7 @@ def measure(*, is_quick: bool) -> Section:
                 unit="ms",
                 budget=at_most(IMPORT_MILLISECONDS),
             ),
-            Figure(name="the same, our source compiled anew each time", value=cold.difference, unit="ms"),
+            Figure(name="the same, with our source compiled each time", value=cold.difference, unit="ms"),
         ),
         notes=(
             "Each import in a fresh process; of all handlers, the one with the most modules. Lambda can't keep the "

@@ -1,4 +1,4 @@
-"""A local cloud of its own in a new folder, used through the command line as a person would."""
+"""A separate local cloud in a new folder, used through the command line."""
 
 import json
 import os
@@ -28,7 +28,7 @@ ENDED = frozenset({"Completed", "Failed", "Stopped"})
 
 
 class CommandFailed(TraindynoError):
-    """A command of the product did not do what is to be measured; carries what it said."""
+    """A command under measurement failed; carries its output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ class OwnCloud:
 
 @contextmanager
 def own_cloud() -> Iterator[OwnCloud]:
-    """Nothing runs yet; at the end all is stopped and removed, whatever happened."""
+    """Starts nothing; at the end it stops and removes the local cloud, also after an error."""
     with tempfile.TemporaryDirectory(prefix="traindyno-bench-") as folder:
         cloud = OwnCloud(Path(folder))
         try:

@@ -73,7 +73,7 @@ def _rate(case: RaceCase, changes: Mapping[str, Any], scratch: Path) -> float:
 
 
 def _alone(train: Callable[[], Trained]) -> Trained:
-    """Without what the training before left in memory."""
+    """After the memory of the training before is released."""
     gc.collect()
     torch._dynamo.reset()
     if torch.cuda.is_available():

@@ -17,7 +17,7 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "TRANSFORME
 
 
 def run_race(case: RaceCase) -> RaceResult:
-    """In a process of its own: thread settings and memory are the case's alone."""
+    """In a separate process, so that thread settings and memory belong to one case."""
     threads = {} if case.threads is None else {"OMP_NUM_THREADS": str(case.threads)}
     with tempfile.TemporaryDirectory() as folder:
         case_path, result_path = Path(folder, "case.json"), Path(folder, "result.json")

@@ -1,6 +1,6 @@
-"""Suites of a hundred to ten thousand runs, simulated by the replay engine: what a run costs must not grow.
+"""Suites of a hundred to ten thousand runs, simulated by the replay engine: the cost per run must not grow.
 
-``TRAINDYNO_BENCH_RUNS=100,1000`` leaves the largest out, which takes most of the time.
+``TRAINDYNO_BENCH_RUNS=100,1000`` omits the largest suite, which takes most of the time.
 """
 
 import json

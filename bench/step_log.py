@@ -1,4 +1,4 @@
-"""What writing one step into the step log costs a training loop."""
+"""The time that a training loop spends on writing one step to the step log."""
 
 import tempfile
 import time

@@ -1,4 +1,4 @@
-"""Trains with Hugging Face's Trainer: on the very batches of ours, or as its defaults have it."""
+"""Trains with Hugging Face's Trainer: on the same batches as our trainer, or with its defaults."""
 
 import itertools
 import tempfile

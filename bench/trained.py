@@ -1,4 +1,4 @@
-"""What one training left: its steps' seconds, tokens and losses."""
+"""The results of one training: seconds, tokens and losses of its steps."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -6,7 +6,7 @@ from statistics import median
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """``tokens`` are those of each step without padding. ``losses`` is empty where none were kept."""
+    """``tokens`` are those of each step without padding. ``losses`` is empty if none were stored."""
 
     step_seconds: tuple[float, ...]
     tokens: tuple[int, ...]

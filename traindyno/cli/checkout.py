@@ -1,4 +1,4 @@
-"""What the CLI can do only from a checkout of the repository: the local cloud, and the built-in training code."""
+"""The functions of the CLI that need a checkout of the repository: the local cloud."""
 
 from importlib.util import find_spec
 

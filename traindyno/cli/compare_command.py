@@ -25,7 +25,7 @@ def compare(
     second: Annotated[str, typer.Argument(help="The execution that may have become better or worse.")],
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Compare the cells that two executions share, and name what else differs; exit status 2 for unlike work."""
+    """Compare the cells that two executions share, and list other differences; exit status 2 if the work differs."""
     target = choice.find_target()
     compared = compare_executions(*(load_record(target.results, execution) for execution in (first, second)))
     if output is Format.JSON:
@@ -39,8 +39,8 @@ def print_comparison(console: Console, compared: ExecutionComparison) -> None:
         console.print(SIMULATED)
     console.print(_cells(compared))
     for title, differences in (
-        ("what differs in how they were run", compared.running),
-        ("in environment and price", compared.environment),
+        ("differences in suite and settings", compared.running),
+        ("differences in environment and price", compared.environment),
     ):
         if differences:
             console.print()
@@ -91,7 +91,7 @@ def _change(found: Comparison | None) -> str:
 def _finding(cell: CellChange) -> str:
     finding = cell.change.value.replace("_", " ")
     differs = cell.parity is not None and cell.parity.finding is ParityFinding.DIFFERS
-    return f"{finding}; losses differ: not the same work" if differs else finding
+    return f"{finding}; losses differ, so the work is not the same" if differs else finding
 
 
 def _differences(title: str, differences: Sequence[Difference], compared: ExecutionComparison) -> Table:
@@ -111,6 +111,6 @@ def _remarks(compared: ExecutionComparison) -> Iterator[str]:
         if labels:
             yield f"only in {execution}: {'; '.join(labels)}"
     if compared.running or compared.environment:
-        yield "whatever differs may be the reason of a change; this comparison can't tell them apart"
+        yield "each difference is a possible cause of a change; this comparison can't separate them"
     else:
-        yield "nothing else that was recorded differs"
+        yield "no other recorded difference"

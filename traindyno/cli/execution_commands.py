@@ -37,7 +37,7 @@ UNSUCCESSFUL = {"FAILED", "TIMED_OUT", "ABORTED"}
 
 
 class ReportMissing(TraindynoError):
-    """The execution has no report: it is still running, or it ended before there was anything to report."""
+    """The execution has no report: it is still running, or it ended before the first result."""
 
 
 class ReportUnwritable(TraindynoError):
@@ -97,7 +97,7 @@ def stop(
     choice: LabChoice,
     execution: ExecutionArgument,
 ) -> None:
-    """Stop an execution, wait until its training jobs are stopped, and say what was spent."""
+    """Stop an execution, wait until its training jobs are stopped, and print its cost."""
     target = choice.find_target()
     found = target.executions.describe(execution)
     if not found.is_running:

@@ -1,4 +1,4 @@
-"""`traindyno local`: the cloud on this machine, up, down and looked at."""
+"""`traindyno local`: the cloud on this machine, start, stop and status."""
 
 import shlex
 from dataclasses import asdict
@@ -23,7 +23,7 @@ GrantOption = Annotated[
         "--grant-quotas",
         min=1,
         metavar="INSTANCES",
-        help="To rehearse a suite of AWS's instance types: so many of each are allowed, instead of AWS's defaults.",
+        help="The quota of each AWS instance type for rehearsals, instead of AWS's default quotas.",
     ),
 ]
 TracesOption = Annotated[
@@ -34,20 +34,20 @@ TracesOption = Annotated[
         file_okay=False,
         resolve_path=True,
         metavar="FOLDER",
-        help="Traces that simulated jobs play, instead of nominal times; see docs/local-cloud-service.md.",
+        help="Traces that simulated jobs replay instead of nominal times; see docs/local-cloud-service.md.",
     ),
 ]
 
 
 @app.command()
 def up(grant_quotas: GrantOption = None, traces: TracesOption = None) -> None:
-    """Start the local cloud and deploy the CDK app into it; what runs already is used again."""
+    """Start the local cloud and deploy the CDK app into it; running services are used again."""
     home = Home.from_environment()
     options = _service_options(grant_quotas, traces)
     with home.alone(tell=tell):
         if options and cloud.status(home).sagemaker:
             raise LocalCloudFailed(
-                f"the local cloud in {home.folder} is up and keeps the settings that it was started with, "
+                f"the local cloud in {home.folder} is running and keeps the settings of its start, "
                 f"not {' '.join(options)}; first run: traindyno local down"
             )
         ports = cloud.start(home, tell=tell, service_options=options)
@@ -63,7 +63,7 @@ def _service_options(grant_quotas: int | None, traces: Path | None) -> tuple[str
 
 @app.command()
 def status(output: FormatOption = Format.TABLE) -> None:
-    """Say what is running; exit status 3 if the local cloud is not up."""
+    """Show which services run; exit status 3 if the local cloud is not running."""
     found = cloud.status(Home.from_environment())
     if output is Format.JSON:
         print_json({**asdict(found), "home": str(found.home)})
@@ -78,7 +78,7 @@ def status(output: FormatOption = Format.TABLE) -> None:
 
 @app.command()
 def down(
-    erase: Annotated[bool, typer.Option("--erase", help="Also remove all state, results included.")] = False,
+    erase: Annotated[bool, typer.Option("--erase", help="Also remove all state and results.")] = False,
 ) -> None:
     """Stop the local cloud and the training jobs that run in it."""
     home = Home.from_environment()
@@ -91,7 +91,7 @@ def down(
 
 @app.command()
 def env(output: FormatOption = Format.TABLE) -> None:
-    """Print the settings that turn boto3 and the AWS command line towards it: eval "$(traindyno local env)"."""
+    """Print the variables that connect boto3 and the AWS CLI to the local cloud: eval "$(traindyno local env)"."""
     variables = aws_settings(cloud.require_ports(Home.from_environment()))
     if output is Format.JSON:
         print_json(variables)

@@ -1,4 +1,4 @@
-"""The command line: one command per file or group, and one place where errors become messages and exit statuses."""
+"""The command line: its commands, and the mapping of errors to messages and exit statuses."""
 
 import sys
 from pathlib import Path
@@ -47,7 +47,7 @@ add_local(commands)
 @commands.command()
 def schema(
     tables: Annotated[
-        Path | None, typer.Option(help="Instead, write the tables of fields in this Markdown file anew.")
+        Path | None, typer.Option(help="Instead, regenerate the tables of fields in this Markdown file.")
     ] = None,
 ) -> None:
     """Print the suite file's JSON Schema, for editors."""
@@ -76,7 +76,7 @@ def _options(
 
 
 def app() -> None:
-    """Exit status: 0 well, 1 failed, 2 the input or the suite is refused, 130 interrupted."""
+    """Exit status: 0 success, 1 failure, 2 input or suite refused, 130 interrupted."""
     try:
         commands()
     except (SuiteFileInvalid, SuiteUnreadable, InputFileInvalid, NotComparable, SuiteRefused) as error:
@@ -84,7 +84,7 @@ def app() -> None:
     except TraindynoError as error:
         _leave(f"error: {error}", FAILED)
     except (BotoCoreError, ClientError) as error:
-        _leave(f"error: AWS answered: {error}", FAILED)
+        _leave(f"error: AWS returned: {error}", FAILED)
 
 
 def _leave(message: str, status: int) -> None:

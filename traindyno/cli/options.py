@@ -28,7 +28,7 @@ ProfileOption = Annotated[str | None, typer.Option(help="The AWS profile; by def
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountChoice:
-    """Which account a command uses: the local cloud's, or the one that the AWS settings lead to."""
+    """The account that a command uses: the local cloud's, or that of the AWS settings."""
 
     local: LocalOption = False
     region: RegionOption = None
@@ -40,7 +40,7 @@ class AccountChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabChoice(AccountChoice):
-    """Which lab of the account."""
+    """The lab of the account."""
 
     lab: LabOption = DEFAULT_LAB
 

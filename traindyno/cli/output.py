@@ -1,4 +1,4 @@
-"""What is printed: tables or one JSON document on standard output, everything else on standard error."""
+"""Output: tables or one JSON document on standard output, messages on standard error."""
 
 import json
 import sys

@@ -72,7 +72,7 @@ def plan(
 
 
 def _find_histories(loaded: LoadedSuite, *, beside: Path, lab: str) -> FoundHistories:
-    """Reads the lab's table; sends nothing."""
+    """Reads the lab's table; writes nothing."""
     try:
         deployment = find_deployment(clients.cloudformation(), lab)
         stage = Stage(beside=beside, s3=clients.s3(), bucket=deployment.bucket, tell=tell, sends=False)

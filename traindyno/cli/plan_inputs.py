@@ -1,4 +1,4 @@
-"""The prices and quotas that a plan is made of: from files where given, else from the account."""
+"""The prices and quotas of a plan: from files if given, otherwise from the account."""
 
 import time
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ class PlanInputs:
 def read_plan_inputs(
     suite: Suite, cells: Sequence[Cell], *, price_path: Path | None, quota_path: Path | None, now: float
 ) -> PlanInputs:
-    """No AWS client is made for what a file gives."""
+    """Creates an AWS client only for values that no file gives."""
     prices = read_price_file(price_path) if price_path else None
     given = read_input_file(quota_path, parse_quotas, fields=quota_file.SHAPE) if quota_path else None
     region = _one_region(prices, given)

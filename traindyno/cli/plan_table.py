@@ -1,4 +1,4 @@
-"""A plan as a person reads it in a terminal."""
+"""The tables of a plan in a terminal: cells, lanes, quotas, totals."""
 
 from rich.console import Console
 from rich.table import Table

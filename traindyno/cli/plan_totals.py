@@ -1,4 +1,4 @@
-"""The totals of a plan: runs, data, cost, cap and time, each with what it is based on."""
+"""The totals of a plan: runs, data, cost, cap and time, each with its basis."""
 
 from collections.abc import Iterator
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Follow an execution to its end: a live display on a terminal, plain lines elsewhere; both on standard error."""
+"""Follow an execution to its end: a live display on a terminal, plain lines otherwise; both on standard error."""
 
 import queue
 import threading

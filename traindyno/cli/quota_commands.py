@@ -1,4 +1,4 @@
-"""`traindyno quotas`: ask AWS for the quotas that a suite lacks, once, and see how far the requests have come."""
+"""`traindyno quotas`: request the quotas that a suite needs, once, and show the status of the requests."""
 
 import sys
 import time
@@ -22,12 +22,12 @@ from traindyno.core.planning.quota_increases import NeededIncrease, RequestedInc
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.suite import Suite
 
-app = typer.Typer(help="The account's quotas that a suite needs: ask for more, see the answers.", no_args_is_help=True)
+app = typer.Typer(help="The quotas that a suite needs: request increases, show their status.", no_args_is_help=True)
 YesOption = Annotated[bool, typer.Option("--yes", help="Send without asking.")]
 
 
 class NotConfirmed(TraindynoError):
-    """Nobody said yes, so nothing was sent."""
+    """The requests were not confirmed, so none was sent."""
 
 
 @app.command()
@@ -38,7 +38,7 @@ def request(
     yes: YesOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Send an increase request for each quota that the suite lacks; never a second one while one is open."""
+    """Send an increase request for each quota that the suite lacks; no second request while one is open."""
     choice.choose()
     requests = QuotaRequests(clients.service_quotas())
     needed = _look_up(load_suite(suite).suite, requests)
@@ -61,7 +61,7 @@ def status(
     suite: SuiteArgument,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show the quotas that the suite lacks and what became of the requests for them."""
+    """Show the quotas that the suite lacks and the status of their requests."""
     choice.choose()
     _print(_look_up(load_suite(suite).suite, QuotaRequests(clients.service_quotas())), output)
 
@@ -90,7 +90,7 @@ def _print(needed: Sequence[NeededIncrease], output: Format) -> None:
         print_json([{**to_document(each), "next_step": each.next_step} for each in needed])
         return
     if not needed:
-        STANDARD_OUTPUT.print("nothing is lacking: the account's quotas allow every run of this suite")
+        STANDARD_OUTPUT.print("the account's quotas allow every run of this suite")
         return
     table = Table("quota", "code", "now", "needed", "request", "next", pad_edge=False)
     for each in needed:

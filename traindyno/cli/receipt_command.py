@@ -1,4 +1,4 @@
-"""`traindyno receipt`: what an execution paid, attempt by attempt and phase by phase."""
+"""`traindyno receipt`: the cost of an execution by attempt and by phase."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -23,7 +23,7 @@ def receipt(
     execution: ExecutionArgument,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show every training job that was paid for: billed seconds × instances × price, adding up to the cent."""
+    """Show the cost of every training job: billed seconds × instances × price, exact to the cent."""
     found = choice.find_target().receipt(execution)
     if output is Format.JSON:
         print_json(to_document(found))
@@ -33,7 +33,7 @@ def receipt(
 
 def print_receipt(console: Console, found: ExecutionReceipt) -> None:
     if not found.receipt.lines:
-        console.print(f"{found.execution_id}: nothing was paid, as no training job was started", markup=False)
+        console.print(f"{found.execution_id}: no cost, because no training job was started", markup=False)
         return
     if found.is_simulated:
         console.print(SIMULATED)
@@ -47,7 +47,7 @@ def print_receipt(console: Console, found: ExecutionReceipt) -> None:
 
 
 def summary(found: ExecutionReceipt) -> Iterator[str]:
-    """The total, and what keeps it from being final."""
+    """The total, and the reasons why it is not final."""
     receipt = found.receipt
     unknown = [line.job_name for line in receipt.lines if line.usd is None and line.job_name not in found.running_jobs]
     jobs = "1 training job" if len(receipt.lines) == 1 else f"{len(receipt.lines)} training jobs"
@@ -64,7 +64,7 @@ def _open_ends(found: ExecutionReceipt, unknown: list[str]) -> Iterator[str]:
     if found.running_jobs:
         yield f"{len(found.running_jobs)} still running and billed ({', '.join(found.running_jobs)})"
     if found.warm_jobs:
-        yield f"instances still kept warm and billed after {', '.join(found.warm_jobs)}"
+        yield f"a warm pool is still billed after {', '.join(found.warm_jobs)}"
     if not found.is_final and not found.running_jobs and not found.warm_jobs:
         yield "the execution is still running"
     if unknown:
@@ -73,7 +73,7 @@ def _open_ends(found: ExecutionReceipt, unknown: list[str]) -> Iterator[str]:
 
 def _lines(found: ExecutionReceipt) -> Table:
     table = Table(title=f"{found.execution_id}: training jobs", title_justify="left", pad_edge=False, show_lines=True)
-    table.add_column("job, and where its time went", overflow="fold", max_width=WIDEST)
+    table.add_column("job and its phases", overflow="fold", max_width=WIDEST)
     table.add_column("ending")
     for heading in ("billed", "instances", "price per hour", "computed", "cost"):
         table.add_column(heading, justify="right")

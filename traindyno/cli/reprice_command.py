@@ -30,7 +30,7 @@ from traindyno.store.execution_record import load_record
 
 PriceRegionOption = Annotated[
     str | None,
-    typer.Option("--region", help="Take the Price List's prices of this region; by default of where it was run."),
+    typer.Option("--region", help="Use the Price List's prices of this region; by default the region of the runs."),
 ]
 LabRegionOption = Annotated[
     str | None,
@@ -40,13 +40,13 @@ LabRegionOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricedLabChoice(LabChoice):
-    """``--region`` names the prices here, so the lab's own region has another option."""
+    """Here ``--region`` is the region of the prices, so the lab's region has another option."""
 
     region: LabRegionOption = None
 
 
 class NoPriceFound(TraindynoError):
-    """None of the execution's instance types has a price where it was looked for."""
+    """The price source has no price for any instance type of the execution."""
 
 
 @with_options_of(PricedLabChoice)
@@ -57,7 +57,7 @@ def reprice_execution(
     price_region: PriceRegionOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Compute costs and verdict anew at other prices, and say which price would change the answer."""
+    """Recompute costs and verdict at other prices, and show which price would change the verdict."""
     if prices is not None and price_region is not None:
         raise typer.BadParameter("expected one of --prices and --region, got both")
     target = choice.find_target()
@@ -138,18 +138,18 @@ def _cells(before: CellRow, after: CellRow, *, is_best: bool) -> tuple[str, ...]
 
 
 def _sources(after: Repriced, prices: PriceList) -> Iterator[str]:
-    """Where each type's price comes from now."""
+    """The source of each type's new price."""
     for instance, price in {result.run.cell.settings.instance: result.price for result in after.results}.items():
-        kept = "" if instance in prices else " (as it was run: no other price was found)"
+        kept = "" if instance in prices else " (price of the run: no other price found)"
         yield f"{instance}: {price.source or UNKNOWN}, {price.region or UNKNOWN}, {price.date or UNKNOWN}{kept}"
 
 
 def _answers(before: Verdict, after: Repriced) -> Iterator[str]:
     yield f"before: {describe_verdict(before).headline}"
     yield f"after:  {describe_verdict(after.verdict).headline}"
-    yield "the recommendation changes" if after.is_flipped else "the recommendation stays"
+    yield "the recommendation changes" if after.is_flipped else "the recommendation does not change"
     if before.spent_usd is not None and after.verdict.spent_usd is not None:
-        yield f"the execution itself: {usd_text(before.spent_usd)} before, {usd_text(after.verdict.spent_usd)} after"
+        yield f"cost of the execution: {usd_text(before.spent_usd)} before, {usd_text(after.verdict.spent_usd)} after"
 
 
 def _changes(after: Repriced) -> Iterator[str]:
@@ -157,17 +157,17 @@ def _changes(after: Repriced) -> Iterator[str]:
     best = verdict.row(verdict.recommended).label if verdict.recommended else ""
     for found in verdict.break_evens:
         price, label = exact_usd_text(found.usd_per_instance_hour), verdict.row(found.cell_id).label
-        yield f"break-even: {found.instance} at {price}/h, where {label} costs what {best} does"
+        yield f"break-even: {found.instance} at {price}/h, where {label} and {best} cost the same"
     for flip in after.flips:
         yield _flip_text(verdict, flip)
     if not after.flips:
-        yield f"no price changes the answer: {_why_none(verdict)}"
+        yield f"no price changes the verdict: {_why_none(verdict)}"
 
 
 def _flip_text(verdict: Verdict, flip: PriceFlip) -> str:
     winner = verdict.row(flip.cell_id).label if flip.cell_id else "no cell"
     prices = f"{exact_usd_text(flip.now_usd_per_hour)}/h to {exact_usd_text(flip.at_usd_per_hour)}/h"
-    return f"the answer changes to {winner} with {flip.instance} from {prices} ({_share_text(float(flip.change))})"
+    return f"the verdict changes to {winner} with {flip.instance} from {prices} ({_share_text(float(flip.change))})"
 
 
 def _why_none(verdict: Verdict) -> str:
@@ -175,7 +175,7 @@ def _why_none(verdict: Verdict) -> str:
         return "no cell is recommended"
     if verdict.goal.kind is GoalKind.FASTEST:
         return "the goal is time alone"
-    return "one instance type only, so that one price moves every cell"
+    return "there is one instance type only, so one price changes every cell"
 
 
 def _price_text(usd_per_hour: Decimal | None) -> str:

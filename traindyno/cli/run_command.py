@@ -1,4 +1,4 @@
-"""`traindyno run`: stage what the suite names on this machine, start it, follow it, show its verdict."""
+"""`traindyno run`: upload the suite's local files, start it, follow it, show its verdict."""
 
 import secrets
 from datetime import UTC, datetime
@@ -19,11 +19,13 @@ def run(
     choice: LabChoice,
     suite: SuiteArgument,
     name: Annotated[str | None, typer.Option(help="The execution's name; by default the suite's and the time.")] = None,
-    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Follow it to its end, or only start it.")] = True,
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="Follow the execution to its end, or only start it.")
+    ] = True,
     output: FormatOption = Format.TABLE,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
-    """Run a suite: every cell, every trial, to a verdict."""
+    """Run a suite and print its verdict."""
     loaded = load_suite(suite)
     target = choice.find_target()
     stage = Stage(beside=suite.parent, s3=clients.s3(), bucket=target.deployment.bucket, tell=tell)

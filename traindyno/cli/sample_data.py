@@ -1,4 +1,4 @@
-"""Real text that every machine has: documentation and source of the installed Python's standard library."""
+"""Sample text that every machine has: documentation and source of Python's standard library."""
 
 import sysconfig
 from pathlib import Path
@@ -11,7 +11,7 @@ SIZE_LIMIT_BYTES = 2**20
 
 
 class SampleUnknown(TraindynoError):
-    """The suite names a sample that there is not."""
+    """The suite names an unknown sample."""
 
 
 def is_sample(path: str) -> bool:
@@ -22,7 +22,9 @@ def write_sample(path: str, folder: Path) -> Path:
     """Write the files of ``sample:<name>`` into the folder, which is made; the same machine gives the same bytes."""
     name = path.removeprefix(SCHEME)
     if name != PYTHON_STANDARD_LIBRARY:
-        raise SampleUnknown(f"workload.dataset.path: {path!r} is no sample; there is {SCHEME}{PYTHON_STANDARD_LIBRARY}")
+        raise SampleUnknown(
+            f"workload.dataset.path: {path!r} is not a sample; available: {SCHEME}{PYTHON_STANDARD_LIBRARY}"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "text.txt").write_bytes(_standard_library_text())
     return folder

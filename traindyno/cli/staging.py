@@ -1,4 +1,4 @@
-"""Bring what a suite names on this machine (data, a model, a script's folder) to S3, once for each content."""
+"""Upload the local files that a suite names (data, a model, a script's folder) to S3, once per content."""
 
 import hashlib
 import tempfile
@@ -20,14 +20,14 @@ DATA_SUFFIXES = {".csv", ".json", ".jsonl", ".txt", ".parquet"}
 
 
 class StagingRefused(TraindynoError):
-    """Something that the suite names on this machine is missing or can't be sent."""
+    """A local file that the suite names is missing or can't be uploaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Where staged things go; relative paths are taken from ``beside``, the suite file's folder.
+    """The upload's destination; relative paths start at ``beside``, the suite file's folder.
 
-    Without ``sends`` things get their names only: what a plan needs to find earlier runs of the same work.
+    Without ``sends`` it only computes the names, with which a plan finds earlier runs of the same work.
     """
 
     beside: Path
@@ -39,7 +39,7 @@ class Stage:
     def stage_suite(self, document: dict[str, Any]) -> dict[str, Any]:
         """The suite document with every local path replaced by the S3 URI of its copy.
 
-        Objects are named by their content, so what is there already is not sent again.
+        Objects are named by their content, so an existing object is not uploaded again.
         """
         staged = deepcopy(document)
         workload = staged.get("workload", {})
@@ -63,7 +63,7 @@ class Stage:
             return self._staged_files(local)
         if _looks_local(path):
             raise StagingRefused(
-                f"workload.{field}: {path!r} names nothing on this machine (looked for {local}); "
+                f"workload.{field}: {path!r} does not exist on this machine (expected {local}); "
                 "give a local file or folder, an s3:// URI, or a Hub id such as nyu-mll/glue"
             )
         return path
@@ -71,7 +71,7 @@ class Stage:
     def _staged_files(self, local: Path) -> str:
         files = dict(_files(local))
         if not files:
-            raise StagingRefused(f"{local} holds no files; give a file or a folder with data in it")
+            raise StagingRefused(f"{local} contains no files; give a file or a folder with data")
         digest = hashlib.sha256()
         for name, path in files.items():
             digest.update(name.encode() + b"\0" + _sha256(path))
@@ -99,7 +99,7 @@ class Stage:
         archive = bundle.pack(bundle.script_files(folder))
         key = code_key(hashlib.sha256(archive).hexdigest())
         if self.sends and key not in self._keys(key):
-            self.tell(f"staging the source folder {folder} ({len(archive) / 2**10:.0f} KiB)")
+            self.tell(f"uploading the source folder {folder} ({len(archive) / 2**10:.0f} KiB)")
             self.s3.put_object(Bucket=self.bucket, Key=key, Body=archive)
         return f"s3://{self.bucket}/{key}"
 

@@ -1,4 +1,4 @@
-"""A suite file to a checked Suite; a wrong one to lines that say where, what, and what would be accepted."""
+"""Load and check a suite file; problems become lines with place, value found and values accepted."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +22,9 @@ class SuiteFileInvalid(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedSuite:
-    """``document`` is the text's own content, before any default, with its claims file in place of that file's path.
+    """``document`` is the file's content without defaults, with the content of its claims file.
 
-    It is what the state machine gets.
+    The state machine receives it as its input.
     """
 
     text: SuiteText

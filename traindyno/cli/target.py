@@ -1,4 +1,4 @@
-"""Which lab a command works on: the local cloud's, or one deployed in the person's AWS account."""
+"""The lab that a command uses: the local cloud's, or one in an AWS account."""
 
 import os
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Target:
 
     @property
     def option(self) -> str:
-        """What a person adds to a further command to reach the same lab."""
+        """The options that select the same lab in another command."""
         if self.is_local:
             return " --local"
         return "" if self.deployment.lab == DEFAULT_LAB else f" --lab {self.deployment.lab}"

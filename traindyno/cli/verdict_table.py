@@ -1,4 +1,4 @@
-"""The verdict as a person reads it in a terminal."""
+"""The verdict as a table in a terminal."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Every cell, measured or not, with intervals; then the same as a picture."""
+"""Every cell, measured or not, with intervals, as a table and as charts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ METRIC_NAMES = {Metric.SECONDS: "time", Metric.USD: "cost", Metric.INSTANCE_HOUR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """A column of the table; left out, and named below it, where no cell knows it."""
+    """A column of the table; omitted, and named below it, if it is unknown for every cell."""
 
     column: Column
     is_known: Callable[[CellRow], bool]
@@ -99,7 +99,7 @@ QUANTITIES = (
         draw=lambda row: bytes_text(row.peak_memory_bytes) if row.trials else "–",
     ),
     Quantity(
-        column=Column(heading="Waited", is_number=True, explanation="mean time until instances were to be had"),
+        column=Column(heading="Waited", is_number=True, explanation="mean time of waiting for capacity"),
         is_known=lambda row: row.waiting_seconds is not None,
         draw=lambda row: seconds_text(row.waiting_seconds),
     ),

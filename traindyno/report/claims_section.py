@@ -1,4 +1,4 @@
-"""Published figures, each with its verdict and the sum that led to it."""
+"""Published figures, each with its finding and the calculation."""
 
 from traindyno.core.costs.quantity_text import number_text, range_text
 from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement

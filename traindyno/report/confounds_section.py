@@ -25,7 +25,7 @@ def _draw(verdict: Verdict, confound: Confound) -> Markup:
     table = draw_table(
         [Column(heading="Differs in"), Column(heading=first), Column(heading=second)],
         [[difference.name, difference.first, difference.second] for difference in confound.differences],
-        caption="A difference in results can come from any of these.",
+        caption="Each of these differences is a possible cause of a difference in results.",
     )
     controls = [
         element(

@@ -1,4 +1,4 @@
-"""Report data to one self-contained HTML file: nothing is fetched, no script runs, everything foreign is escaped."""
+"""Report data to one self-contained HTML file: no external resource, no script, all values escaped."""
 
 from datetime import UTC, datetime
 from functools import cache

@@ -25,7 +25,7 @@ class Bar:
 def draw_intervals(
     bars: Sequence[Bar], *, title: str, unit: Callable[[float], Unit], value_text: Callable[[float], str]
 ) -> Markup:
-    """An interval that reaches far beyond every mean is cut at the edge and has no cap there."""
+    """An interval that extends far beyond every mean is clipped at the edge, without a cap."""
     height = TOP + ROW_HEIGHT * len(bars) + BOTTOM
     low, high = _range(bars)
     scale = make_scale(low, high, begin=LABEL_WIDTH, end=WIDTH - VALUE_WIDTH, unit=unit(high))
@@ -35,7 +35,7 @@ def draw_intervals(
 
 
 def _range(bars: Sequence[Bar]) -> tuple[float, float]:
-    """From nought, unless all values lie so close together that their intervals would vanish."""
+    """From zero, unless the values are so close together that their intervals would be invisible."""
     lows = [bar.estimate.interval.low if bar.estimate.interval else bar.estimate.mean for bar in bars]
     highs = [bar.estimate.interval.high if bar.estimate.interval else bar.estimate.mean for bar in bars]
     low, high = min(lows), min(max(highs), WIDEST_MEANS * max(bar.estimate.mean for bar in bars))

@@ -1,4 +1,4 @@
-"""Loss curves, and whether cells that should learn alike do."""
+"""Loss curves, and whether cells with the same work have the same losses."""
 
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict_text import describe_parity

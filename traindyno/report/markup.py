@@ -4,7 +4,7 @@ from html import escape
 
 
 class Markup(str):
-    """Text that is safe to put into a page as it is."""
+    """Text that is already escaped."""
 
     __slots__ = ()
 

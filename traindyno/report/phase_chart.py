@@ -1,4 +1,4 @@
-"""Where the time went: one stacked bar per cell, over the phases of its runs."""
+"""Time by phase: one stacked bar per cell."""
 
 from collections.abc import Mapping, Sequence
 
@@ -53,7 +53,7 @@ def color_of(phase: str) -> str:
 
 
 def phase_order(phase: str) -> int:
-    """As time passes in a run; phases of a user's own naming come before what is left over."""
+    """In the order of a run; phases that a user named come before the rest."""
     known = [*COLOR_OF_PHASE]
     return known.index(phase) if phase in known else known.index("uploading") - 1
 

@@ -1,4 +1,4 @@
-"""The frame that charts share: scales, ticks, grid lines and an accessible title."""
+"""The parts that all charts share: scales, ticks, grid lines and an accessible title."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ class Scale:
 
 
 def make_scale(low: float, high: float, *, begin: float, end: float, unit: Unit | None = None) -> Scale:
-    """Never of zero width, so that a single value can be drawn."""
+    """The range is never empty, so that a single value can be drawn."""
     if high <= low:
         high = low + (abs(low) or 1.0)
     return Scale(low=low, high=high, begin=begin, end=end, unit=unit or Unit(size=1))
@@ -138,7 +138,7 @@ def row_label(label: str, x: float, middle: float, *, class_: str) -> Markup:
 
 
 def _wrap(label: str) -> list[str]:
-    """At the comma nearest to the middle; what is too long even so is cut."""
+    """At the comma nearest to the middle; a label that is still too long is truncated."""
     commas = [index for index, letter in enumerate(label) if letter == ","]
     if len(label) <= MOST_LABEL_LETTERS or not commas:
         return [_cut(label)]

@@ -1,4 +1,4 @@
-"""What the numbers were measured with: versions, hosts, images, prices and the suite itself."""
+"""The conditions of the measurement: versions, hosts, images, prices and the suite itself."""
 
 import json
 from collections.abc import Iterator
@@ -27,9 +27,7 @@ def draw_provenance(report: Report) -> Markup:
         element(
             "details",
             element("summary", "Environment of every cell"),
-            draw_table(
-                columns, rows, caption="As the processes themselves reported it; where trials differ, all values."
-            ),
+            draw_table(columns, rows, caption="As reported by the processes; all values if trials differ."),
         ),
         element(
             "details",

@@ -1,4 +1,4 @@
-"""The report's whole data as one JSON document inside the page, to save or to read on."""
+"""The report's data as one JSON document in the page, for download."""
 
 import base64
 import csv
@@ -30,11 +30,11 @@ def draw_raw_data(report: Report) -> Markup:
 
 
 def _download_json(document: bytes, name: str) -> Markup:
-    """Compressed where thousands of runs would else make the page too large to open."""
+    """Compressed if thousands of runs would make the page too large to open."""
     if len(document) <= LARGEST_PLAIN_BYTES:
         return _download(document, f"{name}.json", "application/json;charset=utf-8", "Everything as JSON")
     compressed = gzip.compress(document, mtime=0)
-    return _download(compressed, f"{name}.json.gz", "application/gzip", "Everything as compressed JSON")
+    return _download(compressed, f"{name}.json.gz", "application/gzip", "All data as compressed JSON")
 
 
 def _download(content: bytes, name: str, kind: str, label: str) -> Markup:
@@ -52,5 +52,5 @@ def _runs_csv(report: Report) -> str:
 
 
 def _cell(value: object) -> object:
-    """A spreadsheet takes text that begins with one of these for a formula."""
+    """A spreadsheet treats text with one of these first characters as a formula."""
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value

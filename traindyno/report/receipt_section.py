@@ -18,7 +18,7 @@ LINE_COLUMNS = [
     Column(heading="Job"),
     Column(heading="Instance"),
     Column(heading="Ended as"),
-    Column(heading=START, explanation="warm: on the instances that an earlier job had left"),
+    Column(heading=START, explanation="warm: on the instances of an earlier job (warm pool)"),
     Column(heading="Billable s", is_number=True),
     Column(heading="Instances", is_number=True),
     Column(heading="Price per hour", is_number=True),
@@ -44,7 +44,7 @@ def draw_receipt(report: Report) -> Markup:
                 for phase in sorted(receipt.phases, key=lambda phase: phase_order(phase.name))
                 if phase.seconds
             ],
-            caption="What was paid for, over all jobs; waiting and starting are not billed.",
+            caption="Billed phases of all jobs; waiting and starting are not billed.",
             footer=["Total", None, total],
         ),
         element(
@@ -57,7 +57,7 @@ def draw_receipt(report: Report) -> Markup:
 
 
 def _lines(receipt: Receipt, total: str) -> Markup:
-    """Without the column of starts where nothing was kept warm."""
+    """Without the column of starts if the suite has no warm pool."""
     keeps_warm = any(line.started_warm is not None for line in receipt.lines)
     shown = [index for index, column in enumerate(LINE_COLUMNS) if keeps_warm or column.heading != START]
     rows = [_row(line, receipt) for line in receipt.lines]
@@ -93,7 +93,7 @@ def _phase_cost(phase: PhaseCost, receipt: Receipt) -> str:
 
 
 def _cost(line: ReceiptLine, receipt: Receipt) -> str:
-    """Exactly where the whole sum is so small that most lines would be nought cents."""
+    """Exact amounts if the total is so small that most lines would be zero cents."""
     if line.exact_usd is not None and receipt.known_usd < SMALLEST_SPLIT_USD:
         return exact_usd_text(line.exact_usd)
     return UNKNOWN if line.usd is None else usd_text(line.usd)

@@ -1,4 +1,4 @@
-"""Every run with its outcome, and what the failed ones said last."""
+"""Every run with its outcome, and the last message of failed runs."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,14 +15,14 @@ COLUMNS = [
     Column(heading="Run"),
     Column(heading="Outcome"),
     Column(heading="Attempts", is_number=True),
-    Column(heading=START, explanation="warm: on the instances that an earlier job had left"),
+    Column(heading=START, explanation="warm: on the instances of an earlier job (warm pool)"),
     Column(heading="Warm-up", is_number=True, explanation="steps before the steady window"),
     Column(heading="Steady", is_number=True, explanation="steps in the steady window"),
     Column(heading="Samples/s", is_number=True),
     Column(heading="Step, median", is_number=True),
     Column(heading="Step, p99", is_number=True),
     Column(heading="Loss, last", is_number=True),
-    Column(heading="Billed", is_number=True, explanation="by the clock, of each instance"),
+    Column(heading="Billed", is_number=True, explanation="wall time of each instance"),
     Column(heading="Cost", is_number=True),
 ]
 
@@ -41,7 +41,7 @@ def draw_runs(report: Report) -> Markup:
 
 
 def _table(results: Sequence[RunResult]) -> Markup:
-    """Without the column of starts where nothing was kept warm."""
+    """Without the column of starts if the suite has no warm pool."""
     rows = [_row(each) for each in results]
     keeps_warm = any(each.started_warm is not None for each in results)
     shown = [index for index, column in enumerate(COLUMNS) if keeps_warm or column.heading != START]
@@ -83,7 +83,7 @@ def _tone(result: RunResult) -> str:
 
 
 def _group_alike(results: Sequence[RunResult]) -> Iterator[list[RunResult]]:
-    """Trials of one cell that ended with the same words are told once."""
+    """Equal messages of one cell's trials appear once."""
     groups: dict[tuple[object, ...], list[RunResult]] = {}
     for each in results:
         key = (each.run.cell.cell_id, each.outcome, each.message, each.log_tail)

@@ -1,4 +1,4 @@
-"""Scaling over instances, with what each size costs."""
+"""Scaling over instances, with the cost of each size."""
 
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.verdict.report_data import Report
@@ -30,7 +30,7 @@ def draw_scaling(report: Report) -> Markup | None:
         draw_table(
             COLUMNS,
             rows,
-            caption="Against the fewest instances of otherwise equal cells. Efficiency: speed-up ÷ ratio of instances.",
+            caption="Relative to the fewest instances of equal cells. Efficiency: speed-up ÷ ratio of instances.",
         ),
         id="scaling",
     )

@@ -1,4 +1,4 @@
-"""Tables with aligned numbers: a column says once whether it holds numbers."""
+"""Tables with aligned numbers: a column declares whether it contains numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +35,9 @@ def draw_table(
         element("tr", *_cells(columns, row), class_="emphasized" if index in emphasized else None)
         for index, row in enumerate(rows[:MOST_ROWS])
     ]
-    left_out = f" The first {MOST_ROWS:,} of {len(rows):,}; all are in the data below." if len(rows) > MOST_ROWS else ""
+    left_out = (
+        f" The first {MOST_ROWS:,} of {len(rows):,}; the data below contains all rows." if len(rows) > MOST_ROWS else ""
+    )
     return element(
         "div",
         element(
@@ -63,7 +65,7 @@ def _class(column: Column) -> str | None:
 
 
 def breakable(name: str) -> Markup:
-    """May be broken after the marks that join words in a cell's label or a job's name."""
+    """Allows line breaks after the separators in a cell's label or a job's name."""
     return join(*(Markup("<wbr/>") if part == "" else part for part in _parts(name)))
 
 

@@ -1,4 +1,4 @@
-"""Where the time went, cell by cell, and every trial's step times."""
+"""Time by phase for each cell, and every trial's step times."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -32,8 +32,8 @@ def draw_time(report: Report) -> Markup | None:
         element("h3", "Step times"),
         element(
             "p",
-            f"Each line is a trial (up to {MOST_TRIALS}); shaded is the warm-up that the change point found, which no "
-            "rate counts. A step's time is that of its slowest rank, waiting for data included.",
+            f"Each line is a trial (up to {MOST_TRIALS}); the shaded part is the warm-up, which the rates "
+            "exclude. A step's time is that of its slowest rank and includes waiting for data.",
             class_="hint",
         ),
         legend([(series_class(index), f"trial {index + 1}") for index in range(_most_trials(report))]),
@@ -58,7 +58,7 @@ def _has_timeline(result: RunResult) -> bool:
 
 
 def _mean_phases(results: Sequence[RunResult]) -> dict[str, float]:
-    """Over the runs that have the phase's account at all; in the order in which time passes."""
+    """Over the runs with phases, in the order of a run."""
     accounts = [each.phases_seconds for each in results if each.phases_seconds]
     names = sorted({name for account in accounts for name in account}, key=lambda name: (phase_order(name), name))
     return {name: fmean(account.get(name, 0.0) for account in accounts) for name in names}

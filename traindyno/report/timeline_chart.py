@@ -1,4 +1,4 @@
-"""Step times of one cell's trials, step by step, with the part that warm-up took."""
+"""Step times of one cell's trials, step by step, with the warm-up shaded."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -24,7 +24,7 @@ CEILING_MEDIANS = 3.0
 
 
 def draw_timeline(runs: Sequence[tuple[str, MeasuredRun]], *, title: str) -> Markup:
-    """Pairs of a trial's name and its measurement. Higher steps than three medians are cut at the upper edge."""
+    """Pairs of a trial's name and its measurement. Steps longer than three medians are clipped at the upper edge."""
     ceiling = _ceiling([run for _, run in runs])
     last = max(run.timeline.first_step + run.timeline.stride * len(run.timeline.seconds) for _, run in runs)
     first = min(run.timeline.first_step for _, run in runs)
@@ -45,7 +45,7 @@ def draw_timeline(runs: Sequence[tuple[str, MeasuredRun]], *, title: str) -> Mar
 
 
 def highest_step_text(runs: Sequence[MeasuredRun]) -> str | None:
-    """What the picture cuts off, if anything."""
+    """What the chart clips, if anything."""
     highest = max(seconds for run in runs for seconds in run.timeline.seconds)
     return f"highest step {seconds_text(highest)}" if highest > _ceiling(runs) else None
 

@@ -1,4 +1,4 @@
-"""The answer first: a headline in plain language, its figures, what would change it and what to beware of."""
+"""The verdict: headline, figures, what would change it, and cautions."""
 
 from collections.abc import Sequence
 

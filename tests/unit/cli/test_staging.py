@@ -55,9 +55,9 @@ def test_what_is_there_already_is_not_sent_again(tmp_path: Path, s3: tuple[Any, 
 @pytest.mark.parametrize(
     ("workload", "says"),
     [
-        ({"dataset": {"path": "none.csv"}}, r"workload\.dataset\.path: 'none\.csv' names nothing on this machine"),
-        ({"channels": {"images": "./pictures"}}, r"workload\.channels\.images: '\./pictures' names nothing"),
-        ({"dataset": {"path": "sample:moon"}}, r"is no sample; there is sample:python-standard-library"),
+        ({"dataset": {"path": "none.csv"}}, r"workload\.dataset\.path: 'none\.csv' does not exist on this machine"),
+        ({"channels": {"images": "./pictures"}}, r"workload\.channels\.images: '\./pictures' does not exist"),
+        ({"dataset": {"path": "sample:moon"}}, r"is not a sample; available: sample:python-standard-library"),
         ({"source": "nowhere"}, r"workload\.source: expected a folder"),
         ({"source": ".", "entry_point": "tran.py"}, r"holds no 'tran\.py'; it holds train\.py"),
     ],
@@ -80,7 +80,7 @@ def test_hub_ids_and_s3_uris_stay_as_they_are(tmp_path: Path, s3: tuple[Any, Stu
 
 def test_an_empty_folder_is_refused(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(StagingRefused, match="holds no files"):
+    with pytest.raises(StagingRefused, match="contains no files"):
         stage(s3[0], tmp_path).stage_suite(suite_with(dataset={"path": "empty"}))
 
 

@@ -203,11 +203,11 @@ def test_ticks_are_round_and_carry_a_fitting_unit() -> None:
 
 
 def test_starts_have_a_column_where_instances_were_kept_warm(report: Report, page: str) -> None:
-    assert "an earlier job had left" not in page
+    assert "of an earlier job (warm pool)" not in page
     warm = [
         replace(result, attempts=tuple(replace(each, started_warm=True) for each in result.attempts))
         for result in report.results
     ]
     shown = render(replace(report, results=tuple(warm)))
-    assert shown.count("an earlier job had left") == 2
+    assert shown.count("of an earlier job (warm pool)") == 2
     assert shown.count(">warm<") == len(warm) + sum(len(result.attempts) for result in warm)
