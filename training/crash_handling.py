@@ -10,11 +10,11 @@ from types import TracebackType
 from typing import NoReturn
 
 from traindyno.callbacks import StepLogger, failure
+from traindyno.callbacks.oom_kills import count_oom_kills
 from traindyno.core.jobs.outcome import Outcome
 from training import failure_broadcast
 from training.data.once_per_host import remove_made_folders
 from training.errors import PeerFailed, RunStopped
-from training.oom_kills import count_oom_kills
 
 PATIENCE_SECONDS = 2.0  # a failing peer names its cause before its connections close
 PEER_SIGNS = ("closed by peer", "reset by peer", "broken pipe", "connection was likely closed", "remote process exited")
@@ -74,7 +74,7 @@ class CrashHandler:
     def _lost_peer(self, error: BaseException) -> PeerFailed:
         if count_oom_kills() > self._kills_before:
             return PeerFailed(Outcome.OUT_OF_MEMORY, "the kernel killed a process of this job because memory ran out")
-        return PeerFailed(Outcome.INTERNAL_ERROR, f"another process ended and logged no cause: {error}")
+        return PeerFailed(Outcome.KILLED, f"another process was killed, or crashed in native code: {error}")
 
     def _end(self, error: BaseException) -> None:
         self._step_log.failed(error)

@@ -19,6 +19,7 @@ from localcloud.sagemaker_service.toolkit import (
     launch_command,
     read_program,
 )
+from traindyno.callbacks.oom_kills import count_oom_kills
 
 LOOK_AGAIN_SECONDS = 0.2
 
@@ -29,11 +30,15 @@ class ServiceEnding(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingEnd:
-    """``first_failed`` is the host that took the others with it."""
+    """``first_failed`` is the host that took the others with it.
+
+    ``oom_kills``: how many processes the kernel killed meanwhile because memory ran out.
+    """
 
     exit_codes: Mapping[str, int]
     first_failed: str | None
     command: Sequence[str]
+    oom_kills: int = 0
 
     @property
     def is_success(self) -> bool:
@@ -55,6 +60,7 @@ def train(
     order_folder = trees[0].root.parent.parent
     hosts = HostProcesses(orders, order_folder=order_folder, grace_seconds=settings.stop_grace_seconds)
     is_stopping = False
+    kills_before = count_oom_kills()
     try:
         while (exit_codes := hosts.wait(LOOK_AGAIN_SECONDS)) is None:
             if is_service_ending():
@@ -64,7 +70,12 @@ def train(
                 hosts.stop()
     finally:
         hosts.close()
-    return TrainingEnd(exit_codes=exit_codes, first_failed=hosts.first_failed, command=orders[0].command)
+    return TrainingEnd(
+        exit_codes=exit_codes,
+        first_failed=hosts.first_failed,
+        command=orders[0].command,
+        oom_kills=count_oom_kills() - kills_before,
+    )
 
 
 def _orders(

@@ -18,6 +18,7 @@ CAPACITY_ERROR = (
 )
 LAST_LINES = 8
 DISK_IS_FULL = os.strerror(errno.ENOSPC)
+KILLED_EXIT_CODE = 137  # 128 and the number of SIGKILL
 LEAST_FREE_BYTES = 2**20
 KEPT_BYTES = 16_384
 TORCHRUN_REPORT = re.compile(
@@ -45,6 +46,8 @@ def algorithm_error(trees: Sequence[HostTree], training_end: TrainingEnd, logs: 
     exit_code = training_end.exit_codes[failed]
     first_failed_first = sorted(trees, key=lambda tree: tree.host != failed)
     text = _written_failure(first_failed_first) or _user_script_error(exit_code, logs[failed], training_end.command)
+    if exit_code == KILLED_EXIT_CODE and training_end.oom_kills:
+        text = f"out of memory: the kernel killed {training_end.oom_kills} processes while the job ran. {text}"
     lead, ending = "AlgorithmError: ", f", exit code: {exit_code}"
     return lead + text[: FAILURE_REASON_LIMIT - len(lead) - len(ending)] + ending
 

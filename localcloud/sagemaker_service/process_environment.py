@@ -66,8 +66,8 @@ def process_environment(
         "AWS_DEFAULT_REGION": settings.region,
         "TRAINING_JOB_NAME": job.name,
         "TRAINING_JOB_ARN": job.arn,
+        # Not MKL_NUM_THREADS, which would win over what a suite says here.
         "OMP_NUM_THREADS": str(threads),
-        "MKL_NUM_THREADS": str(threads),
         "PYTHONUNBUFFERED": "1",
         "PYTHONPATH": str(tree.code),
         "GLOO_SOCKET_IFNAME": "lo",

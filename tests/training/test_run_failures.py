@@ -177,8 +177,8 @@ def test_a_killed_rank_ends_the_others_within_seconds(tmp_path: Path, texts: Pat
         assert time.monotonic() - killed < 30
     end = JobEnd(exit_code=launcher.returncode, output="", folder=tmp_path)
     (error,) = end.of_kind("error", 0)
-    assert (error["outcome"], end.of_kind("error", 1)) == (Outcome.INTERNAL_ERROR, [])
-    assert "another process ended without a word" in error["message"]
+    assert (error["outcome"], end.of_kind("error", 1)) == (Outcome.KILLED, [])
+    assert "another process was killed" in error["message"]
 
 
 def test_a_stopped_job_says_so_on_every_rank(tmp_path: Path, texts: Path) -> None:

@@ -91,6 +91,7 @@ MAY_IMPORT = {
     },
     "localcloud": {
         "traindyno.core",
+        "traindyno.callbacks.oom_kills",
         "traindyno.sagemaker",
         "localcloud",
         "psutil",

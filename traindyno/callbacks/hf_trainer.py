@@ -13,7 +13,11 @@ RATE_SUFFIX = "_per_second"
 
 
 class StepLogCallback(TrainerCallback):
-    """One line per optimizer step. Only steps that Trainer logs have a loss: its mean since the log before."""
+    """One line per optimizer step, and phases for evaluating and saving.
+
+    Only steps that Trainer logs have a loss: its mean since the log before. Trainer's own filter, which replaces a loss
+    that is not finite by the mean of the others, is switched off, because it hides a run that diverged.
+    """
 
     def __init__(self) -> None:
         self._samples = 0
@@ -27,6 +31,7 @@ class StepLogCallback(TrainerCallback):
         # The state's is the one in use where Trainer looks for a batch size that fits.
         self._batch_size = getattr(state, "train_batch_size", None) or args.train_batch_size
         if step_log.is_enabled:
+            args.logging_nan_inf_filter = False
             step_log.open()  # a refusal is written to the log, too
             refuse_processes_that_train_apart(args, this_process().world_size)
         if step_log.is_enabled and kwargs.get("model") is not None:
@@ -60,7 +65,7 @@ class StepLogCallback(TrainerCallback):
     def on_evaluate(
         self, args: Any, state: Any, control: Any, metrics: Optional[Dict[str, Any]] = None, **kwargs: Any
     ) -> None:
-        step_log.phase_ended("evaluate", self._ended or now(), {})
+        self._end_phase("evaluate")
         step_log.evaluation(
             {
                 name[len(EVALUATION_PREFIX) :]: float(value)
@@ -69,9 +74,18 @@ class StepLogCallback(TrainerCallback):
             }
         )
 
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """After the checkpoint is written."""
+        self._end_phase("save")
+
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._end_step(None)
         step_log.close_window()
+
+    def _end_phase(self, name: str) -> None:
+        """It began when the step or the phase before it ended."""
+        step_log.phase_ended(name, self._ended or now(), {})
+        self._ended = now()
 
     def _end_step(self, loss: Optional[float]) -> None:
         if self._is_open:

@@ -1,7 +1,8 @@
 """The step log of a Lightning Trainer: ``Trainer(..., callbacks=[StepLogCallback()])``."""
 
+import functools
 import sys
-from typing import Any, Dict, Optional
+from typing import Any, Callable, Dict, Optional
 
 from traindyno.callbacks import step_log
 from traindyno.callbacks.clock import now
@@ -13,9 +14,10 @@ else:
 
 
 class StepLogCallback(Callback):  # type: ignore[misc]
-    """One line per optimizer step; with accumulation a step covers several batches.
+    """One line per optimizer step, and phases for evaluating and saving; a step covers the batches that it accumulates.
 
-    ``samples_per_batch`` is counted in the batch itself where it is not given: the length of its first tensor.
+    ``samples_per_batch`` is counted in the batch itself where it is not given: the length of its first tensor that has
+    one.
     """
 
     def __init__(self, samples_per_batch: Optional[int] = None) -> None:
@@ -25,6 +27,11 @@ class StepLogCallback(Callback):  # type: ignore[misc]
         self._steps_done = 0
         self._is_open = False
         self._evaluation_began = 0.0
+
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        """No hook comes after a checkpoint is written, so that the trainer's method is timed."""
+        if step_log.is_enabled:
+            trainer.save_checkpoint = _timed(trainer.save_checkpoint)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         self._steps_done = trainer.global_step
@@ -37,7 +44,7 @@ class StepLogCallback(Callback):  # type: ignore[misc]
             self._is_open = True
             self._samples = 0
         if step_log.is_enabled:
-            self._samples += self._samples_per_batch or count_samples(batch)
+            self._samples += self._samples_per_batch or required_samples(batch)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if trainer.global_step == self._steps_done:
@@ -61,10 +68,30 @@ class StepLogCallback(Callback):  # type: ignore[misc]
         step_log.close_window()
 
 
+def _timed(save: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(save)
+    def save_in_a_phase(*arguments: Any, **options: Any) -> Any:
+        with step_log.phase("save"):
+            return save(*arguments, **options)
+
+    return save_in_a_phase
+
+
+def required_samples(batch: Any) -> int:
+    """Raises ValueError if the batch doesn't say how many samples it holds."""
+    count = count_samples(batch)
+    if not count:
+        raise ValueError(
+            "the batch, a {}, holds no tensor with a first dimension; expected one, or "
+            "StepLogCallback(samples_per_batch=...)".format(type(batch).__name__)
+        )
+    return count
+
+
 def count_samples(batch: Any) -> int:
-    """The length of the first tensor found in a batch of nested lists, tuples and mappings."""
+    """The length of the first tensor in nested lists, tuples and mappings; one without dimensions has none. 0: none."""
     if hasattr(batch, "shape"):
-        return int(batch.shape[0])
+        return int(batch.shape[0]) if len(batch.shape) else 0
     parts = batch.values() if hasattr(batch, "values") else batch if isinstance(batch, (list, tuple)) else ()
     return next((count for count in map(count_samples, parts) if count), 0)
 

@@ -33,7 +33,7 @@ FAILURE_RULES = (
         Outcome.OUT_OF_MEMORY,
     ),
     _rule(r"NRT_RESOURCE|failed to allocate .*(device|HBM)", Outcome.OUT_OF_MEMORY),
-    _rule(r"exit code:? ?(-9|137)\b|signal 9|SIGKILL", Outcome.OUT_OF_MEMORY),
+    _rule(r"exit code:? ?(-9|137)\b|signal 9|SIGKILL", Outcome.KILLED),
     _rule(
         r"CannotPullContainer|Cannot pull|could not be pulled|image .*(not found|does not exist)", Outcome.IMAGE_ERROR
     ),

@@ -69,7 +69,11 @@ MESSAGES = [
         ' Tried to allocate 2.00 GiB", exit code: 1',
         Outcome.OUT_OF_MEMORY,
     ),
-    ("AlgorithmError: , exit code: 137", Outcome.OUT_OF_MEMORY),
+    ("AlgorithmError: , exit code: 137", Outcome.KILLED),
+    (
+        "AlgorithmError: out of memory: the kernel killed 1 processes while the job ran. , exit code: 137",
+        Outcome.OUT_OF_MEMORY,
+    ),
     (
         "ClientError: Please use an instance type with more memory, or reduce the size of job data.",
         Outcome.OUT_OF_MEMORY,
