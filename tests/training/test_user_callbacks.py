@@ -6,9 +6,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import torch
 
-from tests.training.jobs import REPO_ROOT, SCRIPTS, run_job
+from tests.training.jobs import REPO_ROOT, SCRIPTS, JobEnd, run_job
 from traindyno.callbacks import failure
+from traindyno.callbacks.lightning import count_samples, required_samples
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.reader import read_step_log
 
@@ -97,7 +99,30 @@ def test_a_hugging_face_trainer_logs_optimizer_steps_and_evaluations(tmp_path: P
         assert [line["step"] for line in end.of_kind("evaluation", rank)] == [2, 4]
         assert "loss" in end.of_kind("evaluation", rank)[0]["metrics"]
         assert end.lines(rank)[-1]["kind"] == "end"
+        names = [phase["name"] for phase in end.of_kind("phase", rank)]
+        assert [name for name in names if name in ("evaluate", "save")] == ["evaluate", "save"] * 2
+        assert saving_is_no_waiting(end, rank)
     assert all(step["loss"] > 0 for step in end.of_kind("step"))
+
+
+def saving_is_no_waiting(end: JobEnd, rank: int) -> bool:
+    """No step's wait for data reaches back into an evaluation or a checkpoint."""
+    ends = [phase["end"] for phase in end.of_kind("phase", rank) if phase["name"] in ("evaluate", "save")]
+    steps = end.of_kind("step", rank)
+    return all(step["begin"] >= done - 1e-3 for step in steps for done in ends if step["end"] > done)
+
+
+def test_trainer_hides_no_loss_that_is_not_finite(tmp_path: Path) -> None:
+    end = run_job(tmp_path, SCRIPTS / "hf_trainer_script.py", str(tmp_path / "hf"), "64", "nan")
+    assert end.of_kind("step")[0]["loss"] == "nan", end.output
+    assert end.of_kind("error")[0]["outcome"] == Outcome.LOSS_DIVERGED
+
+
+def test_a_lightning_batch_counts_its_first_tensor_with_a_first_dimension() -> None:
+    scalar, rows = torch.tensor(3.0), torch.zeros(5, 2)
+    assert count_samples({"temperature": scalar, "rows": [rows]}) == 5
+    with pytest.raises(ValueError, match=r"the batch, a dict, holds no tensor with a first dimension"):
+        required_samples({"temperature": scalar})
 
 
 @pytest.mark.parametrize(
@@ -136,7 +161,8 @@ def test_lightning_logs_optimizer_steps_and_evaluations(tmp_path: Path, processe
         assert all(step["loss"] > 0 and step["learning_rate"] == 0.1 for step in steps)
         assert len(end.of_kind("evaluation", rank)) == 1
         names = [phase["name"] for phase in end.of_kind("phase", rank)]
-        assert [name for name in names if name in ("evaluate", "save")] == ["evaluate"]
+        assert sorted(name for name in names if name in ("evaluate", "save")) == ["evaluate", "save"]
+        assert saving_is_no_waiting(end, rank)
 
 
 def test_importing_the_step_log_imports_no_torch_and_no_aws() -> None:

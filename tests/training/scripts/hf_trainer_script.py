@@ -1,6 +1,6 @@
 """A script with Hugging Face's Trainer: two accumulated batches of four per step and an evaluation half-way.
 
-Arguments: a folder, the number of rows, and whether to use the CPU as Trainer wants to be told.
+Arguments: a folder, the number of rows, and "unsaid" (not to say that the CPU is to be used) or "nan" (a broken weight).
 """
 
 import sys
@@ -30,6 +30,8 @@ class Rows(torch.utils.data.Dataset[dict[str, torch.Tensor]]):
 model = BertForSequenceClassification(
     BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32)
 )
+if sys.argv[3:] == ["nan"]:
+    torch.nn.init.constant_(model.classifier.weight, float("nan"))
 arguments = TrainingArguments(
     output_dir=sys.argv[1],
     per_device_train_batch_size=4,
@@ -38,7 +40,8 @@ arguments = TrainingArguments(
     logging_steps=1,
     eval_strategy="steps",
     eval_steps=2,
-    save_strategy="no",
+    save_strategy="steps",
+    save_steps=2,
     report_to=[],
     use_cpu=sys.argv[3:] != ["unsaid"],
     disable_tqdm=True,

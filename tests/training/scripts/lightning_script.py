@@ -1,4 +1,4 @@
-"""A script with Lightning: eight steps of four rows, an evaluation at the end of the epoch."""
+"""A script with Lightning: eight steps of four rows, an evaluation and a checkpoint at the end of the epoch."""
 
 import sys
 import time
@@ -39,7 +39,6 @@ if __name__ == "__main__":
         strategy="ddp" if processes > 1 else "auto",
         accumulate_grad_batches=2,
         logger=False,
-        enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False,
         callbacks=[StepLogCallback()],
