@@ -1,6 +1,6 @@
 """A script with Hugging Face's Trainer: two accumulated batches of four per step and an evaluation half-way.
 
-Arguments: a folder, the number of rows, and "unsaid" (not to say that the CPU is to be used) or "nan" (a broken weight).
+Arguments: a folder, the number of rows, and "unsaid" (that the CPU is to be used) or "nan" (a broken weight).
 """
 
 import sys
