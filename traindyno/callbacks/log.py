@@ -61,6 +61,7 @@ class StepLogger:
     def step(self, samples: int, tokens: Optional[int] = None, learning_rate: Optional[float] = None) -> Step:
         """``samples`` and ``tokens``: this process's own share of the step's work. One step at a time."""
         if self.is_enabled:
+            self.open()  # a refusal is written to the log, too
             samples, tokens = _work(samples, tokens)
         return Step(
             self.begin_step,
