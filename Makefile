@@ -50,7 +50,8 @@ mutants: install ## Put 200 small faults into the core, one at a time; the unit 
 bench: install ## Measure speed and memory, and write docs/performance.md
 	$(BIN)/python -m bench
 
-chaos: install ## Rehearse 1,000 simulated runs while capacity, requests, events and a service fail
+chaos: install ## Rehearse 1,000 simulated runs under faults, and send 20,000 damaged suites through all readers
+	TRAINDYNO_FUZZ_COUNT=20000 $(BIN)/python -m pytest tests/fuzz --numprocesses logical
 	TRAINDYNO_CHAOS_RUNS=1000 $(BIN)/python -m pytest tests/local/test_chaos.py
 
 xla: install ## Make the environment of compiler xla (gcc and readelf are needed)

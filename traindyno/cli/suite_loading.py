@@ -47,6 +47,9 @@ def _with_claims(text: SuiteText) -> dict[str, Any]:
     if not isinstance(named, str):
         return text.document
     path = text.source.parent / named
+    if not path.is_file():
+        message = f"claims: {path}: can't be read: expected a file with {CLAIMS_SHAPE}"
+        raise SuiteFileInvalid([f"{text.place('claims')}: {message}"])
     try:
         return {**text.document, "claims": read_suite_text(path, fields=CLAIMS_SHAPE).document}
     except SuiteUnreadable as error:

@@ -8,11 +8,15 @@ from typing import Any, TypeVar
 
 import yaml
 
+from traindyno.core.documents.extent import MOST_DEPTH, MOST_VALUES
 from traindyno.core.errors import DocumentInvalid, TraindynoError
 
 YAML_1_1_SCALARS = {f"tag:yaml.org,2002:{name}" for name in ("float", "bool", "timestamp")}
 FLOAT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$")
 BOOLEAN = re.compile(r"(?:true|True|TRUE|false|False|FALSE)$")
+YAML_TAG = "tag:yaml.org,2002:"
+PLAIN_TAGS = {"str", "int", "float", "bool", "null", "seq", "map", "merge"}
+MOST_BYTES = 10 * 2**20
 LAST_PART = re.compile(r"(\.?[^.\[\]]+|\[\d+\])$")
 Value = TypeVar("Value")
 
@@ -41,16 +45,73 @@ class SuiteText:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2's scalars (``5e-5`` is a number; ``on``, ``no`` and dates are text); a repeated key is an error."""
+    """YAML 1.2's scalars (``5e-5`` is a number; ``on``, ``no`` and dates are text); a repeated key is an error.
+
+    A document that is nested too deeply, or too large with its aliases written out, is refused.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self._depth += 1
+        if self._depth > MOST_DEPTH:
+            raise _error(f"expected at most {MOST_DEPTH} levels", self.peek_event().start_mark)  # type: ignore[no-untyped-call]
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, KeyError) as error:  # such as ``!!int word``, or an integer of more than 4300 digits
+            raise _error(
+                f"expected a value of {node.tag.removeprefix(YAML_TAG)}, got {node.value!r:.60}", node.start_mark
+            ) from error
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise _error("expected a key that is text, got a list or a mapping", key.start_mark)
             if key.value in seen:
-                problem = f"the key {key.value!r} is repeated"
-                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+                raise _error(f"the key {key.value!r} is repeated", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+def _error(problem: str, mark: yaml.Mark) -> yaml.MarkedYAMLError:
+    return yaml.constructor.ConstructorError(None, None, problem, mark)
+
+
+def _check_nodes(root: yaml.Node) -> None:
+    """Raises for a document that is too large, counting what an alias stands for each time, or for unusable text."""
+    waiting, count = [root], 0
+    while waiting:
+        node = waiting.pop()
+        count += 1
+        if count > MOST_VALUES:
+            raise _error(f"expected at most {MOST_VALUES} values, with aliases written out", root.start_mark)
+        if node.tag.removeprefix(YAML_TAG) not in PLAIN_TAGS:
+            raise _error(f"expected plain YAML, got the tag {node.tag}", node.start_mark)
+        if isinstance(node, yaml.ScalarNode) and not _is_storable(node.value):
+            raise _error("expected text without NUL and without lone surrogates", node.start_mark)
+        waiting += _inner_nodes(node)
+
+
+def _inner_nodes(node: yaml.Node) -> list[yaml.Node]:
+    match node:
+        case yaml.MappingNode():
+            return [inner for pair in node.value for inner in pair]
+        case yaml.SequenceNode():
+            return list(node.value)
+        case _:
+            return []
+
+
+def _is_storable(text: str) -> bool:
+    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -63,13 +124,12 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", BOOLEAN, list("tTfF"))
 
 def read_suite_text(source: Path, *, fields: str = "name, goal, workload, matrix…") -> SuiteText:
     """Raise ``SuiteUnreadable`` for a text that is no YAML mapping; the message names the expected ``fields``."""
-    try:
-        text = source.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SuiteUnreadable(f"{source}: can't be read as UTF-8 text: {error}") from error
+    text = _read(source)
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
+        if node is not None:
+            _check_nodes(node)
         document = loader.construct_document(node) if node else None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
@@ -90,6 +150,17 @@ def read_input_file(path: Path, parse: Callable[[dict[str, Any]], Value], *, fie
     except DocumentInvalid as error:
         lines = [f"{text.place(problem.path)}: {problem}" for problem in error.problems]
         raise InputFileInvalid("\n".join(lines)) from error
+
+
+def _read(source: Path) -> str:
+    try:
+        with source.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise SuiteUnreadable(f"{source}: expected at most {MOST_BYTES // 2**20} MiB of text, got more")
+        return content.decode("utf-8")
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a path with NUL
+        raise SuiteUnreadable(f"{str(source)!r}: can't be read as UTF-8 text: {error}") from error
 
 
 def _lines(node: yaml.Node, path: str) -> Iterator[tuple[str, int]]:

@@ -9,6 +9,7 @@ import yaml
 from tests.unit.core.suite.test_suite_file import CLAIMS
 from tests.unit.suites import small_document
 from traindyno.cli.suite_loading import SuiteFileInvalid, load_suite
+from traindyno.cli.suite_text import SuiteUnreadable
 from traindyno.core.suite.suite_file import parse_suite
 
 
@@ -34,6 +35,14 @@ def test_problems_of_a_claims_file_are_told_with_those_of_the_suite(tmp_path: Pa
     told = str(caught.value)
     assert "measurement.trials" in told
     assert f"suite.yaml:{line}: claims.titel: expected one of" in told
+
+
+@pytest.mark.parametrize("named", ["/dev/zero", ".", "no\0where.yaml"])
+def test_a_claims_path_that_is_no_file_is_refused(tmp_path: Path, named: str) -> None:
+    path = tmp_path / "suite.yaml"
+    path.write_text(yaml.safe_dump({**small_document(), "claims": named}, sort_keys=False))
+    with pytest.raises((SuiteFileInvalid, SuiteUnreadable), match=r"suite\.yaml:\d+: "):
+        load_suite(path)
 
 
 def test_a_claims_file_that_is_missing_is_named_with_its_line(tmp_path: Path) -> None:

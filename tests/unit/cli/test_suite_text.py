@@ -1,3 +1,4 @@
+import time
 from pathlib import Path
 
 import pytest
@@ -48,12 +49,41 @@ def test_numbers_are_numbers_and_words_are_words(tmp_path: Path) -> None:
         ("name: a\nname: b\n", r"suite\.yaml:2: not valid YAML: the key 'name' is repeated"),
         ("just words", r"suite\.yaml:1: expected a mapping .* found a str"),
         ("", r"found nothing"),
-        ("a: !!python/object/apply:os.system [true]", "not valid YAML"),
+        (
+            "a: !!python/object/apply:os.system [true]",
+            r"suite\.yaml:1: not valid YAML: expected plain YAML, got the tag",
+        ),
+        ("a: 1\nb: " + "[" * 3000, r"suite\.yaml:2: not valid YAML: expected at most 100 levels"),
+        ("a: &a [x, *a]", "not valid YAML: expected at most 100000 values, with aliases written out"),
+        ("a: 1\nb: !!int word", r"suite\.yaml:2: not valid YAML: expected a value of int, got 'word'"),
+        ("a: " + "9" * 5000, "not valid YAML: expected a value of int"),
+        ("? [a, b]\n: c", "not valid YAML: expected a key that is text, got a list or a mapping"),
+        ('a: "\\0"', "not valid YAML: expected text without NUL"),
+        ('a: "\\ud800"', "not valid YAML: expected text without NUL and without lone surrogates"),
     ],
 )
 def test_text_that_is_no_suite_is_refused_with_its_line(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(SuiteUnreadable, match=says):
         read_suite_text(write(tmp_path, text))
+
+
+def test_an_alias_bomb_is_refused_at_once(tmp_path: Path) -> None:
+    levels = [f"l{number}: &l{number} [{', '.join([f'*l{number - 1}'] * 9)}]" for number in range(1, 10)]
+    path = write(tmp_path, "\n".join(["l0: &l0 [x, x, x]", *levels]))
+    began = time.monotonic()
+    with pytest.raises(SuiteUnreadable, match="expected at most 100000 values, with aliases written out"):
+        read_suite_text(path)
+    assert time.monotonic() - began < 5
+
+
+def test_an_alias_stands_for_what_it_names(tmp_path: Path) -> None:
+    suite = read_suite_text(write(tmp_path, "a: &a {x: 1}\nb: *a\nc:\n  <<: *a\n  y: 2\n"))
+    assert suite.document == {"a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1, "y": 2}}
+
+
+def test_a_file_that_never_ends_is_refused() -> None:
+    with pytest.raises(SuiteUnreadable, match="expected at most 10 MiB of text, got more"):
+        read_suite_text(Path("/dev/zero"))
 
 
 def test_a_file_that_is_missing_or_binary_is_refused(tmp_path: Path) -> None:

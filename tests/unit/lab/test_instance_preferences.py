@@ -160,7 +160,7 @@ def test_a_run_is_paid_and_filed_by_the_type_that_it_ran_on() -> None:
     assert lab.spending.spent == lab.spending.exposed == Decimal("0.20")
     result = result_of(lab, run)
     suite = parse_suite(small_document(instance_preferences=PREFERENCES))
-    assert result.run.cell == cell_on(suite, run.cell, OTHER)
+    assert result.run.cell == cell_on(expand_cells(suite), run.cell, OTHER)
     assert result.run.cell.cell_id != run.cell.cell_id
     assert OTHER in result.run.cell.label
     assert (result.price.usd_per_instance_hour, paid_usd(result)) == (OTHER_USD, Decimal("0.20"))
@@ -191,7 +191,7 @@ def test_types_are_rows_of_their_own_and_never_averaged() -> None:
 def test_a_fallback_that_is_planned_as_well_is_that_cell() -> None:
     suite = with_preferences(training={}, matrix={"instance": [OWN, OTHER]}, baseline={})
     own, other = expand_cells(suite)
-    assert cell_on(suite, own, OTHER) == other
+    assert cell_on(expand_cells(suite), own, OTHER) == other
 
 
 def test_once_a_run_has_begun_on_a_type_its_next_attempt_keeps_to_it() -> None:

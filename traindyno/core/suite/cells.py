@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from itertools import product
 from typing import Any
 
@@ -23,12 +23,14 @@ FIRST_SETTINGS = {
 }  # fmt: skip
 
 Point = Mapping[str, Any]
+Excluded = Mapping[tuple[str, ...], Set[tuple[Any, ...]]]
 
 
 def expand_cells(suite: Suite) -> tuple[Cell, ...]:
     """The grid less what is excluded, then what is included; the baseline is never excluded."""
     baseline = baseline_point(suite)
-    points = [point for point in grid_points(suite) if point == baseline or not _is_excluded(point, suite)]
+    excluded = _excluded_values(suite)
+    points = [point for point in grid_points(suite) if point == baseline or not _is_excluded(point, excluded)]
     points += [included_point(suite, entry) for entry in suite.include]
     return label_cells(list({cell.cell_id: cell for cell in (_cell(suite, point) for point in points)}.values()))
 
@@ -46,7 +48,8 @@ def grid_points(suite: Suite) -> Iterator[dict[str, Any]]:
 
 def baseline_point(suite: Suite) -> dict[str, Any]:
     """The first point of the grid that agrees with ``baseline``."""
-    return next(point for point in grid_points(suite) if agrees(point, suite.baseline))
+    first = {name: values[0] for name, values in suite.matrix.items()}
+    return {**first, **suite.baseline}
 
 
 def included_point(suite: Suite, entry: Point) -> dict[str, Any]:
@@ -54,13 +57,14 @@ def included_point(suite: Suite, entry: Point) -> dict[str, Any]:
     return {**baseline_point(suite), **entry}
 
 
-def agrees(point: Point, wanted: Point) -> bool:
-    return all(name in point and is_same(point[name], value) for name, value in wanted.items())
+def is_in_grid(suite: Suite, wanted: Point) -> bool:
+    """Whether the matrix holds a point with these values."""
+    return all(typed(value) in map(typed, suite.matrix.get(name, ())) for name, value in wanted.items())
 
 
-def is_same(one: Any, other: Any) -> bool:
-    """Equal and of one type: to Python, 1 and true are equal."""
-    return type(one) is type(other) and bool(one == other)
+def typed(value: Any) -> tuple[type, Any]:
+    """To be compared by type too: to Python, 1 and true are equal."""
+    return type(value), value
 
 
 def make_cell(suite: Suite, point: Point) -> Cell:
@@ -68,8 +72,19 @@ def make_cell(suite: Suite, point: Point) -> Cell:
     return _cell(suite, point)
 
 
-def _is_excluded(point: Point, suite: Suite) -> bool:
-    return any(agrees(point, entry) for entry in suite.exclude)
+def _excluded_values(suite: Suite) -> Excluded:
+    """By the axes that entries of ``exclude`` name: the values that they exclude together."""
+    excluded: dict[tuple[str, ...], set[tuple[Any, ...]]] = {}
+    for entry in suite.exclude:
+        excluded.setdefault(tuple(entry), set()).add(tuple(map(typed, entry.values())))
+    return excluded
+
+
+def _is_excluded(point: Point, excluded: Excluded) -> bool:
+    return any(
+        set(names) <= point.keys() and tuple(typed(point[name]) for name in names) in values
+        for names, values in excluded.items()
+    )
 
 
 def _cell(suite: Suite, point: Point) -> Cell:

@@ -17,22 +17,22 @@ def needed_types(suite: Suite, cells: Iterable[Cell]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for cell in cells for name in accepted_types(suite, cell.settings.instance)))
 
 
-def cell_on(suite: Suite, cell: Cell, instance_type: str) -> Cell:
-    """The suite's own cell of these settings on that type, where there is one; else a cell beside those planned."""
+def cell_on(planned: Iterable[Cell], cell: Cell, instance_type: str) -> Cell:
+    """The planned cell of these settings on that type, where there is one; else a cell beside those planned."""
     own = cell.settings.instance
     if instance_type == own:
         return cell
     settings = replace(cell.settings, instance=instance_type)
     cell_id = identify(settings, cell.hyperparameters)
-    planned = next((each for each in expand_cells(suite) if each.cell_id == cell_id), None)
+    found = next((each for each in planned if each.cell_id == cell_id), None)
     names_type = own in cell.label
     label = cell.label.replace(own, instance_type) if names_type else f"{cell.label}{SEPARATOR}{instance_type}"
-    return planned or Cell(cell_id=cell_id, label=label, settings=settings, hyperparameters=cell.hyperparameters)
+    return found or Cell(cell_id=cell_id, label=label, settings=settings, hyperparameters=cell.hyperparameters)
 
 
 def run_on(suite: Suite, run: Run, instance_type: str) -> Run:
     """The same run, filed under the cell of the type that it ran on."""
-    return replace(run, cell=cell_on(suite, run.cell, instance_type))
+    return replace(run, cell=cell_on(expand_cells(suite), run.cell, instance_type))
 
 
 def with_cells_of(cells: Sequence[Cell], runs: Iterable[Run]) -> tuple[Cell, ...]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem
-from traindyno.core.suite.cells import agrees, expand_cells, grid_points, included_point, is_same, make_cell
+from traindyno.core.suite.cells import expand_cells, grid_points, included_point, is_in_grid, make_cell, typed
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.combinations import find_impossible
 from traindyno.core.suite.fallback_cells import accepted_types, cell_on
@@ -46,12 +46,14 @@ def _check_axis(suite: Suite, name: str, values: tuple[Any, ...]) -> Iterator[Pr
         yield from _check_script_axis(path, name)
     elif name.startswith(HYPERPARAMETER_PREFIX):
         yield Problem(path=path, message="expected a setting: only task script has hyperparameters of its own")
+    seen = set()
     for index, value in enumerate(values):
-        if any(is_same(value, earlier) for earlier in values[:index]):
+        if typed(value) in seen:
             yield Problem(
                 path=f"{path}[{index}]",
                 message=f"expected each value once, got {shown(suite_converter().unstructure(value))} again",
             )
+        seen.add(typed(value))
         yield from check_value(f"{path}[{index}]", name, value)
 
 
@@ -71,7 +73,7 @@ def check_points(suite: Suite) -> Iterator[Problem]:
 
 def _check_baseline(suite: Suite) -> Iterator[Problem]:
     yield from _check_axis_names(suite, "baseline", suite.baseline)
-    if not any(agrees(point, suite.baseline) for point in grid_points(suite)):
+    if not is_in_grid(suite, suite.baseline):
         yield Problem(
             path="baseline", message=f"expected values that the matrix holds, got {_point_text(suite.baseline)}"
         )
@@ -86,7 +88,7 @@ def _check_excluded(suite: Suite) -> Iterator[Problem]:
             yield Problem(
                 path=path, message="expected at least one axis, got an empty mapping, which would exclude everything"
             )
-        elif not unknown and not any(agrees(point, entry) for point in grid_points(suite)):
+        elif not unknown and not is_in_grid(suite, entry):
             yield Problem(path=path, message=f"expected values that the matrix holds, got {_point_text(entry)}")
 
 
@@ -123,8 +125,9 @@ def _check_combinations(suite: Suite) -> Iterator[Problem]:
 
 
 def _cells_wherever_they_run(suite: Suite) -> Iterator[Cell]:
-    for cell in expand_cells(suite):
-        yield from (cell_on(suite, cell, name) for name in accepted_types(suite, cell.settings.instance))
+    cells = expand_cells(suite)
+    for cell in cells:
+        yield from (cell_on(cells, cell, name) for name in accepted_types(suite, cell.settings.instance))
 
 
 def _point_text(point: Mapping[str, Any]) -> str:

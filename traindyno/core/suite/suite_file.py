@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from traindyno.core.documents.extent import excess_of
 from traindyno.core.documents.problems import problems_of
 from traindyno.core.documents.versions import Format
 from traindyno.core.errors import SuiteInvalid
@@ -15,6 +16,9 @@ STORED_SUITE = Format(name="stored suite", version=1, unmarked=1)
 
 def parse_suite(document: Mapping[str, Any]) -> Suite:
     """Raises SuiteInvalid with all problems of form; without any, with all problems of content."""
+    excess = excess_of(document)
+    if excess is not None:
+        raise SuiteInvalid([excess])
     suite: Suite = _parse(document, Suite)
     problems = list(check_suite(suite))
     if problems:

@@ -218,6 +218,35 @@ FORM = {
 }
 
 
+UNSTORABLE = {
+    "a size beyond DynamoDB's": ("1e130", 'a number of at most 28 digits and a size of 1e±18, got "1e130"'),
+    "sixty digits": ("1" * 60, f'a number of at most 28 digits and a size of 1e±18, got "{"1" * 59}'),
+    "no number": (float("nan"), "a finite number within 64 bits, got NaN"),
+    "an integer of 5,001 digits": (10**5000, "a finite number within 64 bits, got an integer of 16610 bits"),
+}
+
+
+@pytest.mark.parametrize(("value", "expected"), UNSTORABLE.values(), ids=UNSTORABLE)
+def test_numbers_that_no_row_can_hold_are_refused(value: Any, expected: str) -> None:
+    limits = {**small_document()["limits"], "max_usd": value}
+    (problem,) = problems(small_document(limits=limits))
+    assert problem == f"limits.max_usd: expected {expected}"
+
+
+def test_a_document_that_is_too_deep_or_too_large_is_refused_at_once() -> None:
+    deep: Any = 1
+    for _ in range(3000):
+        deep = [deep]
+    bomb: Any = ["x"] * 9
+    for _ in range(9):
+        bomb = [bomb] * 9
+    workload = small_document()["workload"]
+    for config, expected in ((deep, "expected at most 100 levels"), (bomb, "expected at most 100000 values")):
+        document = small_document(workload={**workload, "model": {"config": {"model_type": "gpt2", "x": config}}})
+        (problem,) = problems(document)
+        assert problem.startswith(expected)
+
+
 @pytest.mark.parametrize(("changes", "expected"), FORM.values(), ids=FORM)
 def test_a_problem_of_form_says_where_what_and_what_would_do(changes: dict[str, Any], expected: list[str]) -> None:
     assert set(expected) <= set(problems(small_document(**changes)))
@@ -307,6 +336,14 @@ CONTENT = {
     "hyperparameters of a built-in task": (
         {"matrix": {"compiler": ["none"], "hyperparameters.lr": [1]}},
         "matrix.hyperparameters.lr: expected a setting: only task script has hyperparameters of its own",
+    ),
+    "too many runs": (
+        {"matrix": {"compiler": ["none"], "seed": list(range(2000))}, "measurement": {"trials": 51}},
+        "measurement.trials: expected at most 100000 runs, got 2000 cells × 51 trials",
+    ),
+    "more dollars than a row holds": (
+        {"limits": {"max_usd": 1e15, "max_hours": 1, "max_job_seconds": 60}},
+        "limits.max_usd: expected more than 0 and at most 1000000000, got 1000000000000000.0",
     ),
     "an impossible combination": (
         {"matrix": {"compiler": ["none", "neuron"]}},

@@ -1,0 +1,187 @@
+"""Damaged suites and requests end in a refusal with a message: no traceback, no hang, nothing that can't be stored."""
+
+import json
+import os
+import random
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import botocore.session
+import pytest
+from boto3.dynamodb.types import TypeSerializer
+
+from lambdas.plan_suite import handler as plan_suite
+from localcloud.sagemaker_service.api_error import ApiError
+from localcloud.sagemaker_service.clock import SystemClock
+from localcloud.sagemaker_service.http_server import Api
+from localcloud.sagemaker_service.job import Engine
+from localcloud.sagemaker_service.job_store import JobStore
+from localcloud.sagemaker_service.quota_table import QuotaTable
+from localcloud.sagemaker_service.service import EXTRA_VALUES
+from localcloud.sagemaker_service.training_jobs_api import TrainingJobsApi
+from tests.fuzz.mutations import damaged_document, damaged_text
+from tests.unit.sagemaker.test_request import SETTINGS
+from traindyno.aws import clients
+from traindyno.cli.suite_loading import LoadedSuite, SuiteFileInvalid, load_suite
+from traindyno.cli.suite_text import SuiteUnreadable, read_suite_text
+from traindyno.core.costs.prices import Price
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.preparation import needed_tokens
+from traindyno.core.suite.runs import trial_runs
+from traindyno.lab import plan_suite as plan_suite_use_case
+from traindyno.sagemaker.launcher import SourceMissing
+from traindyno.sagemaker.request import build_training_job_request
+
+SUITES = Path(__file__).parents[2] / "suites"
+SHIPPED = sorted(path for path in SUITES.rglob("*.yaml") if path.parent.name != "claims")
+COUNT = int(os.environ.get("TRAINDYNO_FUZZ_COUNT", "2000"))
+PARTS = 8
+MOST_SECONDS = 10.0
+SERVICE = botocore.session.get_session().get_service_model("sagemaker")
+
+
+class TooSlow(BaseException):
+    """Not an Exception, so that no ``except`` of the code under test takes it for its own."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise TooSlow(f"no answer in {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class Table:
+    """Of DynamoDB, what it says of a row's values."""
+
+    def put_item(self, *, Item: dict[str, Any], **_: Any) -> None:
+        TypeSerializer().serialize(Item)
+
+    def query(self, **_: Any) -> dict[str, Any]:
+        return {"Items": []}
+
+
+class Objects:
+    """Of S3, that a document is bytes."""
+
+    def put_object(self, *, Body: bytes, **_: Any) -> None:
+        json.loads(Body)
+
+
+def prices(_client: object, instance_types: Any, *, region: str, now: float) -> dict[str, Price]:
+    return {
+        name: Price(instance_type=name, region=region, usd_per_hour=Decimal("1.5"), as_of=f"{now:.0f}", source="test")
+        for name in instance_types
+    }
+
+
+@pytest.fixture(autouse=True)
+def lab(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PlanSuite's surroundings, without a network."""
+    for name, value in {"AWS_REGION": "us-east-1", "BUCKET": "b", "SOURCE_S3_URI": "s3://b/c", "TABLE": "t"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(clients, "pricing", lambda: None)
+    monkeypatch.setattr(clients, "s3", Objects)
+    monkeypatch.setattr(clients, "table", lambda _: Table())
+    monkeypatch.setattr(plan_suite_use_case, "read_prices", prices)
+    monkeypatch.setattr(plan_suite_use_case, "plan_tokens", lambda suite, cells, **_: needed_tokens(suite, cells))
+
+
+class NoEngine:
+    def wake(self, name: str) -> None:
+        """No job of this test runs."""
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[Api]:
+    store = JobStore(tmp_path / "state.sqlite", lambda _: [])
+    jobs = TrainingJobsApi(
+        store=store,
+        quotas=QuotaTable(store, {}, 1000),
+        clocks=dict.fromkeys(Engine, SystemClock()),
+        engines=dict.fromkeys(Engine, NoEngine()),
+        engine_for=lambda _: Engine.REPLAY,
+        arn_prefix="arn:aws:sagemaker:us-east-1:123456789012:training-job/",
+    )
+    yield Api(SERVICE, jobs.operations(), EXTRA_VALUES)
+    store.close()
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_damage_ends_in_a_refusal(part: int, tmp_path: Path, api: Api) -> None:
+    accepted = refused = 0
+    for number in range(part, COUNT, PARTS):
+        source = random.Random(number)
+        shipped = SHIPPED[number % len(SHIPPED)]
+        try:
+            with time_limit(MOST_SECONDS):
+                is_accepted = _put_through(shipped, source, tmp_path, api)
+        except BaseException as error:
+            raise AssertionError(f"mutation {number} of {shipped.name}: {error!r}") from error
+        accepted, refused = accepted + is_accepted, refused + (not is_accepted)
+    assert accepted, "the damage never left a suite whole, so that nothing behind the reader was tried"
+    assert refused > accepted / 10
+
+
+def _put_through(shipped: Path, source: random.Random, folder: Path, api: Api) -> bool:
+    """Reader, handler and local API; whether the handler accepted the suite."""
+    text = shipped.read_text(encoding="utf-8")
+    if source.random() < 0.5:
+        document: Any = read_suite_text(shipped).document
+        damaged = damaged_document(document, source)
+        text = _as_json(damaged) or text
+    else:
+        text = damaged_text(text, source)
+        damaged = None
+    loaded = _load(folder / "suite.yaml", text)
+    if damaged is None:
+        if loaded is None:
+            return False
+        damaged = loaded.document
+    answer = plan_suite.handle({"execution_id": "e", "suite": damaged}, None)
+    if loaded is not None:
+        _send_jobs(loaded, source, api)
+    return "refused" not in answer
+
+
+def _as_json(document: Any) -> str | None:
+    """None where the document has no JSON: integers of more than 4300 digits, nesting beyond Python's stack."""
+    try:
+        return json.dumps(document)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _load(path: Path, text: str) -> LoadedSuite | None:
+    path.write_bytes(text.encode("utf-8", errors="surrogatepass"))
+    try:
+        return load_suite(path)
+    except (SuiteUnreadable, SuiteFileInvalid) as error:
+        str(error).encode("utf-8")  # what can't be printed is no message
+        assert str(error)
+        return None
+
+
+def _send_jobs(loaded: LoadedSuite, source: random.Random, api: Api) -> None:
+    run = trial_runs("execution-1", expand_cells(loaded.suite)[:1], [1])[0]
+    try:
+        request = build_training_job_request(run, loaded.suite, attempt=1, settings=SETTINGS)
+    except SourceMissing:
+        return  # the source of a script is not in S3 yet
+    for sent in (request, damaged_document(request, source)):
+        try:
+            api.answer("CreateTrainingJob", sent)
+        except ApiError as error:
+            assert str(error)

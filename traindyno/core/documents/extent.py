@@ -1,0 +1,43 @@
+"""What a document may hold, whatever it means: its depth, its size, and values that JSON and 64 bits can hold."""
+
+import math
+from collections.abc import Iterator, Mapping
+
+from traindyno.core.documents.problems import join_path, shown
+from traindyno.core.errors import Problem
+
+MOST_DEPTH = 100
+MOST_VALUES = 100_000
+LARGEST_INTEGER = 2**63 - 1
+
+
+def excess_of(document: object) -> Problem | None:
+    """The first thing that is too much, with what is accepted; None if nothing is.
+
+    A part that occurs in several places counts each time.
+    """
+    waiting, count = [(document, "", 1)], 0
+    while waiting:
+        value, path, depth = waiting.pop()
+        count += 1
+        if count > MOST_VALUES:
+            return Problem(path="", message=f"expected at most {MOST_VALUES} values, got more")
+        if depth > MOST_DEPTH:
+            return Problem(path="", message=f"expected at most {MOST_DEPTH} levels, got more")
+        if not _is_storable(value):
+            return Problem(path=path, message=f"expected a finite number within 64 bits, got {shown(value)}")
+        waiting += [(inner, join_path(path, part), depth + 1) for part, inner in _parts(value)]
+    return None
+
+
+def _parts(value: object) -> Iterator[tuple[str | int, object]]:
+    if isinstance(value, Mapping):
+        yield from ((str(name), inner) for name, inner in value.items())
+    elif isinstance(value, list | tuple):
+        yield from enumerate(value)
+
+
+def _is_storable(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return not isinstance(value, int) or abs(value) <= LARGEST_INTEGER
