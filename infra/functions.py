@@ -34,7 +34,12 @@ class Launch:
     def environment(self) -> dict[str, str]:
         """The code and images that jobs are made of, as functions are told."""
         images = {f"{name.upper()}_IMAGE_URI": uri for name, uri in self.image_uris.items()}
-        return {"SOURCE_S3_URI": self.source_s3_uri, **images}
+        return {
+            "SECONDS_BETWEEN_STARTS": f"{self.seconds_between_starts:g}",
+            "TRAINING_ROLE_ARN": self.training_role.role_arn,
+            "SOURCE_S3_URI": self.source_s3_uri,
+            **images,
+        }
 
 
 class Functions(Construct):
@@ -102,12 +107,7 @@ class Functions(Construct):
             self._grants.task_answers(),
             pass_role(launch.training_role),
         ]
-        environment = {
-            "SECONDS_BETWEEN_STARTS": f"{launch.seconds_between_starts:g}",
-            "TRAINING_ROLE_ARN": launch.training_role.role_arn,
-            **launch.environment,
-        }
-        return self._function("SubmitRun", SHORT_SECONDS, grants, environment=environment)
+        return self._function("SubmitRun", SHORT_SECONDS, grants, environment=launch.environment)
 
     def _reconcile_runs(self) -> LabFunction:
         grants = [

@@ -52,6 +52,7 @@ class LabFunction(Construct):
             memory_size=memory_mib,
             log_group=log_group,
             reserved_concurrent_executions=concurrency,
+            logging_format=lambda_.LoggingFormat.JSON,
         )
         if dead_letters:
             # The function's property would add a second policy to the role, which may be made too late.

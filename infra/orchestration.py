@@ -11,7 +11,7 @@ from infra.functions import Functions
 from infra.lab_function import LabFunction
 from infra.lab_settings import FixedConcurrency
 from infra.prepare_data import PrepareData
-from infra.retries import retry_lambda_faults
+from infra.retries import retry_faults
 from infra.run_lanes import RunLanes
 from infra.state_machine_role import state_machine_role
 from traindyno.core.lab_names import state_machine_name
@@ -85,7 +85,7 @@ class Orchestration(Construct):
             payload_response_only=True,
             retry_on_service_exceptions=False,
         )
-        retry_lambda_faults(step)
+        retry_faults(step)
         return step
 
     def _rejection(self) -> sfn.Fail:

@@ -20,4 +20,4 @@ class PrepareData(Construct):
             max_concurrency=1,
             result_path=sfn.JsonPath.DISCARD,
         )
-        self.state.item_processor(submit_task(self, "SubmitPreparation", functions))
+        self.state.item_processor(submit_task(self, "SubmitPreparation", functions, owner="preparation"))

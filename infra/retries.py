@@ -13,10 +13,13 @@ LAMBDA_FAULTS = (
     "Lambda.AWSLambdaException",
     "Lambda.SdkClientException",
     "Lambda.ClientExecutionTimeoutException",
-    "Lambda.TooManyRequestsException",
     "Lambda.Unknown",
     "Sandbox.Timedout",
 )
+# Of Lambda itself, and of the services that a function calls.
+THROTTLING = ("Lambda.TooManyRequestsException", Throttled.__name__)
+# With full jitter, 60 waits of up to 60 s take 28 minutes on average, and less than 15 in one of a billion cases.
+THROTTLING_TRIES = 60
 # The suite's own max_attempts and max_hours end these earlier; SubmitRun and FinishRun see to it.
 CAPACITY_TRIES = 100
 FAULT_TRIES = 20
@@ -40,11 +43,14 @@ def retry_next_attempts(state: Retryable) -> None:
     _retry(state, [CapacityUnavailable.__name__], interval_seconds=60, max_delay_seconds=1800, tries=CAPACITY_TRIES)
     _retry(state, [ServiceFault.__name__], interval_seconds=10, max_delay_seconds=600, tries=FAULT_TRIES)
     _retry(state, [SlotUnavailable.__name__], interval_seconds=20, max_delay_seconds=300, tries=SLOT_TRIES)
-    _retry(state, [Throttled.__name__], interval_seconds=2, max_delay_seconds=120, tries=SLOT_TRIES)
-
-
-def retry_lambda_faults(state: Retryable) -> None:
+    _retry(state, THROTTLING, interval_seconds=2, max_delay_seconds=120, tries=SLOT_TRIES)
     _retry(state, LAMBDA_FAULTS, interval_seconds=2, max_delay_seconds=60, tries=8)
+
+
+def retry_faults(state: Retryable) -> None:
+    """Of a state that submits no job: throttling for at least a quarter of an hour, other faults a few times."""
+    _retry(state, THROTTLING, interval_seconds=2, max_delay_seconds=60, tries=THROTTLING_TRIES)
+    _retry(state, [ServiceFault.__name__, *LAMBDA_FAULTS], interval_seconds=2, max_delay_seconds=60, tries=8)
 
 
 def _retry(

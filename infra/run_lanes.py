@@ -7,7 +7,7 @@ from constructs import Construct
 
 from infra.functions import Functions
 from infra.lab_settings import FixedConcurrency
-from infra.retries import retry_lambda_faults
+from infra.retries import retry_faults
 from infra.submit_task import submit_task
 
 
@@ -50,7 +50,7 @@ class RunLanes(Construct):
         self.state.item_processor(runs)
 
     def _run(self) -> sfn.IChainable:
-        submit = submit_task(self, "SubmitRun", self._functions)
+        submit = submit_task(self, "SubmitRun", self._functions, owner="run")
         record = tasks.LambdaInvoke(
             self,
             "RecordRun",
@@ -59,6 +59,6 @@ class RunLanes(Construct):
             payload_response_only=True,
             retry_on_service_exceptions=False,
         )
-        retry_lambda_faults(record)
+        retry_faults(record)
         submit.add_catch(record, errors=["States.ALL"], result_path="$.failure")
         return submit.next(record)

@@ -5,11 +5,12 @@ from aws_cdk import aws_stepfunctions_tasks as tasks
 from constructs import Construct
 
 from infra.functions import Functions
-from infra.retries import retry_lambda_faults, retry_next_attempts
-from traindyno.core.errors import TurnLater
+from infra.retries import retry_next_attempts
+from traindyno.core.errors import StartLater
 
 
-def submit_task(scope: Construct, name: str, functions: Functions) -> tasks.LambdaInvoke:
+def submit_task(scope: Construct, name: str, functions: Functions, *, owner: str) -> tasks.LambdaInvoke:
+    """``owner``: the field of the item that says what the job is for, ``run`` or ``preparation``."""
     submit = tasks.LambdaInvoke(
         scope,
         name,
@@ -19,7 +20,7 @@ def submit_task(scope: Construct, name: str, functions: Functions) -> tasks.Lamb
         payload=sfn.TaskInput.from_object(
             {
                 "token": sfn.JsonPath.task_token,
-                "run": sfn.JsonPath.object_at("$.run"),
+                owner: sfn.JsonPath.object_at(f"$.{owner}"),
             }
         ),
         retry_on_service_exceptions=False,
@@ -27,13 +28,12 @@ def submit_task(scope: Construct, name: str, functions: Functions) -> tasks.Lamb
         task_timeout=sfn.Timeout.at("$.timeout_seconds"),
     )
     retry_next_attempts(submit)
-    retry_lambda_faults(submit)
-    submit.add_catch(_later(scope, name, submit), errors=[TurnLater.__name__], result_path="$.later")
+    submit.add_catch(_later(scope, name, submit), errors=[StartLater.__name__], result_path="$.later")
     return submit
 
 
 def _later(scope: Construct, name: str, submit: tasks.LambdaInvoke) -> sfn.IChainable:
-    """Until the job's turn to be started; the error's cause says when, as JSON text that only JSONata can read."""
+    """Wait for the job's start slot. The error's cause has it as JSON text, which only JSONata can read."""
     at = "{% $parse($states.input.later.Cause).at %}"
     wait = sfn.Wait.jsonata(scope, f"{name}Later", state_name=f"{name}Later", time=sfn.WaitTime.timestamp(at))
     return wait.next(submit)

@@ -1,11 +1,12 @@
 """Custom resource: before the first image is built, whether the account may run the build at all."""
 
-import os
 from typing import Any
 
 from traindyno.aws import clients
 from traindyno.aws.cloudformation_answer import Answer, answer_cloudformation
 from traindyno.lab.check_build_quota import refusal_to_build
+from traindyno.lab.environment import BuildEnvironment, read_environment
+from traindyno.lab.use_case import use_case
 
 
 def handle(event: dict[str, Any], _context: object) -> None:
@@ -13,8 +14,12 @@ def handle(event: dict[str, Any], _context: object) -> None:
     answer = Answer(is_well=False, reason="the quota of CodeBuild could not be read; see the log of CheckBuildQuota")
     try:
         refusal = None
-        if event["RequestType"] != "Delete":
-            refusal = refusal_to_build(clients.service_quotas(), region=os.environ["AWS_REGION"])
+        with use_case("CheckBuildQuota", request=event["RequestType"]) as line:
+            if event["RequestType"] != "Delete":
+                refusal = refusal_to_build(
+                    clients.service_quotas(), region=read_environment(BuildEnvironment).aws_region
+                )
+            line.note(refused=refusal)
         answer = Answer(is_well=refusal is None, reason=refusal or "")
     finally:
         answer_cloudformation(event, answer)

@@ -3,26 +3,33 @@
 Its answer names the preparations that are due, so that the state machine goes on to them or past them.
 """
 
-import os
 import time
 from typing import Any
 
 from traindyno.aws import clients
+from traindyno.aws.objects import Objects
 from traindyno.aws.quotas import Quotas
 from traindyno.core.errors import SuiteRefused
 from traindyno.lab.check_quotas import check_quotas
-from traindyno.lab.rejection import rejection
+from traindyno.lab.environment import BucketEnvironment, read_environment
+from traindyno.lab.plan_suite import refusal_answer
+from traindyno.lab.use_case import use_case
 from traindyno.store.results_bucket import ResultsBucket
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
-    try:
-        more = check_quotas(
-            event["execution_id"],
-            quotas=Quotas(clients.service_quotas(), clients.cloudwatch(), clients.sagemaker(), sleep=time.sleep),
-            bucket=ResultsBucket(clients.s3(), os.environ["BUCKET"]),
-            now=time.time(),
-        )
-    except SuiteRefused as error:
-        return rejection(error)
-    return {**event, **more}
+    environment = read_environment(BucketEnvironment)
+    sagemaker = clients.patient_sagemaker()
+    with use_case("CheckQuotas", execution=event["execution_id"]) as line:
+        try:
+            more = check_quotas(
+                event["execution_id"],
+                quotas=Quotas(clients.service_quotas(), clients.cloudwatch(), sagemaker, sleep=time.sleep),
+                bucket=ResultsBucket(Objects(clients.s3(), environment.bucket)),
+                now=time.time(),
+            )
+        except SuiteRefused as error:
+            line.note(refused=type(error).__name__)
+            return refusal_answer(error)
+        line.note(preparations=len(more.get("preparations", ())))
+        return {**event, **more}

@@ -1,14 +1,20 @@
-"""Event: a training job has ended. Say what that means for its run."""
+"""Event: a training job has ended. Record what that means for its run or preparation."""
 
-import os
 import time
 from typing import Any
 
+from traindyno.core.suite.preparation import owner_id
+from traindyno.lab.environment import BucketEnvironment, read_environment
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.services import connect
+from traindyno.lab.use_case import use_case
 from traindyno.sagemaker.job_events import job_name_in
 
 
 def handle(event: dict[str, Any], _context: object) -> None:
-    services = connect(table=os.environ["TABLE"], bucket=os.environ["BUCKET"])
-    finish_run(job_name_in(event), lab=os.environ["LAB"], services=services, now=time.time())
+    environment, job_name = read_environment(BucketEnvironment), job_name_in(event)
+    with use_case("FinishRun", job=job_name) as line:
+        row = finish_run(job_name, lab=environment.lab, services=connect(environment), now=time.time())
+        if row and row.end:
+            ended = row.end.outcome or row.end.error
+            line.note(execution=row.owner.execution_id, run=owner_id(row.owner), ended=ended)

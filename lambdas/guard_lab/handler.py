@@ -1,22 +1,26 @@
 """Custom resource: CloudFormation asks before it deletes the lab. Refused while a suite is in flight."""
 
-import os
 from typing import Any
 
 from traindyno.aws import clients
 from traindyno.aws.cloudformation_answer import Answer, answer_cloudformation
 from traindyno.aws.executions import Executions
+from traindyno.aws.table import Table
+from traindyno.lab.environment import GuardEnvironment, read_environment
 from traindyno.lab.guard_lab import refusal_to_delete
-from traindyno.store.attempt_rows import AttemptRows
+from traindyno.lab.use_case import use_case
+from traindyno.store.attempts import AttemptRows
 
 
 def handle(event: dict[str, Any], _context: object) -> None:
-    # Without any answer, CloudFormation would wait for its whole time limit; what is raised here is in the log too.
+    # Without any answer, CloudFormation would wait for its whole time limit; an error raised here is in the log too.
     answer = Answer(
-        is_well=False, reason="the lab could not be asked whether a suite is in flight; see the guard's log"
+        is_well=False, reason="the lab could not find out whether a suite is in flight; see the guard's log"
     )
     try:
-        answer = _decide(event["RequestType"])
+        with use_case("GuardLab", request=event["RequestType"]) as line:
+            answer = _decide(event["RequestType"])
+            line.note(refused=answer.reason or None)
     finally:
         answer_cloudformation(event, answer)
 
@@ -24,9 +28,10 @@ def handle(event: dict[str, Any], _context: object) -> None:
 def _decide(request_type: str) -> Answer:
     if request_type != "Delete":
         return Answer(is_well=True, reason="")
+    environment = read_environment(GuardEnvironment)
     refusal = refusal_to_delete(
-        lab=os.environ["LAB"],
-        executions=Executions(clients.stepfunctions(), os.environ["STATE_MACHINE_ARN"]),
-        attempts=AttemptRows(clients.table(os.environ["TABLE"])),
+        lab=environment.lab,
+        executions=Executions(clients.stepfunctions(), environment.state_machine_arn),
+        attempts=AttemptRows(Table(clients.table(environment.table))),
     )
     return Answer(is_well=refusal is None, reason=refusal or "")

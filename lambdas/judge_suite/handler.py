@@ -1,31 +1,34 @@
-"""State JudgeSuite: verdict and report from the results, and a word to whoever waits for them."""
+"""State JudgeSuite: verdict and report from the results, a message to the lab's SNS topic, and an event."""
 
-import os
 import time
 from typing import Any
 
 from traindyno.aws import clients
 from traindyno.aws.notifications import notify, tell
 from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.lab.environment import JudgeEnvironment, read_environment
 from traindyno.lab.judge_suite import judge_suite, verdict_event
 from traindyno.lab.services import connect
+from traindyno.lab.use_case import use_case
 from traindyno.lab.warm_pools import release_warm_pools
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
-    execution_id, bucket_name = event["execution_id"], os.environ["BUCKET"]
-    services = connect(table=os.environ["TABLE"], bucket=bucket_name)
-    pools = release_warm_pools(execution_id, lab=os.environ["LAB"], services=services, sleep=time.sleep)
-    verdict = judge_suite(
-        execution_id,
-        bucket=services.bucket,
-        suites=services.suites,
-        facts={"lab": os.environ["LAB"], "region": os.environ["AWS_REGION"]},
-        now=time.time(),
-        pools=pools,
-    )
-    detail = verdict_event(execution_id, verdict, bucket_name)
-    text = f"{describe_verdict(verdict).headline}\n\nReport: {detail['report']}\n"
-    notify(clients.sns(), os.environ["TOPIC_ARN"], subject=f"Traindyno: {verdict.suite_name}", text=text)
-    tell(clients.events(), detail)
+    execution_id, environment = event["execution_id"], read_environment(JudgeEnvironment)
+    services = connect(environment)
+    with use_case("JudgeSuite", execution=execution_id) as line:
+        pools = release_warm_pools(execution_id, lab=environment.lab, services=services, sleep=time.sleep)
+        verdict = judge_suite(
+            execution_id,
+            bucket=services.bucket,
+            executions=services.executions,
+            facts={"lab": environment.lab, "region": environment.aws_region},
+            now=time.time(),
+            pools=pools,
+        )
+        detail = verdict_event(execution_id, verdict, environment.bucket)
+        text = f"{describe_verdict(verdict).headline}\n\nReport: {detail['report']}\n"
+        notify(clients.sns(), environment.topic_arn, subject=f"Traindyno: {verdict.suite_name}", text=text)
+        tell(clients.events(), detail)
+        line.note(finding=verdict.finding.value)
     return detail

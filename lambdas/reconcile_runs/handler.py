@@ -1,6 +1,5 @@
-"""Every few minutes: find what no event told of, and say how much of it there was."""
+"""Every few minutes: finish and stop what no event reported, and log how much of it there was."""
 
-import os
 import sys
 import time
 from typing import Any, Protocol
@@ -9,9 +8,11 @@ from traindyno.aws import clients
 from traindyno.aws.embedded_metrics import metrics_line
 from traindyno.aws.executions import Executions
 from traindyno.core.lab_names import OPEN_RUNS_METRIC, OVERDUE_RUNS_METRIC
-from traindyno.lab.pace import Pace
+from traindyno.lab.environment import SweepEnvironment, read_environment
 from traindyno.lab.reconcile_runs import sweep
 from traindyno.lab.services import connect
+from traindyno.lab.stop_runs import Pace
+from traindyno.lab.use_case import use_case
 
 LAST_MILLISECONDS = 60_000
 
@@ -21,13 +22,15 @@ class Context(Protocol):
 
 
 def handle(_event: dict[str, Any], context: Context) -> None:
-    lab = os.environ["LAB"]
-    swept = sweep(
-        lab=lab,
-        services=connect(table=os.environ["TABLE"], bucket=os.environ["BUCKET"]),
-        executions=Executions(clients.stepfunctions(), os.environ["STATE_MACHINE_ARN"]),
-        now=time.time(),
-        pace=Pace(may_go_on=lambda: context.get_remaining_time_in_millis() > LAST_MILLISECONDS, sleep=time.sleep),
-    )
+    environment = read_environment(SweepEnvironment)
+    with use_case("ReconcileRuns") as line:
+        swept = sweep(
+            lab=environment.lab,
+            services=connect(environment),
+            executions=Executions(clients.stepfunctions(), environment.state_machine_arn),
+            now=time.time(),
+            pace=Pace(may_go_on=lambda: context.get_remaining_time_in_millis() > LAST_MILLISECONDS, sleep=time.sleep),
+        )
+        line.note(open=swept.open, overdue=swept.overdue, left=swept.left, stopped=swept.stopped)
     counts = {OPEN_RUNS_METRIC: swept.open, OVERDUE_RUNS_METRIC: swept.overdue}
-    sys.stdout.write(metrics_line(counts, lab=lab, now=time.time()) + "\n")
+    sys.stdout.write(metrics_line(counts, lab=environment.lab, now=time.time()) + "\n")

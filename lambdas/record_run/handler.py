@@ -1,15 +1,20 @@
-"""State RecordRun: turn what a run left behind into its result."""
+"""State RecordRun: make a run's result from what its jobs left."""
 
-import os
 from typing import Any
 
 from traindyno.core.suite.runs import parse_run
-from traindyno.lab.record_run import failed_ending, record_run, refused_ending
+from traindyno.lab.environment import BucketEnvironment, read_environment
+from traindyno.lab.record_run import failed_outcome, record_run, refused_outcome
 from traindyno.lab.services import connect
+from traindyno.lab.use_case import use_case
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
-    ending = failed_ending(event["failure"]) if "failure" in event else refused_ending(event["end"])
-    services = connect(table=os.environ["TABLE"], bucket=os.environ["BUCKET"])
-    record_run(parse_run(event["run"]), ending=ending, services=services)
+    final = failed_outcome(event["failure"]) if "failure" in event else refused_outcome(event["end"])
+    run, environment = parse_run(event["run"]), read_environment(BucketEnvironment)
+    with use_case("RecordRun", execution=run.execution_id, run=run.run_id) as line:
+        result = record_run(run, final=final, services=connect(environment))
+        if result:
+            jobs = [attempt.job_name for attempt in result.attempts]
+            line.note(outcome=result.outcome.value, job=jobs[-1] if jobs else None)
     return {}

@@ -1,27 +1,25 @@
-"""State SubmitRun: start the training job of a run's next attempt; its end answers the waiting task."""
+"""State SubmitRun: start the training job of the next attempt; its end answers the waiting task."""
 
-import os
 import time
 from typing import Any
 
-from traindyno.core.suite.runs import parse_run
+from traindyno.core.suite.preparation import owner_id, parse_owner
+from traindyno.lab.environment import LaunchEnvironment, read_environment
 from traindyno.lab.services import connect
 from traindyno.lab.submit_run import submit_run
-from traindyno.sagemaker.job_settings import JobSettings
+from traindyno.lab.use_case import use_case
 
 
 def handle(event: dict[str, Any], _context: object) -> None:
-    settings = JobSettings(
-        region=os.environ["AWS_REGION"],
-        role_arn=os.environ["TRAINING_ROLE_ARN"],
-        results_bucket=os.environ["BUCKET"],
-        lab=os.environ["LAB"],
-        source_s3_uri=os.environ["SOURCE_S3_URI"],
-        gpu_image_uri=os.environ.get("EFA_IMAGE_URI"),
-        neuron_image_uri=os.environ.get("NEURON_IMAGE_URI"),
-        seconds_between_starts=float(os.environ["SECONDS_BETWEEN_STARTS"]),
-    )
-    services = connect(table=os.environ["TABLE"], bucket=os.environ["BUCKET"])
-    submit_run(
-        parse_run(event["run"]), event["token"], services=services, settings=settings, now=time.time(), sleep=time.sleep
-    )
+    """``event`` holds the task's token, and the run or the preparation."""
+    owner, environment = parse_owner(event), read_environment(LaunchEnvironment)
+    with use_case("SubmitRun", execution=owner.execution_id, run=owner_id(owner)) as line:
+        submitted = submit_run(
+            owner,
+            event["token"],
+            services=connect(environment),
+            settings=environment.job_settings,
+            now=time.time(),
+            sleep=time.sleep,
+        )
+        line.note(job=submitted.job_name, answered=submitted.answered)

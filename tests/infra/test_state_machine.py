@@ -1,3 +1,4 @@
+import math
 from typing import Any
 
 import pytest
@@ -62,15 +63,18 @@ def test_data_is_prepared_before_the_first_round_where_any_is_due(states: dict[s
 
 def test_a_failed_preparation_is_the_executions_own_failure(states: dict[str, Any]) -> None:
     submit = states["PrepareData"]["ItemProcessor"]["States"]["SubmitPreparation"]
-    assert [each["ErrorEquals"] for each in submit["Catch"]] == [["TurnLater"]]
+    assert [each["ErrorEquals"] for each in submit["Catch"]] == [["StartLater"]]
     assert "Catch" not in states["PrepareData"]
     assert PreparationFailed.__name__ not in retries(submit)
 
 
 def test_a_preparation_is_submitted_and_awaited_as_a_run_is(states: dict[str, Any], run_states: dict[str, Any]) -> None:
-    own = {"Next", "End", "Catch"}
+    own = {"Next", "End", "Catch", "Parameters"}
     prepare = states["PrepareData"]["ItemProcessor"]["States"]["SubmitPreparation"]
     run = run_states["SubmitRun"]
+    submitted = {**run["Parameters"], "Payload": {**run["Parameters"]["Payload"], "preparation.$": "$.preparation"}}
+    assert submitted["Payload"].pop("run.$") == "$.run"
+    assert prepare["Parameters"] == submitted
     assert {name: value for name, value in prepare.items() if name not in own} == {
         name: value for name, value in run.items() if name not in own
     }
@@ -114,13 +118,34 @@ def test_waiting_for_a_slot_or_a_quieter_moment_outlasts_waiting_for_capacity(ru
     assert rules[ServiceFault.__name__]["MaxAttempts"] < rules[CapacityUnavailable.__name__]["MaxAttempts"]
 
 
-def test_a_fault_of_lambda_is_retried_everywhere(states: dict[str, Any], run_states: dict[str, Any]) -> None:
+def every_task(states: dict[str, Any], run_states: dict[str, Any]) -> list[dict[str, Any]]:
     preparing = states["PrepareData"]["ItemProcessor"]["States"]
     every = (*states.values(), *preparing.values(), *run_states.values())
     tasks = [state for state in every if state["Type"] == "Task"]
     assert len(tasks) == 7
-    for task in tasks:
-        assert "Lambda.TooManyRequestsException" in retries(task)
+    return tasks
+
+
+def test_a_fault_of_lambda_is_retried_everywhere(states: dict[str, Any], run_states: dict[str, Any]) -> None:
+    for task in every_task(states, run_states):
+        assert {"Lambda.ServiceException", "Lambda.Unknown", ServiceFault.__name__} <= retries(task).keys()
+
+
+@pytest.mark.parametrize("error", ["Lambda.TooManyRequestsException", Throttled.__name__])
+def test_throttling_is_retried_in_every_state_for_at_least_a_quarter_of_an_hour(
+    states: dict[str, Any], run_states: dict[str, Any], error: str
+) -> None:
+    for task in every_task(states, run_states):
+        rule = retries(task)[error]
+        assert rule["JitterStrategy"] == "FULL"
+        longest = [
+            min(rule["IntervalSeconds"] * rule["BackoffRate"] ** number, rule["MaxDelaySeconds"])
+            for number in range(rule["MaxAttempts"])
+        ]
+        # Full jitter: each wait is uniform between 0 and its longest, with a variance of longest² / 12.
+        mean = sum(longest) / 2
+        deviation = math.sqrt(sum(seconds**2 for seconds in longest) / 12)
+        assert mean - 5 * deviation > 15 * 60
 
 
 def test_whatever_happens_to_a_run_it_is_recorded(run_states: dict[str, Any]) -> None:
@@ -156,7 +181,7 @@ def test_the_machine_is_standard_logged_traced_and_ends_some_day() -> None:
 
 def test_a_run_whose_turn_to_start_is_later_waits_for_it_in_one_state(run_states: dict[str, Any]) -> None:
     later, _ = run_states["SubmitRun"]["Catch"]
-    assert (later["ErrorEquals"], later["ResultPath"], later["Next"]) == (["TurnLater"], "$.later", "SubmitRunLater")
+    assert (later["ErrorEquals"], later["ResultPath"], later["Next"]) == (["StartLater"], "$.later", "SubmitRunLater")
     waiting = run_states["SubmitRunLater"]
     assert (waiting["Type"], waiting["QueryLanguage"], waiting["Next"]) == ("Wait", "JSONata", "SubmitRun")
     assert waiting["Timestamp"] == "{% $parse($states.input.later.Cause).at %}"

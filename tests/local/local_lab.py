@@ -55,17 +55,23 @@ class LocalLab:
         return Answer(status=ran.returncode, output=ran.stdout, errors=ran.stderr)
 
     def client(self, service: str) -> Any:
+        return boto3.client(service, **self._connection(service))  # type: ignore[call-overload]
+
+    def table(self) -> Any:
+        """The lab's DynamoDB table, as boto3's resource."""
+        return boto3.resource("dynamodb", **self._connection("dynamodb")).Table(self.deployment().table)
+
+    def _connection(self, service: str) -> dict[str, Any]:
         environment = local_environment(require_ports(self.home))
         endpoint = environment.get(
             f"AWS_ENDPOINT_URL_{service.upper().replace('-', '_')}", environment["AWS_ENDPOINT_URL"]
         )
-        return boto3.client(
-            service,  # type: ignore[call-overload]
-            endpoint_url=endpoint,
-            region_name=environment["AWS_REGION"],
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
-        )
+        return {
+            "endpoint_url": endpoint,
+            "region_name": environment["AWS_REGION"],
+            "aws_access_key_id": "test",
+            "aws_secret_access_key": "test",
+        }
 
     def deployment(self) -> Deployment:
         return find_deployment(self.client("cloudformation"), DEFAULT_LAB)

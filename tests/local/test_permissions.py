@@ -20,8 +20,10 @@ from tests.local.local_lab import LocalLab
 from tests.local.recorded_calls import Recorder, recording
 from traindyno.aws import clients
 from traindyno.aws.log_tail import LogTail
+from traindyno.aws.table import Table
 from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX
-from traindyno.store.suite_rows import SuiteRows
+from traindyno.store.executions import ExecutionRows, execution_key
+from traindyno.store.runs import RunRows
 
 pytestmark = pytest.mark.local
 
@@ -157,7 +159,7 @@ def go_through_everything(recorder: Recorder, service: str) -> None:
 
     # From here on nobody waits, so FinishRun records by itself, and stops what else runs for the run.
     job = submit_to_stopped(recorder, ended)
-    SuiteRows(clients.table(TABLE)).note_job(EXECUTION, ended["run_id"], abandoned_job)
+    RunRows(rows()).note_job(EXECUTION, ended["run_id"], abandoned_job)
     recorder.call("finish_run", {"detail": {"TrainingJobName": job}})
     recorder.call("judge_suite", {"execution_id": EXECUTION, "round": 1})
 
@@ -172,18 +174,21 @@ def put_failing_script() -> None:
     boto3.client("s3").put_object(Bucket=BUCKET, Key="code/x/sourcedir.tar.gz", Body=packed.getvalue())
 
 
+def rows() -> Table:
+    return Table(clients.table(TABLE))
+
+
 def submit(recorder: Recorder, run: dict[str, Any]) -> str:
     recorder.call("submit_run", {"run": run, "token": "nobody"})
-    jobs = SuiteRows(clients.table(TABLE)).read_run(EXECUTION, run["run_id"]).get("jobs", set())
+    jobs = RunRows(rows()).read(EXECUTION, run["run_id"]).jobs
     return max(jobs, default="")
 
 
 def submit_to_stopped(recorder: Recorder, run: dict[str, Any]) -> str:
-    suites = SuiteRows(clients.table(TABLE))
-    suites.update(EXECUTION, {"stopping": False})
+    rows().update(execution_key(EXECUTION), "SET is_stopping = :no", values={":no": False})
     job = submit(recorder, run)
     wait_for_end(job)
-    suites.mark_stopping(EXECUTION)
+    ExecutionRows(rows()).mark_stopping(EXECUTION)
     return job
 
 

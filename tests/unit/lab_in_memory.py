@@ -1,32 +1,33 @@
-"""A lab's services kept in memory, for tests of what the functions do with them; the rows' conditions hold here too."""
+"""A lab kept in memory: the store's own rows over a table and a bucket in memory, and jobs that tests script."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
+from tests.unit.memory_table import MemoryTable
 from tests.unit.suites import small_document
 from traindyno.aws.log_tail import LogTail
+from traindyno.aws.objects import Objects
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.costs.prices import Price
-from traindyno.core.documents.stored import to_document
-from traindyno.core.jobs.attempt import Attempt
-from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.core.s3_keys import suite_key
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.runs import trial_runs
-from traindyno.core.suite.suite import Run
+from traindyno.core.suite.suite import GoalKind, Run
 from traindyno.core.suite.suite_file import parse_suite
+from traindyno.core.verdict.run_summary import RunSummary
 from traindyno.lab.services import LabServices
 from traindyno.sagemaker.job_settings import JobSettings
-from traindyno.store.attempt_rows import AttemptRow, AttemptRows
-from traindyno.store.results_bucket import ResultsBucket
-from traindyno.store.spending import Spending
-from traindyno.store.start_slots import Turns
-from traindyno.store.suite_rows import SuiteRows
+from traindyno.store.attempts import AttemptRow
+from traindyno.store.executions import ExecutionRow
+from traindyno.store.items import attribute
+from traindyno.store.runs import RunRow
+from traindyno.store.spending import SpendingRow
 
 EXECUTION = "execution-1"
 NOW = 1_790_000_000.0
@@ -45,165 +46,41 @@ SETTINGS = JobSettings(
 )
 
 
+PLANNED = ExecutionRow(
+    execution_id=EXECUTION,
+    suite_name="quick-look",
+    started_at=NOW,
+    latest_end=NOW + 1_000_000,
+    cell_count=2,
+    run_count=4,
+    goal=GoalKind.CHEAPEST,
+    max_usd=Decimal(100),
+    max_steps=200,
+    warm_pool_seconds=0,
+    prices={PRICE.instance_type: PRICE},
+)
+
+
 def no_sleep(seconds: float) -> None:
     assert not seconds, "nothing is to be waited for here"
 
 
-class MemoryAttempts(AttemptRows):
+class MemoryObjects(Objects):
     def __init__(self) -> None:
-        self.rows: dict[str, AttemptRow] = {}
+        self.bucket = "results"
+        self.contents: dict[str, bytes] = {}
+        self.writes = Counter[str]()
 
-    def create(self, row: AttemptRow) -> bool:
-        return self.rows.setdefault(row.job_name, row) is row
-
-    def read(self, job_name: str) -> AttemptRow | None:
-        return self.rows.get(job_name)
-
-    def hand_over(self, job_name: str, token: str) -> bool:
-        return bool(self._change(job_name, token=token))
-
-    def discard(self, job_name: str) -> None:
-        del self.rows[job_name]
-
-    def note_stop(self, job_name: str, outcome: Outcome) -> bool:
-        return bool(self._change(job_name, stopped_for=outcome))
-
-    def hold(self, job_name: str, reserved_usd: Decimal) -> bool:
-        return bool(self._change(job_name, reserved_usd=reserved_usd))
-
-    def record_end(self, end: Attempt) -> AttemptRow | None:
-        return self._change(end.job_name, end=end)
-
-    def close(self, job_name: str) -> None:
-        self.rows[job_name] = replace(self.rows[job_name], is_open=False)
-
-    def list_open(self, execution_id: str | None = None) -> Iterator[AttemptRow]:
-        found = [row for row in self.rows.values() if row.is_open]
-        return (row for row in found if execution_id in {None, row.run.execution_id})
-
-    def _change(self, job_name: str, **changes: Any) -> AttemptRow | None:
-        row = self.rows.get(job_name)
-        if row is None or row.end is not None:
-            return None
-        self.rows[job_name] = replace(row, **changes)
-        return self.rows[job_name]
-
-
-class MemorySuites(SuiteRows):
-    def __init__(self) -> None:
-        self.suites: dict[str, dict[str, Any]] = {
-            EXECUTION: {"started_at": NOW, "prices": {PRICE.instance_type: to_document(PRICE)}}
-        }
-        self.runs: dict[str, dict[str, Any]] = {}
-        self.works: list[tuple[str, str]] = []
-        self.writes = 0
-
-    def create(self, execution_id: str, facts: Mapping[str, Any]) -> None:
-        self.suites.setdefault(execution_id, dict(facts))
-
-    def note_work(self, work_id: str, execution_id: str, started_at: float) -> None:
-        self.works.append((work_id, execution_id))
-
-    def list_same_work(self, work_id: str, limit: int) -> list[str]:
-        return [execution_id for known, execution_id in reversed(self.works) if known == work_id][:limit]
-
-    def read(self, execution_id: str) -> dict[str, Any] | None:
-        return self.suites.get(execution_id)
-
-    def update(self, execution_id: str, facts: Mapping[str, Any]) -> None:
-        self.suites[execution_id] |= facts
-
-    def mark_stopping(self, execution_id: str) -> None:
-        self.suites[execution_id]["stopping"] = True
-
-    def note_job(self, execution_id: str, run_id: str, job_name: str) -> None:
-        row = self.runs.setdefault(run_id, {})
-        row.setdefault("jobs", set()).add(job_name)
-        row.pop("start_at", None)
-
-    def note_turn(self, execution_id: str, run_id: str, start_at: float) -> None:
-        self.runs.setdefault(run_id, {})["start_at"] = start_at
-
-    def forget_job(self, execution_id: str, run_id: str, job_name: str) -> None:
-        self.runs[run_id]["jobs"].discard(job_name)
-
-    def read_run(self, execution_id: str, run_id: str) -> dict[str, Any]:
-        return self.runs.get(run_id, {})
-
-    def list_runs(self, execution_id: str) -> Iterator[dict[str, Any]]:
-        return ({"sk": f"run#{run_id}", **row} for run_id, row in self.runs.items())
-
-    def record_run(self, execution_id: str, run_id: str, summary: Mapping[str, Any]) -> bool:
-        row = self.runs.setdefault(run_id, {})
-        if "outcome" in row:
-            return False
-        row |= summary
-        self.writes += 1
-        return True
-
-
-class MemorySpending(Spending):
-    def __init__(self) -> None:
-        self.exposed, self.spent = Decimal(0), Decimal(0)
-        self.pools: set[str] = set()
-
-    def reserve(self, execution_id: str, usd: Decimal, *, cap_usd: Decimal) -> bool:
-        if self.exposed + usd > cap_usd:
-            return False
-        self.exposed += usd
-        return True
-
-    def settle(
-        self, execution_id: str, *, reserved_usd: Decimal, spent_usd: Decimal, pool_of: str | None = None
-    ) -> None:
-        self.exposed += spent_usd - reserved_usd
-        self.spent += spent_usd
-        self.pools |= {pool_of} if pool_of else set()
-
-    def settle_pool(self, execution_id: str, job_name: str, *, reserved_usd: Decimal, spent_usd: Decimal) -> bool:
-        if job_name not in self.pools:
-            return False
-        self.pools.remove(job_name)
-        self.settle(execution_id, reserved_usd=reserved_usd, spent_usd=spent_usd)
-        return True
-
-    def unsettled_pools(self, execution_id: str) -> frozenset[str]:
-        return frozenset(self.pools)
-
-    def read(self, execution_id: str) -> tuple[Decimal, Decimal]:
-        return self.exposed, self.spent
-
-
-class MemoryTurns(Turns):
-    def __init__(self) -> None:
-        self.next_at = 0.0
-
-    def take(self, *, now: float, seconds_between: float) -> float:
-        at = max(self.next_at, now)
-        self.next_at = at + seconds_between
-        return at
-
-    def forget(self, *, now: float) -> None:
-        self.next_at = now
-
-
-class MemoryBucket(ResultsBucket):
-    def __init__(self) -> None:
-        self.name = "results"
-        self._fixed = {}
-        self.objects: dict[str, bytes] = {}
-
-    def find_json(self, key: str) -> Any | None:
-        return json.loads(self.objects[key]) if key in self.objects else None
-
-    def read(self, key: str) -> bytes:
-        return self.objects[key]
+    def find(self, key: str, *, last_bytes: int | None = None) -> bytes | None:
+        content = self.contents.get(key)
+        return content[-last_bytes:] if content and last_bytes else content
 
     def write(self, key: str, content: bytes, content_type: str) -> None:
-        self.objects[key] = content
+        self.contents[key] = content
+        self.writes[key] += 1
 
     def list_keys(self, prefix: str) -> Iterator[str]:
-        return iter([key for key in self.objects if key.startswith(prefix)])
+        return iter(sorted(key for key in self.contents if key.startswith(prefix)))
 
 
 class ScriptedJobs(TrainingJobs):
@@ -301,29 +178,82 @@ class FixedTail(LogTail):
         return self.lines
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryLab:
-    """Everything that a test looks at; ``services`` is the same as the functions see it."""
+class MemoryLab(LabServices):
+    """The lab as its functions see it, and views of what it keeps for tests to look at."""
 
-    attempts: MemoryAttempts = field(default_factory=MemoryAttempts)
-    suites: MemorySuites = field(default_factory=MemorySuites)
-    spending: MemorySpending = field(default_factory=MemorySpending)
-    turns: MemoryTurns = field(default_factory=MemoryTurns)
-    bucket: MemoryBucket = field(default_factory=MemoryBucket)
-    jobs: ScriptedJobs = field(default_factory=ScriptedJobs)
-    answers: Answers = field(default_factory=Answers)
+    jobs: ScriptedJobs
+    answers: Answers
 
-    log_tail: FixedTail = field(default_factory=FixedTail)
+    def __init__(self, **planned: Any) -> None:
+        """``planned``: fields of the execution's row that the test is about."""
+        self.table, self.objects = MemoryTable(), MemoryObjects()
+        super().__init__(table=self.table, objects=self.objects, jobs=ScriptedJobs, answers=Answers, log_tail=FixedTail)
+        self.plan(**planned)
 
     @property
     def services(self) -> LabServices:
         return self
+
+    def plan(self, **changes: Any) -> ExecutionRow:
+        """Make the execution's row anew, as PlanSuite would have written it."""
+        row = replace(self.executions.find(EXECUTION) or PLANNED, **changes)
+        kept = self.table.items.get(("execution#" + EXECUTION, "suite"), {})
+        self.table.items["execution#" + EXECUTION, "suite"] = {**kept, **row.to_item()}
+        return row
+
+    @property
+    def money(self) -> SpendingRow:
+        return self.spending.read(EXECUTION)
+
+    @property
+    def run_rows(self) -> dict[str, RunRow]:
+        return {row.run_id: row for row in self.runs.list_all(EXECUTION)}
+
+    def summary(self, run_id: str) -> RunSummary:
+        found = self.run_rows[run_id].summary
+        assert found is not None, f"{run_id} is not over"
+        return found
+
+    def run_of(self, job_name: str) -> Run:
+        owner = self.attempt(job_name).owner
+        assert isinstance(owner, Run)
+        return owner
+
+    @property
+    def attempt_rows(self) -> dict[str, AttemptRow]:
+        """By job name, in the order of their creation; ended and closed ones too."""
+        return {
+            item["pk"].removeprefix("job#"): AttemptRow.from_item(item)
+            for item in self.table.items.values()
+            if item["sk"] == "attempt"
+        }
+
+    def attempt(self, job_name: str) -> AttemptRow:
+        return self.attempt_rows[job_name]
+
+    def change_attempt(self, job_name: str, **changes: Any) -> None:
+        row = replace(self.attempt(job_name), **changes)
+        self.table.items[f"job#{job_name}", "attempt"] = row.to_item()
+
+    @property
+    def next_start(self) -> float:
+        return float(self.table.items["start-slots#CreateTrainingJob", "lab"]["next_at"])
+
+    @next_start.setter
+    def next_start(self, at: float) -> None:
+        self.start_slots.free(now=at)
+
+    def expose(self, usd: Decimal) -> None:
+        """Other jobs have reserved this much."""
+        self.table.items["execution#" + EXECUTION, "suite"]["exposed_usd"] = attribute(usd)
 
 
 def make_lab(**changes: Any) -> tuple[MemoryLab, list[Run]]:
     """A lab that has taken in a small suite, and the suite's runs."""
     document = small_document(**changes)
     suite = parse_suite(document)
-    lab = MemoryLab()
+    lab = MemoryLab(
+        max_usd=suite.limits.max_usd, warm_pool_seconds=suite.warm_pool_seconds, max_steps=suite.measurement.max_steps
+    )
     lab.bucket.write_json(suite_key(EXECUTION), document)
     return lab, list(trial_runs(EXECUTION, expand_cells(suite), range(1, suite.measurement.trials + 1)))

@@ -1,8 +1,10 @@
 """Who may import whom: small Lambda assets, a core free of AWS and torch, light scripts of users."""
 
 import ast
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import botocore.session
@@ -28,7 +30,7 @@ MAY_IMPORT = {
     "traindyno/sagemaker": {"traindyno.core", "traindyno.sagemaker"},
     "traindyno/report": {"traindyno.core", "traindyno.report"},
     "traindyno/aws": {"traindyno.core", "traindyno.sagemaker", "traindyno.aws", "boto3", "botocore", "mypy_boto3_*"},
-    "traindyno/store": {"traindyno.core", "traindyno.aws", "traindyno.store", "boto3", "botocore", "mypy_boto3_*"},
+    "traindyno/store": {"traindyno.core", "traindyno.aws", "traindyno.store", "cattrs"},
     "traindyno/lab": {
         "traindyno.core",
         "traindyno.sagemaker",
@@ -36,8 +38,6 @@ MAY_IMPORT = {
         "traindyno.aws",
         "traindyno.store",
         "traindyno.lab",
-        "boto3",
-        "botocore",
         "mypy_boto3_*",
     },
     "traindyno/cli": {
@@ -196,6 +196,41 @@ def texts_in(source: Path) -> list[tuple[int, str]]:
     return [
         (node.lineno, node.value) for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
+
+
+def texts_of(*packages: str, apart_from: tuple[str, ...] = ()) -> Iterator[tuple[Path, int, str]]:
+    """Every text in the code, docstrings apart, with its file and line."""
+    for package in packages:
+        for source in sorted((REPO_ROOT / package).rglob("*.py")):
+            path = source.relative_to(REPO_ROOT)
+            if not path.as_posix().startswith(apart_from):
+                tree = ast.parse(source.read_text())
+                prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+                for node in ast.walk(tree):
+                    if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+                        yield path, node.lineno, node.value
+
+
+OURS = ("traindyno", "lambdas", "infra", "localcloud", "bench", "training")
+TABLE_KEY = re.compile(r"^(pk|sk)$|^(execution|run|preparation|job|work|start-slots)#|\battribute_(not_)?exists\b")
+# botocore's own word for a request that its model refuses is no code of a service.
+ERROR_CODE = re.compile(
+    r"^(ConditionalCheckFailed\w*|NoSuch\w+|ResourceNotFound\w*|ResourceInUse|ResourceLimitExceeded|ValidationException"
+    r"|ValidationError|AccessDenied\w*|UnauthorizedOperation|Throttling\w*|TooManyRequests\w*|TaskTimedOut|TaskDoesNotExist"
+    r"|InvalidToken|ExecutionDoesNotExist|StateMachineDoesNotExist|SlowDown|RequestLimitExceeded)$"
+)
+
+
+def test_table_keys_and_conditions_appear_in_the_store_only() -> None:
+    assert any(TABLE_KEY.search(text) for _, _, text in texts_of("traindyno/store"))
+    found = texts_of(*OURS, apart_from=("traindyno/store/", "infra/storage.py"))
+    assert [f"{path}:{line} says {text}" for path, line, text in found if TABLE_KEY.search(text)] == []
+
+
+def test_error_codes_of_aws_appear_in_its_adapters_only() -> None:
+    assert any(ERROR_CODE.search(text) for _, _, text in texts_of("traindyno/aws"))
+    found = texts_of("traindyno", "lambdas", "training", apart_from=("traindyno/aws/",))
+    assert [f"{path}:{line} says {text}" for path, line, text in found if ERROR_CODE.search(text)] == []
 
 
 def test_no_module_is_named_for_what_it_is_not() -> None:

@@ -1,12 +1,39 @@
-"""What botocore's errors carry, read in one place."""
+"""AWS's error codes, and the errors of this project that they become."""
 
-from botocore.exceptions import BotoCoreError, ClientError
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-THROTTLING = frozenset(
-    {"ThrottlingException", "Throttling", "TooManyRequestsException", "RequestLimitExceeded", "RequestThrottled"}
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError,
+    HTTPClientError,
+    ParamValidationError,
 )
 
+from traindyno.core.errors import NextAttempt, ServiceFault, Throttled
+
+# What botocore itself takes for throttling.
+THROTTLING = frozenset(
+    {
+        "BandwidthLimitExceeded",
+        "EC2ThrottledException",
+        "PriorRequestNotComplete",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "SlowDown",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+        "TransactionInProgressException",
+    }
+)
 ACCESS_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
+# Every error of a call to AWS.
+AwsError = (ClientError, BotoCoreError)
 
 
 def error_code(error: ClientError) -> str:
@@ -17,13 +44,8 @@ def error_message(error: ClientError) -> str:
     return str(error.response["Error"].get("Message", ""))
 
 
-def is_throttling(error: ClientError) -> bool:
-    return error_code(error) in THROTTLING
-
-
-def is_refused_condition(error: ClientError) -> bool:
-    """DynamoDB: the row is not as the write's condition wants it, and nothing was written."""
-    return error_code(error) == "ConditionalCheckFailedException"
+def is_throttling(error: ClientError | BotoCoreError) -> bool:
+    return isinstance(error, ClientError) and error_code(error) in THROTTLING
 
 
 def is_access_denied(error: ClientError) -> bool:
@@ -33,5 +55,29 @@ def is_access_denied(error: ClientError) -> bool:
 def is_service_fault(error: ClientError | BotoCoreError) -> bool:
     """The service failed or couldn't be reached: the request may or may not have been carried out."""
     if isinstance(error, ClientError):
-        return int(error.response["ResponseMetadata"].get("HTTPStatusCode", 0)) >= 500
-    return True
+        return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)) >= 500
+    return isinstance(error, ConnectionError | HTTPClientError)
+
+
+def is_invalid_request(error: ClientError | BotoCoreError) -> bool:
+    """botocore's own model refuses the request before it is sent, however often it is repeated."""
+    return isinstance(error, ParamValidationError)
+
+
+def temporary(error: ClientError | BotoCoreError, about: str) -> NextAttempt | None:
+    """The error to raise where a later repetition may succeed; None where it can't."""
+    if is_throttling(error):
+        return Throttled(f"{about}: {error}")
+    return ServiceFault(f"{about}: {error}") if is_service_fault(error) else None
+
+
+@contextmanager
+def named_errors() -> Iterator[None]:
+    """Throttling is raised as Throttled and a fault of a service as ServiceFault; every other error is unchanged."""
+    try:
+        yield
+    except AwsError as error:
+        named = temporary(error, "a call to AWS failed")
+        if named is None:
+            raise
+        raise named from error

@@ -62,6 +62,12 @@ def sagemaker() -> "SageMakerClient":
 
 
 @cache
+def patient_sagemaker() -> "SageMakerClient":
+    """For reading many jobs in one call of a function: each request is tried ten times, over up to two minutes."""
+    return boto3.client("sagemaker", config=CONFIG.merge(Config(retries={"mode": "standard", "max_attempts": 10})))
+
+
+@cache
 def service_quotas() -> "ServiceQuotasClient":
     return boto3.client("service-quotas", config=CONFIG)
 

@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 from botocore.exceptions import ClientError
 
-from traindyno.aws.client_errors import error_code
+from traindyno.aws.client_errors import AwsError, error_code
 
 JOB_LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 LINE_COUNT = 40
@@ -21,13 +21,19 @@ class LogTail:
         self._logs = logs
 
     def read(self, job_name: str) -> tuple[str, ...]:
-        """Of the host that wrote last, which is where a failure shows."""
+        """Of the host that wrote last, which is where a failure shows.
+
+        A log that can't be read costs no result: its one line then says why.
+        """
         try:
-            found = self._logs.describe_log_streams(logGroupName=JOB_LOG_GROUP, logStreamNamePrefix=f"{job_name}/")
-        except ClientError as error:
-            if error_code(error) == "ResourceNotFoundException":
+            return self._read(job_name)
+        except AwsError as error:
+            if isinstance(error, ClientError) and error_code(error) == "ResourceNotFoundException":
                 return ()  # no training job of this account has logged anything yet
-            raise
+            return (f"the log of {job_name} could not be read: {error}",)
+
+    def _read(self, job_name: str) -> tuple[str, ...]:
+        found = self._logs.describe_log_streams(logGroupName=JOB_LOG_GROUP, logStreamNamePrefix=f"{job_name}/")
         streams = sorted(found["logStreams"], key=lambda stream: stream.get("lastEventTimestamp", 0))
         if not streams:
             return ()

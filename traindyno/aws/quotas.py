@@ -63,7 +63,7 @@ class Quotas:
 
     def _read_named(self, quota: Quota, named: Mapping[str, Mapping[str, Any]], now: float) -> QuotaReading:
         if quota.name not in named:
-            return QuotaReading(quota=quota, applied=None, default=quota.default, in_use=None, is_unheard_of=True)
+            return QuotaReading(quota=quota, applied=None, default=quota.default, in_use=None, is_not_listed=True)
         quota = replace(quota, code=named[quota.name]["QuotaCode"])
         return self._reading(quota, self._answer(quota.code), now)
 

@@ -5,10 +5,17 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
-from traindyno.aws.client_errors import error_code, error_message, is_service_fault, is_throttling
-from traindyno.core.errors import ServiceFault, SlotUnavailable, Throttled, TraindynoError
+from traindyno.aws.client_errors import (
+    AwsError,
+    error_code,
+    error_message,
+    is_invalid_request,
+    is_throttling,
+    temporary,
+)
+from traindyno.core.errors import SlotUnavailable, Throttled, TraindynoError
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.sagemaker.held_instances import read_warm_pools
@@ -43,7 +50,7 @@ class TrainingJobs:
         job_name = job_name_of(request)
         try:
             self._sagemaker.create_training_job(**request)
-        except (ClientError, ConnectionError, HTTPClientError) as error:
+        except AwsError as error:
             if isinstance(error, ClientError) and error_code(error) == "ResourceInUse":
                 return  # a repeated delivery of this same attempt: the job is already ours
             raise _refusal(job_name, error) from error
@@ -108,12 +115,13 @@ class TrainingJobs:
         return ages
 
 
-def _refusal(job_name: str, error: ClientError | ConnectionError | HTTPClientError) -> TraindynoError:
+def _refusal(job_name: str, error: ClientError | BotoCoreError) -> Exception:
     text = f"{job_name}: {error}"
-    if not isinstance(error, ClientError) or is_service_fault(error):
-        return ServiceFault(text)
-    if is_throttling(error):
-        return Throttled(text)
+    if retried := temporary(error, job_name):
+        return retried
+    if not isinstance(error, ClientError):
+        # A request that this boto3 doesn't know stays so, however often it is sent.
+        return JobRefused(Outcome.INTERNAL_ERROR, text) if is_invalid_request(error) else error
     if error_code(error) == "ResourceLimitExceeded" and not _never_fits(error):
         return SlotUnavailable(text)
     return JobRefused(_refused_for(error), text)

@@ -15,7 +15,7 @@ from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.measurement.statistics import Comparison, Estimate
 from traindyno.core.verdict.comparison import CellChange, Change, ExecutionComparison, compare_executions
 from traindyno.core.verdict.confounds import Difference
-from traindyno.store.execution_record import load_record
+from traindyno.store.results import load_record
 
 
 @with_options_of(LabChoice)

@@ -123,8 +123,8 @@ def follow_to_end(target: Target, execution: str) -> Execution:
 
 
 def _interrupted_line(target: Target, execution: str) -> str:
-    running = list(target.attempts.list_open(execution))
-    usd_per_hour = sum((row.usd_per_hour * row.run.cell.settings.instance_count for row in running), Decimal(0))
+    running = list(target.services.attempts.list_open(execution))
+    usd_per_hour = sum((row.usd_per_hour * row.instance_count for row in running), Decimal(0))
     jobs = "1 training job" if len(running) == 1 else f"{len(running)} training jobs"
     cost = "" if target.is_local or not running else f" at {usd_text(usd_per_hour)} per hour"
     where = f"{execution}{target.option}"
@@ -168,7 +168,7 @@ def write_report(folder: Path, execution_id: str, content: bytes) -> Path:
 
 def _await_jobs(target: Target, execution: str) -> None:
     deadline = time.monotonic() + STOP_SECONDS
-    while names := [row.job_name for row in target.attempts.list_open(execution)]:
+    while names := [row.job_name for row in target.services.attempts.list_open(execution)]:
         if time.monotonic() > deadline:
             raise JobsStillRunning(
                 f"after {STOP_SECONDS:.0f} s these training jobs have not ended: {', '.join(names)}; "
@@ -178,15 +178,14 @@ def _await_jobs(target: Target, execution: str) -> None:
 
 
 def _list_row(target: Target, found: Execution) -> dict[str, Any]:
-    suite = target.suites.read(found.execution_id) or {}
-    count = suite.get("run_count")
+    row = target.services.executions.find(found.execution_id)
     return {
         "execution_id": found.execution_id,
         "status": found.status,
         "started_at": _time_text(found.started_at),
         "ended_at": None if found.ended_at is None else _time_text(found.ended_at),
-        "run_count": None if count is None else int(count),
-        "headline": suite.get("headline"),
+        "run_count": row.run_count if row else None,
+        "headline": row.judgement.headline if row and row.judgement else None,
         "error": found.error,
     }
 

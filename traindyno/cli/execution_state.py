@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
-
-from botocore.exceptions import ClientError
 
 from traindyno.aws import clients
+from traindyno.aws.client_errors import AwsError
 from traindyno.aws.executions import Execution
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.cli.target import Target
@@ -18,15 +16,16 @@ from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.statistics import Estimate, estimate, pool_spread
 from traindyno.core.s3_keys import step_log_prefix
-from traindyno.core.suite.preparation import RUN_ID_PREFIX
+from traindyno.core.suite.preparation import LABEL, AttemptOwner, DataPreparation, owner_id
 from traindyno.core.suite.suite import GoalKind
+from traindyno.core.verdict.run_summary import RunSummary
 from traindyno.sagemaker.job_description import read_phase
-from traindyno.store.attempt_rows import AttemptRow
+from traindyno.store.attempts import AttemptRow
+from traindyno.store.preparations import PreparationRow, PreparationSummary
 
 # Of the running jobs, so many are described in full: each takes a request or two.
 DESCRIBED_JOBS = 3
 STEP_LOG_TAIL_BYTES = 4096
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,16 +58,16 @@ class LaneCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """``ended`` are run rows with an outcome by run id; ``jobs`` are the jobs under way, the first of them in full.
+    """``ended``: run id → summary; ``jobs`` are the jobs under way, the first of them in full.
 
-    ``preparations`` are the rows of jobs that prepare the data, ended or not; they are not runs.
+    ``preparations``: preparation id → row, ended or not.
     """
 
     execution: Execution
     runs_total: int | None
-    ended: Mapping[str, Row]
+    ended: Mapping[str, RunSummary]
     jobs: tuple[RunningJob, ...]
-    preparations: Mapping[str, Row]
+    preparations: Mapping[str, PreparationRow]
     max_steps: int | None
     spent_usd: Decimal
     max_usd: Decimal | None
@@ -87,8 +86,8 @@ class State:
         return self.elapsed_seconds * (self.runs_total - len(self.ended)) / len(self.ended)
 
     @property
-    def prepared(self) -> dict[str, Row]:
-        return {run_id: row for run_id, row in self.preparations.items() if "outcome" in row}
+    def prepared(self) -> dict[str, PreparationSummary]:
+        return {name: row.summary for name, row in self.preparations.items() if row.summary}
 
     @property
     def is_preparing(self) -> bool:
@@ -97,7 +96,7 @@ class State:
     @property
     def lanes(self) -> tuple[LaneCount, ...]:
         running = Counter(job.instance for job in self.jobs)
-        ended = Counter(str(row.get("instance")) for row in self.ended.values())
+        ended = Counter(summary.instance for summary in self.ended.values())
         names = sorted(running.keys() | ended.keys())
         return tuple(LaneCount(instance=name, running=running[name], ended=ended[name]) for name in names)
 
@@ -110,34 +109,32 @@ class State:
 
 def read_state(target: Target, execution_id: str) -> State:
     execution = target.executions.describe(execution_id)
-    suite = target.suites.read(execution_id) or {}
-    rows = {row["sk"].removeprefix("run#"): row for row in target.suites.list_runs(execution_id)}
-    preparations = {run_id: row for run_id, row in rows.items() if run_id.startswith(RUN_ID_PREFIX)}
-    runs = {run_id: row for run_id, row in rows.items() if run_id not in preparations}
-    ended = {run_id: row for run_id, row in runs.items() if "outcome" in row}
+    services = target.services
+    planned = services.executions.find(execution_id)
+    ended = {row.run_id: row.summary for row in services.runs.list_all(execution_id) if row.summary}
     now = time.time()
     return State(
         execution=execution,
-        runs_total=_integer(suite.get("run_count")),
+        runs_total=planned.run_count if planned else None,
         ended=ended,
         jobs=tuple(_running_jobs(target, execution_id, now)) if execution.is_running else (),
-        preparations=preparations,
-        max_steps=_integer(suite.get("max_steps")),
-        spent_usd=Decimal(suite.get("spent_usd", 0)),
-        max_usd=Decimal(suite["max_usd"]) if "max_usd" in suite else None,
-        leader=find_leader(suite.get("goal"), list(ended.values())),
+        preparations={row.preparation_id: row for row in services.preparations.list_all(execution_id)},
+        max_steps=planned.max_steps if planned else None,
+        spent_usd=services.spending.read(execution_id).spent_usd,
+        max_usd=planned.max_usd if planned else None,
+        leader=find_leader(planned.goal, list(ended.values())) if planned else None,
         now=now,
     )
 
 
-def find_leader(goal: str | None, rows: Sequence[Row]) -> Leader | None:
+def find_leader(goal: GoalKind, summaries: Sequence[RunSummary]) -> Leader | None:
     """By the quantity of the suite's goal alone: limits of the goal and equals are the verdict's matter."""
     is_cost = goal not in {GoalKind.FASTEST, GoalKind.FASTEST_WITHIN}
-    column = "projected_usd" if is_cost else "projected_seconds"
     values: dict[str, list[float]] = {}
-    for row in rows:
-        if row["outcome"] == Outcome.COMPLETED and row.get(column):
-            values.setdefault(str(row.get("cell_label") or row["cell_id"]), []).append(float(row[column]))
+    for each in summaries:
+        projected = each.projected_usd if is_cost else each.projected_seconds
+        if each.outcome is Outcome.COMPLETED and projected:
+            values.setdefault(each.cell_label or each.cell_id, []).append(float(projected))
     if not values:
         return None
     pooled = pool_spread(list(values.values()))
@@ -148,13 +145,13 @@ def find_leader(goal: str | None, rows: Sequence[Row]) -> Leader | None:
 
 def _running_jobs(target: Target, execution_id: str, now: float) -> Iterator[RunningJob]:
     jobs = TrainingJobs(clients.sagemaker())
-    for number, attempt in enumerate(target.attempts.list_open(execution_id)):
+    for number, attempt in enumerate(target.services.attempts.list_open(execution_id)):
         described = jobs.describe(attempt.job_name) if number < DESCRIBED_JOBS else None
         job_phase = read_phase(described) if described else None
         phase, step = _read_step_log(target, attempt) if job_phase is JobPhaseName.TRAINING else (None, None)
         yield RunningJob(
-            label="data preparation" if attempt.run.is_preparation else attempt.run.cell.label,
-            instance=attempt.run.cell.settings.instance,
+            label=LABEL if isinstance(attempt.owner, DataPreparation) else attempt.owner.cell.label,
+            instance=_instance(attempt.owner),
             job_phase=job_phase,
             phase=phase,
             step=step,
@@ -162,14 +159,18 @@ def _running_jobs(target: Target, execution_id: str, now: float) -> Iterator[Run
         )
 
 
+def _instance(owner: AttemptOwner) -> str:
+    return owner.instance if isinstance(owner, DataPreparation) else owner.cell.settings.instance
+
+
 def _read_step_log(target: Target, attempt: AttemptRow) -> tuple[str | None, int | None]:
     """The latest phase and step that the job has logged and that have reached S3."""
-    prefix = step_log_prefix(attempt.run.execution_id, attempt.run.run_id, attempt.job_name)
+    prefix = step_log_prefix(attempt.owner.execution_id, owner_id(attempt.owner), attempt.job_name)
     try:
         keys = [key for key in target.results.list_keys(prefix) if "/rank-00000." in key]
         text = target.results.read_tail(keys[-1], STEP_LOG_TAIL_BYTES) if keys else ""
-    except ClientError:
-        return None, None  # the object was replaced meanwhile: the next look finds it
+    except AwsError:
+        return None, None  # the next look may find it
     return latest_position(text)
 
 
@@ -185,7 +186,3 @@ def latest_position(text: str) -> tuple[str | None, int | None]:
         if entry.get("kind") in {"phase", "begin"}:
             return str(entry["name"]), None
     return None, None
-
-
-def _integer(value: Any) -> int | None:
-    return None if value is None else int(value)

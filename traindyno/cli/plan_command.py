@@ -25,8 +25,9 @@ from traindyno.core.planning.refusals import refusal_lines
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import parse_suite
+from traindyno.lab.environment import BucketEnvironment
+from traindyno.lab.services import open_services
 from traindyno.store.past_runs import read_histories
-from traindyno.store.suite_rows import SuiteRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,11 @@ def _find_histories(loaded: LoadedSuite, *, beside: Path, lab: str) -> FoundHist
         deployment = find_deployment(clients.cloudformation(), lab)
         stage = Stage(beside=beside, s3=clients.s3(), bucket=deployment.bucket, tell=tell, sends=False)
         suite = parse_suite(stage.stage_suite(loaded.document))
-        return FoundHistories(by_cell=read_histories(suite, SuiteRows(clients.table(deployment.table))))
+        services = open_services(
+            BucketEnvironment(lab=deployment.lab, table=deployment.table, bucket=deployment.bucket)
+        )
+        found = read_histories(suite, index=services.work_index, executions=services.executions, runs=services.runs)
+        return FoundHistories(by_cell=found)
     except (LabNotDeployed, StagingRefused, SampleUnknown) as error:
         return FoundHistories(why_none=str(error))
     except ClientError as error:

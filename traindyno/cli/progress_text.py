@@ -1,7 +1,6 @@
 """The words of the progress display: a line for each ended run, and the state in one line or as a live table."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
@@ -11,26 +10,27 @@ from rich.text import Text
 from traindyno.cli.execution_state import Leader, RunningJob, State
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.jobs.job_end import JobPhaseName
-from traindyno.core.suite.preparation import RUN_ID_PREFIX
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.verdict.run_summary import RunSummary
+from traindyno.store.preparations import PreparationSummary
 
 BAR_WIDTH = 30
 
 
-def ended_line(number: int, total: int | None, row: Mapping[str, Any]) -> str:
+def ended_line(number: int, total: int | None, summary: RunSummary) -> str:
     """``3/10 compiled · batch 4, trial 1: completed, 12.3 samples/s``."""
-    rate = row.get("samples_per_second")
-    speed = f", {number_text(float(rate))} samples/s" if rate is not None else ""
-    why = f": {row['message']}" if row.get("message") and row["outcome"] != "completed" else ""
-    label = row.get("cell_label") or row.get("cell_id") or row.get("run_id")
-    trial = f", trial {int(row['trial'])}" if row.get("trial") is not None else ""
-    outcome = str(row["outcome"]).replace("_", " ")
-    return f"{number}{f'/{total}' if total else ''} {label}{trial}: {outcome}{speed}{why}"
+    rate = summary.samples_per_second
+    speed = f", {number_text(rate)} samples/s" if rate is not None else ""
+    why = f": {summary.message}" if summary.message and summary.outcome is not Outcome.COMPLETED else ""
+    label = summary.cell_label or summary.cell_id
+    outcome = summary.outcome.replace("_", " ")
+    return f"{number}{f'/{total}' if total else ''} {label}, trial {summary.trial}: {outcome}{speed}{why}"
 
 
-def prepared_line(run_id: str, row: Mapping[str, Any]) -> str:
-    seconds = row.get("billable_seconds")
-    billed = f", billed {number_text(float(seconds))} s" if seconds is not None else ""
-    return f"data preparation {run_id.removeprefix(RUN_ID_PREFIX)}: {row['outcome']}{billed}"
+def prepared_line(preparation_id: str, summary: PreparationSummary) -> str:
+    seconds = summary.billable_seconds
+    billed = f", billed {number_text(seconds)} s" if seconds is not None else ""
+    return f"data preparation {preparation_id.removeprefix('prepare-')}: {summary.outcome}{billed}"
 
 
 def state_line(state: State) -> str:

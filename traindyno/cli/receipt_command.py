@@ -6,13 +6,13 @@ from decimal import Decimal
 from rich.console import Console
 from rich.table import Table
 
+from traindyno.cli.execution_receipt import ExecutionReceipt
 from traindyno.cli.options import ExecutionArgument, FormatOption, LabChoice, with_options_of
 from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, Format, print_json
 from traindyno.core.costs.money import exact_usd_text, to_cents
 from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, start_text, usd_text
 from traindyno.core.costs.receipt import PhaseCost, ReceiptLine
 from traindyno.core.documents.stored import to_document
-from traindyno.lab.execution_receipt import ExecutionReceipt
 
 WIDEST = 64
 

@@ -26,7 +26,7 @@ from traindyno.core.verdict.execution_record import ExecutionRecord
 from traindyno.core.verdict.reprice import PriceFlip, Repriced, reprice
 from traindyno.core.verdict.verdict import Verdict, judge, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
-from traindyno.store.execution_record import load_record
+from traindyno.store.results import load_record
 
 PriceRegionOption = Annotated[
     str | None,

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from traindyno.aws import clients
 from traindyno.aws.deployment import Deployment, find_deployment
 from traindyno.aws.executions import Executions
-from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.cli.checkout import require_checkout
+from traindyno.cli.execution_receipt import ExecutionReceipt, load_receipt
 from traindyno.core.lab_names import DEFAULT_LAB
-from traindyno.lab.execution_receipt import ExecutionReceipt, load_receipt
-from traindyno.store.attempt_rows import AttemptRows
+from traindyno.lab.environment import BucketEnvironment
+from traindyno.lab.services import LabServices, open_services
 from traindyno.store.results_bucket import ResultsBucket
-from traindyno.store.suite_rows import SuiteRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,9 +19,11 @@ class Target:
     is_local: bool
     deployment: Deployment
     executions: Executions
-    results: ResultsBucket
-    suites: SuiteRows
-    attempts: AttemptRows
+    services: LabServices
+
+    @property
+    def results(self) -> ResultsBucket:
+        return self.services.bucket
 
     @property
     def option(self) -> str:
@@ -37,14 +38,7 @@ class Target:
 
     def receipt(self, execution_id: str) -> ExecutionReceipt:
         execution = self.executions.describe(execution_id)
-        return load_receipt(
-            execution,
-            bucket=self.results,
-            suites=self.suites,
-            attempts=self.attempts,
-            jobs=TrainingJobs(clients.sagemaker()),
-            lab=self.deployment.lab,
-        )
+        return load_receipt(execution, services=self.services, lab=self.deployment.lab)
 
 
 def find_local_stall() -> str | None:
@@ -76,12 +70,10 @@ def _local_environment() -> dict[str, str]:
 def find_target(*, is_local: bool, lab: str, region: str | None, profile: str | None) -> Target:
     choose_account(is_local=is_local, region=region, profile=profile)
     deployment = find_deployment(clients.cloudformation(), DEFAULT_LAB if is_local else lab)
-    table = clients.table(deployment.table)
+    environment = BucketEnvironment(lab=deployment.lab, table=deployment.table, bucket=deployment.bucket)
     return Target(
         is_local=is_local,
         deployment=deployment,
         executions=Executions(clients.stepfunctions(), deployment.state_machine_arn),
-        results=ResultsBucket(clients.s3(), deployment.bucket),
-        suites=SuiteRows(table),
-        attempts=AttemptRows(table),
+        services=open_services(environment),
     )

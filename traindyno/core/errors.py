@@ -63,9 +63,9 @@ class Throttled(NextAttempt):
     """AWS asked for fewer requests per second."""
 
 
-class TurnLater(TraindynoError):
-    """The account's CreateTrainingJob requests are taken for a while; ``at`` (epoch seconds) is this run's turn."""
+class StartLater(TraindynoError):
+    """The next start slots are reserved by other jobs; ``at`` (epoch seconds) is the slot of this one."""
 
     def __init__(self, at: float) -> None:
         self.at = at
-        super().__init__(f"its turn to start a job is at {at:.0f}")
+        super().__init__(f"its start slot is at {at:.0f}")

@@ -1,5 +1,6 @@
 """See what the account allows, and give each lane the concurrency that fits, or refuse with what would help."""
 
+from dataclasses import replace
 from typing import Any
 
 from traindyno.aws.quotas import Quotas
@@ -9,8 +10,8 @@ from traindyno.core.planning.preparation_plan import PreparationPlan, due_prepar
 from traindyno.core.planning.quotas import needed_quotas
 from traindyno.core.planning.refusals import refusal_lines
 from traindyno.core.s3_keys import plan_key, suite_key
-from traindyno.core.suite.preparation import terms_of
-from traindyno.core.suite.runs import run_document, waiting_seconds
+from traindyno.core.suite.preparation import owner_document, preparation_seconds
+from traindyno.core.suite.runs import waiting_seconds
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.store.results_bucket import ResultsBucket
 
@@ -32,5 +33,6 @@ def check_quotas(execution_id: str, *, quotas: Quotas, bucket: ResultsBucket, no
         raise SuiteRefused([line for refusal in plan.refusals for line in refusal_lines(refusal)])
     bucket.write_json(plan_key(execution_id), stored_plan(plan))
     due = due_preparations(plan.preparation, execution_id)
-    items = [{"run": run_document(run), "timeout_seconds": waiting_seconds(terms_of(run, suite).limits)} for run in due]
+    limits = replace(suite.limits, max_job_seconds=preparation_seconds(suite))
+    items = [{**owner_document(each), "timeout_seconds": waiting_seconds(limits)} for each in due]
     return {"preparations": items} if items else {}

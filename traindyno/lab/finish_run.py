@@ -1,51 +1,57 @@
-"""Hear of a job's end: describe it, say what it means for its run, and answer the task that waits for it."""
+"""A training job has ended: describe it, record what that means, and answer the task that waits for it."""
 
 from traindyno.core.errors import ServiceFault
 from traindyno.core.jobs.attempt import Attempt, ended_attempt
 from traindyno.core.jobs.job_end import JobEnd
 from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.core.lab_names import jobs_prefix
-from traindyno.lab.prepare_data import answer_preparation, conclude_preparation
+from traindyno.core.suite.suite import Run
+from traindyno.lab.budget import settle_end
+from traindyno.lab.prepare_data import answer_preparation, record_preparation
 from traindyno.lab.record_run import record_run
 from traindyno.lab.services import LabServices
-from traindyno.lab.warm_pools import billed_usd, settle_pool, time_usd
+from traindyno.lab.warm_pools import settle_pool
 from traindyno.sagemaker.job_description import has_ended, read_job_end
-from traindyno.store.attempt_rows import AttemptRow
+from traindyno.store.attempts import AttemptRow
 
-# After this, a job that SageMaker does not know of was never started: SubmitRun was cut off before it could.
+# After this, a job that SageMaker does not know was never started: SubmitRun was cut off before it could.
 NEVER_STARTED_SECONDS = 600
 
 
-def finish_run(job_name: str, *, lab: str, services: LabServices, now: float) -> None:
-    """Safe for events that are repeated, late, or about another lab's job."""
-    row = services.attempts.read(job_name)
+def finish_run(job_name: str, *, lab: str, services: LabServices, now: float) -> AttemptRow | None:
+    """The ended attempt; None if there is nothing to do. Safe for events that are repeated, late or of another lab."""
+    row = services.attempts.find(job_name)
     if row is None or not row.is_open or row.end is not None:
-        return
+        return None
     end, pool = _find_end(row, lab=lab, services=services, now=now)
     ended = services.attempts.record_end(end) if end else None
     if ended:
-        _settle(ended, services)
+        settle_end(ended, services=services)
         if pool:
             settle_pool(pool, services=services)
         report_end(ended, services=services)
+    return ended
 
 
 def report_end(row: AttemptRow, *, services: LabServices) -> None:
-    """Answer the task; where nobody waits any more, see that the run is recorded nevertheless."""
-    run = row.run
-    if run.is_preparation and row.end and row.end.outcome:
-        conclude_preparation(row, services)
-    if not _answer(row, services) and "outcome" not in services.suites.read_run(run.execution_id, run.run_id):
-        if not services.suites.is_stopping(run.execution_id):
+    """Answer the task. If no task waits, record the run or the preparation all the same."""
+    owner = row.owner
+    if not isinstance(owner, Run) and row.end and row.end.outcome:
+        record_preparation(owner, row, services)
+    if not _answer(row, services) and not services.row_of(owner).is_over:
+        if not services.is_stopping(owner.execution_id):
             return  # the task was started again and will find this end, or the sweep will find the execution over
-        record_run(run, ending=None, services=services)
+        if isinstance(owner, Run):
+            record_run(owner, final=None, services=services)
+        else:
+            record_preparation(owner, row, services)
     services.attempts.close(row.job_name)
 
 
 def _find_end(
     row: AttemptRow, *, lab: str, services: LabServices, now: float
 ) -> tuple[Attempt | None, WarmPool | None]:
-    """And the instances that the job was started on, where an earlier one had left them."""
+    """The job's end, and the warm instances that an earlier job had left and that this job started on."""
     job = services.jobs.describe(row.job_name)
     if job is not None and has_ended(job):
         end = read_job_end(job, stopped_for=row.stopped_for)
@@ -74,24 +80,12 @@ def _never_started(row: AttemptRow) -> Attempt:
     )
 
 
-def _settle(row: AttemptRow, services: LabServices) -> None:
-    """A job whose billable time is unknown keeps its worst case; so do instances that may still be kept warm."""
-    end = row.end
-    if end is None or end.billable_seconds is None:
-        return
-    services.spending.settle(
-        row.run.execution_id,
-        reserved_usd=row.reserved_usd - time_usd(row, end.keep_warm_seconds),
-        spent_usd=billed_usd(row, end),
-        pool_of=row.job_name if end.keep_warm_seconds else None,
-    )
-
-
 def _answer(row: AttemptRow, services: LabServices) -> bool:
+    """Whether a task waited."""
     end = row.end
     assert end is not None, "only an ended attempt is reported"
     if end.outcome is None:
         return services.answers.fail(row.token, error_name=str(end.error), cause=end.message or "")
-    if row.run.is_preparation:
-        return bool(answer_preparation(row.run, row.token, services))
-    return services.answers.succeed(row.token, {"job_name": row.job_name})
+    if isinstance(row.owner, Run):
+        return services.answers.succeed(row.token, {"job_name": row.job_name})
+    return bool(answer_preparation(row.owner, row.token, services))

@@ -2,15 +2,15 @@
 
 from traindyno.aws.executions import Executions
 from traindyno.core.lab_names import DEFAULT_LAB
-from traindyno.store.attempt_rows import AttemptRows
+from traindyno.store.attempts import AttemptRows
 
 MOST_NAMED = 5
 
 
 def refusal_to_delete(*, lab: str, executions: Executions, attempts: AttemptRows) -> str | None:
-    """None for an idle lab. In flight: an execution that runs, or a training job whose end nobody has seen yet."""
+    """None for an idle lab. In flight: an execution that runs, or a training job whose end is not recorded yet."""
     found = dict.fromkeys(executions.list_running())
-    found |= dict.fromkeys(row.run.execution_id for row in attempts.list_open() if row.end is None)
+    found |= dict.fromkeys(row.owner.execution_id for row in attempts.list_open() if row.end is None)
     if not found:
         return None
     option = "" if lab == DEFAULT_LAB else f" --lab {lab}"

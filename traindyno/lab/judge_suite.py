@@ -1,4 +1,4 @@
-"""Judge a suite from the results in S3, and lay the verdict and the report beside them."""
+"""Judge a suite from the results in S3, and write the verdict and the report beside them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,16 +23,16 @@ from traindyno.core.verdict.verdict import Verdict, judge, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.lab.warm_pools import with_warm_pools
 from traindyno.report.html import render
+from traindyno.store.executions import ExecutionRows, Judgement
+from traindyno.store.results import load_preparations, load_results
 from traindyno.store.results_bucket import ResultsBucket
-from traindyno.store.run_results import load_preparations, load_results
-from traindyno.store.suite_rows import SuiteRows
 
 
 def judge_suite(
     execution_id: str,
     *,
     bucket: ResultsBucket,
-    suites: SuiteRows,
+    executions: ExecutionRows,
     facts: Mapping[str, str],
     now: float,
     pools: Sequence[WarmPool] = (),
@@ -57,7 +57,7 @@ def judge_suite(
     bucket.write_json(verdict_key(execution_id), verdict_document(verdict))
     bucket.write_json(report_data_key(execution_id), report_document(report))
     bucket.write(report_html_key(execution_id), render(report).encode(), "text/html; charset=utf-8")
-    suites.update(execution_id, _summary(verdict, now))
+    executions.judge(execution_id, _judgement(verdict, now))
     return verdict
 
 
@@ -77,11 +77,11 @@ def verdict_event(execution_id: str, verdict: Verdict, bucket_name: str) -> dict
     }
 
 
-def _summary(verdict: Verdict, now: float) -> dict[str, Any]:
-    return {
-        "judged_at": now,
-        "finding": verdict.finding.value,
-        "headline": describe_verdict(verdict).headline,
-        "recommended": verdict.recommended,
-        "is_simulated": verdict.is_simulated,
-    }
+def _judgement(verdict: Verdict, now: float) -> Judgement:
+    return Judgement(
+        judged_at=now,
+        finding=verdict.finding.value,
+        headline=describe_verdict(verdict).headline,
+        recommended=verdict.recommended,
+        is_simulated=verdict.is_simulated,
+    )

@@ -1,4 +1,4 @@
-"""Write the runs of the next round, lane by lane, where the state machine reads them."""
+"""Write the runs of the next round, lane by lane, for the state machine to read."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,13 +8,13 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.planning.lanes import Lane, split_lanes
 from traindyno.core.planning.plan import Plan, read_stored_plan
 from traindyno.core.s3_keys import lane_key, plan_key, suite_key
-from traindyno.core.suite.preparation import is_packed
-from traindyno.core.suite.runs import run_document, waiting_seconds
+from traindyno.core.suite.preparation import is_packed, owner_document
+from traindyno.core.suite.runs import waiting_seconds
 from traindyno.core.suite.suite import Limits, Run, Search, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.rounds import plan_round
+from traindyno.store.results import load_results
 from traindyno.store.results_bucket import ResultsBucket
-from traindyno.store.run_results import load_results
 from traindyno.store.token_cache import TokenCache
 
 
@@ -45,7 +45,7 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
 
 
 def _items(lane: Lane, limits: Limits) -> list[dict[str, Any]]:
-    return [{"run": run_document(run), "timeout_seconds": waiting_seconds(limits)} for run in lane.runs]
+    return [{**owner_document(run), "timeout_seconds": waiting_seconds(limits)} for run in lane.runs]
 
 
 def _with_tokens(runs: Sequence[Run], suite: Suite, plan: Plan, cache: TokenCache) -> tuple[Run, ...]:

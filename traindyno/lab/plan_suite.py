@@ -1,66 +1,169 @@
-"""Take a suite in: check it, price it, and keep both before anything is started."""
+"""Check a suite, price it, and find tokens that were made before; write suite and plan before any job starts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from traindyno.aws.data_listing import DataListing
 from traindyno.aws.prices import read_prices
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.documents.stored import to_document
-from traindyno.core.errors import SuiteRefused
+from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.core.planning.history import work_id_of
-from traindyno.core.planning.plan import plan_suite, stored_plan
+from traindyno.core.planning.plan import Plan, plan_suite, stored_plan
 from traindyno.core.planning.preparation_plan import planned_instances
 from traindyno.core.s3_keys import plan_key, suite_key
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.preparation import (
+    DataPreparation,
+    Origin,
+    TokenSet,
+    needed_tokens,
+    preparation_instance,
+    preparation_settings,
+    tokens_key,
+)
+from traindyno.core.suite.suite import Cell, Suite, Workload
 from traindyno.core.suite.suite_file import parse_suite, stored_suite
-from traindyno.lab.token_planning import plan_tokens
+from traindyno.lab.services import LabServices
+from traindyno.sagemaker.images import ImageUnavailable, select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
+from traindyno.sagemaker.request import is_in_s3
+from traindyno.store.executions import ExecutionRow
 from traindyno.store.past_runs import read_histories
-from traindyno.store.results_bucket import ResultsBucket
-from traindyno.store.suite_rows import SuiteRows
-from traindyno.store.token_cache import TokenCache
+from traindyno.store.token_cache import USABLE_SECONDS, TokenCache
+from traindyno.store.work_index import WorkRow
 
 if TYPE_CHECKING:
     from mypy_boto3_pricing import PricingClient
+
+# The manifest of a folder that its owner tokenised.
+TOKENISED = "train/traindyno-data.json"
+PINNED = "by its revision"
+# Step Functions takes causes of up to 32,768 characters.
+CAUSE_LENGTH = 32_000
+
+
+def refusal_answer(error: SuiteInvalid | SuiteRefused) -> dict[str, dict[str, str]]:
+    """How a function tells the state machine that a suite can't be run: every reason, in full."""
+    return {"refused": {"error": type(error).__name__, "cause": str(error)[:CAUSE_LENGTH]}}
 
 
 def take_in_suite(
     document: Mapping[str, Any],
     *,
     execution_id: str,
+    services: LabServices,
     settings: JobSettings,
     pricing: "PricingClient",
     listing: DataListing,
-    bucket: ResultsBucket,
-    suites: SuiteRows,
     now: float,
-) -> None:
+) -> Plan:
     """Raises SuiteInvalid or SuiteRefused with everything that is wrong."""
     suite = parse_suite(document)
     cells = expand_cells(suite)
     prices = read_prices(pricing, planned_instances(suite, cells), region=settings.region, now=now)
-    histories = read_histories(suite, suites)
+    histories = read_histories(suite, index=services.work_index, executions=services.executions, runs=services.runs)
     tokens = plan_tokens(
-        suite, cells, execution_id=execution_id, settings=settings, listing=listing, cache=TokenCache(bucket), now=now
+        suite,
+        cells,
+        execution_id=execution_id,
+        settings=settings,
+        listing=listing,
+        cache=TokenCache(services.bucket),
+        now=now,
     )
     plan = plan_suite(suite, execution_id=execution_id, prices=prices, quotas={}, histories=histories, tokens=tokens)
     if plan.refusals:
         raise SuiteRefused([refusal.reason for refusal in plan.refusals])
-    bucket.write_json(suite_key(execution_id), stored_suite(suite))
-    bucket.write_json(plan_key(execution_id), stored_plan(plan))
-    facts = {
-        "execution_id": execution_id,
-        "name": suite.name,
-        "started_at": now,
-        "cell_count": len(cells),
-        "run_count": plan.run_count,
-        "max_usd": suite.limits.max_usd,
-        "goal": suite.goal.kind.value,
-        "max_steps": suite.measurement.max_steps,
-        "warm_pool_seconds": suite.warm_pool_seconds,
-        "latest_end": now + float(suite.limits.max_hours * SECONDS_PER_HOUR),
-        "prices": to_document(prices),
-    }
-    suites.create(execution_id, facts)
-    suites.note_work(work_id_of(suite), execution_id, now)
+    services.bucket.write_json(suite_key(execution_id), stored_suite(suite))
+    services.bucket.write_json(plan_key(execution_id), stored_plan(plan))
+    row = ExecutionRow(
+        execution_id=execution_id,
+        suite_name=suite.name,
+        started_at=now,
+        latest_end=now + float(suite.limits.max_hours * SECONDS_PER_HOUR),
+        cell_count=len(cells),
+        run_count=plan.run_count,
+        max_usd=suite.limits.max_usd,
+        goal=suite.goal.kind,
+        max_steps=suite.measurement.max_steps,
+        warm_pool_seconds=suite.warm_pool_seconds,
+        prices=prices,
+    )
+    services.executions.create(row)
+    services.work_index.note(WorkRow(work_id=work_id_of(suite), execution_id=execution_id, started_at=round(now)))
+    return plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TokenPlan:
+    suite: Suite
+    execution_id: str
+    settings: JobSettings
+    listing: DataListing
+
+    def dataset_content(self) -> str | None:
+        """What the dataset is known by; None of a folder that its owner tokenised."""
+        dataset = self.suite.workload.dataset
+        assert dataset is not None
+        if not is_in_s3(dataset.path):
+            return PINNED if dataset.revision else self.execution_id
+        digest, names = self.listing.content("workload.dataset.path", dataset.path)
+        return None if TOKENISED in names else digest
+
+    def tokenizer_content(self, workload: Workload) -> str:
+        """A Hub tokenizer without a revision may change, so that its tokens serve this execution only."""
+        tokenizer = workload.tokenizer
+        if tokenizer is not None and tokenizer.path is None:
+            return "trained on the data"
+        source, field = (tokenizer, "tokenizer") if tokenizer is not None else (workload.model, "model")
+        assert source is not None
+        assert source.path is not None, "a model from a config brings no tokenizer, which PlanSuite has checked"
+        if is_in_s3(source.path):
+            return self.listing.content(f"workload.{field}.path", source.path)[0]
+        return PINNED if source.revision else self.execution_id
+
+    def image(self, cells: Sequence[Cell], token_set: TokenSet) -> str:
+        preparation = DataPreparation(
+            execution_id=self.execution_id,
+            key=token_set.key,
+            packing=token_set.packing,
+            instance=preparation_instance(self.suite, cells),
+        )
+        workload = replace(self.suite.workload, image=None)
+        try:
+            return select_image_uri(preparation_settings(preparation), workload, self.settings)
+        except ImageUnavailable as error:
+            raise SuiteRefused([str(error)]) from error
+
+
+def plan_tokens(
+    suite: Suite,
+    cells: Sequence[Cell],
+    *,
+    execution_id: str,
+    settings: JobSettings,
+    listing: DataListing,
+    cache: TokenCache,
+    now: float,
+) -> tuple[TokenSet, ...]:
+    """The tokens that the suite needs, each with its content key, and whether the lab has it already.
+
+    SuiteRefused where the dataset's or tokenizer's prefix can't be listed or is empty.
+    """
+    wanted = needed_tokens(suite, cells)
+    if not wanted or suite.workload.dataset is None or suite.workload.dataset.path is None:
+        return ()
+    planning = _TokenPlan(suite=suite, execution_id=execution_id, settings=settings, listing=listing)
+    data = planning.dataset_content()
+    if data is None:
+        return ()
+    origin = Origin(
+        code=str(settings.source_s3_uri).rpartition("/")[2],
+        image=planning.image(cells, wanted[0]),
+        data=data,
+        tokenizer=planning.tokenizer_content(suite.workload),
+    )
+    keyed = [replace(each, key=tokens_key(suite.workload, packing=each.packing, origin=origin)) for each in wanted]
+    oldest = now - USABLE_SECONDS
+    return tuple(replace(each, is_ready=cache.find(each.key, oldest=oldest) is not None) for each in keyed)

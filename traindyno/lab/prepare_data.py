@@ -1,46 +1,90 @@
-"""The end of a preparation: keep its tokens, record what it came to, and answer the execution that waits for it."""
+"""The end of a preparation: mark its tokens as ready, record its result, and answer the execution that waits."""
+
+from collections.abc import Sequence
 
 from traindyno.core.errors import PreparationFailed
+from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.suite.suite import Run
-from traindyno.lab.record_run import Ending, record_run
+from traindyno.core.measurement.preparation_result import PreparationResult, preparation_result_document
+from traindyno.core.measurement.run_phases import measure_phases
+from traindyno.core.s3_keys import preparation_key
+from traindyno.core.suite.preparation import DataPreparation
+from traindyno.lab.record_run import (
+    STOPPED,
+    FinalOutcome,
+    ended_attempts,
+    is_simulated,
+    paid_price,
+    read_log_tail,
+    read_run_log,
+)
 from traindyno.lab.services import LabServices
-from traindyno.store.attempt_rows import AttemptRow
+from traindyno.store.attempts import AttemptRow
+from traindyno.store.preparations import PreparationSummary
 from traindyno.store.token_cache import TokenCache
 
 HINTS = {
-    Outcome.TIMED_OUT.value: "; a higher preparation.max_seconds would let it finish",
-    Outcome.OUT_OF_MEMORY.value: "; a type with more memory can be named as preparation.instance",
-    Outcome.CAPACITY_UNAVAILABLE.value: "; another type can be named as preparation.instance",
+    Outcome.TIMED_OUT: "; a higher preparation.max_seconds would let it finish",
+    Outcome.OUT_OF_MEMORY: "; a type with more memory can be named as preparation.instance",
+    Outcome.CAPACITY_UNAVAILABLE: "; another type can be named as preparation.instance",
 }
 
 
-def conclude_preparation(row: AttemptRow, services: LabServices) -> None:
-    """Of a job that leads to no further attempt. The tokens are marked as ready before anyone hears of it."""
-    assert row.run.tokens is not None
-    assert row.end is not None
-    ending = None
-    if row.end.outcome is Outcome.COMPLETED:
-        cache = TokenCache(services.bucket)
-        problem = cache.keep(row.run.tokens.key, row.job_name, made_at=row.end.ended_at or row.submitted_at)
-        ending = Ending(outcome=Outcome.INTERNAL_ERROR, message=problem) if problem else None
-    record_run(row.run, ending=ending, services=services)
+def record_preparation(preparation: DataPreparation, row: AttemptRow, services: LabServices) -> None:
+    """``row``: the last attempt, ended. The tokens are marked as ready before the result is written. Safe to repeat."""
+    execution_id, name = preparation.execution_id, preparation.preparation_id
+    known = services.preparations.read(execution_id, name)
+    if known.is_over:
+        return
+    problem = _keep_tokens(preparation, row, services)
+    attempts = ended_attempts(known, services)
+    final = problem or _final_outcome(attempts)
+    step_log, _ = read_run_log(execution_id, name, services)
+    result = PreparationResult(
+        preparation=preparation,
+        outcome=final.outcome,
+        message=final.message,
+        log_tail=read_log_tail(attempts, final, services),
+        attempts=tuple(attempts),
+        phases_seconds=measure_phases(attempts, step_log.measured if step_log else None, None, warmup_steps=0),
+        price=paid_price(services.executions.find(execution_id), preparation.instance),
+        is_simulated=is_simulated(step_log),
+    )
+    services.bucket.write_json(preparation_key(execution_id, name), preparation_result_document(result))
+    summary = PreparationSummary(
+        outcome=result.outcome, message=result.message, billable_seconds=result.billable_seconds
+    )
+    services.preparations.record(execution_id, name, summary)
 
 
-def answer_preparation(run: Run, token: str, services: LabServices) -> bool | None:
-    """None if it isn't concluded yet; else whether somebody waited."""
-    row = services.suites.read_run(run.execution_id, run.run_id)
-    match row.get("outcome"):
-        case None:
-            return None
-        case Outcome.COMPLETED.value:
-            return services.answers.succeed(token, {"run_id": run.run_id})
-        case outcome:
-            what = row.get("message") or str(outcome).replace("_", " ")
-            return fail_preparation(token, f"{what}{HINTS.get(str(outcome), '')}", services)
+def answer_preparation(preparation: DataPreparation, token: str, services: LabServices) -> bool | None:
+    """None if it has no result yet; else whether a task waited."""
+    summary = services.preparations.read(preparation.execution_id, preparation.preparation_id).summary
+    if summary is None:
+        return None
+    if summary.outcome is Outcome.COMPLETED:
+        return services.answers.succeed(token, {"preparation_id": preparation.preparation_id})
+    what = summary.message or summary.outcome.replace("_", " ")
+    return fail_preparation(token, f"{what}{HINTS.get(summary.outcome, '')}", services)
 
 
 def fail_preparation(token: str, message: str, services: LabServices) -> bool:
-    """The text is the execution's cause, as a refusal's would be."""
+    """The text becomes the execution's cause, as a refusal's would."""
     cause = f"the data could not be prepared, so no run was started: {message}"
     return services.answers.fail(token, error_name=PreparationFailed.__name__, cause=cause)
+
+
+def _keep_tokens(preparation: DataPreparation, row: AttemptRow, services: LabServices) -> FinalOutcome | None:
+    """The outcome of a job that completed without usable tokens."""
+    if row.end is None or row.end.outcome is not Outcome.COMPLETED:
+        return None
+    cache = TokenCache(services.bucket)
+    problem = cache.keep(preparation.key, row.job_name, made_at=row.end.ended_at or row.submitted_at)
+    return FinalOutcome(outcome=Outcome.INTERNAL_ERROR, message=problem) if problem else None
+
+
+def _final_outcome(attempts: Sequence[Attempt]) -> FinalOutcome:
+    last = attempts[-1] if attempts else None
+    if last is None or last.outcome is None:
+        return STOPPED
+    return FinalOutcome(outcome=last.outcome, message=last.message)

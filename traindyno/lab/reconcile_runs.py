@@ -1,20 +1,27 @@
-"""Find what no event told of: jobs that ended unheard, outlast their execution or its hours, or break its cap."""
+"""The sweep: finish jobs whose event was lost, and stop jobs that outlast their execution, its hours or its cap."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from traindyno.aws.executions import Executions, ExecutionUnknown
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.lab_names import jobs_prefix
+from traindyno.core.planning.admission import needed_reservation_usd
+from traindyno.lab.budget import hold_more
 from traindyno.lab.finish_run import finish_run, report_end
-from traindyno.lab.overruns import SECONDS_BETWEEN_LOOKS, stop_overruns
-from traindyno.lab.pace import Pace
 from traindyno.lab.services import LabServices
-from traindyno.lab.stop_runs import stop_jobs, stop_runs
-from traindyno.store.attempt_rows import AttemptRow
+from traindyno.lab.stop_runs import Pace, stop_job, stop_jobs, stop_runs
+from traindyno.sagemaker.job_description import running_seconds
+from traindyno.store.attempts import AttemptRow
 
-# An event takes seconds; what is older than this and still unheard of is looked at.
+# An event takes seconds; an older attempt without its end is described.
 QUIET_SECONDS = 20
+# The sweep runs every five minutes in AWS.
+NEXT_LOOK_SECONDS = 300
+# DescribeTrainingJob allows five requests per second for the account; FinishRun makes one for each job that ends, and
+# jobs start, and so end, at less than one per second.
+SECONDS_BETWEEN_LOOKS = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,30 +36,28 @@ class Swept:
 
 def sweep(*, lab: str, services: LabServices, executions: Executions, now: float, pace: Pace) -> Swept:
     rows = [row for row in services.attempts.list_open() if now - row.submitted_at > QUIET_SECONDS]
-    # One listing tells which of them still work, however many there are.
-    working = services.jobs.working(jobs_prefix(lab), now=now) if rows else {}
-    stopped = _stop_what_should_not_run(
-        rows, ages=working, services=services, executions=executions, now=now, pace=pace
-    )
-    overdue = [row for row in rows if row.job_name not in working]
+    # One listing says which of them still run, however many there are.
+    ages = services.jobs.working(jobs_prefix(lab), now=now) if rows else {}
+    stopped = 0
+    for name in sorted({row.owner.execution_id for row in rows}):
+        own = [row for row in rows if row.owner.execution_id == name]
+        stopped += _stop_execution(name, own, ages=ages, services=services, executions=executions, now=now, pace=pace)
+    overdue = [row for row in rows if row.job_name not in ages]
     done = 0
     for row in overdue:
         if not pace.may_go_on():
             break
-        _finish(row, lab=lab, services=services, now=now)
+        if row.end is None:
+            finish_run(row.job_name, lab=lab, services=services, now=now)
+        else:
+            report_end(row, services=services)
         done += 1
         pace.sleep(SECONDS_BETWEEN_LOOKS)
     return Swept(open=len(rows), overdue=len(overdue), left=len(overdue) - done, stopped=stopped)
 
 
-def _finish(row: AttemptRow, *, lab: str, services: LabServices, now: float) -> None:
-    if row.end is None:
-        finish_run(row.job_name, lab=lab, services=services, now=now)
-    else:
-        report_end(row, services=services)
-
-
-def _stop_what_should_not_run(
+def _stop_execution(
+    execution_id: str,
     rows: Sequence[AttemptRow],
     *,
     ages: Mapping[str, float],
@@ -61,20 +66,67 @@ def _stop_what_should_not_run(
     now: float,
     pace: Pace,
 ) -> int:
-    stopped = 0
-    for name in sorted({row.run.execution_id for row in rows}):
-        if _is_over(name, executions):
-            stopped += stop_runs(name, services=services, pace=pace)
-        elif now > (services.suites.read(name) or {}).get("latest_end", now):
-            stopped += stop_jobs(name, Outcome.TIMED_OUT, services=services, pace=pace)
-        else:
-            own = [row for row in rows if row.run.execution_id == name]
-            stopped += stop_overruns(own, name, ages=ages, services=services, now=now, pace=pace)
-    return stopped
+    """How many jobs were asked to stop."""
+    if _is_over(execution_id, executions):
+        return stop_runs(execution_id, services=services, pace=pace)
+    row = services.executions.find(execution_id)
+    if row is not None and now > row.latest_end:
+        return stop_jobs(execution_id, Outcome.TIMED_OUT, services=services, pace=pace)
+    return stop_overruns(rows, ages=ages, services=services, now=now, pace=pace)
 
 
 def _is_over(execution_id: str, executions: Executions) -> bool:
     try:
         return not executions.describe(execution_id).is_running
     except ExecutionUnknown:
-        return True  # forgotten by Step Functions, which it does with none that runs
+        return True  # Step Functions forgets ended executions only
+
+
+def stop_overruns(
+    rows: Sequence[AttemptRow],
+    *,
+    ages: Mapping[str, float],
+    services: LabServices,
+    now: float,
+    pace: Pace,
+) -> int:
+    """Reserve more for jobs that outgrow their reservation, and stop those for which the cap has no room.
+
+    ``rows`` are the open attempts of one execution, ``ages`` the seconds since the creation of the jobs that still
+    run. Only jobs old enough to have used up their reservation are described.
+    """
+    stopped = 0
+    for row in rows:
+        age_seconds = ages.get(row.job_name)
+        if age_seconds is None or not _may_overrun(row, age_seconds):
+            continue
+        if not pace.may_go_on():
+            break
+        billed_seconds = _billed_seconds(row, services, now)
+        pace.sleep(SECONDS_BETWEEN_LOOKS)
+        needed_usd = None if billed_seconds is None else _needed_usd(row, billed_seconds)
+        if needed_usd is not None and not hold_more(row, needed_usd, services=services):
+            stopped += stop_job(row.job_name, Outcome.COST_STOPPED, services=services, pace=pace)
+    return stopped
+
+
+def _may_overrun(row: AttemptRow, age_seconds: float) -> bool:
+    """Whether it could, if it had been billed from its creation on."""
+    return row.end is None and row.stopped_for is None and _needed_usd(row, age_seconds) > row.reserved_usd
+
+
+def _needed_usd(row: AttemptRow, billed_seconds: float) -> Decimal:
+    """SageMaker itself stops a job at its time limit, which may come before the next look."""
+    left_seconds = row.max_job_seconds - billed_seconds
+    return needed_reservation_usd(
+        billed_seconds=billed_seconds + row.keep_warm_seconds,
+        next_look_seconds=left_seconds if 0 < left_seconds < NEXT_LOOK_SECONDS else NEXT_LOOK_SECONDS,
+        instance_count=row.instance_count,
+        usd_per_hour=row.usd_per_hour,
+    )
+
+
+def _billed_seconds(row: AttemptRow, services: LabServices, now: float) -> float | None:
+    """None while nothing is billed yet, and of a job that has ended, whose cost FinishRun reads."""
+    job = services.jobs.describe(row.job_name)
+    return None if job is None else running_seconds(job, now=now)

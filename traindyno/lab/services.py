@@ -1,86 +1,91 @@
-"""The services that a lab's functions speak to, bound to the lab's table and bucket."""
+"""The services that the lab's functions call, bound to the lab's table and bucket."""
 
+from collections.abc import Callable
 from functools import cache, cached_property
-from typing import Protocol
 
 from traindyno.aws import clients
 from traindyno.aws.log_tail import LogTail
+from traindyno.aws.objects import Objects
+from traindyno.aws.table import Table
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.store.attempt_rows import AttemptRows
+from traindyno.core.suite.preparation import AttemptOwner
+from traindyno.core.suite.suite import Run
+from traindyno.lab.environment import BucketEnvironment
+from traindyno.store.attempts import AttemptRow, AttemptRows
+from traindyno.store.executions import ExecutionRows
+from traindyno.store.owners import OwnerRow, OwnerRows
+from traindyno.store.preparations import PreparationRows
 from traindyno.store.results_bucket import ResultsBucket
+from traindyno.store.runs import RunRows
 from traindyno.store.spending import Spending
-from traindyno.store.start_slots import Turns
-from traindyno.store.suite_rows import SuiteRows
+from traindyno.store.start_slots import StartSlots
+from traindyno.store.work_index import WorkIndex
 
 
-class LabServices(Protocol):
-    @property
-    def attempts(self) -> AttemptRows: ...
+class LabServices:
+    """``jobs``, ``answers`` and ``log_tail`` are made at first use: SageMaker's client alone takes half a second."""
 
-    @property
-    def suites(self) -> SuiteRows: ...
-
-    @property
-    def spending(self) -> Spending: ...
-
-    @property
-    def turns(self) -> Turns: ...
-
-    @property
-    def bucket(self) -> ResultsBucket: ...
-
-    @property
-    def jobs(self) -> TrainingJobs: ...
-
-    @property
-    def answers(self) -> TaskAnswers: ...
-
-    @property
-    def log_tail(self) -> LogTail: ...
-
-
-class ConnectedLab:
-    """Each client is made when it is first used: making SageMaker's alone takes a cold function half a second."""
-
-    def __init__(self, *, table: str, bucket: str) -> None:
-        self._table = table
-        self._bucket = bucket
-
-    @cached_property
-    def attempts(self) -> AttemptRows:
-        return AttemptRows(clients.table(self._table))
-
-    @cached_property
-    def suites(self) -> SuiteRows:
-        return SuiteRows(clients.table(self._table))
-
-    @cached_property
-    def spending(self) -> Spending:
-        return Spending(clients.table(self._table))
-
-    @cached_property
-    def turns(self) -> Turns:
-        return Turns(clients.table(self._table))
-
-    @cached_property
-    def bucket(self) -> ResultsBucket:
-        return ResultsBucket(clients.s3(), self._bucket)
+    def __init__(
+        self,
+        *,
+        table: Table,
+        objects: Objects,
+        jobs: Callable[[], TrainingJobs],
+        answers: Callable[[], TaskAnswers],
+        log_tail: Callable[[], LogTail],
+    ) -> None:
+        self.executions = ExecutionRows(table)
+        self.runs = RunRows(table)
+        self.preparations = PreparationRows(table)
+        self.attempts = AttemptRows(table)
+        self.spending = Spending(table)
+        self.start_slots = StartSlots(table)
+        self.work_index = WorkIndex(table)
+        self.bucket = ResultsBucket(objects)
+        self._jobs, self._answers, self._log_tail = jobs, answers, log_tail
 
     @cached_property
     def jobs(self) -> TrainingJobs:
-        return TrainingJobs(clients.sagemaker())
+        return self._jobs()
 
     @cached_property
     def answers(self) -> TaskAnswers:
-        return TaskAnswers(clients.stepfunctions())
+        return self._answers()
 
     @cached_property
     def log_tail(self) -> LogTail:
-        return LogTail(clients.logs())
+        return self._log_tail()
+
+    def rows_of(self, owner: AttemptOwner) -> OwnerRows:
+        return self.runs if isinstance(owner, Run) else self.preparations
+
+    def row_of(self, owner: AttemptOwner) -> OwnerRow:
+        if isinstance(owner, Run):
+            return self.runs.read(owner.execution_id, owner.run_id)
+        return self.preparations.read(owner.execution_id, owner.preparation_id)
+
+    def attempts_of(self, row: OwnerRow) -> list[AttemptRow]:
+        """In the order of their numbers."""
+        found = [attempt for name in row.jobs if (attempt := self.attempts.find(name))]
+        return sorted(found, key=lambda attempt: attempt.number)
+
+    def is_stopping(self, execution_id: str) -> bool:
+        execution = self.executions.find(execution_id)
+        return execution is not None and execution.is_stopping
+
+
+def open_services(environment: BucketEnvironment) -> LabServices:
+    return LabServices(
+        table=Table(clients.table(environment.table)),
+        objects=Objects(clients.s3(), environment.bucket),
+        jobs=lambda: TrainingJobs(clients.sagemaker()),
+        answers=lambda: TaskAnswers(clients.stepfunctions()),
+        log_tail=lambda: LogTail(clients.logs()),
+    )
 
 
 @cache
-def connect(*, table: str, bucket: str) -> ConnectedLab:
+def connect(environment: BucketEnvironment) -> LabServices:
     """The same for every call of a warm function."""
-    return ConnectedLab(table=table, bucket=bucket)
+    return open_services(environment)

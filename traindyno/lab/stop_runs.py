@@ -1,13 +1,23 @@
-"""Stop what an execution left running."""
+"""Stop the training jobs of an execution that is over."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from traindyno.aws.executions import Executions, ExecutionUnknown
 from traindyno.core.errors import SuiteInvalid, SuiteRefused, Throttled
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.lab.pace import Pace
 from traindyno.lab.services import LabServices
 
 # StopTrainingJob is limited to one request per second for the account and region.
 SECONDS_BETWEEN_STOPS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Whether a function has time for more, and how it waits between requests that AWS limits."""
+
+    may_go_on: Callable[[], bool]
+    sleep: Callable[[float], None]
 
 
 def was_refused(execution_id: str, executions: Executions) -> bool:
@@ -20,19 +30,19 @@ def was_refused(execution_id: str, executions: Executions) -> bool:
 
 
 def stop_runs(execution_id: str, *, services: LabServices, pace: Pace) -> int:
-    """Of an execution that is over: no further job is started, and those that run are stopped."""
-    services.suites.mark_stopping(execution_id)
+    """Start no further job of the execution, and stop those that run. How many were asked to stop."""
+    services.executions.mark_stopping(execution_id)
     return stop_jobs(execution_id, Outcome.STOPPED_BY_USER, services=services, pace=pace)
 
 
-def free_turns(execution_id: str, *, services: LabServices, now: float) -> None:
-    """The turns of an execution that is over, which nobody will use; kept while another has jobs, whose turns hold."""
-    if all(row.run.execution_id == execution_id for row in services.attempts.list_open()):
-        services.turns.forget(now=now)
+def free_start_slots(execution_id: str, *, services: LabServices, now: float) -> None:
+    """Free the reserved start slots, unless another execution has jobs and so may hold some of them."""
+    if all(row.owner.execution_id == execution_id for row in services.attempts.list_open()):
+        services.start_slots.free(now=now)
 
 
 def stop_jobs(execution_id: str, outcome: Outcome, *, services: LabServices, pace: Pace) -> int:
-    """How many jobs were told to stop. Their ends arrive as events; what time does not allow is the sweep's to do."""
+    """How many jobs were asked to stop. Their ends arrive as events; the sweep stops what time does not allow here."""
     stopped = 0
     for row in services.attempts.list_open(execution_id):
         if not pace.may_go_on():

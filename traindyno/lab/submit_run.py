@@ -1,42 +1,53 @@
-"""Start the training job of a run's next attempt, at most once, and answer the waiting task where none is started."""
+"""Start the training job of the next attempt at most once, and answer the waiting task if no job is started."""
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from math import ceil
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
+from traindyno.aws.client_errors import AwsError, temporary
 from traindyno.aws.training_jobs import JobRefused
-from traindyno.core.errors import NextAttempt, ServiceFault, SlotUnavailable, TurnLater
+from traindyno.core.errors import NextAttempt, ServiceFault, SlotUnavailable, StartLater
 from traindyno.core.jobs.attempt import instance_type_of
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.planning.admission import Decision, admit_cost, admit_time, worst_case_usd
+from traindyno.core.planning.admission import Decision, admit_time
+from traindyno.core.planning.job_terms import JobTerms, job_terms
 from traindyno.core.s3_keys import suite_key
-from traindyno.core.suite.fallback_cells import accepted_types
-from traindyno.core.suite.preparation import terms_of
+from traindyno.core.suite.preparation import AttemptOwner, owner_id
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
+from traindyno.lab.budget import release, reserve_worst_case
 from traindyno.lab.prepare_data import answer_preparation, fail_preparation
 from traindyno.lab.services import LabServices
 from traindyno.lab.warm_pools import settle_ended_pools
 from traindyno.sagemaker.job_settings import JobSettings
-from traindyno.sagemaker.request import build_training_job_request, training_job_name
-from traindyno.store.attempt_rows import AttemptRow
-from traindyno.store.start_slots import Turn
-from traindyno.store.suite_rows import planned_price
+from traindyno.sagemaker.preparation_request import build_preparation_request
+from traindyno.sagemaker.request import build_training_job_request, job_name_of
+from traindyno.store.attempts import AttemptRow
+from traindyno.store.executions import ExecutionRow
+from traindyno.store.owners import OwnerRows
+from traindyno.store.start_slots import StartSlot
 
 # A function that waits is paid for; a state that waits costs two transitions.
 LONGEST_SLEEP_SECONDS = 5.0
-# A run that comes later than this to its turn takes another.
-TURN_KEPT_SECONDS = 30.0
+# A job that is later than this for its start slot reserves another.
+SLOT_KEPT_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    """``job_name``: of the started job; else ``answered`` is the outcome or the error that the waiting task got."""
+
+    job_name: str | None = None
+    answered: str | None = None
 
 
 def submit_run(
-    run: Run,
+    owner: AttemptOwner,
     token: str,
     *,
     services: LabServices,
@@ -44,172 +55,183 @@ def submit_run(
     now: float,
     sleep: Callable[[float], None],
     clock: Callable[[], float] = time.time,
-) -> None:
-    """Answers the task itself where no job is started: an error that is raised would lose its name on the way."""
+) -> Submitted:
+    """Answers the task itself if no job is started: an error that is raised would lose its name on the way."""
+    start = _Start(owner=owner, token=token, services=services, settings=settings, now=now, sleep=sleep, clock=clock)
     try:
-        _submit(run, token, services=services, settings=settings, now=now, sleep=sleep, clock=clock)
-    except TurnLater as later:
+        return Submitted(job_name=start.submit())
+    except StartLater as later:
         at = datetime.fromtimestamp(ceil(later.at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        services.answers.fail(token, error_name=type(later).__name__, cause=json.dumps({"at": at}))
+        return start.fail(later, json.dumps({"at": at}))
     except JobRefused as refused:
-        if run.is_preparation:
+        if isinstance(owner, Run):
+            services.answers.succeed(token, {"outcome": refused.outcome.value, "message": str(refused)[:1000]})
+        else:
             fail_preparation(token, str(refused), services)
-            return
-        services.answers.succeed(token, {"outcome": refused.outcome.value, "message": str(refused)[:1000]})
+        return Submitted(answered=refused.outcome.value)
     except NextAttempt as error:
-        services.answers.fail(token, error_name=type(error).__name__, cause=str(error))
-    except (ClientError, BotoCoreError) as error:
-        services.answers.fail(token, error_name=ServiceFault.__name__, cause=f"run {run.run_id}: {error}")
+        return start.fail(error, str(error))
+    except AwsError as error:
+        about = f"run {owner_id(owner)}"
+        return start.fail(temporary(error, about) or ServiceFault(about), f"{about}: {error}")
 
 
-def _submit(
-    run: Run,
-    token: str,
-    *,
-    services: LabServices,
-    settings: JobSettings,
-    now: float,
-    sleep: Callable[[float], None],
-    clock: Callable[[], float] = time.time,
-) -> None:
-    suite = terms_of(run, read_stored_suite(services.bucket.read_fixed_json(suite_key(run.execution_id))))
-    known = services.suites.read_run(run.execution_id, run.run_id)
-    latest = _latest_attempt(known, services)
-    if latest and latest.end is None:
-        # The task was started again by a fault between the two; its job may exist and must not be paid twice.
-        _take_over(latest, token, suite=suite, services=services, settings=settings)
-    elif latest and latest.end and latest.end.outcome:
-        _answer_again(latest, token, services)
-    else:
-        facts = services.suites.read(run.execution_id) or {}
-        _refuse_late(run, suite, facts, now)
-        placed_on = _placed_on(run, suite, known, services)
-        usd_by_type = _usd_by_type(run, suite, facts, placed_on)
-        usd_per_hour = max(usd_by_type.values())
-        at = _turn_at(run, known.get("start_at"), services=services, settings=settings, now=now)
-        between = settings.seconds_between_starts
-        turn = Turn(at=at, turns=services.turns, seconds_between=between, clock=clock, sleep=sleep) if at else None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Start:
+    """One call of SubmitRun."""
+
+    owner: AttemptOwner
+    token: str
+    services: LabServices
+    settings: JobSettings
+    now: float
+    sleep: Callable[[float], None]
+    clock: Callable[[], float]
+
+    def fail(self, error: Exception, cause: str) -> Submitted:
+        self.services.answers.fail(self.token, error_name=type(error).__name__, cause=cause)
+        return Submitted(answered=type(error).__name__)
+
+    def submit(self) -> str:
+        suite = read_stored_suite(self.services.bucket.read_fixed_json(suite_key(self.owner.execution_id)))
+        known = self.services.row_of(self.owner)
+        attempts = self.services.attempts_of(known)
+        latest = attempts[-1] if attempts else None
+        if latest and latest.end is None:
+            # The task was started again by a fault between the two; its job may exist and must not be paid twice.
+            return self._take_over(latest, suite)
+        if latest and latest.end and latest.end.outcome:
+            return self._answer_again(latest)
+        execution = self._execution()
+        placed_on = self._placed_on(suite, attempts)
+        terms = job_terms(self.owner, suite, placed_on=placed_on)
+        self._refuse_late(suite, terms, execution)
+        usd_by_type = self._usd_by_type(terms, execution)
+        slot = self._reserve_slot(known.start_at)
         number = latest.number + 1 if latest else 1
+        request = self._request(suite, number, placed_on)
         row = AttemptRow(
-            job_name=training_job_name(run, suite.name, attempt=number, lab=settings.lab),
-            run=run,
+            job_name=job_name_of(request),
+            owner=self.owner,
             number=number,
             is_last=number >= suite.limits.max_attempts,
-            token=token,
-            submitted_at=now,
-            usd_per_hour=usd_per_hour,
-            reserved_usd=worst_case_usd(suite, run.cell.settings, usd_per_hour),
+            token=self.token,
+            submitted_at=self.now,
+            instance_count=terms.instance_count,
+            max_job_seconds=terms.max_job_seconds,
+            keep_warm_seconds=terms.keep_warm_seconds,
+            usd_per_hour=max(usd_by_type.values()),
+            reserved_usd=terms.worst_case_usd(max(usd_by_type.values())),
             usd_by_type=usd_by_type if len(usd_by_type) > 1 else {},
             placed_on=placed_on,
         )
-        _start(row, suite=suite, services=services, settings=settings, turn=turn)
+        return self._start(row, request, cap_usd=execution.max_usd, slot=slot)
 
+    def _take_over(self, row: AttemptRow, suite: Suite) -> str:
+        if not self.services.attempts.hand_over(row.job_name, self.token):
+            raise ServiceFault(f"{row.job_name} ended while another task took it over")
+        self.services.jobs.start(self._request(suite, row.number, row.placed_on))
+        return row.job_name
 
-def _answer_again(row: AttemptRow, token: str, services: LabServices) -> None:
-    """The task was started again by a fault after its job had ended."""
-    if not row.run.is_preparation:
-        services.answers.succeed(token, {"job_name": row.job_name})
-    elif answer_preparation(row.run, token, services) is None:
-        raise ServiceFault(f"{row.job_name} has ended and is not concluded yet")
+    def _answer_again(self, row: AttemptRow) -> str:
+        """The task was started again by a fault after its job had ended."""
+        if isinstance(row.owner, Run):
+            self.services.answers.succeed(self.token, {"job_name": row.job_name})
+        elif answer_preparation(row.owner, self.token, self.services) is None:
+            raise ServiceFault(f"{row.job_name} has ended, and its preparation has no result yet")
+        return row.job_name
 
+    def _execution(self) -> ExecutionRow:
+        found = self.services.executions.find(self.owner.execution_id)
+        if found is None:
+            raise JobRefused(
+                Outcome.INTERNAL_ERROR,
+                f"execution {self.owner.execution_id}: expected its row with the cap, found none",
+            )
+        return found
 
-def _latest_attempt(known: Mapping[str, Any], services: LabServices) -> AttemptRow | None:
-    return max(_attempts(known, services), key=lambda row: row.number, default=None)
+    def _placed_on(self, suite: Suite, attempts: list[AttemptRow]) -> str | None:
+        """The type on which a run with several possible types has begun: it is measured on one type only."""
+        if not isinstance(self.owner, Run) or self.owner.cell.settings.instance not in suite.instance_preferences:
+            return None
+        return instance_type_of([row.end for row in attempts if row.end])
 
-
-def _attempts(known: Mapping[str, Any], services: LabServices) -> list[AttemptRow]:
-    return [row for name in known.get("jobs", ()) if (row := services.attempts.read(name))]
-
-
-def _turn_at(run: Run, noted: Any, *, services: LabServices, settings: JobSettings, now: float) -> float | None:
-    """None where there is no limit. A turn that is far off is noted, and the state machine waits for it."""
-    between = settings.seconds_between_starts
-    if not between:
-        return None
-    is_good = noted is not None and now < float(noted) + TURN_KEPT_SECONDS
-    at = float(noted) if is_good else services.turns.take(now=now, seconds_between=between)
-    if at > now + LONGEST_SLEEP_SECONDS:
-        if not is_good:
-            services.suites.note_turn(run.execution_id, run.run_id, at)
-        raise TurnLater(at)
-    return at
-
-
-def _refuse_late(run: Run, suite: Suite, facts: Mapping[str, Any], now: float) -> None:
-    if facts.get("stopping"):
-        raise JobRefused(Outcome.STOPPED_BY_USER, f"run {run.run_id}: its execution was stopped before it was started")
-    admission = admit_time(began=float(facts.get("started_at", now)), now=now, limits=suite.limits)
-    if admission.decision is Decision.REFUSE:
-        raise JobRefused(Outcome.TIMED_OUT, f"run {run.run_id} was not started: {admission.reason}")
-
-
-def _take_over(row: AttemptRow, token: str, *, suite: Suite, services: LabServices, settings: JobSettings) -> None:
-    if not services.attempts.hand_over(row.job_name, token):
-        raise ServiceFault(f"{row.job_name} ended while it was being taken over")
-    services.jobs.start(_request(row, suite, settings))
-
-
-def _start(row: AttemptRow, *, suite: Suite, services: LabServices, settings: JobSettings, turn: Turn | None) -> None:
-    """The row comes first: the job's end may be told before CreateTrainingJob has answered."""
-    request = _request(row, suite, settings)
-    jobs = services.jobs  # making its client takes a cold function half a second, which is not to delay its turn
-    _hold_back(row, suite, services, settings.lab)
-    services.suites.note_job(row.run.execution_id, row.run.run_id, row.job_name)
-    is_ours = services.attempts.create(row)
-    if not is_ours:
-        _release(row, services)
-    if turn:
-        turn.wait()
-    try:
-        jobs.start(request)
-    except ServiceFault:
-        raise  # the job may exist: the row stays, and the next try takes it over
-    except (JobRefused, NextAttempt):
-        if is_ours:
-            services.attempts.discard(row.job_name)
-            services.suites.forget_job(row.run.execution_id, row.run.run_id, row.job_name)
-            _release(row, services)
-        raise
-
-
-def _request(row: AttemptRow, suite: Suite, settings: JobSettings) -> dict[str, Any]:
-    return build_training_job_request(row.run, suite, attempt=row.number, settings=settings, placed_on=row.placed_on)
-
-
-def _placed_on(run: Run, suite: Suite, known: Mapping[str, Any], services: LabServices) -> str | None:
-    """Where the run may go to several types: the one on which it has begun, so that it is measured on one only."""
-    if run.cell.settings.instance not in suite.instance_preferences:
-        return None
-    ends = [row.end for row in _attempts(known, services) if row.end]
-    return instance_type_of(sorted(ends, key=lambda end: end.number))
-
-
-def _hold_back(row: AttemptRow, suite: Suite, services: LabServices, lab: str) -> None:
-    execution_id, cap_usd = row.run.execution_id, suite.limits.max_usd
-    if services.spending.reserve(execution_id, row.reserved_usd, cap_usd=cap_usd):
-        return
-    if settle_ended_pools(execution_id, lab=lab, services=services) and services.spending.reserve(
-        execution_id, row.reserved_usd, cap_usd=cap_usd
-    ):
-        return
-    exposed, spent = services.spending.read(execution_id)
-    admission = admit_cost(worst_usd=row.reserved_usd, exposed_usd=exposed, spent_usd=spent, max_usd=cap_usd)
-    if admission.decision is Decision.REFUSE:
-        raise JobRefused(Outcome.COST_STOPPED, f"run {row.run.run_id} was not started: {admission.reason}")
-    raise SlotUnavailable(f"run {row.run.run_id} waits: {admission.reason}")
-
-
-def _release(row: AttemptRow, services: LabServices) -> None:
-    services.spending.settle(row.run.execution_id, reserved_usd=row.reserved_usd, spent_usd=Decimal(0))
-
-
-def _usd_by_type(run: Run, suite: Suite, facts: Mapping[str, Any], placed_on: str | None) -> dict[str, Decimal]:
-    """Of every type that the job may run on."""
-    types = (placed_on,) if placed_on else accepted_types(suite, run.cell.settings.instance)
-    prices = {name: planned_price(facts, name) for name in types}
-    unknown = [name for name, price in prices.items() if price is None]
-    if unknown:
-        raise JobRefused(
-            Outcome.INTERNAL_ERROR, f"run {run.run_id}: its execution has no price of {', '.join(unknown)}"
+    def _refuse_late(self, suite: Suite, terms: JobTerms, execution: ExecutionRow) -> None:
+        name = f"run {owner_id(self.owner)}"
+        if execution.is_stopping:
+            raise JobRefused(Outcome.STOPPED_BY_USER, f"{name} was not started: its execution was stopped before")
+        admission = admit_time(
+            began=execution.started_at,
+            now=self.now,
+            max_hours=suite.limits.max_hours,
+            max_job_seconds=terms.max_job_seconds,
         )
-    return {name: price.usd_per_hour for name, price in prices.items() if price}
+        if admission.decision is Decision.REFUSE:
+            raise JobRefused(Outcome.TIMED_OUT, f"{name} was not started: {admission.reason}")
+
+    def _usd_by_type(self, terms: JobTerms, execution: ExecutionRow) -> dict[str, Decimal]:
+        unknown = [name for name in terms.types if name not in execution.prices]
+        if unknown:
+            raise JobRefused(
+                Outcome.INTERNAL_ERROR,
+                f"run {owner_id(self.owner)}: its execution has no price of {', '.join(unknown)}",
+            )
+        return {name: execution.prices[name].usd_per_hour for name in terms.types}
+
+    def _reserve_slot(self, noted: float | None) -> StartSlot | None:
+        """None where there is no limit. A slot that is far off is noted, and the state machine waits for it."""
+        between = self.settings.seconds_between_starts
+        if not between:
+            return None
+        is_kept = noted is not None and self.now < noted + SLOT_KEPT_SECONDS
+        slots = self.services.start_slots
+        at = noted if is_kept and noted is not None else slots.reserve(now=self.now, seconds_between=between)
+        if at > self.now + LONGEST_SLEEP_SECONDS:
+            if not is_kept:
+                self._rows.note_start(self.owner.execution_id, owner_id(self.owner), at)
+            raise StartLater(at)
+        return StartSlot(at=at, slots=slots, seconds_between=between, clock=self.clock, sleep=self.sleep)
+
+    def _request(self, suite: Suite, number: int, placed_on: str | None) -> dict[str, Any]:
+        if isinstance(self.owner, Run):
+            return build_training_job_request(
+                self.owner, suite, attempt=number, settings=self.settings, placed_on=placed_on
+            )
+        return build_preparation_request(self.owner, suite, attempt=number, settings=self.settings)
+
+    def _start(self, row: AttemptRow, request: dict[str, Any], *, cap_usd: Decimal, slot: StartSlot | None) -> str:
+        """The row comes first: the event of the job's end may arrive before CreateTrainingJob has answered."""
+        jobs = self.services.jobs  # making its client takes a cold function half a second of its start slot
+        self._reserve_money(row, cap_usd)
+        self._rows.note_job(self.owner.execution_id, owner_id(self.owner), row.job_name)
+        is_ours = self.services.attempts.create(row)
+        if not is_ours:
+            release(row, services=self.services)
+        if slot:
+            slot.wait()
+        try:
+            jobs.start(request)
+        except ServiceFault:
+            raise  # the job may exist: the row stays, and the next try takes it over
+        except (JobRefused, NextAttempt):
+            if is_ours:
+                self._withdraw(row)
+            raise
+        return row.job_name
+
+    def _reserve_money(self, row: AttemptRow, cap_usd: Decimal) -> None:
+        try:
+            reserve_worst_case(row, cap_usd=cap_usd, services=self.services)
+        except (JobRefused, SlotUnavailable):
+            if not settle_ended_pools(row.owner.execution_id, lab=self.settings.lab, services=self.services):
+                raise
+            reserve_worst_case(row, cap_usd=cap_usd, services=self.services)
+
+    def _withdraw(self, row: AttemptRow) -> None:
+        self.services.attempts.discard(row.job_name)
+        self._rows.forget_job(self.owner.execution_id, owner_id(self.owner), row.job_name)
+        release(row, services=self.services)
+
+    @property
+    def _rows(self) -> OwnerRows:
+        return self.services.rows_of(self.owner)

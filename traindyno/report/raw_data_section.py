@@ -5,9 +5,10 @@ import csv
 import gzip
 import io
 import json
+from dataclasses import asdict
 
 from traindyno.core.verdict.report_data import Report, report_document
-from traindyno.core.verdict.run_summary import summary_row
+from traindyno.core.verdict.run_summary import RunSummary
 from traindyno.report.markup import Markup, element
 
 LARGEST_PLAIN_BYTES = 4 * 2**20
@@ -43,7 +44,7 @@ def _download(content: bytes, name: str, kind: str, label: str) -> Markup:
 
 
 def _runs_csv(report: Report) -> str:
-    rows = [summary_row(result) for result in report.results]
+    rows = [asdict(RunSummary.from_result(result)) for result in report.results]
     written = io.StringIO()
     writer = csv.DictWriter(written, fieldnames=list(rows[0]) if rows else ["run_id"], lineterminator="\n")
     writer.writeheader()

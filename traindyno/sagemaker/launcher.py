@@ -43,6 +43,22 @@ def build_hyperparameters(
     instance_type = find_instance_type(run.cell.settings.instance)
     assert instance_type is not None, "a parsed suite names known instance types only"
     launcher = select_launcher(run.cell.settings, instance_type, image_uri, own)
+    launch = launcher_hyperparameters(launcher, instance_type, own)
+    encoded = toolkit_hyperparameters(own, suite, job_name=job_name, settings=settings, launch=launch)
+    if MODEL_PARALLEL_PARAMETERS in own:
+        encoded[MODEL_PARALLEL_PARAMETERS] = str(own[MODEL_PARALLEL_PARAMETERS])
+    return encoded
+
+
+def toolkit_hyperparameters(
+    own: Mapping[str, Any],
+    suite: Suite,
+    *,
+    job_name: str,
+    settings: JobSettings,
+    launch: Mapping[str, Any] | None = None,
+) -> dict[str, str]:
+    """A job's own hyperparameters and those of the training toolkit, encoded as JSON."""
     values = {
         **own,
         "sagemaker_submit_directory": _source(suite, settings),
@@ -50,12 +66,9 @@ def build_hyperparameters(
         "sagemaker_container_log_level": LOG_LEVEL,
         "sagemaker_job_name": job_name,
         "sagemaker_region": settings.region,
-        **launcher_hyperparameters(launcher, instance_type, own),
+        **(launch or {}),
     }
-    encoded = {name: json.dumps(value) for name, value in values.items()}
-    if MODEL_PARALLEL_PARAMETERS in own:
-        encoded[MODEL_PARALLEL_PARAMETERS] = str(own[MODEL_PARALLEL_PARAMETERS])
-    return encoded
+    return {name: json.dumps(value) for name, value in values.items()}
 
 
 def _own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:

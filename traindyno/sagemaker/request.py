@@ -2,11 +2,11 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from traindyno.core.instances.instance_types import InstanceType, find_instance_type
 from traindyno.core.lab_names import jobs_prefix
-from traindyno.core.s3_keys import checkpoints_prefix, output_prefix, s3_uri, tokens_prefix
+from traindyno.core.s3_keys import checkpoints_prefix, output_prefix, s3_uri
 from traindyno.core.step_log.line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
 from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.fallback_cells import accepted_types, run_on
@@ -26,7 +26,11 @@ EFA_FAMILIES_WITHOUT_SETUP = ("p5en", "p6-b200", "p6-b300", "g6e", "g7e", "trn1n
 def training_job_name(run: Run, suite_name: str, *, attempt: int, lab: str) -> str:
     """The same for a repeated call, so that it can't start a second job; another attempt has another name."""
     prefix = job_name_prefix(run.execution_id, suite_name, lab=lab)
-    name = f"{prefix}{run.cell.cell_id}-t{run.trial}-a{attempt}"
+    return checked_job_name(f"{prefix}{run.cell.cell_id}-t{run.trial}-a{attempt}")
+
+
+def checked_job_name(name: str) -> str:
+    """ValueError if SageMaker would refuse its length."""
     if len(name) > JOB_NAME_CHARACTERS:
         raise ValueError(
             f"job name {name} has {len(name)} characters; at most {JOB_NAME_CHARACTERS}: shorten the lab's name"
@@ -54,7 +58,7 @@ def build_training_job_request(
     request: dict[str, Any] = {
         "TrainingJobName": job_name,
         "RoleArn": settings.role_arn,
-        "AlgorithmSpecification": _algorithm(image_uri),
+        "AlgorithmSpecification": algorithm(image_uri),
         "HyperParameters": build_hyperparameters(run, suite, image_uri=image_uri, job_name=job_name, settings=settings),
         "InputDataConfig": _channels(run, suite.workload),
         "OutputDataConfig": _output(run, settings),
@@ -65,7 +69,7 @@ def build_training_job_request(
         },
         "Environment": _environment(run, suite, instance_type),
         "ProfilerConfig": {"DisableProfiler": True},
-        "Tags": _tags(run, suite, settings),
+        "Tags": job_tags(suite.name, run.execution_id, run.run_id, settings),
     }
     if suite.purchase is Purchase.SPOT:
         request["EnableManagedSpotTraining"] = True
@@ -77,7 +81,7 @@ def build_training_job_request(
     return {name: value for name, value in request.items() if value not in ([], {})}
 
 
-def _algorithm(image_uri: str) -> dict[str, Any]:
+def algorithm(image_uri: str) -> dict[str, Any]:
     algorithm: dict[str, Any] = {"TrainingInputMode": "File", "TrainingImage": image_uri}
     if has_framework_version(image_uri):
         algorithm["EnableSageMakerMetricsTimeSeries"] = True
@@ -85,11 +89,9 @@ def _algorithm(image_uri: str) -> dict[str, Any]:
 
 
 def _channels(run: Run, workload: Workload) -> list[dict[str, Any]]:
-    """Prepared tokens replace the dataset and bring their tokenizer. A preparation reads no further channels."""
-    channels = [*_dataset_channel(run, workload), *_pretrained_channels(run, workload)]
-    if not run.is_preparation:
-        channels += [_channel(name, uri, InputMode.FILE) for name, uri in workload.channels.items()]
-    return channels
+    """Prepared tokens replace the dataset and bring their tokenizer."""
+    further = [channel(name, uri, InputMode.FILE) for name, uri in workload.channels.items()]
+    return [*_dataset_channel(run, workload), *_pretrained_channels(run, workload), *further]
 
 
 def _dataset_channel(run: Run, workload: Workload) -> Iterator[dict[str, Any]]:
@@ -99,7 +101,7 @@ def _dataset_channel(run: Run, workload: Workload) -> Iterator[dict[str, Any]]:
     prepared = run.tokens.s3_uri if run.tokens else None
     uri = prepared or dataset.path
     if uri and is_in_s3(uri):
-        yield _channel(TRAIN_CHANNEL, uri, dataset.input_mode)
+        yield channel(TRAIN_CHANNEL, uri, dataset.input_mode)
 
 
 def _pretrained_channels(run: Run, workload: Workload) -> Iterator[dict[str, Any]]:
@@ -107,18 +109,16 @@ def _pretrained_channels(run: Run, workload: Workload) -> Iterator[dict[str, Any
     model = workload.model.path if workload.model else None
     tokenizer = workload.tokenizer.path if workload.tokenizer else None
     if model and is_in_s3(model):
-        # A preparation reads only the tokenizer's files of the model.
-        yield _channel(MODEL_CHANNEL, model, InputMode.FAST_FILE if run.is_preparation else InputMode.FILE)
-    needs_tokenizer = run.tokens is None or run.is_preparation
-    if tokenizer and is_in_s3(tokenizer) and tokenizer != model and needs_tokenizer:
-        yield _channel(TOKENIZER_CHANNEL if is_in_s3(model) else MODEL_CHANNEL, tokenizer, InputMode.FILE)
+        yield channel(MODEL_CHANNEL, model, InputMode.FILE)
+    if tokenizer and is_in_s3(tokenizer) and tokenizer != model and run.tokens is None:
+        yield channel(TOKENIZER_CHANNEL if is_in_s3(model) else MODEL_CHANNEL, tokenizer, InputMode.FILE)
 
 
-def is_in_s3(path: str | None) -> bool:
+def is_in_s3(path: str | None) -> TypeGuard[str]:
     return path is not None and path.startswith("s3://")
 
 
-def _channel(name: str, uri: str, mode: InputMode) -> dict[str, Any]:
+def channel(name: str, uri: str, mode: InputMode) -> dict[str, Any]:
     source = {"S3DataType": "S3Prefix", "S3Uri": uri, "S3DataDistributionType": "FullyReplicated"}
     channel: dict[str, Any] = {"DataSource": {"S3DataSource": source}, "ChannelName": name}
     if mode is not InputMode.FILE:
@@ -127,11 +127,6 @@ def _channel(name: str, uri: str, mode: InputMode) -> dict[str, Any]:
 
 
 def _output(run: Run, settings: JobSettings) -> dict[str, str]:
-    """Tokens are left as plain files, which a channel can read; a compressed model could only be unpacked."""
-    if run.is_preparation:
-        assert run.tokens is not None
-        path = s3_uri(settings.results_bucket, tokens_prefix(run.tokens.key))
-        return {"S3OutputPath": path, "CompressionType": "NONE"}
     return {"S3OutputPath": s3_uri(settings.results_bucket, output_prefix(run.execution_id, run.run_id))}
 
 
@@ -173,18 +168,22 @@ def _stopping_condition(suite: Suite, instance_type: InstanceType) -> dict[str, 
 
 
 def _environment(run: Run, suite: Suite, instance_type: InstanceType) -> dict[str, str]:
-    environment = {DIRECTORY_VARIABLE: CONTAINER_DIRECTORY, RUN_ID_VARIABLE: run.run_id}
+    environment = container_environment(run.run_id)
     if run.cell.settings.instance_count > 1 and instance_type.family in EFA_FAMILIES_WITHOUT_SETUP:
         environment |= {"FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1"}
     return {**environment, **suite.workload.environment}
 
 
-def _tags(run: Run, suite: Suite, settings: JobSettings) -> list[dict[str, str]]:
+def container_environment(run_id: str) -> dict[str, str]:
+    return {DIRECTORY_VARIABLE: CONTAINER_DIRECTORY, RUN_ID_VARIABLE: run_id}
+
+
+def job_tags(suite_name: str, execution_id: str, run_id: str, settings: JobSettings) -> list[dict[str, str]]:
     tags = {
         "traindyno:lab": settings.lab,
-        "traindyno:suite": suite.name,
-        "traindyno:execution": run.execution_id,
-        "traindyno:run": run.run_id,
+        "traindyno:suite": suite_name,
+        "traindyno:execution": execution_id,
+        "traindyno:run": run_id,
         **settings.tags,
     }
     return [{"Key": key, "Value": value} for key, value in tags.items()]

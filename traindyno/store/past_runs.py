@@ -1,40 +1,40 @@
-"""Earlier runs of a suite's cells, as the lab's own rows keep them."""
+"""Earlier runs of a suite's cells, from the lab's own rows."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.history import Histories, PastRun, learn_from, work_id_of
 from traindyno.core.suite.suite import Suite
-from traindyno.store.suite_rows import SuiteRows
+from traindyno.core.verdict.run_summary import RunSummary
+from traindyno.store.executions import ExecutionRows
+from traindyno.store.runs import RunRows
+from traindyno.store.work_index import WorkIndex
 
 LATEST_EXECUTIONS = 5
 
 
-def read_histories(suite: Suite, suites: SuiteRows) -> Histories:
-    """Of the latest executions of the same work."""
-    return learn_from(suite, _past_runs(suite, suites))
+def read_histories(suite: Suite, *, index: WorkIndex, executions: ExecutionRows, runs: RunRows) -> Histories:
+    """What runs of the same cells took in the latest executions of the same work."""
+    return learn_from(suite, _past_runs(suite, index=index, executions=executions, runs=runs))
 
 
-def _past_runs(suite: Suite, suites: SuiteRows) -> Iterator[PastRun]:
-    for execution_id in suites.list_same_work(work_id_of(suite), LATEST_EXECUTIONS):
-        facts = suites.read(execution_id) or {}
-        for row in suites.list_runs(execution_id):
-            if row.get("billable_seconds") is not None and "job_seconds" in row and "max_steps" in facts:
-                yield _past_run(row, int(facts["max_steps"]))
+def _past_runs(suite: Suite, *, index: WorkIndex, executions: ExecutionRows, runs: RunRows) -> Iterator[PastRun]:
+    for execution_id in index.list_executions(work_id_of(suite), LATEST_EXECUTIONS):
+        execution = executions.find(execution_id)
+        for row in runs.list_all(execution_id) if execution else ():
+            if execution and row.summary and row.summary.billable_seconds is not None:
+                yield _past_run(row.summary, row.summary.billable_seconds, execution.max_steps)
 
 
-def _past_run(row: Mapping[str, Any], max_steps: int) -> PastRun:
-    counted = [row.get("warmup_steps"), row.get("steady_steps")]
-    step_seconds = row.get("mean_step_seconds")
+def _past_run(summary: RunSummary, billable_seconds: float, max_steps: int) -> PastRun:
+    warmup, steady = summary.warmup_steps, summary.steady_steps
     return PastRun(
-        cell_id=row["cell_id"],
-        outcome=Outcome(row["outcome"]),
-        attempts=int(row["attempts"]),
-        billable_seconds=float(row["billable_seconds"]),
-        seconds=float(row["job_seconds"]),
-        steps=None if None in counted else sum(int(count) for count in counted if count is not None),
-        mean_step_seconds=None if step_seconds is None else float(step_seconds),
+        cell_id=summary.cell_id,
+        outcome=summary.outcome,
+        attempts=summary.attempts,
+        billable_seconds=billable_seconds,
+        seconds=summary.job_seconds,
+        steps=None if warmup is None or steady is None else warmup + steady,
+        mean_step_seconds=summary.mean_step_seconds,
         max_steps=max_steps,
-        is_simulated=bool(row["is_simulated"]),
+        is_simulated=summary.is_simulated,
     )

@@ -1,25 +1,28 @@
-"""The results bucket: documents by key, and the files of a run's step logs."""
+"""The documents of the results bucket, and the files of a run's step logs."""
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from botocore.exceptions import ClientError
-
-from traindyno.aws.client_errors import error_code
+from traindyno.aws.objects import Objects
+from traindyno.core.errors import TraindynoError
 from traindyno.core.s3_keys import checkpoints_prefix
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 FIXED_DOCUMENTS = 8
 
 
+class ObjectMissing(TraindynoError):
+    """An object that the lab wrote is not in its bucket any more."""
+
+
 class ResultsBucket:
-    def __init__(self, s3: "S3Client", name: str) -> None:
-        self._s3 = s3
-        self.name = name
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
         self._fixed: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        return self._objects.bucket
 
     def read_json(self, key: str) -> Any:
         return json.loads(self.read(key))
@@ -33,33 +36,30 @@ class ResultsBucket:
         return self._fixed[key]
 
     def find_json(self, key: str) -> Any | None:
-        try:
-            return self.read_json(key)
-        except ClientError as error:
-            if error_code(error) in {"NoSuchKey", "404"}:
-                return None
-            raise
+        content = self._objects.find(key)
+        return None if content is None else json.loads(content)
 
     def write_json(self, key: str, document: Any) -> None:
         self.write(key, json.dumps(document, allow_nan=False).encode(), "application/json")
 
     def read(self, key: str) -> bytes:
-        return self._s3.get_object(Bucket=self.name, Key=key)["Body"].read()
+        content = self._objects.find(key)
+        if content is None:
+            raise ObjectMissing(f"expected s3://{self.name}/{key}, found no such object")
+        return content
 
     def read_tail(self, key: str, byte_count: int) -> str:
-        """The end of an object; its first line may be cut off."""
-        found = self._s3.get_object(Bucket=self.name, Key=key, Range=f"bytes=-{byte_count}")
-        return found["Body"].read().decode(errors="replace")
+        """The end of an object, empty if there is none; its first line may be cut off."""
+        return (self._objects.find(key, last_bytes=byte_count) or b"").decode(errors="replace")
 
     def write(self, key: str, content: bytes, content_type: str) -> None:
-        self._s3.put_object(Bucket=self.name, Key=key, Body=content, ContentType=content_type)
+        self._objects.write(key, content, content_type)
 
     def list_keys(self, prefix: str) -> Iterator[str]:
-        pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
-        return (item["Key"] for page in pages for item in page.get("Contents", []))
+        return self._objects.list_keys(prefix)
 
     def step_log_files(self, execution_id: str, run_id: str) -> dict[str, list[str]]:
-        """Lines by file name, for every process of every attempt of the run."""
+        """File name → lines, of every process of every attempt of the run."""
         prefix = f"{checkpoints_prefix(execution_id, run_id)}step_log/"
         keys = [key for key in self.list_keys(prefix) if key.endswith(".jsonl")]
         return {

@@ -1,71 +1,70 @@
-"""Turns to send a request that AWS limits for the whole account: one row that all functions of all executions share."""
+"""Start slots: times at which functions may call CreateTrainingJob, reserved in one DynamoDB item of the lab."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
-from botocore.exceptions import ClientError
+from traindyno.aws.table import Item, Table
+from traindyno.store.items import attribute, attributes_of, read_row
 
-from traindyno.aws.client_errors import is_refused_condition
-from traindyno.store.row_values import to_row
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb.service_resource import Table
-
-KEY = {"pk": "turns#CreateTrainingJob", "sk": "account"}
+KEY = {"pk": "start-slots#CreateTrainingJob", "sk": "lab"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """When a function may send its request, and how it waits for that."""
+class StartSlotRow:
+    """``next_at``: the next free slot, in epoch seconds."""
+
+    next_at: float
+
+    def to_item(self) -> dict[str, Any]:
+        return {**KEY, **attributes_of(self)}
+
+    @classmethod
+    def from_item(cls, item: Item) -> Self:
+        return read_row(item, cls)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartSlot:
+    """A reserved time, and how the function waits for it."""
 
     at: float
-    turns: "Turns"
+    slots: "StartSlots"
     seconds_between: float
     clock: Callable[[], float]
     sleep: Callable[[float], None]
 
     def wait(self) -> None:
-        """Whoever comes so late that the next one's turn has begun takes another, or both would ask at once."""
+        """A function so late that the next slot has begun reserves another: two would send a request at once."""
         at = self.at
         while self.clock() - at > self.seconds_between:
-            at = self.turns.take(now=self.clock(), seconds_between=self.seconds_between)
+            at = self.slots.reserve(now=self.clock(), seconds_between=self.seconds_between)
         self.sleep(max(0.0, at - self.clock()))
 
 
-class Turns:
-    def __init__(self, table: "Table") -> None:
+class StartSlots:
+    def __init__(self, table: Table) -> None:
         self._table = table
 
-    def take(self, *, now: float, seconds_between: float) -> float:
-        """When to send the request, in epoch seconds: each call gets another time, ``seconds_between`` apart."""
+    def reserve(self, *, now: float, seconds_between: float) -> float:
+        """When to send the request, in epoch seconds. Each call gets another slot, ``seconds_between`` apart."""
         while True:
-            queued = self._set_next("next_at + :between", "next_at > :now", now=now, seconds_between=seconds_between)
+            queued = self._advance("next_at + :between", "next_at > :now", now=now, seconds_between=seconds_between)
             if queued is not None:
-                return queued - seconds_between
-            condition = "attribute_not_exists(next_at) OR next_at <= :now"
-            free = self._set_next(":now + :between", condition, now=now, seconds_between=seconds_between)
-            if free is not None:
+                return queued.next_at - seconds_between
+            is_free = "attribute_not_exists(next_at) OR next_at <= :now"
+            if self._advance(":now + :between", is_free, now=now, seconds_between=seconds_between) is not None:
                 return now
 
-    def forget(self, *, now: float) -> None:
-        """Nobody is waited for any longer: the next turn is free."""
-        self._table.update_item(
-            Key=KEY, UpdateExpression="SET next_at = :now", ExpressionAttributeValues={":now": to_row(now)}
-        )
+    def free(self, *, now: float) -> None:
+        """Nobody needs the reserved slots: the next slot is now."""
+        self._table.update(KEY, "SET next_at = :now", values={":now": attribute(float(now))})
 
-    def _set_next(self, value: str, condition: str, *, now: float, seconds_between: float) -> float | None:
-        values: dict[str, Any] = {":now": to_row(now), ":between": to_row(float(seconds_between))}
-        try:
-            updated = self._table.update_item(
-                Key=KEY,
-                UpdateExpression=f"SET next_at = {value}",
-                ConditionExpression=condition,
-                ExpressionAttributeValues=values,
-                ReturnValues="UPDATED_NEW",
-            )
-        except ClientError as error:
-            if not is_refused_condition(error):
-                raise
-            return None
-        return float(updated["Attributes"]["next_at"])  # type: ignore[arg-type]
+    def _advance(self, value: str, condition: str, *, now: float, seconds_between: float) -> StartSlotRow | None:
+        item = self._table.update(
+            KEY,
+            f"SET next_at = {value}",
+            values={":now": attribute(float(now)), ":between": attribute(float(seconds_between))},
+            condition=condition,
+        )
+        return StartSlotRow.from_item(item) if item else None

@@ -246,9 +246,9 @@ def look_up(*names: str) -> QuotaReading:
 def test_a_quota_whose_code_is_not_known_is_found_by_its_name() -> None:
     reading = look_up("Apps of all kinds", f"{NEW_TYPE} for training job usage")
     assert NEW_QUOTA.code is None
-    assert (reading.quota.code, reading.applied, reading.is_unheard_of) == ("L-1", 5, False)
+    assert (reading.quota.code, reading.applied, reading.is_not_listed) == ("L-1", 5, False)
 
 
-def test_a_name_that_no_list_has_is_unheard_of() -> None:
+def test_a_name_that_no_list_has_is_not_listed() -> None:
     reading = look_up("Apps of all kinds", f"{NEW_TYPE} for spot training job usage")
-    assert reading == QuotaReading(quota=NEW_QUOTA, applied=None, default=None, in_use=None, is_unheard_of=True)
+    assert reading == QuotaReading(quota=NEW_QUOTA, applied=None, default=None, in_use=None, is_not_listed=True)

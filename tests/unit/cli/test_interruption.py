@@ -11,7 +11,7 @@ import typer
 from tests.unit.lab_in_memory import NOW, make_lab
 from traindyno.cli import execution_commands
 from traindyno.cli.execution_commands import ReportUnwritable, follow_to_end, write_report
-from traindyno.store.attempt_rows import AttemptRow
+from traindyno.store.attempts import AttemptRow
 
 RUN = make_lab()[1][0]
 
@@ -22,7 +22,7 @@ class Target:
     def __init__(self, *, is_local: bool, error: BaseException | None = None) -> None:
         self.is_local = is_local
         self.option = " --local" if is_local else ""
-        self.attempts = self
+        self.services = self.attempts = self
         self._error = error
 
     def list_open(self, _: str) -> Iterator[AttemptRow]:
@@ -31,11 +31,13 @@ class Target:
         for number in (1, 2):
             yield AttemptRow(
                 job_name=f"job-{number}",
-                run=RUN,
+                owner=RUN,
                 number=number,
                 is_last=False,
                 token="t",
                 submitted_at=NOW,
+                instance_count=RUN.cell.settings.instance_count,
+                max_job_seconds=1800,
                 usd_per_hour=Decimal("6.20"),
             )
 

@@ -4,6 +4,7 @@ import io
 import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -17,18 +18,26 @@ from traindyno.cli.execution_state import RunningJob, State, find_leader, latest
 from traindyno.cli.progress import CloudUnreachable, Stall, observe
 from traindyno.cli.progress_text import ended_line, render_state, state_line
 from traindyno.core.jobs.job_end import JobPhaseName
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.suite.suite import GoalKind
+from traindyno.core.verdict.run_summary import RunSummary
 
 STARTED = 1_000.0
-ROW = {
-    "run_id": "0a-t0",
-    "cell_id": "0a",
-    "cell_label": "compiled · batch 4",
-    "trial": 1,
-    "instance": "local.cpu",
-    "outcome": "completed",
-    "samples_per_second": Decimal("12.34"),
-    "projected_seconds": Decimal(100),
-}
+SUMMARY = RunSummary(
+    run_id="0a-t1",
+    execution_id="demo",
+    cell_id="0a",
+    cell_label="compiled · batch 4",
+    trial=1,
+    outcome=Outcome.COMPLETED,
+    attempts=1,
+    instance="local.cpu",
+    instance_count=1,
+    samples_per_second=12.34,
+    job_seconds=60.0,
+    projected_seconds=100.0,
+    is_simulated=False,
+)
 JOB = RunningJob(
     label="batch 8", instance="local.cpu", job_phase=JobPhaseName.TRAINING, phase=None, step=12, seconds=9.0
 )
@@ -37,7 +46,7 @@ JOB = RunningJob(
 def state(
     *, ended: int = 0, jobs: tuple[RunningJob, ...] = (JOB,), status: str = "RUNNING", now: float = 1_060
 ) -> State:
-    rows = {f"r{number}": {**ROW, "trial": number} for number in range(ended)}
+    rows = {f"r{number}": replace(SUMMARY, trial=number + 1) for number in range(ended)}
     execution = Execution(execution_id="demo", status=status, started_at=STARTED, ended_at=None, error=None, cause=None)
     return State(
         execution=execution,
@@ -48,14 +57,14 @@ def state(
         max_steps=20,
         spent_usd=Decimal("0.0021"),
         max_usd=Decimal(1),
-        leader=find_leader("fastest", list(rows.values())),
+        leader=find_leader(GoalKind.FASTEST, list(rows.values())),
         now=now,
     )
 
 
 def test_an_ended_run_is_named_by_its_cells_label() -> None:
-    assert ended_line(1, 4, ROW) == "1/4 compiled · batch 4, trial 1: completed, 12.3 samples/s"
-    failed = {**ROW, "outcome": "out_of_memory", "message": "CUDA out of memory", "samples_per_second": None}
+    assert ended_line(1, 4, SUMMARY) == "1/4 compiled · batch 4, trial 1: completed, 12.3 samples/s"
+    failed = replace(SUMMARY, outcome=Outcome.OUT_OF_MEMORY, message="CUDA out of memory", samples_per_second=None)
     assert ended_line(2, None, failed) == "2 compiled · batch 4, trial 1: out of memory: CUDA out of memory"
 
 
@@ -88,16 +97,16 @@ def test_the_live_display_shows_runs_lanes_the_job_time_money_and_the_leader() -
 
 
 def test_the_leader_has_the_least_projected_time_and_its_interval() -> None:
-    slow = [{**ROW, "cell_label": "slow", "projected_seconds": seconds} for seconds in (200.0, 202.0)]
-    fast = [{**ROW, "cell_label": "fast", "projected_seconds": seconds} for seconds in (100.0, 101.0)]
-    failed = {**ROW, "cell_label": "failed", "outcome": "out_of_memory", "projected_seconds": 1.0}
-    leader = find_leader("fastest", [*slow, *fast, failed])
+    slow = [replace(SUMMARY, cell_label="slow", projected_seconds=seconds) for seconds in (200.0, 202.0)]
+    fast = [replace(SUMMARY, cell_label="fast", projected_seconds=seconds) for seconds in (100.0, 101.0)]
+    failed = replace(SUMMARY, cell_label="failed", outcome=Outcome.OUT_OF_MEMORY, projected_seconds=1.0)
+    leader = find_leader(GoalKind.FASTEST, [*slow, *fast, failed])
     assert leader is not None
     assert leader.label == "fast"
     # The geometric mean of 100 and 101.
     assert leader.estimate.mean == pytest.approx(100.4988, rel=1e-5)
     assert leader.estimate.interval is not None
-    assert find_leader("cheapest", [*slow, *fast]) is None
+    assert find_leader(GoalKind.CHEAPEST, [*slow, *fast]) is None
 
 
 def test_the_latest_step_or_phase_of_a_step_log_is_read_from_its_end() -> None:

@@ -1,12 +1,14 @@
 from collections.abc import Mapping
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.s3_keys import result_key
 from traindyno.lab.finish_run import finish_run, report_end
+from traindyno.lab.record_run import FinalOutcome, record_run
 from traindyno.lab.submit_run import submit_run
 
 CAPACITY = "CapacityError: Unable to provision requested ML compute capacity."
@@ -28,7 +30,7 @@ def test_a_completed_job_answers_its_task_with_its_name_alone() -> None:
     lab.jobs.end(name, "Completed")
     finish(lab, name)
     assert lab.answers.given == [("token-1", "success", f'{{"job_name": "{name}"}}')]
-    assert not lab.attempts.rows[name].is_open
+    assert not lab.attempt(name).is_open
 
 
 def test_what_the_job_really_cost_takes_the_place_of_what_it_might_have() -> None:
@@ -36,7 +38,7 @@ def test_what_the_job_really_cost_takes_the_place_of_what_it_might_have() -> Non
     lab.jobs.end(name, "Completed", billable_seconds=300)
     finish(lab, name)
     # 300 s x 1 instance x 1.20 USD / 3600 s = 0.10 USD
-    assert lab.spending.spent == lab.spending.exposed == Decimal("0.10")
+    assert lab.money.spent_usd == lab.money.exposed_usd == Decimal("0.10")
 
 
 def test_a_shortage_is_a_named_failure_and_bills_nothing() -> None:
@@ -46,7 +48,7 @@ def test_a_shortage_is_a_named_failure_and_bills_nothing() -> None:
     ((token, error, cause),) = lab.answers.given
     assert (token, error) == ("token-1", "CapacityUnavailable")
     assert "Unable to provision" in cause
-    assert lab.spending.exposed == 0
+    assert lab.money.exposed_usd == 0
 
 
 def test_a_shortage_of_the_last_attempt_is_the_runs_result() -> None:
@@ -54,7 +56,7 @@ def test_a_shortage_of_the_last_attempt_is_the_runs_result() -> None:
     lab, name = started(make_lab(limits=limits))
     lab.jobs.end(name, "Failed", reason=CAPACITY)
     finish(lab, name)
-    end = lab.attempts.rows[name].end
+    end = lab.attempt(name).end
     assert end is not None
     assert (end.outcome, end.error) == ("capacity_unavailable", "CapacityUnavailable")
     assert lab.answers.given[0][1] == "success"
@@ -66,15 +68,15 @@ def test_the_same_event_twice_is_answered_once() -> None:
     finish(lab, name)
     finish(lab, name)
     assert len(lab.answers.given) == 1
-    assert lab.spending.spent == Decimal("0.10")
+    assert lab.money.spent_usd == Decimal("0.10")
 
 
 def test_two_deliveries_at_once_are_answered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     lab, name = started(make_lab())
     lab.jobs.end(name, "Completed")
-    before = lab.attempts.rows[name]
+    before = lab.attempt(name)
     finish(lab, name)
-    monkeypatch.setattr(lab.attempts, "read", lambda _: before)  # the second had read the row before the first wrote
+    monkeypatch.setattr(lab.attempts, "find", lambda _: before)  # the second had read the row before the first wrote
     finish(lab, name)
     assert len(lab.answers.given) == 1
 
@@ -96,14 +98,14 @@ def test_an_end_that_is_told_before_the_submission_has_returned_is_not_lost(monk
 
 def test_an_event_after_the_run_was_recorded_adds_nothing_to_it() -> None:
     lab, name = started(make_lab())
-    run = lab.attempts.rows[name].run
-    lab.suites.record_run(EXECUTION, run.run_id, {"outcome": "timed_out"})
+    run = lab.run_of(name)
+    record_run(run, final=FinalOutcome(outcome=Outcome.TIMED_OUT, message=None), services=lab.services)
     lab.answers.gone = {"token-1"}
     lab.jobs.end(name, "Completed")
     finish(lab, name)
-    assert lab.suites.runs[run.run_id]["outcome"] == "timed_out"
-    assert lab.suites.writes == 1
-    assert not lab.attempts.rows[name].is_open
+    assert lab.summary(run.run_id).outcome == "timed_out"
+    assert lab.objects.writes[result_key(EXECUTION, run.run_id)] == 1
+    assert not lab.attempt(name).is_open
 
 
 def test_an_event_of_a_job_that_still_works_or_of_another_lab_changes_nothing() -> None:
@@ -111,7 +113,7 @@ def test_an_event_of_a_job_that_still_works_or_of_another_lab_changes_nothing() 
     finish(lab, name)
     finish(lab, "other-lab-job")
     assert lab.answers.given == []
-    assert lab.attempts.rows[name].end is None
+    assert lab.attempt(name).end is None
 
 
 def test_the_end_goes_to_whoever_waits_now() -> None:
@@ -124,13 +126,13 @@ def test_the_end_goes_to_whoever_waits_now() -> None:
 
 def test_a_run_of_a_stopped_execution_is_recorded_though_nobody_waits() -> None:
     lab, name = started(make_lab())
-    run_id = lab.attempts.rows[name].run.run_id
-    lab.suites.mark_stopping(EXECUTION)
+    run_id = lab.run_of(name).run_id
+    lab.executions.mark_stopping(EXECUTION)
     lab.answers.gone = {"token-1"}
     lab.jobs.end(name, "Stopped")
     finish(lab, name)
-    assert lab.suites.runs[run_id]["outcome"] == "stopped_by_user"
-    assert not lab.attempts.rows[name].is_open
+    assert lab.summary(run_id).outcome == "stopped_by_user"
+    assert not lab.attempt(name).is_open
 
 
 def test_while_the_execution_goes_on_an_end_that_nobody_heard_stays_open_for_the_sweep() -> None:
@@ -138,11 +140,11 @@ def test_while_the_execution_goes_on_an_end_that_nobody_heard_stays_open_for_the
     lab.answers.gone = {"token-1"}
     lab.jobs.end(name, "Completed")
     finish(lab, name)
-    assert lab.attempts.rows[name].is_open
-    lab.attempts.rows[name] = replace(lab.attempts.rows[name], token="token-2")
-    report_end(lab.attempts.rows[name], services=lab.services)
+    assert lab.attempt(name).is_open
+    lab.change_attempt(name, token="token-2")
+    report_end(lab.attempt(name), services=lab.services)
     assert lab.answers.given[0][0] == "token-2"
-    assert not lab.attempts.rows[name].is_open
+    assert not lab.attempt(name).is_open
 
 
 def test_a_job_that_was_never_started_becomes_the_next_attempt_after_a_while() -> None:
@@ -152,4 +154,4 @@ def test_a_job_that_was_never_started_becomes_the_next_attempt_after_a_while() -
     assert lab.answers.given == []
     finish(lab, name, now=NOW + 601)
     assert lab.answers.given[0][1] == "ServiceFault"
-    assert lab.spending.exposed == 0
+    assert lab.money.exposed_usd == 0

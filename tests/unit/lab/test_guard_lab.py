@@ -12,14 +12,16 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lambdas.guard_lab import handler
-from tests.unit.lab_in_memory import NOW, MemoryAttempts, make_lab
-from tests.unit.store.test_rows import ROW
+from tests.unit.lab_in_memory import NOW, make_lab
+from tests.unit.memory_table import MemoryTable
+from tests.unit.store.samples import ROW
 from tests.unit.stubbed import stubbed
 from traindyno.aws import clients
 from traindyno.aws.executions import Executions
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.lab.guard_lab import refusal_to_delete
+from traindyno.store.attempts import AttemptRows
 
 MACHINE = "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"
 LISTING = {"stateMachineArn": MACHINE, "statusFilter": "RUNNING"}
@@ -30,15 +32,15 @@ def listed(*names: str) -> dict[str, Any]:
     return {"executions": [{"executionArn": f"{MACHINE}:{name}", "name": name, **shared} for name in names]}
 
 
-def refusal(*running: str, attempts: MemoryAttempts | None = None, lab: str = "traindyno") -> str | None:
+def refusal(*running: str, attempts: AttemptRows | None = None, lab: str = "traindyno") -> str | None:
     with stubbed("stepfunctions") as (client, stubber):
         stubber.add_response("list_executions", listed(*running), LISTING)
         executions = Executions(client, MACHINE)
-        return refusal_to_delete(lab=lab, executions=executions, attempts=attempts or MemoryAttempts())
+        return refusal_to_delete(lab=lab, executions=executions, attempts=attempts or AttemptRows(MemoryTable()))
 
 
 def test_an_idle_lab_may_be_deleted() -> None:
-    ended = MemoryAttempts()
+    ended = AttemptRows(MemoryTable())
     ended.create(replace(ROW, end=Attempt(number=1, job_name="job-1", outcome=Outcome.COMPLETED)))
     assert refusal() is None
     assert refusal(attempts=ended) is None
@@ -52,7 +54,7 @@ def test_a_suite_in_flight_is_named_with_what_stops_it() -> None:
 
 
 def test_a_job_that_still_runs_of_an_execution_that_is_over_counts_too() -> None:
-    attempts = MemoryAttempts()
+    attempts = AttemptRows(MemoryTable())
     attempts.create(ROW)
     text = refusal("albert-1", attempts=attempts) or ""
     assert f"traindyno stop albert-1; traindyno stop {make_lab()[1][0].execution_id}. " in text
@@ -119,7 +121,7 @@ def test_deletion_is_answered_with_what_the_lab_has_in_flight(
     answers: tuple[str, list[dict[str, Any]]], environment: pytest.MonkeyPatch
 ) -> None:
     url, received = answers
-    environment.setattr(handler, "AttemptRows", lambda _table: MemoryAttempts())
+    environment.setattr(handler, "AttemptRows", lambda _table: AttemptRows(MemoryTable()))
     environment.setattr(clients, "table", lambda _name: None)
     with stubbed("stepfunctions") as (client, stubber):
         environment.setattr(clients, "stepfunctions", lambda: client)

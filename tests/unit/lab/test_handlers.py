@@ -14,6 +14,7 @@ from lambdas.submit_run import handler as submit_run
 from tests.unit.lab_in_memory import NOW, MemoryLab, make_lab
 from traindyno.aws import clients
 from traindyno.core.suite.runs import run_document
+from traindyno.lab.environment import BucketEnvironment
 
 
 @pytest.fixture
@@ -32,11 +33,11 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> MemoryLab:
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
 
-    def connect(*, table: str, bucket: str) -> MemoryLab:
-        assert (table, bucket) == ("rows", "results")
+    def connect(environment: BucketEnvironment) -> MemoryLab:
+        assert (environment.table, environment.bucket) == ("rows", "results")
         return lab
 
-    for module in (submit_run, finish_run, record_run, reconcile_runs):
+    for module in (submit_run, finish_run, record_run, reconcile_runs, plan_suite):
         monkeypatch.setattr(module, "connect", connect)
     monkeypatch.setattr(time, "time", lambda: NOW)
     return lab
@@ -64,15 +65,16 @@ def test_an_event_and_the_state_after_it_make_one_result(lab: MemoryLab) -> None
     ((_, kind, output),) = lab.answers.given
     assert kind == "success"
     assert record_run.handle({"run": event["run"], "end": json.loads(output)}, None) == {}
-    (row,) = lab.suites.runs.values()
-    assert row["outcome"] == "user_code_error"
+    (run_id,) = lab.run_rows
+    assert lab.summary(run_id).outcome == "user_code_error"
 
 
 def test_record_run_takes_what_the_state_machine_caught(lab: MemoryLab) -> None:
     failure = {"Error": "SlotUnavailable", "Cause": "no slot freed"}
     assert record_run.handle({"run": run_event(), "failure": failure}, None) == {}
-    (row,) = lab.suites.runs.values()
-    assert (row["outcome"], row["message"]) == ("quota_exceeded", "SlotUnavailable: no slot freed")
+    (run_id,) = lab.run_rows
+    row = lab.summary(run_id)
+    assert (row.outcome, row.message) == ("quota_exceeded", "SlotUnavailable: no slot freed")
 
 
 def test_plan_suite_answers_with_a_refusal_instead_of_raising_it(

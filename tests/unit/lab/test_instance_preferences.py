@@ -123,7 +123,7 @@ def test_a_fallback_without_a_price_or_a_quota_is_refused() -> None:
 def lab_with_preferences() -> tuple[MemoryLab, list[Run]]:
     lab, runs = make_lab(instance_preferences=PREFERENCES)
     prices = {OWN: PRICE, OTHER: replace(PRICE, instance_type=OTHER, usd_per_hour=OTHER_USD)}
-    lab.suites.suites[EXECUTION]["prices"] = to_document(prices)
+    lab.plan(prices=prices)
     return lab, runs
 
 
@@ -142,12 +142,12 @@ def end(lab: MemoryLab, run: Run, name: str, selected: str | None, status: str =
         }
     lab.jobs.end(name, status, **more)
     key = f"{step_log_prefix(EXECUTION, run.run_id, name)}rank-00000.1790000000000.jsonl"
-    lab.bucket.objects[key] = "".join(log_lines(step_seconds=[0.5] * 40)).encode()
+    lab.objects.contents[key] = "".join(log_lines(step_seconds=[0.5] * 40)).encode()
     finish_run(name, lab="traindyno", services=lab.services, now=NOW + 500)
 
 
 def result_of(lab: MemoryLab, run: Run) -> RunResult:
-    record_run(run, ending=None, services=lab.services)
+    record_run(run, final=None, services=lab.services)
     return parse_run_result(lab.bucket.read_json(result_key(EXECUTION, run.run_id)))
 
 
@@ -155,23 +155,23 @@ def test_a_run_is_paid_and_filed_by_the_type_that_it_ran_on() -> None:
     lab, (run, *_) = lab_with_preferences()
     name = start(lab, run)
     # half an hour at the dearest
-    assert lab.spending.exposed == Decimal("1.20")
+    assert lab.money.exposed_usd == Decimal("1.20")
     end(lab, run, name, OTHER)
-    assert lab.spending.spent == lab.spending.exposed == Decimal("0.20")
+    assert lab.money.spent_usd == lab.money.exposed_usd == Decimal("0.20")
     result = result_of(lab, run)
     suite = parse_suite(small_document(instance_preferences=PREFERENCES))
     assert result.run.cell == cell_on(expand_cells(suite), run.cell, OTHER)
     assert result.run.cell.cell_id != run.cell.cell_id
     assert OTHER in result.run.cell.label
     assert (result.price.usd_per_instance_hour, paid_usd(result)) == (OTHER_USD, Decimal("0.20"))
-    row = lab.suites.runs[run.run_id]
-    assert (row["instance"], row["cell_id"]) == (OTHER, result.run.cell.cell_id)
+    row = lab.summary(run.run_id)
+    assert (row.instance, row.cell_id) == (OTHER, result.run.cell.cell_id)
 
 
 def test_a_run_on_its_own_type_is_paid_at_its_own_price() -> None:
     lab, (run, *_) = lab_with_preferences()
     end(lab, run, start(lab, run), OWN)
-    assert lab.spending.spent == Decimal("0.10")
+    assert lab.money.spent_usd == Decimal("0.10")
     assert result_of(lab, run).run.cell == run.cell
 
 
@@ -182,7 +182,7 @@ def test_types_are_rows_of_their_own_and_never_averaged() -> None:
     for run in runs:
         end(lab, run, start(lab, run), OTHER if run.trial == 2 else OWN)
         result_of(lab, run)
-    verdict = judge_suite(EXECUTION, bucket=lab.bucket, suites=lab.suites, facts={}, now=NOW)
+    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
     assert Counter((row.instance, row.trials) for row in verdict.rows) == {(OWN, 1): 2, (OTHER, 1): 2}
     report = parse_report(lab.bucket.read_json(report_data_key(EXECUTION)))
     assert {cell.settings.instance for cell in report.cells} == {OWN, OTHER}
@@ -206,7 +206,7 @@ def test_once_a_run_has_begun_on_a_type_its_next_attempt_keeps_to_it() -> None:
     result = result_of(lab, run)
     # two attempts of 300 s at $2.40/h
     assert (result.run.cell.settings.instance, paid_usd(result)) == (OTHER, Decimal("0.40"))
-    assert lab.spending.spent == Decimal("0.40")
+    assert lab.money.spent_usd == Decimal("0.40")
 
 
 def test_it_keeps_to_its_own_type_as_well() -> None:
@@ -216,7 +216,7 @@ def test_it_keeps_to_its_own_type_as_well() -> None:
     resources = lab.jobs.requests[-1]["ResourceConfig"]
     assert (resources["InstanceType"], "InstancePreferences" in resources) == (OWN, False)
     # what was billed at its own price, and half an hour at it
-    assert lab.spending.exposed == Decimal("0.10") + Decimal("0.60")
+    assert lab.money.exposed_usd == Decimal("0.10") + Decimal("0.60")
 
 
 def test_an_attempt_that_got_no_capacity_leaves_the_choice_open() -> None:

@@ -1,20 +1,18 @@
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
-from tests.unit.stubbed import stubbed_table
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.suite.suite import Run
 from traindyno.lab.finish_run import finish_run
-from traindyno.lab.overruns import stop_overruns
-from traindyno.lab.pace import Pace
+from traindyno.lab.reconcile_runs import stop_overruns
 from traindyno.lab.record_run import record_run
+from traindyno.lab.stop_runs import Pace
 from traindyno.lab.submit_run import submit_run
-from traindyno.store.attempt_rows import AttemptRow, AttemptRows
+from traindyno.store.attempts import AttemptRow
 
 UNHURRIED = Pace(may_go_on=lambda: True, sleep=lambda _: None)
 HOURLY_USD = Decimal("1.20")
@@ -32,7 +30,7 @@ def ages_of(rows: list[AttemptRow], now: float) -> dict[str, float]:
 
 def look(lab: MemoryLab, now: float) -> int:
     rows = list(lab.attempts.list_open(EXECUTION))
-    return stop_overruns(rows, EXECUTION, ages=ages_of(rows, now), services=lab.services, now=now, pace=UNHURRIED)
+    return stop_overruns(rows, ages=ages_of(rows, now), services=lab.services, now=now, pace=UNHURRIED)
 
 
 def started(max_usd: float, trained_since: float | None = NOW) -> tuple[MemoryLab, str]:
@@ -56,9 +54,9 @@ def test_a_job_that_needs_more_gets_it_while_the_cap_has_room() -> None:
     lab, name = started(1.00)
     # 1800 s, 300 s and 120 s at 1.20 / 3600 USD
     assert look(lab, NOW + 1800) == 0
-    assert lab.attempts.rows[name].reserved_usd == lab.spending.exposed == Decimal("0.74")
+    assert lab.attempt(name).reserved_usd == lab.money.exposed_usd == Decimal("0.74")
     assert look(lab, NOW + 1800) == 0
-    assert lab.spending.exposed == Decimal("0.74")
+    assert lab.money.exposed_usd == Decimal("0.74")
 
 
 def test_a_job_that_needs_more_than_the_cap_has_is_stopped_for_its_cost_and_its_run_says_so() -> None:
@@ -67,10 +65,10 @@ def test_a_job_that_needs_more_than_the_cap_has_is_stopped_for_its_cost_and_its_
     assert lab.jobs.stopped == [name]
     lab.jobs.end(name, "Stopped", billable_seconds=1500)
     finish_run(name, lab="traindyno", services=lab.services, now=NOW + 1500)
-    run = lab.attempts.rows[name].run
-    record_run(run, ending=None, services=lab.services)
-    assert lab.suites.runs[run.run_id]["outcome"] == "cost_stopped"
-    assert lab.spending.exposed == lab.spending.spent == Decimal("0.50")
+    run = lab.run_of(name)
+    record_run(run, final=None, services=lab.services)
+    assert lab.summary(run.run_id).outcome == "cost_stopped"
+    assert lab.money.exposed_usd == lab.money.spent_usd == Decimal("0.50")
 
 
 @pytest.mark.parametrize("trained_since", [None, NOW + 2000])
@@ -88,32 +86,11 @@ def test_a_job_that_was_told_to_stop_is_not_told_again() -> None:
 def test_what_is_held_for_a_job_that_ends_meanwhile_is_given_back() -> None:
     lab, name = started(1.00)
     rows = list(lab.attempts.list_open(EXECUTION))
-    lab.attempts.rows[name] = replace(rows[0], end=Attempt(number=1, job_name=name))
+    lab.change_attempt(name, end=Attempt(number=1, job_name=name))
     assert (
-        stop_overruns(
-            rows, EXECUTION, ages=ages_of(rows, NOW + 1800), services=lab.services, now=NOW + 1800, pace=UNHURRIED
-        )
-        == 0
+        stop_overruns(rows, ages=ages_of(rows, NOW + 1800), services=lab.services, now=NOW + 1800, pace=UNHURRIED) == 0
     )
-    assert lab.spending.exposed == Decimal("0.60")
-
-
-def test_what_an_attempt_holds_changes_only_until_it_has_ended() -> None:
-    with stubbed_table() as (table, stubber):
-        stubber.add_client_error(
-            "update_item",
-            "ConditionalCheckFailedException",
-            expected_params={
-                "TableName": "rows",
-                "Key": {"pk": "job#job-1", "sk": "attempt"},
-                "UpdateExpression": "SET reserved_usd = :usd",
-                "ConditionExpression": "attribute_exists(pk) AND attribute_not_exists(#end)",
-                "ExpressionAttributeNames": {"#end": "end"},
-                "ExpressionAttributeValues": {":usd": Decimal("0.74")},
-                "ReturnValues": "ALL_NEW",
-            },
-        )
-        assert not AttemptRows(table).hold("job-1", Decimal("0.74"))
+    assert lab.money.exposed_usd == Decimal("0.60")
 
 
 @pytest.mark.parametrize("cap_usd", ["1.30", "2.00", "3.17", "5.00"])
@@ -129,7 +106,7 @@ def test_a_suite_whose_jobs_overrun_threefold_ends_within_its_cap_and_one_minimu
         if minute % 300 == 0:
             look(lab, now)
         end_those_that_are_done(lab, now)
-    assert Decimal("0.60") < lab.spending.spent <= Decimal(cap_usd) + MINIMUM_CHARGE_USD
+    assert Decimal("0.60") < lab.money.spent_usd <= Decimal(cap_usd) + MINIMUM_CHARGE_USD
     assert not list(lab.attempts.list_open())
 
 

@@ -26,9 +26,8 @@ from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.judge_suite import judge_suite, verdict_event
 from traindyno.lab.plan_round import plan_next_round
-from traindyno.lab.plan_suite import take_in_suite
+from traindyno.lab.plan_suite import refusal_answer, take_in_suite
 from traindyno.lab.record_run import record_run
-from traindyno.lab.rejection import rejection
 from traindyno.lab.submit_run import submit_run
 
 
@@ -64,28 +63,28 @@ def take_in(lab: MemoryLab, document: Any, *, usd: str | None = "1.20") -> None:
         take_in_suite(
             document,
             execution_id=EXECUTION,
+            services=lab.services,
             settings=SETTINGS,
             pricing=client,
             listing=NoListing(),
-            bucket=lab.bucket,
-            suites=lab.suites,
             now=NOW,
         )
 
 
 def empty_lab() -> MemoryLab:
     lab = MemoryLab()
-    lab.suites.suites = {}
+    lab.table.items.clear()
     return lab
 
 
 def test_a_suite_that_is_taken_in_has_its_document_plan_and_row() -> None:
     lab = empty_lab()
     take_in(lab, unprepared_document())
-    assert set(lab.bucket.objects) == {suite_key(EXECUTION), plan_key(EXECUTION)}
-    row = lab.suites.suites[EXECUTION]
-    assert (row["run_count"], row["started_at"], row["latest_end"]) == (4, NOW, NOW + 4 * 3600)
-    assert row["prices"]["ml.g5.xlarge"]["usd_per_hour"] == "1.20"
+    assert set(lab.objects.contents) == {suite_key(EXECUTION), plan_key(EXECUTION)}
+    row = lab.executions.find(EXECUTION)
+    assert row is not None
+    assert (row.run_count, row.started_at, row.latest_end) == (4, NOW, NOW + 4 * 3600)
+    assert (row.max_usd, row.prices["ml.g5.xlarge"].usd_per_hour) == (Decimal(50), Decimal("1.20"))
 
 
 def test_a_wrong_document_is_refused_before_anything_is_asked_or_written() -> None:
@@ -94,16 +93,15 @@ def test_a_wrong_document_is_refused_before_anything_is_asked_or_written() -> No
         take_in_suite(
             {**unprepared_document(), "matrix": {}, "bogus": 1},
             execution_id=EXECUTION,
+            services=lab.services,
             settings=SETTINGS,
             pricing=client,
             listing=NoListing(),
-            bucket=lab.bucket,
-            suites=lab.suites,
             now=NOW,
         )
     assert "bogus" in str(caught.value)
-    assert not lab.bucket.objects
-    assert not lab.suites.suites
+    assert not lab.objects.contents
+    assert not lab.table.items
 
 
 def test_a_suite_without_a_price_or_over_its_cap_is_refused_with_every_reason() -> None:
@@ -116,9 +114,9 @@ def test_a_suite_without_a_price_or_over_its_cap_is_refused_with_every_reason() 
 
 
 def test_a_refusal_reaches_the_state_machine_with_its_class_and_its_text_in_full() -> None:
-    answer = rejection(SuiteRefused(["too dear", "too long"]))
+    answer = refusal_answer(SuiteRefused(["too dear", "too long"]))
     assert answer == {"refused": {"error": "SuiteRefused", "cause": "too dear\ntoo long"}}
-    assert len(rejection(SuiteRefused(["x" * 50_000]))["refused"]["cause"]) < 32_768
+    assert len(refusal_answer(SuiteRefused(["x" * 50_000]))["refused"]["cause"]) < 32_768
 
 
 def planned(applied: int, **changes: Any) -> MemoryLab:
@@ -171,9 +169,9 @@ def measure(lab: MemoryLab, item: dict[str, Any]) -> None:
     lab.jobs.end(name, "Completed")
     lines = log_lines(step_seconds=[0.5] * 40)
     key = f"{step_log_prefix(EXECUTION, run.run_id, name)}rank-00000.1790000000000.jsonl"
-    lab.bucket.objects[key] = "".join(lines).encode()
+    lab.objects.contents[key] = "".join(lines).encode()
     finish_run(name, lab="traindyno", services=lab.services, now=NOW + 500)
-    record_run(run, ending=None, services=lab.services)
+    record_run(run, final=None, services=lab.services)
 
 
 def test_a_suite_goes_from_its_document_to_a_verdict_and_a_report() -> None:
@@ -181,12 +179,15 @@ def test_a_suite_goes_from_its_document_to_a_verdict_and_a_report() -> None:
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
     for item in lab.bucket.read_json(lane["items_key"]):
         measure(lab, item)
-    verdict = judge_suite(EXECUTION, bucket=lab.bucket, suites=lab.suites, facts={"lab": "traindyno"}, now=NOW)
-    assert {verdict_key(EXECUTION), report_html_key(EXECUTION)} <= set(lab.bucket.objects)
-    assert lab.suites.suites[EXECUTION]["finding"] == verdict.finding
+    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={"lab": "traindyno"}, now=NOW)
+    assert {verdict_key(EXECUTION), report_html_key(EXECUTION)} <= set(lab.objects.contents)
+    row = lab.executions.find(EXECUTION)
+    assert row is not None
+    assert row.judgement is not None
+    assert row.judgement.finding == verdict.finding
     event = verdict_event(EXECUTION, verdict, "results")
     assert event["report"] == f"s3://results/{report_html_key(EXECUTION)}"
-    assert lab.spending.spent == 4 * Decimal("0.10")
+    assert lab.money.spent_usd == 4 * Decimal("0.10")
 
 
 def test_the_second_execution_of_the_same_work_expects_what_the_first_was_billed() -> None:
@@ -216,7 +217,7 @@ def test_the_claims_of_a_suite_are_judged_in_its_report() -> None:
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
     for item in lab.bucket.read_json(lane["items_key"]):
         measure(lab, item)
-    judge_suite(EXECUTION, bucket=lab.bucket, suites=lab.suites, facts={}, now=NOW)
+    judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
     (judged,) = parse_report(lab.bucket.read_json(report_data_key(EXECUTION))).claims
     # every step took half a second in both cells: no gain of 20 %
     assert (judged.claim.claim_id, judged.finding) == ("gain", ClaimFinding.NOT_REPRODUCED)

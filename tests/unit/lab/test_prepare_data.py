@@ -10,7 +10,7 @@ from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, MemoryLab,
 from tests.unit.stubbed import stubbed
 from tests.unit.suites import small_document, small_suite
 from traindyno.aws.data_listing import DataListing
-from traindyno.core.costs.projection import paid_usd
+from traindyno.core.costs.receipt import write_receipt
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SlotUnavailable, SuiteRefused
 from traindyno.core.jobs.attempt import Attempt
@@ -26,21 +26,20 @@ from traindyno.core.s3_keys import (
 )
 from traindyno.core.step_log.line import failure_text
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.preparation import TokenSet, preparation_run
+from traindyno.core.suite.preparation import DataPreparation, TokenSet
 from traindyno.core.suite.runs import parse_run
-from traindyno.core.suite.suite import Run, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST, tokens_manifest
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.lab.finish_run import finish_run, report_end
 from traindyno.lab.judge_suite import judge_suite
-from traindyno.lab.overruns import stop_overruns
-from traindyno.lab.pace import Pace
 from traindyno.lab.plan_round import TokensMissing, plan_next_round
-from traindyno.lab.stop_runs import stop_runs
+from traindyno.lab.plan_suite import plan_tokens
+from traindyno.lab.reconcile_runs import stop_overruns
+from traindyno.lab.stop_runs import Pace, stop_runs
 from traindyno.lab.submit_run import submit_run
-from traindyno.lab.token_planning import plan_tokens
-from traindyno.store.run_results import load_preparations, load_results
+from traindyno.store.results import load_preparations, load_results
 from traindyno.store.token_cache import USABLE_SECONDS, TokenCache
 
 KEY = "0123456789abcdef" * 4
@@ -133,17 +132,19 @@ def test_a_listing_tells_contents_apart_and_refuses_what_it_can_not_see() -> Non
             DataListing(client).content("workload.dataset.path", "s3://theirs/data/")
 
 
-def lab_with_preparation(**changes: Any) -> tuple[MemoryLab, Run]:
+def lab_with_preparation(**changes: Any) -> tuple[MemoryLab, DataPreparation]:
     """A lab that has taken in a small suite of two cells, and the job that prepares its data, not yet submitted."""
-    suite, lab = small_suite(**changes), MemoryLab()
+    suite = small_suite(**changes)
+    lab = MemoryLab(max_usd=suite.limits.max_usd, warm_pool_seconds=suite.warm_pool_seconds)
     tokens = TokenSet(packing=True, key=KEY)
     planned = plan_suite(suite, execution_id=EXECUTION, prices={}, quotas={}, histories={}, tokens=(tokens,))
     lab.bucket.write_json(suite_key(EXECUTION), suite_document(suite))
     lab.bucket.write_json(plan_key(EXECUTION), to_document(planned))
-    return lab, preparation_run(tokens, instance=PRICE.instance_type, execution_id=EXECUTION)
+    due = DataPreparation(execution_id=EXECUTION, key=KEY, packing=True, instance=PRICE.instance_type)
+    return lab, due
 
 
-def submit(lab: MemoryLab, run: Run, token: str = TOKEN) -> str:
+def submit(lab: MemoryLab, run: DataPreparation, token: str = TOKEN) -> str:
     submit_run(run, token, services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     return max(lab.jobs.jobs, default="")
 
@@ -173,13 +174,14 @@ def test_a_completed_preparation_lets_every_run_read_its_tokens() -> None:
 def test_what_it_cost_is_settled_and_kept_apart_from_the_runs() -> None:
     lab, run = lab_with_preparation(preparation={"max_seconds": 3600})
     job = submit(lab, run)
-    assert lab.spending.exposed == PRICE.usd_per_hour  # an hour at most
+    assert lab.money.exposed_usd == PRICE.usd_per_hour  # an hour at most
     leave_tokens(lab, job)
     end(lab, job)
-    assert (lab.spending.exposed, lab.spending.spent) == (PRICE.usd_per_hour / 12, PRICE.usd_per_hour / 12)
+    assert (lab.money.exposed_usd, lab.money.spent_usd) == (PRICE.usd_per_hour / 12, PRICE.usd_per_hour / 12)
     assert load_results(lab.bucket, EXECUTION) == []
     (recorded,) = load_preparations(lab.bucket, EXECUTION)
-    assert (recorded.run.run_id, paid_usd(recorded)) == (run.run_id, PRICE.usd_per_hour / 12)
+    assert (recorded.preparation, recorded.billable_seconds) == (run, 300)
+    assert write_receipt([recorded]).total_usd == PRICE.usd_per_hour / 12
 
 
 def test_the_reports_receipt_has_a_line_of_its_own_for_it() -> None:
@@ -187,11 +189,11 @@ def test_the_reports_receipt_has_a_line_of_its_own_for_it() -> None:
     job = submit(lab, run)
     leave_tokens(lab, job)
     end(lab, job)
-    judge_suite(EXECUTION, bucket=lab.bucket, suites=lab.suites, facts={"lab": "traindyno"}, now=NOW)
+    judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={"lab": "traindyno"}, now=NOW)
     report = parse_report(lab.bucket.read_json(report_data_key(EXECUTION)))
-    assert [each.run.run_id for each in report.preparations] == [run.run_id]
+    assert [each.preparation for each in report.preparations] == [run]
     assert report.results == ()
-    page = lab.bucket.objects[report_html_key(EXECUTION)].decode()
+    page = lab.objects.contents[report_html_key(EXECUTION)].decode()
     assert f"{job} (data preparation)" in page
     assert "$0.1" in page  # 300 s at 1.20 an hour
 
@@ -203,7 +205,7 @@ def test_a_failed_preparation_says_why_in_the_containers_words() -> None:
     ((_, name, cause),) = lab.answers.given
     assert name == "PreparationFailed"
     assert cause.endswith("no run was started: rank 0: WorkloadError: a.csv has no column 'text'")
-    assert ready_tokens_key(KEY) not in lab.bucket.objects
+    assert ready_tokens_key(KEY) not in lab.objects.contents
 
 
 def test_a_preparation_that_took_too_long_says_what_would_help() -> None:
@@ -227,7 +229,7 @@ def test_tokens_that_are_missing_or_of_another_key_are_never_marked_as_ready(lef
     ((_, name, cause),) = lab.answers.given
     assert name == "PreparationFailed"
     assert TOKENS_MANIFEST in cause
-    assert ready_tokens_key(KEY) not in lab.bucket.objects
+    assert ready_tokens_key(KEY) not in lab.objects.contents
 
 
 def test_a_shortage_leads_to_the_next_attempt_as_with_a_run() -> None:
@@ -262,7 +264,7 @@ def test_a_task_that_starts_again_after_a_failure_hears_of_it_once_it_is_conclud
     lab.jobs.end(job, "Failed", reason="AlgorithmError: no")
     lab.attempts.record_end(Attempt(number=1, job_name=job, outcome=Outcome.USER_CODE_ERROR, message="no"))
     submit(lab, run, "too early")
-    report_end(lab.attempts.rows[job], services=lab.services)
+    report_end(lab.attempt(job), services=lab.services)
     submit(lab, run, "in time")
     assert [(token, name) for token, name, _ in lab.answers.given] == [
         ("too early", "ServiceFault"),
@@ -287,12 +289,12 @@ def test_a_preparation_is_watched_by_its_own_limit_and_keeps_no_instance_warm() 
     lab, run = lab_with_preparation(preparation={"max_seconds": 3600}, warm_pool_seconds=3600)
     job = submit(lab, run)
     lab.jobs.jobs[job]["TrainingStartTime"] = NOW
-    held = lab.spending.exposed
+    held = lab.money.exposed_usd
     rows, pace = list(lab.attempts.list_open(EXECUTION)), Pace(may_go_on=lambda: True, sleep=lambda _: None)
     # 3000 s, 300 s to the next look and 120 s to stop are within the hour that is held back
     ages = {job: 3000.0}
-    assert stop_overruns(rows, EXECUTION, ages=ages, services=lab.services, now=NOW + 3000, pace=pace) == 0
-    assert lab.spending.exposed == held == PRICE.usd_per_hour
+    assert stop_overruns(rows, ages=ages, services=lab.services, now=NOW + 3000, pace=pace) == 0
+    assert lab.money.exposed_usd == held == PRICE.usd_per_hour
 
 
 def test_stopping_the_execution_stops_its_preparation_and_still_records_it() -> None:
@@ -303,7 +305,7 @@ def test_stopping_the_execution_stops_its_preparation_and_still_records_it() -> 
     assert lab.jobs.stopped == [job]
     end(lab, job, "Stopped")
     assert [each.outcome.value for each in load_preparations(lab.bucket, EXECUTION)] == ["stopped_by_user"]
-    assert not lab.attempts.rows[job].is_open
+    assert not lab.attempt(job).is_open
 
 
 def test_runs_without_their_tokens_are_not_planned() -> None:
@@ -317,6 +319,6 @@ def test_the_marker_says_what_it_marks() -> None:
     job = submit(lab, run)
     leave_tokens(lab, job)
     end(lab, job)
-    marker = json.loads(lab.bucket.objects[ready_tokens_key(KEY)])
+    marker = json.loads(lab.objects.contents[ready_tokens_key(KEY)])
     assert marker["manifest"]["parts"] == {"train": {"sequences": 10, "tokens": 1280}}
     assert marker["job_name"] == job

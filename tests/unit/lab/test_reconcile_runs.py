@@ -6,9 +6,8 @@ from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_l
 from tests.unit.stubbed import stubbed
 from traindyno.aws.executions import Execution, Executions, ExecutionUnknown
 from traindyno.core.errors import Throttled
-from traindyno.lab.pace import Pace
 from traindyno.lab.reconcile_runs import Swept, sweep
-from traindyno.lab.stop_runs import stop_runs, was_refused
+from traindyno.lab.stop_runs import Pace, stop_runs, was_refused
 from traindyno.lab.submit_run import submit_run
 
 UNHURRIED = Pace(may_go_on=lambda: True, sleep=lambda _: None)
@@ -42,7 +41,7 @@ def test_a_job_whose_end_nobody_heard_of_is_finished_and_one_at_work_is_left_alo
     lab.jobs.end(ended, "Completed")
     assert look(lab) == Swept(open=2, overdue=1, left=0, stopped=0)
     assert [answer[0] for answer in lab.answers.given] == ["token-0"]
-    assert lab.attempts.rows[working].end is None
+    assert lab.attempt(working).end is None
 
 
 def test_what_was_submitted_a_moment_ago_is_not_looked_at() -> None:
@@ -57,17 +56,17 @@ def test_jobs_of_an_execution_that_is_over_are_stopped_and_it_starts_no_more(sta
     lab, names = lab_with_jobs(2)
     assert look(lab, status=status).stopped == 2
     assert lab.jobs.stopped == names
-    assert lab.suites.is_stopping(EXECUTION)
+    assert lab.is_stopping(EXECUTION)
 
 
 def test_jobs_past_the_suites_hours_are_stopped_as_timed_out() -> None:
     lab, (name,) = lab_with_jobs(1)
-    lab.suites.suites[EXECUTION]["latest_end"] = NOW + 1000
+    lab.plan(latest_end=NOW + 1000)
     assert look(lab, now=NOW + 999).stopped == 0
     assert look(lab, now=NOW + 1001).stopped == 1
     lab.jobs.end(name, "Stopped")
     look(lab, now=NOW + 1002)
-    end = lab.attempts.rows[name].end
+    end = lab.attempt(name).end
     assert end is not None
     assert end.outcome == "timed_out"
 
@@ -94,7 +93,7 @@ def test_a_stop_that_is_throttled_is_asked_for_again() -> None:
     lab.jobs.stop_refusals = [Throttled("rate")]
     assert stop_runs(EXECUTION, services=lab.services, pace=UNHURRIED) == 1
     assert lab.jobs.stopped == [name]
-    assert lab.attempts.rows[name].stopped_for == "stopped_by_user"
+    assert lab.attempt(name).stopped_for == "stopped_by_user"
 
 
 def test_a_stop_that_got_lost_is_repeated_and_one_that_worked_ends_the_matter() -> None:

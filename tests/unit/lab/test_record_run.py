@@ -8,7 +8,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.s3_keys import result_key, step_log_prefix
 from traindyno.core.suite.suite import Run
 from traindyno.lab.finish_run import finish_run
-from traindyno.lab.record_run import Ending, failed_ending, record_run, refused_ending
+from traindyno.lab.record_run import FinalOutcome, failed_outcome, record_run, refused_outcome
 from traindyno.lab.submit_run import submit_run
 
 
@@ -24,36 +24,36 @@ def ended(status: str, **end: Any) -> tuple[MemoryLab, Run, str]:
 def log_steps(lab: MemoryLab, run: Run, job_name: str) -> None:
     lines = log_lines(step_seconds=[0.5] * 40)
     key = f"{step_log_prefix(EXECUTION, run.run_id, job_name)}rank-00000.1790000000000.jsonl"
-    lab.bucket.objects[key] = "".join(lines).encode()
+    lab.objects.contents[key] = "".join(lines).encode()
 
 
 def result_of(lab: MemoryLab, run: Run) -> dict[str, Any]:
-    return dict(json.loads(lab.bucket.objects[result_key(EXECUTION, run.run_id)]))
+    return dict(json.loads(lab.objects.contents[result_key(EXECUTION, run.run_id)]))
 
 
 def test_a_completed_run_has_its_measurement_its_cost_and_one_row() -> None:
     lab, run, name = ended("Completed", billable_seconds=300)
     log_steps(lab, run, name)
-    record_run(run, ending=None, services=lab.services)
-    result, row = result_of(lab, run), lab.suites.runs[run.run_id]
-    assert result["outcome"] == row["outcome"] == "completed"
+    record_run(run, final=None, services=lab.services)
+    result, row = result_of(lab, run), lab.summary(run.run_id)
+    assert result["outcome"] == row.outcome == "completed"
     assert result["measured"]["steady_state"]
-    assert row["cost_usd"] == Decimal("0.1")  # 300 s at 1.20 USD an hour
+    assert row.cost_usd == Decimal("0.1")  # 300 s at 1.20 USD an hour
     assert result["price"] | {"usd_per_instance_hour": "1.20", "date": "2026-11-20"} == result["price"]
 
 
 def test_a_run_is_recorded_once_however_often_it_is_asked_for() -> None:
     lab, run, name = ended("Completed")
     log_steps(lab, run, name)
-    record_run(run, ending=None, services=lab.services)
-    record_run(run, ending=Ending(outcome=Outcome.INTERNAL_ERROR, message=None), services=lab.services)
-    assert lab.suites.writes == 1
+    record_run(run, final=None, services=lab.services)
+    record_run(run, final=FinalOutcome(outcome=Outcome.INTERNAL_ERROR, message=None), services=lab.services)
+    assert lab.objects.writes[result_key(EXECUTION, run.run_id)] == 1
     assert result_of(lab, run)["outcome"] == "completed"
 
 
 def test_a_failed_run_shows_the_end_of_its_log() -> None:
     lab, run, _ = ended("Failed", reason="AlgorithmError: ExecuteUserScriptError: exit code 1")
-    record_run(run, ending=None, services=lab.services)
+    record_run(run, final=None, services=lab.services)
     result = result_of(lab, run)
     assert result["outcome"] == "user_code_error"
     assert result["log_tail"] == ["Traceback", "ValueError: no"]
@@ -61,7 +61,7 @@ def test_a_failed_run_shows_the_end_of_its_log() -> None:
 
 def test_a_job_that_completes_without_logging_a_step_is_no_success() -> None:
     lab, run, _ = ended("Completed")
-    record_run(run, ending=None, services=lab.services)
+    record_run(run, final=None, services=lab.services)
     result = result_of(lab, run)
     assert result["outcome"] == "user_code_error"
     assert "traindyno.callbacks" in result["message"]
@@ -70,9 +70,9 @@ def test_a_job_that_completes_without_logging_a_step_is_no_success() -> None:
 def test_a_log_that_is_no_step_log_is_named() -> None:
     lab, run, name = ended("Completed")
     log_steps(lab, run, name)
-    (key,) = [key for key in lab.bucket.objects if key.endswith(".jsonl")]
-    lab.bucket.objects[key] = b'{"kind": "step"}\n{"kind": "end", "time": 1, "steps": 0}\n'
-    record_run(run, ending=None, services=lab.services)
+    (key,) = [key for key in lab.objects.contents if key.endswith(".jsonl")]
+    lab.objects.contents[key] = b'{"kind": "step"}\n{"kind": "end", "time": 1, "steps": 0}\n'
+    record_run(run, final=None, services=lab.services)
     result = result_of(lab, run)
     assert result["outcome"] == "user_code_error"
     assert "rank-00000" in result["message"]
@@ -80,8 +80,8 @@ def test_a_log_that_is_no_step_log_is_named() -> None:
 
 def test_a_run_for_which_no_job_was_started_has_the_reason() -> None:
     lab, (run, *_) = make_lab()
-    ending = refused_ending({"outcome": "quota_exceeded", "message": "the limit is 0"})
-    record_run(run, ending=ending, services=lab.services)
+    ending = refused_outcome({"outcome": "quota_exceeded", "message": "the limit is 0"})
+    record_run(run, final=ending, services=lab.services)
     result = result_of(lab, run)
     assert (result["outcome"], result["message"], result["attempts"]) == ("quota_exceeded", "the limit is 0", [])
 
@@ -89,17 +89,17 @@ def test_a_run_for_which_no_job_was_started_has_the_reason() -> None:
 def test_a_task_that_timed_out_has_its_job_stopped() -> None:
     lab, (run, *_) = make_lab()
     submit_run(run, "token-1", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
-    record_run(run, ending=failed_ending({"Error": "States.Timeout", "Cause": ""}), services=lab.services)
+    record_run(run, final=failed_outcome({"Error": "States.Timeout", "Cause": ""}), services=lab.services)
     (name,) = lab.jobs.jobs
     assert lab.jobs.stopped == [name]
-    assert lab.suites.runs[run.run_id]["outcome"] == "timed_out"
+    assert lab.summary(run.run_id).outcome == "timed_out"
 
 
 def test_what_the_state_machine_gave_up_on_keeps_its_class() -> None:
-    assert failed_ending({"Error": "CapacityUnavailable", "Cause": "x"}).outcome is Outcome.CAPACITY_UNAVAILABLE
-    assert failed_ending({"Error": "SlotUnavailable", "Cause": "x"}).outcome is Outcome.QUOTA_EXCEEDED
-    assert failed_ending({"Error": "KeyError", "Cause": "x"}).outcome is Outcome.INTERNAL_ERROR
-    assert refused_ending({"job_name": "x"}) is None
+    assert failed_outcome({"Error": "CapacityUnavailable", "Cause": "x"}).outcome is Outcome.CAPACITY_UNAVAILABLE
+    assert failed_outcome({"Error": "SlotUnavailable", "Cause": "x"}).outcome is Outcome.QUOTA_EXCEEDED
+    assert failed_outcome({"Error": "KeyError", "Cause": "x"}).outcome is Outcome.INTERNAL_ERROR
+    assert refused_outcome({"job_name": "x"}) is None
 
 
 def test_all_attempts_of_a_run_are_in_its_result() -> None:
@@ -109,7 +109,7 @@ def test_all_attempts_of_a_run_are_in_its_result() -> None:
         name = list(lab.jobs.jobs)[-1]
         lab.jobs.end(name, "Failed", reason="CapacityError: none" if token == "a" else "AlgorithmError: x")
         finish_run(name, lab="traindyno", services=lab.services, now=NOW + 500)
-    record_run(run, ending=None, services=lab.services)
+    record_run(run, final=None, services=lab.services)
     attempts = result_of(lab, run)["attempts"]
     assert [(attempt["number"], attempt["error"], attempt["outcome"]) for attempt in attempts] == [
         (1, "CapacityUnavailable", None),

@@ -10,6 +10,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.suite.suite import Run
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.submit_run import submit_run
+from traindyno.store.runs import RunRow
 
 
 def submit(lab: MemoryLab, run: Run, token: str = "token-1", now: float = NOW) -> None:
@@ -19,7 +20,7 @@ def submit(lab: MemoryLab, run: Run, token: str = "token-1", now: float = NOW) -
 def test_the_row_is_there_before_the_job_and_nobody_is_answered_yet() -> None:
     lab, (run, *_) = make_lab()
     submit(lab, run)
-    ((name, row),) = lab.attempts.rows.items()
+    ((name, row),) = lab.attempt_rows.items()
     assert [request["TrainingJobName"] for request in lab.jobs.requests] == [name]
     assert (row.number, row.token, row.is_open, row.end) == (1, "token-1", True, None)
     assert lab.answers.given == []
@@ -31,7 +32,7 @@ def test_a_repeated_delivery_starts_no_second_job() -> None:
     submit(lab, run)
     assert len(lab.jobs.jobs) == 1
     # 0.5 h x 1 instance x 1.20 USD, held back once
-    assert lab.spending.exposed == Decimal("0.60")
+    assert lab.money.exposed_usd == Decimal("0.60")
 
 
 @pytest.mark.parametrize("error", [SlotUnavailable("full"), Throttled("slow down")])
@@ -40,9 +41,9 @@ def test_a_submission_that_was_turned_away_leaves_no_attempt_behind(error: NextA
     lab.jobs.refusals = [error]
     submit(lab, run)
     assert lab.answers.given == [("token-1", type(error).__name__, str(error))]
-    assert lab.attempts.rows == {}
-    assert lab.suites.runs[run.run_id]["jobs"] == set()
-    assert lab.spending.exposed == 0
+    assert lab.attempt_rows == {}
+    assert lab.run_rows[run.run_id].jobs == frozenset()
+    assert lab.money.exposed_usd == 0
 
 
 def test_the_next_try_after_being_turned_away_is_still_the_first_attempt() -> None:
@@ -50,7 +51,7 @@ def test_the_next_try_after_being_turned_away_is_still_the_first_attempt() -> No
     lab.jobs.refusals = [SlotUnavailable("full")]
     submit(lab, run)
     submit(lab, run, "token-2")
-    (row,) = lab.attempts.rows.values()
+    (row,) = lab.attempt_rows.values()
     assert (row.number, row.token) == (1, "token-2")
 
 
@@ -60,10 +61,10 @@ def test_a_fault_that_may_have_started_the_job_keeps_the_attempt_and_the_next_tr
     submit(lab, run)
     assert [answer[1] for answer in lab.answers.given] == ["ServiceFault"]
     submit(lab, run, "token-2")
-    (row,) = lab.attempts.rows.values()
+    (row,) = lab.attempt_rows.values()
     assert (row.number, row.token) == (1, "token-2")
     assert len(lab.jobs.jobs) == 1
-    assert lab.spending.exposed == Decimal("0.60")
+    assert lab.money.exposed_usd == Decimal("0.60")
 
 
 def test_after_a_shortage_the_next_attempt_has_a_new_name() -> None:
@@ -73,7 +74,7 @@ def test_after_a_shortage_the_next_attempt_has_a_new_name() -> None:
     lab.jobs.end(first, "Failed", reason="CapacityError: Unable to provision requested ML compute capacity.")
     finish_run(first, lab="traindyno", services=lab.services, now=NOW + 500)
     submit(lab, run, "token-2")
-    assert [row.number for row in lab.attempts.rows.values()] == [1, 2]
+    assert [row.number for row in lab.attempt_rows.values()] == [1, 2]
     assert len(lab.jobs.jobs) == 2
 
 
@@ -96,12 +97,12 @@ def test_a_refused_job_is_a_result_and_not_an_error() -> None:
     ((_, name, output),) = lab.answers.given
     assert name == "success"
     assert '"outcome": "permission_error"' in output
-    assert lab.attempts.rows == {}
+    assert lab.attempt_rows == {}
 
 
 def test_nothing_is_started_for_an_execution_that_was_stopped() -> None:
     lab, (run, *_) = make_lab()
-    lab.suites.mark_stopping(EXECUTION)
+    lab.executions.mark_stopping(EXECUTION)
     submit(lab, run)
     assert lab.jobs.requests == []
     assert '"outcome": "stopped_by_user"' in lab.answers.given[0][2]
@@ -131,7 +132,7 @@ def test_a_run_that_can_no_longer_fit_the_cap_is_a_result() -> None:
     submit(lab, runs[1], "b")  # 0.60 spent, 0.60 more would be 1.20
     assert lab.answers.given[-1][0] == "b"
     assert '"outcome": "cost_stopped"' in lab.answers.given[-1][2]
-    assert lab.spending.exposed == lab.spending.spent == Decimal("0.60")
+    assert lab.money.exposed_usd == lab.money.spent_usd == Decimal("0.60")
 
 
 def test_an_unexpected_refusal_of_a_service_still_answers_the_task() -> None:
@@ -147,11 +148,12 @@ def test_of_two_deliveries_at_once_the_one_turned_away_leaves_the_others_attempt
 ) -> None:
     lab, (run, *_) = make_lab()
     submit(lab, run)
-    monkeypatch.setattr(lab.suites, "read_run", lambda *_: {})  # the second had read before the first wrote
+    # the second had read before the first wrote
+    monkeypatch.setattr(lab.runs, "read", lambda execution, name: RunRow(execution_id=execution, run_id=name))
     lab.jobs.refusals = [Throttled("slow down")]
     submit(lab, run)
-    assert list(lab.attempts.rows) == list(lab.jobs.jobs)
-    assert lab.spending.exposed == Decimal("0.60")
+    assert list(lab.attempt_rows) == list(lab.jobs.jobs)
+    assert lab.money.exposed_usd == Decimal("0.60")
 
 
 def test_taking_over_an_attempt_that_may_run_never_discards_it() -> None:
@@ -160,4 +162,4 @@ def test_taking_over_an_attempt_that_may_run_never_discards_it() -> None:
     submit(lab, run)
     submit(lab, run, "token-2")
     assert [answer[1] for answer in lab.answers.given] == ["ServiceFault", "SlotUnavailable"]
-    assert [row.token for row in lab.attempts.rows.values()] == ["token-2"]
+    assert [row.token for row in lab.attempt_rows.values()] == ["token-2"]

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
-from tests.unit.stubbed import stubbed, stubbed_table
+from tests.unit.stubbed import stubbed
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.record_run import record_run
 from traindyno.lab.submit_run import submit_run
 from traindyno.lab.warm_pools import release_warm_pools, settle_pool
-from traindyno.store.spending import Spending
 
 KEEP_SECONDS = 600
 # 1.20 USD an hour: 1800 s at most, then 600 s kept warm
@@ -26,7 +25,6 @@ OTHERS = WarmPool(
 
 def warm_lab(**changes: Any) -> tuple[MemoryLab, list[Any]]:
     lab, runs = make_lab(limits=LIMITS, warm_pool_seconds=KEEP_SECONDS, **changes)
-    lab.suites.suites[EXECUTION] |= {"name": "quick-look", "warm_pool_seconds": KEEP_SECONDS}
     return lab, runs
 
 
@@ -68,11 +66,11 @@ def started_twice() -> tuple[MemoryLab, str, str]:
 
 def test_the_later_job_learns_that_it_started_warm_and_its_run_says_so() -> None:
     lab, first, second = started_twice()
-    ends = [lab.attempts.rows[name].end for name in (first, second)]
+    ends = [lab.attempt(name).end for name in (first, second)]
     assert [each.started_warm for each in ends if each] == [False, True]
     for name in (first, second):
-        record_run(lab.attempts.rows[name].run, ending=None, services=lab.services)
-    assert [row["started_warm"] for row in lab.suites.runs.values()] == [False, True]
+        record_run(lab.run_of(name), final=None, services=lab.services)
+    assert [lab.summary(lab.run_of(name).run_id).started_warm for name in (first, second)] == [False, True]
 
 
 def test_where_nothing_is_kept_warm_there_is_nothing_to_say_and_nothing_is_listed() -> None:
@@ -80,10 +78,10 @@ def test_where_nothing_is_kept_warm_there_is_nothing_to_say_and_nothing_is_liste
     lab.jobs.pool_taken_by = None  # type: ignore[assignment, method-assign]
     name = submit(lab, runs[0])
     end(lab, name, keeps_pool=False)
-    ended = lab.attempts.rows[name].end
+    ended = lab.attempt(name).end
     assert ended is not None
     assert ended.started_warm is None
-    assert lab.spending.exposed == lab.spending.spent == Decimal("0.10")
+    assert lab.money.exposed_usd == lab.money.spent_usd == Decimal("0.10")
 
 
 def test_what_a_pool_may_cost_stays_held_back_until_it_is_known_what_it_did() -> None:
@@ -91,10 +89,10 @@ def test_what_a_pool_may_cost_stays_held_back_until_it_is_known_what_it_did() ->
     first = submit(lab, runs[0])
     end(lab, first)
     # 300 s were billed, 600 s may be
-    assert (lab.spending.spent, lab.spending.exposed) == (Decimal("0.10"), Decimal("0.30"))
+    assert (lab.money.spent_usd, lab.money.exposed_usd) == (Decimal("0.10"), Decimal("0.30"))
     lab, first, _ = started_twice()
     # 300 s, 30 s and 300 s; the second's own 600 s are still open
-    assert (lab.spending.spent, lab.spending.exposed) == (Decimal("0.21"), Decimal("0.41"))
+    assert (lab.money.spent_usd, lab.money.exposed_usd) == (Decimal("0.21"), Decimal("0.41"))
     assert not settle_pool(pool_of(lab, first), services=lab.services)
 
 
@@ -106,14 +104,14 @@ def test_instances_that_an_execution_kept_warm_are_released_settled_and_no_other
     assert [(pool.is_over, pool.retained_seconds) for pool in pools] == [(True, 30.0), (True, 60.0)]
     assert OTHERS in lab.jobs.pools
     # 690 s
-    assert lab.spending.spent == lab.spending.exposed == Decimal("0.23")
+    assert lab.money.spent_usd == lab.money.exposed_usd == Decimal("0.23")
     release(lab)
-    assert lab.spending.spent == Decimal("0.23")
+    assert lab.money.spent_usd == Decimal("0.23")
 
 
 def test_a_suite_that_keeps_nothing_warm_asks_for_nothing() -> None:
     lab, _, _ = started_twice()
-    lab.suites.suites[EXECUTION]["warm_pool_seconds"] = 0
+    lab.plan(warm_pool_seconds=0)
     before = list(lab.jobs.pools)
     assert release(lab) == ()
     assert lab.jobs.pools == before
@@ -124,7 +122,7 @@ def test_a_job_that_waits_for_room_finds_the_room_of_pools_that_ended_by_themsel
     first = submit(lab, runs[0])
     end(lab, first)
     # 5 USD less 0.80 for the next job, less the 0.20 that the pool did not use up
-    lab.spending.exposed = Decimal("4.30")
+    lab.expose(Decimal("4.30"))
     submit_run(runs[1], "token-2", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     assert lab.answers.given[-1][:2] == ("token-2", "SlotUnavailable")
     pool_of(lab, first, is_over=True, retained_seconds=0.0)
@@ -156,24 +154,3 @@ def test_a_job_finds_the_pool_that_it_took_among_those_that_were_reused(taken_by
         stubber.add_response("list_training_jobs", {"TrainingJobSummaries": [summary]}, asked)
         taken = TrainingJobs(client).pool_taken_by(taken_by, "lab-")
     assert (taken.retained_seconds if taken else None) == (30.0 if found else None)
-
-
-def test_a_pool_is_settled_once_in_the_one_write_that_takes_it_off_the_list() -> None:
-    with stubbed_table() as (table, stubber):
-        stubber.add_client_error(
-            "update_item",
-            "ConditionalCheckFailedException",
-            expected_params={
-                "TableName": "rows",
-                "Key": {"pk": "execution#e", "sk": "suite"},
-                "UpdateExpression": "ADD exposed_usd :less, spent_usd :spent DELETE pools :pool",
-                "ConditionExpression": "contains(pools, :job)",
-                "ExpressionAttributeValues": {
-                    ":less": Decimal("-0.190000"),
-                    ":spent": Decimal("0.010000"),
-                    ":pool": {"a"},
-                    ":job": "a",
-                },
-            },
-        )
-        assert not Spending(table).settle_pool("e", "a", reserved_usd=Decimal("0.2"), spent_usd=Decimal("0.01"))

@@ -13,9 +13,10 @@ import pytest
 
 from tests.unit.lab_in_memory import NOW, SETTINGS, MemoryLab, make_lab
 from tests.unit.stubbed import stubbed_table
-from traindyno.lab.stop_runs import free_turns
+from traindyno.aws.table import Table
+from traindyno.lab.stop_runs import free_start_slots
 from traindyno.lab.submit_run import LONGEST_SLEEP_SECONDS, submit_run
-from traindyno.store.start_slots import Turns
+from traindyno.store.start_slots import StartSlots
 
 BETWEEN = 1.05
 PACED = replace(SETTINGS, seconds_between_starts=BETWEEN)
@@ -54,7 +55,7 @@ def play(lab: MemoryLab, runs: list[Any]) -> tuple[list[float], Counter[str]]:
             started.append(now + sum(slept))
         else:
             token, error, cause = lab.answers.given.pop()
-            assert (token, error) == (f"token-{number}", "TurnLater")
+            assert (token, error) == (f"token-{number}", "StartLater")
             heapq.heappush(waiting, (datetime.fromisoformat(json.loads(cause)["at"]).timestamp(), number))
     return started, submissions
 
@@ -82,8 +83,8 @@ def test_a_turn_that_is_near_is_waited_for_in_the_function() -> None:
 
 def test_a_run_that_missed_its_turn_takes_another() -> None:
     lab, (run, *_) = many_runs(1)
-    lab.suites.note_turn(run.execution_id, run.run_id, NOW - 100)
-    lab.turns.next_at = NOW + 3
+    lab.runs.note_start(run.execution_id, run.run_id, NOW - 100)
+    lab.next_start = NOW + 3
     slept: list[float] = []
     submit(lab, run, "token", NOW, slept)
     assert slept == [3]
@@ -92,12 +93,12 @@ def test_a_run_that_missed_its_turn_takes_another() -> None:
 
 def test_a_function_that_is_late_for_its_turn_takes_another_instead_of_meeting_with_the_next() -> None:
     lab, (run, *_) = many_runs(1)
-    lab.turns.next_at = NOW + 1
+    lab.next_start = NOW + 1
     slept: list[float] = []
     submit(lab, run, "token", NOW, slept, late_seconds=3.0)
     # its turn was at 1 s, and others had theirs at 2.05 s: the next is at once, at 3 s
     assert slept == [0]
-    assert lab.turns.next_at == NOW + 3 + BETWEEN
+    assert lab.next_start == NOW + 3 + BETWEEN
     in_time: list[float] = []
     submit(lab, replace(run, run_id="run-2"), "token-2", NOW + 3, in_time, late_seconds=0.5)
     assert in_time == [pytest.approx(BETWEEN - 0.5)]
@@ -106,16 +107,16 @@ def test_a_function_that_is_late_for_its_turn_takes_another_instead_of_meeting_w
 def test_turns_that_nobody_will_use_are_free_again_but_not_those_of_another_execution() -> None:
     lab, (run, *_) = many_runs(1)
     submit(lab, run, "token", NOW, [])
-    lab.turns.next_at = NOW + 100
-    free_turns("another-execution", services=lab.services, now=NOW + 1)
-    assert lab.turns.next_at == NOW + 100
-    free_turns(run.execution_id, services=lab.services, now=NOW + 1)
-    assert lab.turns.next_at == NOW + 1
+    lab.next_start = NOW + 100
+    free_start_slots("another-execution", services=lab.services, now=NOW + 1)
+    assert lab.next_start == NOW + 100
+    free_start_slots(run.execution_id, services=lab.services, now=NOW + 1)
+    assert lab.next_start == NOW + 1
 
 
 def test_without_a_limit_there_are_no_turns() -> None:
     lab, (run, *_) = many_runs(1)
-    lab.turns.next_at = NOW + 100
+    lab.next_start = NOW + 100
     submit_run(run, "token", services=lab.services, settings=SETTINGS, now=NOW, sleep=lambda seconds: None)
     assert len(lab.jobs.jobs) == 1
 
@@ -123,11 +124,11 @@ def test_without_a_limit_there_are_no_turns() -> None:
 def asked(value: str, condition: str) -> dict[str, Any]:
     return {
         "TableName": "rows",
-        "Key": {"pk": "turns#CreateTrainingJob", "sk": "account"},
+        "Key": {"pk": "start-slots#CreateTrainingJob", "sk": "lab"},
         "UpdateExpression": f"SET next_at = {value}",
         "ConditionExpression": condition,
         "ExpressionAttributeValues": {":now": Decimal("100.5"), ":between": Decimal("1.05")},
-        "ReturnValues": "UPDATED_NEW",
+        "ReturnValues": "ALL_NEW",
     }
 
 
@@ -137,11 +138,11 @@ def test_a_turn_is_one_conditional_write_so_that_no_two_functions_get_the_same()
         stubber.add_response(
             "update_item", {"Attributes": {"next_at": {"N": "107.05"}}}, asked("next_at + :between", queued)
         )
-        assert Turns(table).take(now=100.5, seconds_between=BETWEEN) == 106.0
+        assert StartSlots(Table(table)).reserve(now=100.5, seconds_between=BETWEEN) == 106.0
         stubber.add_client_error(
             "update_item", "ConditionalCheckFailedException", expected_params=asked("next_at + :between", queued)
         )
         stubber.add_response(
             "update_item", {"Attributes": {"next_at": {"N": "101.55"}}}, asked(":now + :between", free)
         )
-        assert Turns(table).take(now=100.5, seconds_between=BETWEEN) == 100.5
+        assert StartSlots(Table(table)).reserve(now=100.5, seconds_between=BETWEEN) == 100.5

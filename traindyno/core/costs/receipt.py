@@ -7,7 +7,9 @@ from decimal import Decimal
 from traindyno.core.costs.money import apportion, to_cents
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.measurement.preparation_result import PreparationResult
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.preparation import LABEL
 
 UNBILLED_PHASES = ("waiting", "starting")
 TRAINING = "training"
@@ -61,7 +63,7 @@ class Receipt:
 
 
 def write_receipt(
-    results: Sequence[RunResult],
+    results: Sequence[RunResult | PreparationResult],
     *,
     running_jobs: Collection[str] = (),
 ) -> Receipt:
@@ -82,8 +84,8 @@ def write_receipt(
     )
 
 
-def _line(result: RunResult, attempt: Attempt, *, is_running: bool) -> ReceiptLine:
-    settings, price = result.run.cell.settings, result.price.usd_per_instance_hour
+def _line(result: RunResult | PreparationResult, attempt: Attempt, *, is_running: bool) -> ReceiptLine:
+    usage, price = _usage(result), result.price.usd_per_instance_hour
     warm_seconds = attempt.kept_warm_seconds or 0.0
     billed = None if attempt.billable_seconds is None else Decimal(str(attempt.billable_seconds + warm_seconds))
     outcome = attempt.outcome.value if attempt.outcome else attempt.error
@@ -92,20 +94,42 @@ def _line(result: RunResult, attempt: Attempt, *, is_running: bool) -> ReceiptLi
     if warm_seconds:
         seconds = {**seconds, WARM_POOL: warm_seconds}
     return ReceiptLine(
-        run_id=result.run.run_id,
-        label=result.run.cell.label,
+        run_id=usage.run_id,
+        label=usage.label,
         attempt=attempt.number,
         job_name=attempt.job_name,
         ending=RUNNING if is_running else outcome or "unknown",
-        instance=settings.instance,
-        instance_count=settings.instance_count,
+        instance=usage.instance,
+        instance_count=usage.instance_count,
         billable_seconds=billed,
         usd_per_instance_hour=price,
-        exact_usd=None if billed is None or price is None else cost_usd(billed, settings.instance_count, price),
+        exact_usd=None if billed is None or price is None else cost_usd(billed, usage.instance_count, price),
         usd=None,
         phases=tuple(PhaseCost(name=name, seconds=value, usd=None) for name, value in seconds.items()),
         started_warm=attempt.started_warm,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Usage:
+    run_id: str
+    label: str
+    instance: str
+    instance_count: int
+
+
+def _usage(result: RunResult | PreparationResult) -> _Usage:
+    match result:
+        case PreparationResult(preparation=job):
+            return _Usage(run_id=job.preparation_id, label=LABEL, instance=job.instance, instance_count=1)
+        case RunResult(run=run):
+            settings = run.cell.settings
+            return _Usage(
+                run_id=run.run_id,
+                label=run.cell.label,
+                instance=settings.instance,
+                instance_count=settings.instance_count,
+            )
 
 
 def _phase_seconds(attempt: Attempt, run_phases: Mapping[str, float]) -> dict[str, float]:

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, cost_usd
-from traindyno.core.suite.suite import Limits, Settings, Suite
+from traindyno.core.suite.suite import Settings, Suite
 
 # SageMaker gives a stopped job two minutes to save, and bills them.
 STOP_SECONDS = 120
@@ -45,21 +45,15 @@ def admit_cost(*, worst_usd: Decimal, exposed_usd: Decimal, spent_usd: Decimal, 
     return Admission(decision=Decision.WAIT, reason=f"{what}; jobs in flight may use up the rest")
 
 
-def admit_time(*, began: float, now: float, limits: Limits) -> Admission:
+def admit_time(*, began: float, now: float, max_hours: Decimal, max_job_seconds: int) -> Admission:
     """A job that runs to its time limit must end within the suite's hours."""
-    left_seconds = limits.max_hours * SECONDS_PER_HOUR - Decimal(str(now - began))
-    if limits.max_job_seconds <= left_seconds:
+    left_seconds = max_hours * SECONDS_PER_HOUR - Decimal(str(now - began))
+    if max_job_seconds <= left_seconds:
         return Admission(decision=Decision.START, reason="")
     reason = (
-        f"it may run {limits.max_job_seconds} s, and {max(0, int(left_seconds))} s are left"
-        f" of limits.max_hours {limits.max_hours}"
+        f"it may run {max_job_seconds} s, and {max(0, int(left_seconds))} s are left of limits.max_hours {max_hours}"
     )
     return Admission(decision=Decision.REFUSE, reason=reason)
-
-
-def is_past_hours(*, began: float, now: float, limits: Limits) -> bool:
-    """Whether jobs that still run must be stopped."""
-    return Decimal(str(now - began)) > limits.max_hours * SECONDS_PER_HOUR
 
 
 def needed_reservation_usd(

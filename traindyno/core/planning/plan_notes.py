@@ -31,7 +31,7 @@ def write_notes(suite: Suite, lanes: Sequence[NotedLane], quotas: QuotaReadings)
         if is_host_shared(lane.instance_type):
             continue
         yield from _fallback_note(lane)
-        if lane.quota is not None and lane.quota.is_unheard_of:
+        if lane.quota is not None and lane.quota.is_not_listed:
             continue
         if lane.quota is None or lane.quota.limit is None:
             yield f"the quota for {lane.instance_type} is unknown: its runs go one at a time"

@@ -10,13 +10,13 @@ from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, account_
 from traindyno.core.planning.refusals import Refusal, refuse_instances, refuse_quota
 from traindyno.core.suite.fallback_cells import needed_types
 from traindyno.core.suite.preparation import (
+    DataPreparation,
     TokenSet,
     needed_tokens,
     preparation_instance,
-    preparation_run,
     preparation_seconds,
 )
-from traindyno.core.suite.suite import Cell, Purchase, Run, Suite
+from traindyno.core.suite.suite import Cell, Purchase, Suite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +61,11 @@ def plan_preparation(
     )
 
 
-def due_preparations(plan: PreparationPlan | None, execution_id: str) -> tuple[Run, ...]:
+def due_preparations(plan: PreparationPlan | None, execution_id: str) -> tuple[DataPreparation, ...]:
     if plan is None:
         return ()
     return tuple(
-        preparation_run(each, instance=plan.instance_type, execution_id=execution_id)
+        DataPreparation(execution_id=execution_id, key=each.key, packing=each.packing, instance=plan.instance_type)
         for each in plan.tokens
         if not each.is_ready
     )

@@ -50,7 +50,7 @@ class Quota:
 class QuotaReading:
     """What AWS answers for this account; None is what it did not answer.
 
-    ``is_unheard_of``: Service Quotas was searched, and lists no quota of this name. ``in_use_as_of`` is epoch seconds.
+    ``is_not_listed``: Service Quotas was searched, and lists no quota of this name. ``in_use_as_of`` is epoch seconds.
     """
 
     quota: Quota
@@ -59,7 +59,7 @@ class QuotaReading:
     in_use: int | None
     in_use_source: UsageSource | None = None
     in_use_as_of: float | None = None
-    is_unheard_of: bool = False
+    is_not_listed: bool = False
 
     @property
     def limit(self) -> int | None:

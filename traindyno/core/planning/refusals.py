@@ -100,7 +100,7 @@ def refuse_instances(
 ) -> Iterator[Refusal]:
     """``what`` needs ``count`` instances of the type at once."""
     quota = instance_quota(instance_type, purchase)
-    if quota.name in quotas and quotas[quota.name].is_unheard_of:
+    if quota.name in quotas and quotas[quota.name].is_not_listed:
         yield Refusal(reason=_unheard_of_text(quota.name, instance_type))
     yield from refuse_quota(quotas.get(quota.name), count, what)
 

@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
@@ -11,13 +11,11 @@ from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.suite import (
     Cell,
     DatasetFormat,
-    Purchase,
     Run,
     Settings,
     Strategy,
     Suite,
     Task,
-    Tokens,
     Workload,
 )
 from traindyno.core.suite.suite_converter import suite_converter
@@ -26,9 +24,7 @@ LOCAL_INSTANCE = f"{LOCAL_PREFIX}cpu"
 # Four cores and 16 GiB; of the small CPU types, one whose quota has a code, so that it is checked before it is needed.
 REMOTE_INSTANCE = "ml.m7i.xlarge"
 LABEL = "data preparation"
-RUN_ID_PREFIX = "prepare-"
 KEY_DIGITS_IN_NAMES = 8
-TRIAL = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +35,31 @@ class TokenSet:
     packing: bool
     key: str = ""
     is_ready: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataPreparation:
+    """The job that makes one set of tokens before the first run; its attempts are training jobs, like a run's.
+
+    ``key`` is the tokens' content key, ``instance`` the type of the one instance that the job uses.
+    """
+
+    execution_id: str
+    key: str
+    packing: bool
+    instance: str
+
+    @property
+    def preparation_id(self) -> str:
+        return f"prepare-{self.short_key}"
+
+    @property
+    def short_key(self) -> str:
+        return self.key[:KEY_DIGITS_IN_NAMES]
+
+
+# What attempts are submitted for.
+AttemptOwner = Run | DataPreparation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,28 +118,24 @@ def preparation_seconds(suite: Suite) -> int:
     return suite.preparation.max_seconds or suite.limits.max_job_seconds
 
 
-def preparation_run(token_set: TokenSet, *, instance: str, execution_id: str) -> Run:
-    settings = Settings(instance=instance, strategy=Strategy.SINGLE, packing=token_set.packing)
-    short = token_set.key[:KEY_DIGITS_IN_NAMES]
-    return Run(
-        run_id=f"{RUN_ID_PREFIX}{short}",
-        execution_id=execution_id,
-        trial=TRIAL,
-        cell=Cell(cell_id=short, label=LABEL, settings=settings),
-        tokens=Tokens(key=token_set.key),
-    )
+def preparation_settings(preparation: DataPreparation) -> Settings:
+    """Of the job that makes the tokens: one process on one instance."""
+    return Settings(instance=preparation.instance, strategy=Strategy.SINGLE, packing=preparation.packing)
 
 
-def terms_of(run: Run, suite: Suite) -> Suite:
-    """The suite as it holds for this run's job: a preparation is bought on demand, in the image of its instance."""
-    if not run.is_preparation:
-        return suite
-    return replace(
-        suite,
-        purchase=Purchase.ON_DEMAND,
-        warm_pool_seconds=0,
-        training_plans={},
-        instance_preferences={},
-        limits=replace(suite.limits, max_job_seconds=preparation_seconds(suite)),
-        workload=replace(suite.workload, image=None),
-    )
+def owner_id(owner: AttemptOwner) -> str:
+    """Unique within the execution."""
+    return owner.run_id if isinstance(owner, Run) else owner.preparation_id
+
+
+def owner_document(owner: AttemptOwner) -> dict[str, Any]:
+    """As the state machine carries it: ``{"run": …}`` or ``{"preparation": …}``."""
+    kind = "run" if isinstance(owner, Run) else "preparation"
+    return {kind: suite_converter().unstructure(owner)}
+
+
+def parse_owner(document: Mapping[str, Any]) -> AttemptOwner:
+    converter = suite_converter()
+    if "preparation" in document:
+        return converter.structure(document["preparation"], DataPreparation)
+    return converter.structure(document["run"], Run)

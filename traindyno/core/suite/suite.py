@@ -289,17 +289,10 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One trial of one cell, as the state machine carries it, with the tokens that it reads.
-
-    The job that makes tokens travels the same way: its trial is 0 and its tokens lie nowhere yet.
-    """
+    """One trial of one cell, as the state machine carries it, with the tokens that it reads."""
 
     run_id: str
     execution_id: str
     trial: int
     cell: Cell
     tokens: Tokens | None = None
-
-    @property
-    def is_preparation(self) -> bool:
-        return self.tokens is not None and self.tokens.s3_uri is None

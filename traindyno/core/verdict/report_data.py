@@ -7,6 +7,11 @@ from typing import Any
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.downsample import thin_results
+from traindyno.core.measurement.preparation_result import (
+    PreparationResult,
+    parse_preparation_result,
+    preparation_result_document,
+)
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import read_stored_suite, stored_suite
@@ -28,7 +33,7 @@ class Report:
     results: tuple[RunResult, ...]
     facts: Mapping[str, str]
     claims: tuple[ClaimJudgement, ...] = ()
-    preparations: tuple[RunResult, ...] = ()
+    preparations: tuple[PreparationResult, ...] = ()
 
     @property
     def is_simulated(self) -> bool:
@@ -45,9 +50,9 @@ def build_report(
     results: Sequence[RunResult],
     facts: Mapping[str, str] | None = None,
     claims: Sequence[ClaimJudgement] = (),
-    preparations: Sequence[RunResult] = (),
+    preparations: Sequence[PreparationResult] = (),
 ) -> Report:
-    """``preparations``: what became of the jobs that tokenised the data; they are on the receipt and nowhere else."""
+    """``preparations``: the results of the jobs that tokenised the data; the receipt lists their costs."""
     order = {cell.cell_id: index for index, cell in enumerate(cells)}
     return Report(
         execution_id=execution_id,
@@ -74,7 +79,7 @@ def report_document(report: Report) -> dict[str, Any]:
         "results": [run_result_document(result) for result in report.results],
         "facts": dict(report.facts),
         "claims": to_document(report.claims),
-        "preparations": [run_result_document(result) for result in report.preparations],
+        "preparations": [preparation_result_document(result) for result in report.preparations],
     }
     return REPORT.mark(document)
 
@@ -91,5 +96,5 @@ def parse_report(stored: Mapping[str, Any]) -> Report:
         results=tuple(parse_run_result(result) for result in document["results"]),
         facts=document["facts"],
         claims=tuple(from_document(claim, ClaimJudgement) for claim in document.get("claims", ())),
-        preparations=tuple(parse_run_result(result) for result in document.get("preparations", ())),
+        preparations=tuple(parse_preparation_result(result) for result in document.get("preparations", ())),
     )

@@ -1,38 +1,75 @@
-"""A finished run in one flat row: for lists, progress displays and the report's raw data."""
+"""A finished run in one flat record: for lists, progress displays and the report's raw data."""
 
+from dataclasses import dataclass
 from decimal import Decimal
+from typing import Self
 
 from traindyno.core.costs.projection import paid_usd, project_run
+from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 
 
-def summary_row(result: RunResult) -> dict[str, str | int | float | bool | Decimal | None]:
-    """The flat row for the table: what lists and progress displays show without reading the result itself."""
-    projection = project_run(result)
-    throughput = result.measured.throughput if result.measured else None
-    return {
-        "run_id": result.run.run_id,
-        "execution_id": result.run.execution_id,
-        "cell_id": result.run.cell.cell_id,
-        "cell_label": result.run.cell.label,
-        "trial": result.run.trial,
-        "outcome": result.outcome.value,
-        "message": result.message,
-        "attempts": len(result.attempts),
-        "job_name": result.attempts[-1].job_name if result.attempts else None,
-        "instance": result.run.cell.settings.instance,
-        "instance_count": result.run.cell.settings.instance_count,
-        "samples_per_second": throughput.samples_per_second if throughput else None,
-        "tokens_per_second": throughput.tokens_per_second if throughput else None,
-        "mean_step_seconds": throughput.step_times.mean_seconds if throughput else None,
-        "steady_steps": throughput.steps if throughput else None,
-        "warmup_steps": result.measured.steady_state.warmup_steps if result.measured else None,
-        "started_warm": result.started_warm,
-        "is_steady": result.measured.steady_state.is_reached if result.measured else None,
-        "billable_seconds": result.billable_seconds,
-        "job_seconds": sum(result.phases_seconds.values()),
-        "cost_usd": paid_usd(result),
-        "projected_seconds": projection.seconds if projection else None,
-        "projected_usd": projection.usd if projection else None,
-        "is_simulated": result.is_simulated,
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """What can't be known of the run is None. ``billable_seconds`` are of all attempts, on one instance each.
+
+    ``job_seconds``: from the creation of each job to its end, billed or not. ``projected_…`` are for the whole
+    workload.
+    """
+
+    run_id: str
+    execution_id: str
+    cell_id: str
+    cell_label: str
+    trial: int
+    outcome: Outcome
+    message: str | None = None
+    attempts: int
+    job_name: str | None = None
+    instance: str
+    instance_count: int
+    samples_per_second: float | None = None
+    tokens_per_second: float | None = None
+    mean_step_seconds: float | None = None
+    steady_steps: int | None = None
+    warmup_steps: int | None = None
+    started_warm: bool | None = None
+    is_steady: bool | None = None
+    billable_seconds: float | None = None
+    job_seconds: float
+    cost_usd: Decimal | None = None
+    projected_seconds: float | None = None
+    projected_usd: Decimal | None = None
+    is_simulated: bool
+
+    @classmethod
+    def from_result(cls, result: RunResult) -> Self:
+        run, projection = result.run, project_run(result)
+        measured = result.measured
+        throughput = measured.throughput if measured else None
+        return cls(
+            run_id=run.run_id,
+            execution_id=run.execution_id,
+            cell_id=run.cell.cell_id,
+            cell_label=run.cell.label,
+            trial=run.trial,
+            outcome=result.outcome,
+            message=result.message,
+            attempts=len(result.attempts),
+            job_name=result.attempts[-1].job_name if result.attempts else None,
+            instance=run.cell.settings.instance,
+            instance_count=run.cell.settings.instance_count,
+            samples_per_second=throughput.samples_per_second if throughput else None,
+            tokens_per_second=throughput.tokens_per_second if throughput else None,
+            mean_step_seconds=throughput.step_times.mean_seconds if throughput else None,
+            steady_steps=throughput.steps if throughput else None,
+            warmup_steps=measured.steady_state.warmup_steps if measured else None,
+            started_warm=result.started_warm,
+            is_steady=measured.steady_state.is_reached if measured else None,
+            billable_seconds=result.billable_seconds,
+            job_seconds=sum(result.phases_seconds.values()),
+            cost_usd=paid_usd(result),
+            projected_seconds=projection.seconds if projection else None,
+            projected_usd=projection.usd if projection else None,
+            is_simulated=result.is_simulated,
+        )

@@ -1,4 +1,5 @@
 import json
+from dataclasses import asdict
 from decimal import Decimal
 
 import pytest
@@ -25,7 +26,7 @@ from traindyno.core.measurement.run_result import (
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.suite import LearningRate, Precision
-from traindyno.core.verdict.run_summary import summary_row
+from traindyno.core.verdict.run_summary import RunSummary
 
 
 def test_cost_is_billable_seconds_times_instances_times_price() -> None:
@@ -187,18 +188,18 @@ def test_a_failed_run_keeps_its_message_and_last_lines() -> None:
     result = failed_result(make_cell(), 1, Outcome.OUT_OF_MEMORY, "CUDA out of memory")
     assert result.measured is None
     assert result.step_log_problems == ("no step log was found",)
-    row = summary_row(result)
-    assert row["outcome"] == "out_of_memory"
-    assert row["samples_per_second"] is None
+    row = RunSummary.from_result(result)
+    assert row.outcome is Outcome.OUT_OF_MEMORY
+    assert row.samples_per_second is None
     assert parse_run_result(run_result_document(result)) == result
 
 
-def test_the_summary_row_is_flat() -> None:
-    row = summary_row(completed_result(make_cell(), 2))
-    assert row["trial"] == 2
-    assert row["samples_per_second"] == pytest.approx(8.0)
-    assert row["steady_steps"] == 60
-    assert all(value is None or isinstance(value, str | int | float | Decimal) for value in row.values())
+def test_the_summary_is_flat() -> None:
+    row = RunSummary.from_result(completed_result(make_cell(), 2))
+    assert row.trial == 2
+    assert row.samples_per_second == pytest.approx(8.0)
+    assert row.steady_steps == 60
+    assert all(value is None or isinstance(value, str | int | float | Decimal) for value in asdict(row).values())
 
 
 def test_the_peak_is_known_for_sixteen_bit_formats_only() -> None:

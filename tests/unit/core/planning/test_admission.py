@@ -13,7 +13,6 @@ from traindyno.core.planning.admission import (
     Decision,
     admit_cost,
     admit_time,
-    is_past_hours,
     needed_reservation_usd,
     worst_case_usd,
 )
@@ -54,14 +53,13 @@ def test_a_refusal_names_the_sums() -> None:
 
 
 def test_a_job_that_could_outlast_the_suite_is_not_started() -> None:
-    limits = small_suite(limits=LIMITS).limits
     # four hours less half an hour is 12,600 s after the beginning
-    assert admit_time(began=1000, now=1000 + 12600, limits=limits).decision is Decision.START
-    late = admit_time(began=1000, now=1000 + 12601, limits=limits)
+    assert (
+        admit_time(began=1000, now=1000 + 12600, max_hours=Decimal(4), max_job_seconds=1800).decision is Decision.START
+    )
+    late = admit_time(began=1000, now=1000 + 12601, max_hours=Decimal(4), max_job_seconds=1800)
     assert late.decision is Decision.REFUSE
     assert late.reason == "it may run 1800 s, and 1799 s are left of limits.max_hours 4"
-    assert not is_past_hours(began=1000, now=1000 + 14400, limits=limits)
-    assert is_past_hours(began=1000, now=1000 + 14401, limits=limits)
 
 
 def test_a_running_job_needs_what_it_will_have_cost_when_it_can_be_stopped() -> None:

@@ -199,7 +199,7 @@ def test_a_quota_that_nobody_knows_leaves_one_run_at_a_time() -> None:
 def test_a_type_that_service_quotas_does_not_list_is_refused_with_what_is_meant() -> None:
     suite = unprepared_suite(training={"instance": "ml.m5.large"}, limits=LIMITS)
     quota = instance_quota("ml.m5.large", Purchase.ON_DEMAND)
-    unheard = QuotaReading(quota=quota, applied=None, default=None, in_use=None, is_unheard_of=True)
+    unheard = QuotaReading(quota=quota, applied=None, default=None, in_use=None, is_not_listed=True)
     listed = {"ml.m5.large": price("ml.m5.large", "1")}
     planned = plan_suite(suite, execution_id="e", prices=listed, quotas={quota.name: unheard}, histories={})
     assert [refusal.reason for refusal in planned.refusals] == [

@@ -15,16 +15,17 @@ from traindyno.core.planning.preparation_plan import due_preparations
 from traindyno.core.planning.quotas import QuotaReading, needed_quotas
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import (
+    DataPreparation,
     Origin,
     TokenSet,
     needed_tokens,
     preparation_instance,
-    preparation_run,
-    terms_of,
     tokens_key,
 )
-from traindyno.core.suite.suite import Run, Suite, Tokens
+from traindyno.core.suite.runs import trial_runs
+from traindyno.core.suite.suite import Suite, Tokens
 from traindyno.core.suite.suite_file import parse_suite
+from traindyno.sagemaker.preparation_request import build_preparation_request
 from traindyno.sagemaker.request import build_training_job_request
 
 ORIGIN = Origin(code="abc.tar.gz", image="pytorch:cpu", data="d1", tokenizer="t1")
@@ -44,13 +45,13 @@ def key_of(origin: Origin = ORIGIN, *, packing: bool = True, **changes: Any) -> 
     return tokens_key(small_suite(workload=workload(**changes)).workload, packing=packing, origin=origin)
 
 
-def preparation(suite: Suite) -> Run:
+def preparation(suite: Suite) -> DataPreparation:
     instance = preparation_instance(suite, expand_cells(suite))
-    return preparation_run(TokenSet(packing=True, key=KEY), instance=instance, execution_id="execution-1")
+    return DataPreparation(execution_id="execution-1", key=KEY, packing=True, instance=instance)
 
 
-def request(run: Run, suite: Suite) -> dict[str, Any]:
-    return build_training_job_request(run, terms_of(run, suite), attempt=1, settings=SETTINGS)
+def request(owner: DataPreparation, suite: Suite) -> dict[str, Any]:
+    return build_preparation_request(owner, suite, attempt=1, settings=SETTINGS)
 
 
 def test_cells_share_tokens_unless_they_want_them_packed_differently() -> None:
@@ -121,14 +122,14 @@ def test_the_job_leaves_plain_files_under_its_content_key() -> None:
     assert job["StoppingCondition"] == {"MaxRuntimeInSeconds": 600}
     assert "EnableManagedSpotTraining" not in job
     assert job["HyperParameters"]["tokens"] == f'{{"key": "{KEY}"}}'
-    assert job["TrainingJobName"].endswith("-01234567-t0-a1")
+    assert job["TrainingJobName"].endswith("-01234567-data-a1")
 
 
 def test_the_job_runs_in_the_labs_image_which_has_the_packages() -> None:
     suite = small_suite()
     run = preparation(suite)
     settings = replace(SETTINGS, gpu_image_uri="me/lab-gpu:1")
-    job = build_training_job_request(run, terms_of(run, suite), attempt=1, settings=settings)
+    job = build_preparation_request(run, suite, attempt=1, settings=settings)
     assert job["AlgorithmSpecification"]["TrainingImage"] == "me/lab-gpu:1"
 
 
@@ -147,8 +148,9 @@ def test_a_run_reads_tokens_in_the_datasets_place_and_mode(mode: str) -> None:
     dataset = {"path": "nyu-mll/glue", "name": "sst2", "input_mode": mode}
     suite = small_suite(workload=workload(dataset=dataset, tokenizer={"path": "s3://bucket/tokenizer/"}))
     uri = f"s3://results/prepared/{KEY}/job/output/model/"
-    run = replace(preparation(suite), trial=1, cell=expand_cells(suite)[0], tokens=Tokens(key=KEY, s3_uri=uri))
-    (channel,) = request(run, suite)["InputDataConfig"]
+    (run, *_) = trial_runs("execution-1", expand_cells(suite), [1])
+    run = replace(run, tokens=Tokens(key=KEY, s3_uri=uri))
+    (channel,) = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)["InputDataConfig"]
     assert (channel["ChannelName"], channel["DataSource"]["S3DataSource"]["S3Uri"]) == ("train", uri)
     assert channel.get("InputMode", "File") == mode
 
@@ -184,9 +186,9 @@ def test_what_is_ready_costs_nothing_and_is_not_made_again() -> None:
     plan = planned((ready,))
     assert plan.one_attempt_usd == Decimal("2.816")
     assert due_preparations(plan.preparation, "execution-1") == ()
-    (run,) = due_preparations(planned((replace(ready, is_ready=False),)).preparation, "execution-1")
-    assert run.is_preparation
-    assert run.run_id == "prepare-01234567"
+    (due,) = due_preparations(planned((replace(ready, is_ready=False),)).preparation, "execution-1")
+    assert due == DataPreparation(execution_id="execution-1", key=KEY, packing=True, instance="ml.m7i.xlarge")
+    assert due.preparation_id == "prepare-01234567"
 
 
 def test_a_preparation_over_the_cap_or_the_hours_is_refused() -> None:

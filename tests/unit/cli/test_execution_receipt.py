@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.unit.lab_in_memory import EXECUTION, PRICE, MemoryLab, make_lab
 from traindyno.aws.executions import Execution
+from traindyno.cli.execution_receipt import ExecutionReceipt, load_receipt
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.warm_pool import WarmPool
@@ -13,9 +14,8 @@ from traindyno.core.measurement.run_result import PaidPrice, build_run_result, r
 from traindyno.core.s3_keys import result_key
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
-from traindyno.lab.execution_receipt import ExecutionReceipt, load_receipt
 from traindyno.sagemaker.request import job_name_prefix
-from traindyno.store.attempt_rows import AttemptRow
+from traindyno.store.attempts import AttemptRow
 
 
 def make_execution(status: str = "RUNNING") -> Execution:
@@ -32,16 +32,18 @@ def note(lab: MemoryLab, run: Run, number: int, end: Attempt | None) -> None:
     lab.attempts.create(
         AttemptRow(
             job_name=job_name,
-            run=run,
+            owner=run,
             number=number,
             is_last=False,
             token="t",
             submitted_at=0.0,
+            instance_count=1,
+            max_job_seconds=1800,
             usd_per_hour=PRICE.usd_per_hour,
             end=end,
         )
     )
-    lab.suites.note_job(EXECUTION, run.run_id, job_name)
+    lab.runs.note_job(EXECUTION, run.run_id, job_name)
 
 
 def record(lab: MemoryLab, run: Run, *attempts: Attempt) -> None:
@@ -57,14 +59,7 @@ def record(lab: MemoryLab, run: Run, *attempts: Attempt) -> None:
 
 
 def load(lab: MemoryLab, status: str = "RUNNING") -> ExecutionReceipt:
-    return load_receipt(
-        make_execution(status),
-        bucket=lab.bucket,
-        suites=lab.suites,
-        attempts=lab.attempts,
-        jobs=lab.jobs,
-        lab="traindyno",
-    )
+    return load_receipt(make_execution(status), services=lab, lab="traindyno")
 
 
 def test_a_result_is_paid_by_its_attempts() -> None:
@@ -117,7 +112,7 @@ def test_a_run_recorded_before_its_job_had_ended_is_paid_as_the_job_ended() -> N
 
 def test_time_for_which_instances_were_kept_warm_is_paid() -> None:
     lab, (run, *_) = make_lab()
-    lab.suites.suites[EXECUTION] |= {"name": "quick-look", "warm_pool_seconds": 600}
+    lab.plan(warm_pool_seconds=600)
     name = f"{job_name_prefix(EXECUTION, 'quick-look', lab='traindyno')}a1"
     end = Attempt(number=1, job_name=name, submitted_at=0.0, outcome=Outcome.COMPLETED, billable_seconds=300.0)
     record(lab, run, end)

@@ -1,0 +1,182 @@
+"""A DynamoDB table in memory: the expressions that the store uses, and no others."""
+
+import copy
+import re
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+from traindyno.aws.table import Item, Table
+
+TOKEN = re.compile(r"\s*(<=|>=|<|>|=|\(|\)|,|\+|[:#]?[A-Za-z_]\w*)")
+CLAUSES = ("SET", "ADD", "REMOVE", "DELETE")
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": lambda left, right: left == right,
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+}
+
+
+class MemoryTable(Table):
+    """Items by key. What DynamoDB refuses to store is refused here too: floats and empty sets."""
+
+    def __init__(self) -> None:
+        self.items: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def get(self, key: Item) -> Item | None:
+        return copy.deepcopy(self.items.get(_identity(key)))
+
+    def put(self, item: Item, *, condition: str | None = None) -> bool:
+        _check(item)
+        if condition and not _Expression(condition, self.items.get(_identity(item), {}), {}, {}).holds():
+            return False
+        self.items[_identity(item)] = copy.deepcopy(dict(item))
+        return True
+
+    def update(
+        self,
+        key: Item,
+        expression: str,
+        *,
+        values: Item | None = None,
+        names: Mapping[str, str] | None = None,
+        condition: str | None = None,
+    ) -> Item | None:
+        _check(values or {})
+        item = self.items.get(_identity(key), {})
+        if condition and not _Expression(condition, item, values or {}, names or {}).holds():
+            return None
+        changed = copy.deepcopy(item) or dict(key)
+        _Expression(expression, item, values or {}, names or {}).change(changed)
+        self.items[_identity(key)] = changed
+        return copy.deepcopy(changed)
+
+    def delete(self, key: Item) -> None:
+        self.items.pop(_identity(key), None)
+
+    def query(
+        self,
+        condition: str,
+        *,
+        values: Item,
+        names: Mapping[str, str] | None = None,
+        index: str | None = None,
+        latest_first: bool = False,
+    ) -> Iterator[Item]:
+        found = [item for item in self.items.values() if _Expression(condition, item, values, names or {}).holds()]
+        sort_key = "execution_id" if index else "sk"
+        return iter(copy.deepcopy(sorted(found, key=lambda item: str(item[sort_key]), reverse=latest_first)))
+
+
+class _Expression:
+    """One expression over one item; conditions with a missing attribute don't hold."""
+
+    def __init__(self, text: str, item: Item, values: Item, names: Mapping[str, str]) -> None:
+        self._tokens = TOKEN.findall(text)
+        assert "".join(self._tokens) == re.sub(r"\s", "", text), f"not understood: {text}"
+        self._item, self._values, self._names = item, values, names
+
+    def holds(self) -> bool:
+        return self._any()
+
+    def change(self, target: dict[str, Any]) -> None:
+        while self._tokens:
+            clause = self._take()
+            assert clause in CLAUSES, f"not understood: {clause}"
+            while self._tokens and self._tokens[0] not in CLAUSES:
+                getattr(self, f"_{clause.lower()}")(target, self._name(self._take()))
+                if self._tokens and self._tokens[0] == ",":
+                    self._take()
+
+    def _set(self, target: dict[str, Any], name: str) -> None:
+        assert self._take() == "="
+        value = self._value()
+        while self._tokens and self._tokens[0] == "+":
+            self._take()
+            value += self._value()
+        target[name] = value
+
+    def _add(self, target: dict[str, Any], name: str) -> None:
+        value = self._value()
+        if isinstance(value, set):
+            target[name] = set(target.get(name, set())) | value
+        else:
+            target[name] = target.get(name, Decimal(0)) + value
+
+    def _remove(self, target: dict[str, Any], name: str) -> None:
+        target.pop(name, None)
+
+    def _delete(self, target: dict[str, Any], name: str) -> None:
+        left = set(target.get(name, set())) - self._value()
+        target.pop(name, None)
+        if left:
+            target[name] = left
+
+    def _any(self) -> bool:
+        found = self._all()
+        while self._tokens and self._tokens[0] == "OR":
+            self._take()
+            found = self._all() or found
+        return found
+
+    def _all(self) -> bool:
+        found = self._term()
+        while self._tokens and self._tokens[0] == "AND":
+            self._take()
+            found = self._term() and found
+        return found
+
+    def _term(self) -> bool:
+        word = self._take()
+        if word == "(":
+            found = self._any()
+            assert self._take() == ")"
+            return found
+        if self._tokens[0] == "(":
+            return self._function(word)
+        name, compare, value = self._name(word), COMPARISONS[self._take()], self._value()
+        return name in self._item and compare(self._item[name], value)
+
+    def _function(self, function: str) -> bool:
+        self._take()
+        name = self._name(self._take())
+        argument = None
+        if self._tokens[0] == ",":
+            self._take()
+            argument = self._value()
+        assert self._take() == ")"
+        match function:
+            case "attribute_exists":
+                return name in self._item
+            case "attribute_not_exists":
+                return name not in self._item
+            case "contains":
+                return argument in self._item.get(name, ())
+            case "begins_with":
+                return str(self._item.get(name, "")).startswith(str(argument))
+        raise AssertionError(f"not understood: {function}")
+
+    def _value(self) -> Any:
+        word = self._take()
+        return self._values[word] if word.startswith(":") else self._item[self._name(word)]
+
+    def _name(self, word: str) -> str:
+        return self._names[word] if word.startswith("#") else word
+
+    def _take(self) -> str:
+        word: str = self._tokens.pop(0)
+        return word
+
+
+def _identity(key: Item) -> tuple[str, str]:
+    return key["pk"], key["sk"]
+
+
+def _check(value: Any) -> None:
+    assert not isinstance(value, float), "DynamoDB takes no floats"
+    assert value != set(), "DynamoDB takes no empty sets"
+    if isinstance(value, Mapping):
+        for inner in value.values():
+            _check(inner)

@@ -1,0 +1,286 @@
+"""What the store promises on any table and bucket: tests that run in memory and, in tests/local, on MiniStack."""
+
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from tests.unit.lab_in_memory import NOW, PRICE
+from tests.unit.run_samples import completed_result, make_cell
+from tests.unit.store.samples import ROW, RUN
+from traindyno.aws.objects import Objects
+from traindyno.aws.table import Table
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.suite.preparation import DataPreparation
+from traindyno.core.suite.suite import GoalKind
+from traindyno.core.verdict.run_summary import RunSummary
+from traindyno.store.attempts import AttemptRow, AttemptRows
+from traindyno.store.executions import ExecutionRow, ExecutionRows, Judgement
+from traindyno.store.preparations import PreparationRow, PreparationRows, PreparationSummary
+from traindyno.store.runs import RunRow, RunRows
+from traindyno.store.spending import Spending, SpendingRow
+from traindyno.store.start_slots import KEY, StartSlots
+from traindyno.store.work_index import WorkIndex, WorkRow
+
+END = Attempt(
+    number=1,
+    job_name="",
+    outcome=Outcome.COMPLETED,
+    billable_seconds=12.5,
+    phase_seconds={"training": 12.25},
+    instance_type="ml.g5.xlarge",
+)
+
+
+def usd(text: str) -> Decimal:
+    return Decimal(text)
+
+
+def execution_row(name: str) -> ExecutionRow:
+    return ExecutionRow(
+        execution_id=name,
+        suite_name="quick-look",
+        started_at=NOW + 0.25,
+        latest_end=NOW + 3600.5,
+        cell_count=2,
+        run_count=4,
+        goal=GoalKind.CHEAPEST,
+        max_usd=usd("50.10"),
+        max_steps=200,
+        warm_pool_seconds=0,
+        prices={PRICE.instance_type: PRICE},
+    )
+
+
+class StoreContract:
+    """Each test works on names of its own, so that they can share one table."""
+
+    @pytest.fixture
+    def table(self) -> Table:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def execution(self, table: Table) -> Iterator[str]:
+        """An execution with a cap of 50.10 USD."""
+        name = f"e-{uuid.uuid4().hex}"
+        ExecutionRows(table).create(execution_row(name))
+        yield name
+
+    @pytest.fixture
+    def attempt(self, table: Table, execution: str) -> AttemptRow:
+        owner = replace(RUN, execution_id=execution)
+        row = replace(ROW, job_name=f"job-{execution}", owner=owner, usd_by_type={"ml.g5.xlarge": usd("1.2")})
+        assert AttemptRows(table).create(row)
+        return row
+
+    def test_an_execution_reads_back_as_it_was_written_and_stays_as_it_was_first(
+        self, table: Table, execution: str
+    ) -> None:
+        rows = ExecutionRows(table)
+        assert rows.find(execution) == execution_row(execution)
+        rows.create(replace(execution_row(execution), run_count=99))
+        assert rows.find(execution) == execution_row(execution)
+        assert rows.find("another") is None
+
+    def test_an_execution_is_judged_and_stopped_beside_what_it_was_planned_with(
+        self, table: Table, execution: str
+    ) -> None:
+        rows = ExecutionRows(table)
+        judgement = Judgement(
+            judged_at=NOW, finding="recommended", headline="use it", recommended=None, is_simulated=False
+        )
+        rows.judge(execution, judgement)
+        rows.mark_stopping(execution)
+        assert rows.find(execution) == replace(execution_row(execution), judgement=judgement, is_stopping=True)
+
+    def test_an_execution_without_a_row_has_nothing_to_stop(self, table: Table) -> None:
+        name = f"refused-{uuid.uuid4().hex}"
+        ExecutionRows(table).mark_stopping(name)
+        assert ExecutionRows(table).find(name) is None
+
+    def test_the_first_reservation_is_refused_over_the_cap_like_every_other(self, table: Table, execution: str) -> None:
+        spending = Spending(table)
+        assert not spending.reserve(execution, usd("50.2"), cap_usd=usd("50.1"))
+        assert spending.read(execution) == SpendingRow()
+        assert spending.reserve(execution, usd("50.1"), cap_usd=usd("50.1"))
+        assert not spending.reserve(execution, usd("0.000001"), cap_usd=usd("50.1"))
+        assert spending.read(execution).exposed_usd == usd("50.1")
+
+    def test_reservations_at_once_never_pass_the_cap_together(self, table: Table, execution: str) -> None:
+        spending = Spending(table)
+        with ThreadPoolExecutor(8) as pool:
+            given = pool.map(lambda _: spending.reserve(execution, usd("0.3"), cap_usd=usd("1")), range(8))
+            assert sum(given) == 3
+        assert spending.read(execution).exposed_usd == usd("0.9")
+
+    def test_what_was_spent_replaces_what_was_reserved_rounded_up_to_a_millionth(
+        self, table: Table, execution: str
+    ) -> None:
+        spending = Spending(table)
+        third = Decimal(1) / 3
+        assert spending.reserve(execution, third, cap_usd=usd("10"))
+        assert spending.read(execution).exposed_usd == usd("0.333334")
+        spending.settle(execution, reserved_usd=third, spent_usd=usd("0.2"))
+        assert spending.read(execution) == SpendingRow(exposed_usd=usd("0.2"), spent_usd=usd("0.2"))
+
+    def test_a_pool_is_settled_once(self, table: Table, execution: str) -> None:
+        spending = Spending(table)
+        assert spending.reserve(execution, usd("0.8"), cap_usd=usd("10"))
+        spending.settle(execution, reserved_usd=usd("0.6"), spent_usd=usd("0.1"), pool_of="job-1")
+        assert spending.read(execution).pools == {"job-1"}
+        settle = {"reserved_usd": usd("0.2"), "spent_usd": usd("0.01")}
+        assert spending.settle_pool(execution, "job-1", **settle)
+        assert not spending.settle_pool(execution, "job-1", **settle)
+        assert spending.read(execution) == SpendingRow(exposed_usd=usd("0.11"), spent_usd=usd("0.11"))
+
+    def test_a_run_without_a_row_reads_as_an_empty_one(self, table: Table, execution: str) -> None:
+        assert RunRows(table).read(execution, "r") == RunRow(execution_id=execution, run_id="r")
+
+    def test_jobs_of_a_run_are_noted_once_and_use_up_its_start_slot(self, table: Table, execution: str) -> None:
+        rows = RunRows(table)
+        rows.note_start(execution, "r", NOW + 0.5)
+        assert rows.read(execution, "r").start_at == NOW + 0.5
+        rows.note_job(execution, "r", "job-1")
+        rows.note_job(execution, "r", "job-1")
+        rows.note_job(execution, "r", "job-2")
+        assert rows.read(execution, "r").jobs == {"job-1", "job-2"}
+        assert rows.read(execution, "r").start_at is None
+        rows.forget_job(execution, "r", "job-1")
+        rows.forget_job(execution, "r", "job-2")
+        assert rows.read(execution, "r").jobs == frozenset()
+
+    def test_a_run_gets_its_summary_once_and_keeps_its_jobs(self, table: Table, execution: str) -> None:
+        result = completed_result(make_cell(), 2)
+        summary = RunSummary.from_result(replace(result, run=replace(result.run, execution_id=execution)))
+        rows = RunRows(table)
+        rows.note_job(execution, summary.run_id, "job-1")
+        assert not rows.read(execution, summary.run_id).is_over
+        assert rows.record(summary)
+        assert not rows.record(replace(summary, outcome=Outcome.TIMED_OUT))
+        row = rows.read(execution, summary.run_id)
+        assert (row.summary, row.jobs) == (summary, frozenset({"job-1"}))
+
+    def test_runs_and_preparations_of_an_execution_are_listed_apart(self, table: Table, execution: str) -> None:
+        runs, preparations = RunRows(table), PreparationRows(table)
+        for name in ("b", "a"):
+            runs.note_job(execution, name, f"job-{name}")
+        preparations.note_job(execution, "p", "job-p")
+        assert [row.run_id for row in runs.list_all(execution)] == ["a", "b"]
+        assert [row.preparation_id for row in preparations.list_all(execution)] == ["p"]
+        assert list(runs.list_all(f"{execution}-other")) == []
+
+    def test_a_preparation_gets_its_summary_once(self, table: Table, execution: str) -> None:
+        rows = PreparationRows(table)
+        summary = PreparationSummary(outcome=Outcome.COMPLETED, billable_seconds=300.5)
+        assert rows.record(execution, "p", summary)
+        assert not rows.record(execution, "p", replace(summary, outcome=Outcome.TIMED_OUT))
+        expected = PreparationRow(execution_id=execution, preparation_id="p", summary=summary)
+        assert rows.read(execution, "p") == expected
+
+    def test_an_attempt_reads_back_as_it_was_written_and_is_created_once(
+        self, table: Table, attempt: AttemptRow
+    ) -> None:
+        rows = AttemptRows(table)
+        assert rows.find(attempt.job_name) == attempt
+        assert not rows.create(replace(attempt, token="other"))
+        assert rows.find(attempt.job_name) == attempt
+        assert rows.find("another") is None
+
+    def test_an_attempt_belongs_to_a_preparation_as_well_as_to_a_run(self, table: Table, execution: str) -> None:
+        owner = DataPreparation(execution_id=execution, key="0" * 64, packing=False, instance="ml.m7i.xlarge")
+        row = replace(ROW, job_name=f"job-{execution}", owner=owner)
+        AttemptRows(table).create(row)
+        assert AttemptRows(table).find(row.job_name) == row
+
+    def test_until_its_end_an_attempt_changes_hands_reservation_and_reason_to_stop(
+        self, table: Table, attempt: AttemptRow
+    ) -> None:
+        rows, name = AttemptRows(table), attempt.job_name
+        assert rows.hand_over(name, "u")
+        assert rows.hold(name, usd("0.74"))
+        assert rows.note_stop(name, Outcome.COST_STOPPED)
+        changed = replace(attempt, token="u", reserved_usd=usd("0.74"), stopped_for=Outcome.COST_STOPPED)
+        assert rows.find(name) == changed
+
+    def test_an_end_is_recorded_once_and_nothing_changes_after_it(self, table: Table, attempt: AttemptRow) -> None:
+        rows, name = AttemptRows(table), attempt.job_name
+        end = replace(END, job_name=name)
+        assert rows.record_end(end) == replace(attempt, end=end)
+        assert rows.record_end(replace(end, outcome=Outcome.TIMED_OUT)) is None
+        assert not rows.hand_over(name, "u")
+        assert not rows.hold(name, usd("1"))
+        assert not rows.note_stop(name, Outcome.TIMED_OUT)
+        assert rows.find(name) == replace(attempt, end=end)
+
+    def test_an_attempt_that_never_was_changes_nothing(self, table: Table) -> None:
+        name = f"job-{uuid.uuid4().hex}"
+        rows = AttemptRows(table)
+        assert not rows.hand_over(name, "u")
+        assert rows.record_end(replace(END, job_name=name)) is None
+        rows.close(name)
+        rows.discard(name)
+        assert rows.find(name) is None
+
+    def test_open_attempts_are_found_by_their_execution_until_they_are_closed(
+        self, table: Table, execution: str, attempt: AttemptRow
+    ) -> None:
+        rows = AttemptRows(table)
+        second = replace(attempt, job_name=f"{attempt.job_name}-2")
+        rows.create(second)
+        assert {row.job_name for row in rows.list_open(execution)} == {attempt.job_name, second.job_name}
+        assert attempt in list(rows.list_open())
+        rows.close(attempt.job_name)
+        assert list(rows.list_open(execution)) == [second]
+        assert rows.find(attempt.job_name) == replace(attempt, is_open=False)
+        rows.discard(second.job_name)
+        assert list(rows.list_open(execution)) == []
+
+    def test_executions_of_the_same_work_are_listed_once_each_the_latest_first(self, table: Table) -> None:
+        index, work = WorkIndex(table), uuid.uuid4().hex
+        for started_at, name in (
+            (1_790_000_010, "a"),
+            (1_790_000_020, "a"),
+            (1_790_000_030, "b"),
+            (1_790_000_001, "c"),
+        ):
+            index.note(WorkRow(work_id=work, started_at=started_at, execution_id=name))
+        assert index.list_executions(work, 5) == ["b", "a", "c"]
+        assert index.list_executions(work, 2) == ["b", "a"]
+        assert index.list_executions(f"{work}0", 2) == []
+
+    def test_start_slots_are_apart_however_many_ask_at_once(self, table: Table) -> None:
+        table.delete(KEY)
+        slots = StartSlots(table)
+        with ThreadPoolExecutor(4) as pool:
+            given = sorted(pool.map(lambda _: slots.reserve(now=NOW, seconds_between=1.05), range(8)))
+        assert given == pytest.approx([NOW + 1.05 * number for number in range(8)])
+        assert slots.reserve(now=NOW + 100, seconds_between=1.05) == NOW + 100
+        slots.free(now=NOW + 100.5)
+        assert slots.reserve(now=NOW + 100.5, seconds_between=1.05) == NOW + 100.5
+
+
+class ObjectsContract:
+    @pytest.fixture
+    def objects(self) -> Objects:
+        raise NotImplementedError
+
+    def test_an_object_is_found_as_it_was_written_last(self, objects: Objects) -> None:
+        key = f"contract/{uuid.uuid4().hex}"
+        assert objects.find(key) is None
+        objects.write(key, b"one", "text/plain")
+        objects.write(key, b"two", "text/plain")
+        assert objects.find(key) == b"two"
+        assert objects.find(key, last_bytes=2) == b"wo"
+        assert objects.find(key, last_bytes=20) == b"two"
+
+    def test_keys_are_listed_by_prefix_and_in_order(self, objects: Objects) -> None:
+        prefix = f"contract/{uuid.uuid4().hex}/"
+        for name in ("b", "a/2", "a/1"):
+            objects.write(f"{prefix}{name}", b"", "text/plain")
+        assert list(objects.list_keys(prefix)) == [f"{prefix}{name}" for name in ("a/1", "a/2", "b")]
+        assert list(objects.list_keys(f"{prefix}a/")) == [f"{prefix}a/1", f"{prefix}a/2"]
+        assert list(objects.list_keys(f"{prefix}none")) == []

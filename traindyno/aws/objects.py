@@ -1,0 +1,37 @@
+"""The objects of one S3 bucket, by key."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from traindyno.aws.client_errors import error_code
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+MISSING = frozenset({"NoSuchKey", "404"})
+
+
+class Objects:
+    def __init__(self, s3: "S3Client", bucket: str) -> None:
+        self._s3 = s3
+        self.bucket = bucket
+
+    def find(self, key: str, *, last_bytes: int | None = None) -> bytes | None:
+        """The object's content, or its last bytes; None where there is no such object."""
+        part: Any = {"Range": f"bytes=-{last_bytes}"} if last_bytes else {}
+        try:
+            return self._s3.get_object(Bucket=self.bucket, Key=key, **part)["Body"].read()
+        except ClientError as error:
+            if error_code(error) not in MISSING:
+                raise
+            return None
+
+    def write(self, key: str, content: bytes, content_type: str) -> None:
+        self._s3.put_object(Bucket=self.bucket, Key=key, Body=content, ContentType=content_type)
+
+    def list_keys(self, prefix: str) -> Iterator[str]:
+        """In the order of their UTF-8 bytes."""
+        pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
+        return (item["Key"] for page in pages for item in page.get("Contents", []))

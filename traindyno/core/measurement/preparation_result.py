@@ -1,0 +1,44 @@
+"""The result of a preparation: how it ended, what it cost, and where its time went."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from traindyno.core.documents.stored import from_document, to_document
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import PaidPrice
+from traindyno.core.suite.preparation import DataPreparation
+
+PREPARATION_RESULT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparationResult:
+    """``phases_seconds``: name of a phase → seconds, of all attempts."""
+
+    version: int = PREPARATION_RESULT_VERSION
+    preparation: DataPreparation
+    outcome: Outcome
+    message: str | None
+    log_tail: tuple[str, ...]
+    attempts: tuple[Attempt, ...]
+    phases_seconds: Mapping[str, float]
+    price: PaidPrice
+    is_simulated: bool = False
+
+    @property
+    def billable_seconds(self) -> float | None:
+        """All attempts together; None if any of them is unknown."""
+        seconds = [each.billable_seconds for each in self.attempts]
+        known = [each for each in seconds if each is not None]
+        return sum(known) if known and len(known) == len(seconds) else None
+
+
+def preparation_result_document(result: PreparationResult) -> dict[str, Any]:
+    document: dict[str, Any] = to_document(result)
+    return document
+
+
+def parse_preparation_result(document: Mapping[str, Any]) -> PreparationResult:
+    return from_document(document, PreparationResult)

@@ -1,0 +1,84 @@
+"""The environment variables of the lab's functions, typed."""
+
+import os
+from dataclasses import MISSING, dataclass, fields
+from typing import TypeVar
+
+from traindyno.core.errors import TraindynoError
+from traindyno.sagemaker.job_settings import JobSettings
+
+Kind = TypeVar("Kind", bound="LabEnvironment | BuildEnvironment")
+
+
+class EnvironmentIncomplete(TraindynoError):
+    """A function was deployed without a variable that it needs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildEnvironment:
+    aws_region: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabEnvironment:
+    """Each field is the variable of the same name in capitals; what every function has."""
+
+    lab: str
+    table: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketEnvironment(LabEnvironment):
+    bucket: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepEnvironment(BucketEnvironment):
+    state_machine_arn: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardEnvironment(LabEnvironment):
+    state_machine_arn: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeEnvironment(BucketEnvironment):
+    aws_region: str
+    topic_arn: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchEnvironment(BucketEnvironment):
+    """What training jobs are made of. Without an image address, jobs use AWS's stock image."""
+
+    aws_region: str
+    training_role_arn: str
+    source_s3_uri: str
+    seconds_between_starts: str
+    efa_image_uri: str | None = None
+    neuron_image_uri: str | None = None
+
+    @property
+    def job_settings(self) -> JobSettings:
+        return JobSettings(
+            region=self.aws_region,
+            role_arn=self.training_role_arn,
+            results_bucket=self.bucket,
+            lab=self.lab,
+            source_s3_uri=self.source_s3_uri,
+            gpu_image_uri=self.efa_image_uri,
+            neuron_image_uri=self.neuron_image_uri,
+            seconds_between_starts=float(self.seconds_between_starts),
+        )
+
+
+def read_environment(kind: type[Kind]) -> Kind:
+    names = {field.name: field.name.upper() for field in fields(kind)}
+    required = [names[field.name] for field in fields(kind) if field.default is MISSING]
+    missing = [name for name in required if name not in os.environ]
+    if missing:
+        raise EnvironmentIncomplete(
+            f"expected the variables {', '.join(required)}; found none of the name {', '.join(missing)}"
+        )
+    return kind(**{field: os.environ[name] for field, name in names.items() if name in os.environ})

@@ -1,0 +1,40 @@
+"""One structured log line for each use case, and errors under the names that the state machine retries."""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from sys import exc_info
+
+from traindyno.aws.client_errors import named_errors
+
+LOG = logging.getLogger("traindyno")
+LOG.setLevel(logging.INFO)
+
+
+@dataclass
+class LogFields:
+    """The fields of the line; a use case adds what it finds out."""
+
+    values: dict[str, str | int | float | None] = field(default_factory=dict)
+
+    def note(self, **values: str | float | None) -> None:
+        self.values |= values
+
+
+@contextmanager
+def use_case(name: str, **about: str | None) -> Iterator[LogFields]:
+    """Logs ``name`` with ``about``, what was noted, ``seconds``, and ``error`` if the use case failed.
+
+    Lambda's JSON log format writes each field as a field of its own. Throttling leaves as Throttled, a fault of an AWS
+    service as ServiceFault: the state machine retries these names.
+    """
+    line, began = LogFields(dict(about)), time.monotonic()
+    try:
+        with named_errors():
+            yield line
+    finally:
+        error = exc_info()[0]
+        line.note(seconds=round(time.monotonic() - began, 3), **({"error": error.__name__} if error else {}))
+        LOG.log(logging.ERROR if error else logging.INFO, name, extra={"use_case": name, **line.values})

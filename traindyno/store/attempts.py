@@ -1,0 +1,118 @@
+"""Rows of attempts: which training job answers which waiting task, and how the job ended."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Self
+
+from traindyno.aws.table import Item, Table
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX
+from traindyno.core.suite.preparation import AttemptOwner
+from traindyno.store.items import attribute, attributes_of, read_row
+
+OPEN = "open"
+# The index's sort key; the owner holds it too.
+EXECUTION = "execution_id"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRow:
+    """``owner`` is the run or the preparation that the job is submitted for.
+
+    ``end`` is None until the job's end was described; ``is_open`` until the waiting task has its answer. ``is_last``:
+    the suite allows no further attempt. ``stopped_for``: why the lab asked the job to stop, if it did.
+    ``usd_per_hour`` is of one instance, as the suite was planned with. ``reserved_usd`` is the most that the job may
+    cost, reserved under the execution's cap until the job has ended. ``keep_warm_seconds``: for how long the job's
+    instances may be billed after its end.
+
+    Of a job that may run on one of several types, ``usd_by_type`` has the price of each, and ``usd_per_hour`` is the
+    highest. ``placed_on``: the type on which an earlier attempt has run, which this one keeps.
+    """
+
+    job_name: str
+    owner: AttemptOwner
+    number: int
+    is_last: bool
+    token: str
+    submitted_at: float
+    instance_count: int
+    max_job_seconds: int
+    keep_warm_seconds: int = 0
+    usd_per_hour: Decimal
+    reserved_usd: Decimal = Decimal(0)
+    usd_by_type: Mapping[str, Decimal] = field(default_factory=dict)
+    placed_on: str | None = None
+    is_open: bool = True
+    stopped_for: Outcome | None = None
+    end: Attempt | None = None
+
+    def to_item(self) -> dict[str, Any]:
+        attributes = attributes_of(self)
+        is_open = {OPEN: OPEN} if attributes.pop("is_open") else {}
+        return {**_key(self.job_name), **attributes, EXECUTION: self.owner.execution_id, **is_open}
+
+    @classmethod
+    def from_item(cls, item: Item) -> Self:
+        return read_row(item, cls, is_open=OPEN in item)
+
+
+class AttemptRows:
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def create(self, row: AttemptRow) -> bool:
+        """False if the attempt has a row already, which stays as it is."""
+        return self._table.put(row.to_item(), condition="attribute_not_exists(pk)")
+
+    def find(self, job_name: str) -> AttemptRow | None:
+        item = self._table.get(_key(job_name))
+        return AttemptRow.from_item(item) if item else None
+
+    def hand_over(self, job_name: str, token: str) -> bool:
+        """Another task now waits for this attempt; False if the job's end is known already."""
+        return bool(self._update(job_name, "token", token))
+
+    def discard(self, job_name: str) -> None:
+        """The job was refused, so that the attempt never was."""
+        self._table.delete(_key(job_name))
+
+    def note_stop(self, job_name: str, outcome: Outcome) -> bool:
+        """The lab stops the job for this reason; False if the job has ended already."""
+        return bool(self._update(job_name, "stopped_for", outcome))
+
+    def hold(self, job_name: str, reserved_usd: Decimal) -> bool:
+        """What is reserved for the job from now on; False if the job has ended already."""
+        return bool(self._update(job_name, "reserved_usd", reserved_usd))
+
+    def record_end(self, end: Attempt) -> AttemptRow | None:
+        """The row as it is now; None if the job's end is known already."""
+        return self._update(end.job_name, "end", end)
+
+    def close(self, job_name: str) -> None:
+        """The waiting task has its answer, or no task waits."""
+        self._table.update(_key(job_name), "REMOVE #open", names={"#open": OPEN}, condition="attribute_exists(pk)")
+
+    def list_open(self, execution_id: str | None = None) -> Iterator[AttemptRow]:
+        condition, values = "#open = :open", {":open": OPEN}
+        if execution_id is not None:
+            condition, values = f"{condition} AND {EXECUTION} = :id", {**values, ":id": execution_id}
+        items = self._table.query(condition, values=values, names={"#open": OPEN}, index=OPEN_ATTEMPTS_INDEX)
+        return map(AttemptRow.from_item, items)
+
+    def _update(self, job_name: str, name: str, value: object) -> AttemptRow | None:
+        """None if there is no such attempt, or its end is known."""
+        names = {"#name": name, "#end": "end"} if name != "end" else {"#end": "end"}
+        item = self._table.update(
+            _key(job_name),
+            f"SET {'#name' if name != 'end' else '#end'} = :value",
+            values={":value": attribute(value)},
+            names=names,
+            condition="attribute_exists(pk) AND attribute_not_exists(#end)",
+        )
+        return AttemptRow.from_item(item) if item else None
+
+
+def _key(job_name: str) -> dict[str, str]:
+    return {"pk": f"job#{job_name}", "sk": "attempt"}

@@ -1,0 +1,86 @@
+"""Rows of executions: what a suite was planned with, and its verdict once it is judged."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Self
+
+from traindyno.aws.table import Item, Table
+from traindyno.core.costs.prices import Price
+from traindyno.core.suite.suite import GoalKind
+from traindyno.store.items import attribute, attributes_of, read_row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The verdict in short, as lists show it. ``judged_at`` is in epoch seconds."""
+
+    judged_at: float
+    finding: str
+    headline: str
+    recommended: str | None
+    is_simulated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionRow:
+    """Times are epoch seconds. ``max_usd`` is the cap that holds: jobs can't write it.
+
+    ``latest_end``: when the suite's ``max_hours`` are over. ``prices``: instance type → price, as planned.
+    """
+
+    execution_id: str
+    suite_name: str
+    started_at: float
+    latest_end: float
+    cell_count: int
+    run_count: int
+    goal: GoalKind
+    max_usd: Decimal
+    max_steps: int
+    warm_pool_seconds: int
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    is_stopping: bool = False
+    judgement: Judgement | None = None
+
+    def to_item(self) -> dict[str, Any]:
+        return {**execution_key(self.execution_id), **attributes_of(self)}
+
+    @classmethod
+    def from_item(cls, item: Item) -> Self:
+        return read_row(item, cls)
+
+
+class ExecutionRows:
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def create(self, row: ExecutionRow) -> None:
+        """Safe to repeat: an existing row stays as it is."""
+        self._table.put(row.to_item(), condition="attribute_not_exists(pk)")
+
+    def find(self, execution_id: str) -> ExecutionRow | None:
+        """None if the suite was refused, or is not planned yet."""
+        item = self._table.get(execution_key(execution_id))
+        return ExecutionRow.from_item(item) if item else None
+
+    def judge(self, execution_id: str, judgement: Judgement) -> None:
+        self._table.update(
+            execution_key(execution_id),
+            "SET judgement = :judgement",
+            values={":judgement": attribute(judgement)},
+            condition="attribute_exists(pk)",
+        )
+
+    def mark_stopping(self, execution_id: str) -> None:
+        """From now on SubmitRun starts no job of this execution. A refused suite has no row and nothing to stop."""
+        self._table.update(
+            execution_key(execution_id),
+            "SET is_stopping = :yes",
+            values={":yes": True},
+            condition="attribute_exists(pk)",
+        )
+
+
+def execution_key(execution_id: str) -> dict[str, str]:
+    return {"pk": f"execution#{execution_id}", "sk": "suite"}

@@ -1,0 +1,52 @@
+"""Dataclasses to DynamoDB items and back: numbers are Decimal, and an attribute that is None or empty is left out."""
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import cache
+from math import isfinite
+from typing import Any, TypeVar
+
+from cattrs import Converter
+
+from traindyno.core.suite.preparation import AttemptOwner, DataPreparation, owner_document, parse_owner
+from traindyno.core.suite.suite import Run
+
+Row = TypeVar("Row")
+
+
+def attributes_of(row: object) -> dict[str, Any]:
+    """Every attribute of the row that has a value; DynamoDB takes neither floats nor empty sets."""
+    attributes: dict[str, Any] = _converter().unstructure(row)
+    return {name: value for name, value in attributes.items() if not _is_absent(value)}
+
+
+def attribute(value: Any) -> Any:
+    """One value as DynamoDB takes it."""
+    return _converter().unstructure(value)
+
+
+def read_row(item: Mapping[str, Any], kind: type[Row], **known: Any) -> Row:
+    """``known`` are fields that the item's keys hold. Attributes that the row doesn't name are passed over."""
+    return _converter().structure({**item, **known}, kind)
+
+
+def _is_absent(value: Any) -> bool:
+    return value is None or (isinstance(value, Mapping | set | frozenset | tuple | list) and not value)
+
+
+def _number(value: float) -> Decimal | None:
+    """The shortest decimal that is this number; NaN and infinities have no place in DynamoDB."""
+    return Decimal(str(value)) if isfinite(value) else None
+
+
+@cache
+def _converter() -> Converter:
+    converter = Converter()
+    converter.register_unstructure_hook(float, _number)
+    converter.register_structure_hook(Decimal, lambda value, _: Decimal(value))
+    converter.register_structure_hook(float, lambda value, _: float(value))
+    for kind in (Run, DataPreparation, AttemptOwner):
+        converter.register_unstructure_hook(kind, lambda owner: json.dumps(owner_document(owner)))
+    converter.register_structure_hook(AttemptOwner, lambda text, _: parse_owner(json.loads(text)))
+    return converter

@@ -1,0 +1,51 @@
+"""The results of an execution's runs and of its preparations, read from S3."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from traindyno.core.errors import TraindynoError
+from traindyno.core.measurement.preparation_result import PreparationResult, parse_preparation_result
+from traindyno.core.measurement.run_result import RunResult, parse_run_result
+from traindyno.core.planning.plan import read_stored_plan
+from traindyno.core.s3_keys import plan_key, preparations_prefix, results_prefix, suite_key
+from traindyno.core.suite.fallback_cells import with_cells_of
+from traindyno.core.suite.suite_file import read_stored_suite
+from traindyno.core.verdict.execution_record import ExecutionRecord
+from traindyno.store.results_bucket import ResultsBucket
+
+READS_AT_ONCE = 10  # botocore keeps as many connections
+
+
+class NothingRecorded(TraindynoError):
+    """The execution has no results: it was refused, has only begun, or is not one of this lab's."""
+
+
+def load_record(bucket: ResultsBucket, execution_id: str) -> ExecutionRecord:
+    """Suite, cells and results of an execution."""
+    suite, plan = bucket.find_json(suite_key(execution_id)), bucket.find_json(plan_key(execution_id))
+    results = load_results(bucket, execution_id) if suite and plan else []
+    if suite is None or plan is None or not results:
+        raise NothingRecorded(
+            f"{execution_id}: expected results of its runs in s3://{bucket.name}, found none; see: traindyno list"
+        )
+    return ExecutionRecord(
+        execution_id=execution_id,
+        suite=read_stored_suite(suite),
+        cells=with_cells_of(read_stored_plan(plan).cells, (result.run for result in results)),
+        results=tuple(results),
+    )
+
+
+def load_results(bucket: ResultsBucket, execution_id: str) -> list[RunResult]:
+    return [parse_run_result(document) for document in _load(bucket, results_prefix(execution_id))]
+
+
+def load_preparations(bucket: ResultsBucket, execution_id: str) -> list[PreparationResult]:
+    """The results of the jobs that prepared the data; they count for what they cost only."""
+    return [parse_preparation_result(document) for document in _load(bucket, preparations_prefix(execution_id))]
+
+
+def _load(bucket: ResultsBucket, prefix: str) -> list[dict[str, Any]]:
+    keys = list(bucket.list_keys(prefix))
+    with ThreadPoolExecutor(READS_AT_ONCE) as pool:
+        return list(pool.map(bucket.read_json, keys))
