@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.outsiders.data_files import CASES, DataCase
-from traindyno.core.suite.dataset_splits import SplitUnknown, files_of_split
+from traindyno.core.suite.dataset_files import DatasetFilesInvalid, split_files
 from traindyno.core.suite.suite import Dataset, DatasetFormat
 from training.data.rows import find_files, read_rows
 from training.errors import WorkloadError
@@ -55,9 +55,10 @@ def test_a_data_file_is_read_or_refused(case: DataCase, tmp_path: Path) -> None:
     ],
 )
 def test_a_file_belongs_to_one_split(names: list[str], train: list[str] | None, test: list[str]) -> None:
-    found = files_of_split(names, "train", others=["test"])
+    dataset = Dataset(path="data", evaluation_split="test")
+    found = split_files(names, dataset, "train")
     assert found == (train or names[:1])
-    assert files_of_split(names, "test", others=["train"]) == test
+    assert split_files(names, dataset, "test") == test
     assert not set(found) & set(test)
 
 
@@ -81,5 +82,5 @@ def test_a_split_of_the_suites_own_name_is_not_trained_on(tmp_path: Path) -> Non
     ],
 )
 def test_a_split_that_no_file_or_two_splits_claim_is_refused(names: list[str], split: str, message: str) -> None:
-    with pytest.raises(SplitUnknown, match=re.escape(message)):
-        files_of_split(names, split)
+    with pytest.raises(DatasetFilesInvalid, match=re.escape(message)):
+        split_files(names, Dataset(path="data", evaluation_split="test"), split)

@@ -12,6 +12,7 @@ from traindyno.aws.client_errors import error_code, is_access_denied
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
 from traindyno.cli.options import FormatOption, LabChoice, SuiteArgument, with_options_of
 from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
+from traindyno.cli.plan_data import data_lines
 from traindyno.cli.plan_inputs import PlanInputs, PricesOption, QuotasOption, read_plan_inputs
 from traindyno.cli.plan_table import print_plan
 from traindyno.cli.sample_data import SampleUnknown
@@ -67,6 +68,8 @@ def plan(
         print_json(plan_document(loaded.suite, planned, inputs, histories))
     else:
         print_plan(STANDARD_OUTPUT, loaded.suite, planned, inputs, why_no_history=histories.why_none)
+        for line in data_lines(loaded.suite, beside=suite.parent):
+            STANDARD_OUTPUT.print(line, markup=False)
     if planned.refusals:
         local = " --local" if choice.local else ""
         raise SuiteRefused(_refusal_text(planned, f"traindyno quotas request {suite}{local}"))

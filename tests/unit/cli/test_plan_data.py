@@ -1,0 +1,54 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.run_samples import make_suite
+from traindyno.cli.plan_data import data_lines
+from traindyno.core.suite.dataset_files import DatasetFilesInvalid
+from traindyno.core.suite.suite import Dataset, Measurement, Suite, Task
+
+
+def suite_with(dataset: Dataset, **changes: object) -> Suite:
+    suite = make_suite(measurement=Measurement(evaluate=True))
+    return replace(suite, workload=replace(suite.workload, dataset=dataset, **changes))  # type: ignore[arg-type]
+
+
+def write(folder: Path, *names: str) -> Path:
+    for name in names:
+        (folder / "data").mkdir(exist_ok=True)
+        (folder / "data" / name).write_text("text\none\n")
+    return folder
+
+
+def test_a_plan_says_which_file_each_split_reads_and_which_none(tmp_path: Path) -> None:
+    beside = write(tmp_path, "data.csv", "test.csv", "README.md")
+    suite = suite_with(Dataset(path="data", evaluation_split="test"))
+    assert list(data_lines(suite, beside=beside)) == [
+        "data: split train reads data.csv",
+        "data: split test reads test.csv",
+        "data: not read: README.md",
+    ]
+
+
+def test_a_plan_says_that_evaluation_takes_a_part_of_the_training_data(tmp_path: Path) -> None:
+    beside = write(tmp_path, *(f"part-{number}.csv" for number in range(8)))
+    first, held_out = data_lines(suite_with(Dataset(path="data")), beside=beside)
+    assert first.endswith("part-4.csv, part-5.csv and 2 more")
+    assert "a random part of the training sequences" in held_out
+
+
+def test_files_that_no_run_could_read_are_refused_by_the_plan(tmp_path: Path) -> None:
+    suite = suite_with(Dataset(path="data", evaluation_split="test"))
+    with pytest.raises(DatasetFilesInvalid, match="belongs to the split 'test'"):
+        list(data_lines(suite, beside=write(tmp_path, "a.csv", "b.csv")))
+
+
+@pytest.mark.parametrize("path", ["wikimedia/wikipedia", "s3://bucket/data"])
+def test_data_that_is_elsewhere_has_no_lines(path: str, tmp_path: Path) -> None:
+    assert list(data_lines(suite_with(Dataset(path=path)), beside=tmp_path)) == []
+
+
+def test_a_script_reads_its_files_itself(tmp_path: Path) -> None:
+    beside = write(tmp_path, "a.csv", "b.json")
+    assert list(data_lines(suite_with(Dataset(path="data"), task=Task.SCRIPT), beside=beside)) == []
