@@ -50,9 +50,10 @@ mutants: install ## Put 200 small faults into the core, one at a time; the unit 
 bench: install ## Measure speed and memory, and write docs/performance.md
 	$(BIN)/python -m bench
 
-chaos: install ## Rehearse 1,000 simulated runs under faults, and send 20,000 damaged suites through all readers
+chaos: install ## Rehearse 1,000 runs under faults, send 20,000 damaged suites through all readers, simulate ten times as much
 	TRAINDYNO_FUZZ_COUNT=20000 $(BIN)/python -m pytest tests/fuzz --numprocesses logical
 	TRAINDYNO_CHAOS_RUNS=1000 $(BIN)/python -m pytest tests/local/test_chaos.py
+	TRAINDYNO_SIMULATIONS=10 $(BIN)/python -m pytest tests/simulations
 
 xla: install ## Make the environment of compiler xla (gcc and readelf are needed)
 	$(BIN)/python -m training.xla_environment .envs/xla

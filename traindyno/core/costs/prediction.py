@@ -52,10 +52,10 @@ class _Interruptions:
 def predict_run(results: Sequence[RunResult], *, confidence: float = PREDICTION_CONFIDENCE) -> Prediction | None:
     """From the measured trials of one cell; None without any.
 
-    The interval is Student's prediction interval for one more trial (Hahn and Meeker 1991) on logarithms: t · sqrt(s² ·
-    (1 + 1/n)), where s includes the draw of hosts and of what recurs. A full run averages over far more steps than a
-    trial, so that the trials' own errors, estimated within each of them, are deducted from the spread of one run (a
-    nested random effects model, Kalibera and Jones 2013). Interruptions are added at their observed rate.
+    The interval is Student's prediction interval for one more run (Hahn and Meeker 1991) on logarithms, with half width
+    t · s · sqrt(1 + 1/n): the spread s of the trials includes the draw of hosts, start-up and what recurs at random. It
+    includes their own errors too, which a long run averages out, so that it is wide rather than narrow where hosts
+    hardly differ. Interruptions are added at their observed rate.
     """
     found = [(result, projection) for result in results if (projection := project_run(result)) is not None]
     if not found:
@@ -64,11 +64,10 @@ def predict_run(results: Sequence[RunResult], *, confidence: float = PREDICTION_
     reason = _why_not(found)
     seconds = usd = None
     if reason is None:
-        seconds = _interval(found, [projection.seconds for _, projection in found], interruptions, confidence)
-        costs = [float(projection.usd) for _, projection in found if projection.usd is not None]
-        usd = (
-            _interval(found, costs, interruptions, confidence) if len(costs) == len(found) and min(costs) > 0 else None
-        )
+        projections = [projection for _, projection in found]
+        costs = [float(each.usd) for each in projections if each.usd]
+        seconds = _interval([each.seconds for each in projections], projections, interruptions, confidence)
+        usd = _interval(costs, projections, interruptions, confidence) if len(costs) == len(found) else None
     return Prediction(
         trials=len(found),
         confidence=confidence,
@@ -87,30 +86,17 @@ def _why_not(found: Sequence[tuple[RunResult, Projection]]) -> str | None:
 
 
 def _interval(
-    found: Sequence[tuple[RunResult, Projection]],
-    values: Sequence[float],
-    interruptions: _Interruptions,
-    confidence: float,
+    values: Sequence[float], projections: Sequence[Projection], interruptions: _Interruptions, confidence: float
 ) -> Interval:
     """Of seconds or of cost; interruptions add the same share to both."""
     logs = [log(value) for value in values]
-    count, between = len(logs), variance(logs)
-    of_one_run = max(0.0, between - fmean([_own_variance(result, projection) for result, projection in found]))
-    training_hours = fmean([_training_seconds(projection) for _, projection in found]) / SECONDS_PER_HOUR
+    training_hours = fmean([_training_seconds(each) for each in projections]) / SECONDS_PER_HOUR
     added, added_variance = interruptions.added_seconds(training_hours)
-    typical = exp(fmean(log(projection.seconds) for _, projection in found))
-    total = of_one_run + between / count
-    spread = sqrt(total + added_variance / (typical + added) ** 2)
-    reach = t_half_width(spread, count - 1, confidence)
+    typical = exp(fmean([log(each.seconds) for each in projections]))
+    spread = sqrt(variance(logs) * (1 + 1 / len(logs)) + added_variance / (typical + added) ** 2)
+    reach = t_half_width(spread, len(logs) - 1, confidence)
     center = fmean(logs) + log(1 + added / typical)
     return Interval(low=exp(center - reach), high=exp(center + reach), confidence=confidence)
-
-
-def _own_variance(result: RunResult, projection: Projection) -> float:
-    """Of the logarithm of the projected time, from how well the run's own mean step time is known."""
-    error = (result.measured.relative_error if result.measured else None) or 0.0
-    share = 1 - projection.overhead_seconds / projection.seconds if projection.seconds > 0 else 0.0
-    return (error * share) ** 2
 
 
 def _training_seconds(projection: Projection) -> float:

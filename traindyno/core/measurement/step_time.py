@@ -20,6 +20,7 @@ from traindyno.core.measurement.student_t import t_half_width
 
 CONFIDENCE = 0.95
 NEGLIGIBLE_SHARE = 0.01
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,11 +127,11 @@ def _judge_unexplained(events: Events, core_seconds: float, count: int) -> Event
 def _with_unexplained(state: SteadyState, unexplained: Sequence[OneTimeEvent], core_seconds: float) -> SteadyState:
     if not unexplained or not state.is_reached:
         return state
-    steps = ", ".join(str(event.step) for event in unexplained)
+    places = [str(event.step) for event in unexplained[:MOST_NAMED]] + ["…"] * (len(unexplained) > MOST_NAMED)
     share = sum(event.seconds for event in unexplained) / core_seconds
     reason = (
-        f"{len(unexplained)} stalled steps ({steps}) add {share:.1%} to the time, and too few were seen to tell "
-        "whether they recur; the rate leaves them out"
+        f"stalls at {'step' if len(unexplained) == 1 else 'steps'} {', '.join(places)} add {share:.1%} to the time, and "
+        "too few were seen to tell whether they recur; the rate leaves them out"
     )
     return replace(state, is_reached=False, reason=reason)
 

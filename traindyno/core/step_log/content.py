@@ -101,6 +101,14 @@ class ProcessLog:
     is_ended: bool
     host_loads: tuple[HostLoad, ...] = ()
 
+    @property
+    def last_logged(self) -> float:
+        """When its last step, phase, evaluation or error ended; its start if it logged none."""
+        times = [self.start, *(phase.end for phase in self.phases), *(each.time for each in self.evaluations)]
+        times += [error.time for error in self.errors]
+        times += [step.end for step in self.steps[-1:]]
+        return max(times)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:

@@ -33,6 +33,7 @@ from traindyno.core.step_log.fields import (
 
 __all__ = ["StepLog", "StepLogInvalid", "read_step_log"]
 
+LAUNCH_SECONDS = 10.0  # the processes of one launch start within this time
 KINDS = "environment, phase, step, model, evaluation, host_load, error, end"
 _FILE_NAME = re.compile(r"(?:(?P<job_name>[^/]+)/)?rank-(?P<rank>\d+)\.(?P<start>\d+)\.jsonl$")
 
@@ -147,15 +148,27 @@ def _ordered_steps(file: str, steps: list[Step]) -> list[Step]:
 
 
 def _sessions(processes: list[ProcessLog], problems: list[str]) -> Iterator[Session]:
-    """Processes in order of start; one whose rank is already there, or of another job, opens the next session."""
+    """Processes in order of start; one that cannot have run with those before it opens the next session."""
     together: dict[int, ProcessLog] = {}
     for process in sorted(processes, key=lambda process: (process.start, process.rank)):
-        if together and (process.rank in together or process.job_name != next(iter(together.values())).job_name):
+        if together and not _run_together(process, together):
             yield _session(together, problems)
             together = {}
         together[process.rank] = process
     if together:
         yield _session(together, problems)
+
+
+def _run_together(process: ProcessLog, others: Mapping[int, ProcessLog]) -> bool:
+    """Whether it is another rank of the same job, launched with the others or while one of them was still logging.
+
+    A job that restarts may have lost a rank's first log: the rank alone does not tell one launch from the next.
+    """
+    if process.rank in others or process.job_name != next(iter(others.values())).job_name:
+        return False
+    launched = min(other.start for other in others.values())
+    last_logged = max(other.last_logged for other in others.values())
+    return process.start <= max(last_logged, launched + LAUNCH_SECONDS)
 
 
 def _session(together: Mapping[int, ProcessLog], problems: list[str]) -> Session:

@@ -136,6 +136,32 @@ def test_a_restart_is_another_session_and_its_gap_is_shown() -> None:
     assert log.measured is log.sessions[1]
 
 
+def test_a_restart_is_another_session_though_a_rank_lost_its_first_log() -> None:
+    later = START + 60
+    lost = {file_name(0): log_lines(rank=0, world_size=2, step_seconds=[1.0] * 10, is_ended=False)}
+    restarted = {
+        # rank 1 starts a little earlier than rank 0
+        file_name(rank, start=later - rank): log_lines(
+            rank=rank, world_size=2, step_seconds=[1.0] * 20, first_step=7, start=later - rank
+        )
+        for rank in (0, 1)
+    }
+    log = read_step_log({**lost, **restarted})
+    assert [[process.rank for process in session.processes] for session in log.sessions] == [[0], [0, 1]]
+    assert log.measured is log.sessions[1]
+    assert len(log.sessions[1].common_steps) == 20
+
+
+def test_a_rank_that_starts_late_belongs_to_the_session_that_waits_for_it() -> None:
+    waiting = [line.phase_line("load", START, START + 50)]
+    files = {
+        file_name(0): log_lines(rank=0, world_size=2, step_seconds=[1.0] * 5, before=waiting, start=START),
+        file_name(1, start=START + 40): log_lines(rank=1, world_size=2, step_seconds=[1.0] * 5, start=START + 50),
+    }
+    (session,) = read_step_log(files).sessions
+    assert session.missing_ranks == ()
+
+
 def test_another_attempt_of_the_run_is_another_session() -> None:
     files = {
         file_name(job="job-a1"): log_lines(step_seconds=[1.0] * 10, is_ended=False),

@@ -1,0 +1,52 @@
+"""Trials of a cell and one later run of the whole workload, on hosts that are drawn anew for each of them."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import sqrt
+from statistics import median
+
+from tests.simulations.logged_runs import run_result_of, true_seconds
+from tests.simulations.processes import Event, Process, Simulated
+from traindyno.core.costs.prediction import predict_run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """``covered`` of the intervals held the later run's time; ``median_error`` is of their centre, as a share."""
+
+    covered: float
+    median_error: float
+    not_given: float
+
+
+def measure_coverage(
+    process: Process, sources: Iterator[random.Random], *, steps: int, trials: int, host_deviation: float
+) -> Coverage:
+    """``host_deviation`` is the standard deviation of hosts' speeds, as a share."""
+    covered, errors, not_given = 0, [], 0
+    for source in sources:
+        results = [
+            run_result_of(_on_a_host(process(source, steps), source, host_deviation), trial=trial)
+            for trial in range(1, trials + 1)
+        ]
+        prediction = predict_run(results)
+        later = true_seconds(_on_a_host(process(source, steps), source, host_deviation))
+        if prediction is None or prediction.seconds is None:
+            not_given += 1
+            continue
+        interval = prediction.seconds
+        covered += interval.low <= later <= interval.high
+        errors.append(abs(sqrt(interval.low * interval.high) / later - 1))
+    given = len(errors)
+    return Coverage(covered=covered / given, median_error=median(errors), not_given=not_given / (given + not_given))
+
+
+def _on_a_host(simulated: Simulated, source: random.Random, deviation: float) -> Simulated:
+    factor = source.lognormvariate(0, deviation)
+    return replace(
+        simulated,
+        step_seconds=[seconds * factor for seconds in simulated.step_seconds],
+        long_run_seconds=simulated.long_run_seconds * factor,
+        events=[Event(step=event.step, seconds=event.seconds * factor, name=event.name) for event in simulated.events],
+    )

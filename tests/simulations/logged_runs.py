@@ -1,0 +1,95 @@
+"""Simulated runs through the functions that read real ones: step log, reader, result, projection."""
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.simulations.processes import Process, Simulated, with_stalls
+from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, make_suite
+from tests.unit.step_log_samples import START, file_name
+from traindyno.core.costs.projection import Projection, project_run
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult, build_run_result
+from traindyno.core.step_log.line import end_line, environment_line, phase_line, step_line
+from traindyno.core.step_log.reader import read_step_log
+
+EXAMPLES = 1_000_000
+SAMPLES_PER_STEP = 8
+FIRST_STEP_SECONDS = 15.0
+STARTING_SECONDS, DOWNLOADING_SECONDS, IMPORT_SECONDS, UPLOADING_SECONDS = 90.0, 30.0, 12.0, 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """Of the repetitions of one scenario: shares of them."""
+
+    within: float
+    not_steady: float
+    wrong: float
+
+
+def run_result_of(simulated: Simulated, *, trial: int = 1, cell_id: str = "0000000a") -> RunResult:
+    """A job of one process: the simulated steps after a first one that takes 15 s longer."""
+    lines = [json.dumps(line) for line in log_lines(simulated)]
+    training = json.loads(lines[-1])["time"] - START + IMPORT_SECONDS
+    phases = {
+        "starting": STARTING_SECONDS,
+        "downloading": DOWNLOADING_SECONDS,
+        "training": training,
+        "uploading": UPLOADING_SECONDS,
+    }
+    billed = training + DOWNLOADING_SECONDS + UPLOADING_SECONDS
+    return build_run_result(
+        make_run(make_cell(cell_id), trial),
+        suite=make_suite(examples=EXAMPLES),
+        outcome=Outcome.COMPLETED,
+        attempts=[make_attempt(phase_seconds=phases, billable_seconds=billed, job_name="job-a1")],
+        step_log=read_step_log({file_name(): lines}),
+        price=PRICE,
+    )
+
+
+def log_lines(simulated: Simulated) -> Iterator[dict[str, object]]:
+    logged = {event.step: event for event in simulated.events if event.name is not None}
+    now = START
+    yield environment_line(now, 0, 1, "algo-1", {})
+    for step, seconds in enumerate(with_stalls(simulated)):
+        if step in logged:
+            event = logged[step]
+            yield phase_line(event.name or "", now, now + event.seconds)
+            now += event.seconds
+        end = now + seconds + (FIRST_STEP_SECONDS if step == 0 else 0.0)
+        yield step_line(step=step, begin=now, end=end, wait_seconds=0.0, samples=SAMPLES_PER_STEP)
+        now = end
+    yield end_line(now, len(simulated.step_seconds))
+
+
+def true_seconds(simulated: Simulated) -> float:
+    """Wall clock of a run over all examples: what is paid once, then steps that take what they take in the long run."""
+    one_time = sum(event.seconds for event in simulated.events) if simulated.has_one_time_events else 0.0
+    fixed = STARTING_SECONDS + DOWNLOADING_SECONDS + IMPORT_SECONDS + UPLOADING_SECONDS + FIRST_STEP_SECONDS
+    return fixed + one_time + EXAMPLES / SAMPLES_PER_STEP * simulated.long_run_seconds
+
+
+def judge(process: Process, sources: Iterator[random.Random], *, steps: int, tolerance: float = 0.02) -> Outcomes:
+    """How often rate and projection are right, the run is called not steady, or neither."""
+    within = not_steady = count = 0
+    for source in sources:
+        simulated = process(source, steps)
+        result = run_result_of(simulated)
+        measured, projection = result.measured, project_run(result)
+        assert measured is not None
+        count += 1
+        if not measured.steady_state.is_reached:
+            not_steady += 1
+        elif projection is not None and _is_within(result, projection, simulated, tolerance):
+            within += 1
+    return Outcomes(within=within / count, not_steady=not_steady / count, wrong=(count - within - not_steady) / count)
+
+
+def _is_within(result: RunResult, projection: Projection, simulated: Simulated, tolerance: float) -> bool:
+    rate = SAMPLES_PER_STEP / simulated.long_run_seconds
+    seconds = true_seconds(simulated)
+    found = result.samples_per_second or 0.0
+    return abs(found / rate - 1) <= tolerance and abs(projection.seconds / seconds - 1) <= tolerance

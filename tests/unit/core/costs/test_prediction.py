@@ -1,0 +1,73 @@
+from dataclasses import replace
+from math import exp, log, sqrt
+
+import pytest
+
+from tests.unit.run_samples import completed_result, make_cell, make_suite
+from traindyno.core.costs.prediction import predict_run
+from traindyno.core.costs.projection import project_run
+from traindyno.core.measurement.run_result import RunResult
+
+SUITE = make_suite(examples=80_008)
+
+
+def trial(number: int, step_seconds: float, *, interruptions: int = 0, lost_seconds: float = 0.0) -> RunResult:
+    result = completed_result(make_cell(), number, step_seconds=step_seconds, suite=SUITE)
+    assert result.measured is not None
+    measured = replace(result.measured, interruptions=interruptions, lost_seconds=lost_seconds)
+    return replace(result, measured=measured)
+
+
+def test_the_interval_is_for_one_more_run_by_hand() -> None:
+    found = predict_run([trial(1, 1.0), trial(2, 1.02)])
+    assert found is not None
+    assert found.seconds is not None
+    # 10,170 and 10,370 s; s = log(10,370 / 10,170) / sqrt(2); t(0.95, 1) = 6.3138
+    spread = log(10_370 / 10_170) / sqrt(2)
+    reach = 6.31375 * spread * sqrt(1.5)
+    center = sqrt(10_370 * 10_170)
+    assert found.seconds.low == pytest.approx(center * exp(-reach), rel=1e-4)
+    assert found.seconds.high == pytest.approx(center * exp(reach), rel=1e-4)
+    assert (found.trials, found.confidence, found.reason) == (2, 0.9, None)
+
+
+def test_the_cost_has_an_interval_of_its_own() -> None:
+    found = predict_run([trial(1, 1.0), trial(2, 1.0)])
+    assert found is not None
+    assert found.usd is not None
+    # equal trials: 101.10 $ each
+    assert found.usd.low == pytest.approx(101.1)
+    assert found.usd.high == pytest.approx(101.1)
+
+
+def test_interruptions_are_added_at_their_rate() -> None:
+    plain = [trial(1, 1.0), trial(2, 1.0)]
+    projection = project_run(plain[0])
+    assert projection is not None
+    found = predict_run([trial(1, 1.0, interruptions=1, lost_seconds=50.0), trial(2, 1.0)])
+    assert found is not None
+    assert found.seconds is not None
+    # one in two jobs of 170 s: 10.6 per hour, 29.7 in 10,110 s of training; each takes 50 s
+    assert found.interruptions_per_hour == pytest.approx(3600 / 340)
+    center = sqrt(found.seconds.low * found.seconds.high)
+    assert center / projection.seconds == pytest.approx(1 + 10_110 / 340 * 50 / 10_170, rel=0.01)
+    # the rate is known from one interruption only, so that the interval is wide
+    assert found.seconds.high > 2 * found.seconds.low
+
+
+def test_one_trial_has_no_interval() -> None:
+    found = predict_run([trial(1, 1.0)])
+    assert found is not None
+    assert (found.seconds, found.reason) == (None, "one trial shows no spread between runs")
+    assert predict_run([]) is None
+
+
+def test_trials_that_are_not_steady_have_no_interval() -> None:
+    drifting = trial(1, 1.0)
+    assert drifting.measured is not None
+    state = replace(drifting.measured.steady_state, is_reached=False, reason="step times drift")
+    unsteady = replace(drifting, measured=replace(drifting.measured, steady_state=state))
+    found = predict_run([unsteady, trial(2, 1.0)])
+    assert found is not None
+    assert found.seconds is None
+    assert found.reason == "1 of 2 trials were not steady"

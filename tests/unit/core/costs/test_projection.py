@@ -1,0 +1,154 @@
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, make_suite
+from tests.unit.step_log_samples import START, file_name, log_lines
+from traindyno.core.costs.projection import Projection, project_run
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult, build_run_result
+from traindyno.core.step_log import line
+from traindyno.core.step_log.reader import read_step_log
+
+# A first step of 10 s and 60 steps of 1 s with 8 samples each: 80,000 samples are left after the first step, 10,000 s.
+STEPS = [10.0] + [1.0] * 60
+EXAMPLES = 80_008
+
+
+def run_of(*attempts: Attempt, files: dict[str, list[str]] | None = None) -> RunResult:
+    return build_run_result(
+        make_run(make_cell()),
+        suite=make_suite(examples=EXAMPLES),
+        outcome=Outcome.COMPLETED,
+        attempts=attempts,
+        step_log=read_step_log(files or {file_name(job="job-a1"): log_lines(step_seconds=STEPS)}),
+        price=PRICE,
+    )
+
+
+def job(**changes: object) -> Attempt:
+    """200 s: 60 to start, 20 to download, 100 of training (70 of them steps), 20 to upload; 140 billed."""
+    phases = {"starting": 60.0, "downloading": 20.0, "training": 100.0, "uploading": 20.0}
+    given = {"job_name": "job-a1", "phase_seconds": phases, "billable_seconds": 140.0, "training_seconds": 140.0}
+    return make_attempt(**{**given, **changes})
+
+
+def projected(result: RunResult) -> Projection:
+    found = project_run(result)
+    assert found is not None
+    return found
+
+
+def test_on_demand_by_hand() -> None:
+    found = projected(run_of(job()))
+    # wall clock: 200 - 60 steady + 10,000; training: 140 - 60 + 10,000, all of it billed
+    assert found.overhead_seconds == pytest.approx(140)
+    assert found.seconds == pytest.approx(10_140)
+    assert found.before_training_seconds == pytest.approx(80)
+    assert found.billable_share == 1.0
+    assert found.billable_seconds == pytest.approx(10_080)
+    assert found.usd == Decimal("100.8")
+    assert found.instance_hours == pytest.approx(2.8)
+
+
+def test_a_spot_saving_is_one_of_the_whole_cost() -> None:
+    found = projected(run_of(job(billable_seconds=42.0)))
+    # 70 % saved: 42 of 140 s; 10,080 x 0.3 = 3,024 s. The time does not change
+    assert found.billable_share == pytest.approx(0.3)
+    assert found.billable_seconds == pytest.approx(3_024)
+    assert float(found.usd or 0) == pytest.approx(30.24)
+    assert found.seconds == pytest.approx(10_140)
+    assert found.instance_hours == pytest.approx(2.8)
+
+
+def test_a_warm_start_is_short_and_costs_what_it_takes() -> None:
+    phases = {"starting": 2.0, "downloading": 8.0, "training": 100.0, "uploading": 20.0}
+    found = projected(run_of(job(phase_seconds=phases, billable_seconds=128.0, training_seconds=128.0)))
+    # 130 - 60 + 10,000, and 128 - 60 + 10,000
+    assert found.seconds == pytest.approx(10_070)
+    assert found.before_training_seconds == pytest.approx(10)
+    assert found.billable_seconds == pytest.approx(10_068)
+
+
+def restarted() -> RunResult:
+    """Interrupted after 30 steps: 50 s of waiting unbilled, 10 s until it steps again; the second life does 60 steps."""
+    first = log_lines(step_seconds=[10.0] + [1.0] * 30, is_ended=False)
+    later = START + 40 + 60
+    second = log_lines(step_seconds=STEPS, first_step=20, start=later)
+    files = {file_name(job="job-a1"): first, file_name(job="job-a1", start=later): second}
+    phases = {
+        "starting": 60.0,
+        "downloading": 20.0,
+        "training": 40.0 + 10.0 + 100.0,
+        "interrupted": 50.0,
+        "uploading": 20.0,
+    }
+    return run_of(job(phase_seconds=phases, billable_seconds=57.0, training_seconds=190.0), files=files)
+
+
+def test_an_interruption_is_no_overhead_of_a_run() -> None:
+    result = restarted()
+    assert result.measured is not None
+    # first life 40 s, 60 s until the second one
+    assert (result.measured.interruptions, result.measured.lost_seconds) == (1, pytest.approx(100))
+    found = projected(result)
+    # as if there had been the second life only: 300 - 100 = 200 s of wall clock, 190 - 50 = 140 s of training
+    assert found.seconds == pytest.approx(10_140)
+    assert found.training_overhead_seconds == pytest.approx(80)
+    assert found.billable_share == pytest.approx(57 / 190)
+    assert found.billable_seconds == pytest.approx(10_080 * 0.3)
+
+
+def test_a_lost_attempt_is_no_overhead_of_a_run() -> None:
+    lost = make_attempt(number=1, job_name="job-a0", billable_seconds=900.0, outcome=None, error="ServiceFault")
+    assert projected(run_of(lost, job(number=2))) == projected(run_of(job()))
+
+
+def test_the_slowest_rank_says_how_long_the_steady_steps_took() -> None:
+    files = {
+        # rank 0 does its first step in 1 s and waits 9 s in the second one, in which rank 1 still compiles
+        file_name(0, job="job-a1"): log_lines(rank=0, world_size=2, step_seconds=STEPS),
+        file_name(1, job="job-a1"): log_lines(rank=1, world_size=2, step_seconds=[20.0] + [1.0] * 60, start=START - 10),
+    }
+    found = projected(run_of(job(), files=files))
+    assert found.overhead_seconds == pytest.approx(140)
+
+
+def test_an_unknown_bill_leaves_the_time_known() -> None:
+    found = projected(run_of(job(billable_seconds=None)))
+    assert (found.usd, found.billable_seconds) == (None, None)
+    assert found.seconds == pytest.approx(10_140)
+
+
+def test_a_job_of_unknown_time_is_not_projected() -> None:
+    assert project_run(run_of(job(phase_seconds={}, billable_seconds=None, training_seconds=None))) is None
+
+
+def test_billed_time_alone_stands_for_the_job() -> None:
+    found = projected(run_of(job(phase_seconds={}, training_seconds=None)))
+    assert found.seconds == pytest.approx(140 - 60 + 10_000)
+
+
+def test_checkpoints_are_projected_at_their_rate() -> None:
+    first = log_lines(step_seconds=[1.0] * 40, is_ended=False)
+    saved = [line.phase_line("save", START + 40, START + 50)]
+    second = log_lines(step_seconds=[1.0] * 30, first_step=40, start=START + 50, before=saved)[1:]
+    result = run_of(job(), files={file_name(job="job-a1"): first + second})
+    # 8 samples in 1 s + 10 s / 40 steps; one step is done before the window, 80,000 samples are left
+    assert result.samples_per_second == pytest.approx(8 / 1.25)
+    found = projected(result)
+    assert found.seconds - found.overhead_seconds == pytest.approx(10_000 * 1.25)
+    assert result.measured is not None
+    assert result.measured.throughput is not None
+    assert result.measured.throughput.recurring_share == pytest.approx(0.2)
+    # the window held 69 steps and one save
+    assert found.overhead_seconds == pytest.approx(200 - 79)
+
+
+def test_results_that_name_no_job_are_projected_from_their_last_attempt() -> None:
+    result = run_of(job(number=1, job_name="other", billable_seconds=1.0), job(number=2))
+    assert result.measured is not None
+    older = replace(result, measured=replace(result.measured, job_name=None))
+    assert projected(older).billable_seconds == pytest.approx(10_080)
