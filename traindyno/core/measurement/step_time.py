@@ -130,8 +130,8 @@ def _with_unexplained(state: SteadyState, unexplained: Sequence[OneTimeEvent], c
     places = [str(event.step) for event in unexplained[:MOST_NAMED]] + ["…"] * (len(unexplained) > MOST_NAMED)
     share = sum(event.seconds for event in unexplained) / core_seconds
     reason = (
-        f"stalls at {'step' if len(unexplained) == 1 else 'steps'} {', '.join(places)} add {share:.1%} to the time, and "
-        "too few were seen to tell whether they recur; the rate leaves them out"
+        f"stalls at {'step' if len(unexplained) == 1 else 'steps'} {', '.join(places)} add {share:.1%} to the time, "
+        "and too few were seen to tell whether they recur; the rate leaves them out"
     )
     return replace(state, is_reached=False, reason=reason)
 

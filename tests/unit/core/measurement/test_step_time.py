@@ -40,8 +40,8 @@ def test_a_stall_of_unknown_cause_makes_the_run_not_steady_and_is_left_out() -> 
     assert found.seconds == pytest.approx(1.0)
     assert found.one_time_seconds == pytest.approx(20.0)
     assert found.steady_state.reason == (
-        "stalls at step 50 add 20.2% to the time, and too few were seen to tell whether they recur; the rate leaves them "
-        "out"
+        "stalls at step 50 add 20.2% to the time, and too few were seen to tell whether they recur; "
+        "the rate leaves them out"
     )
 
 
