@@ -28,7 +28,7 @@ LIBRARIES = (
     Library(name="libnccl.so.2", symbols=r"p?nccl"),
     Library(name="libnvshmem_host.so.3", symbols=r"nvshmem", version="NVSHMEM"),
 )
-# Read when PyTorch is loaded, so these must be data; all else is a function that nobody calls.
+# PyTorch reads these when it is loaded, so they must be data. The others are functions that are never called.
 DATA_SYMBOLS = re.compile(r"nvshmemi_(device_(lib_version|only_state|state)|ibgda_device_state)_d")
 DATA_BYTES = 65536
 

@@ -12,7 +12,7 @@ class RunError(TraindynoError):
 
 
 class WorkloadError(RunError):
-    """Data, model, tokenizer or settings don't fit together; the message names what was asked and what was found."""
+    """Data, model, tokenizer or settings don't fit together. The message names what was asked and what was found."""
 
     outcome = Outcome.USER_CODE_ERROR
 
@@ -36,7 +36,7 @@ class PeerFailed(RunError):
 
 
 class RunStopped(RunError):
-    """Told to end from outside. SageMaker knows whether by a person or by a time limit."""
+    """Stopped from outside. SageMaker's description says whether by a person or by a time limit."""
 
     outcome = Outcome.STOPPED_BY_USER
 

@@ -1,4 +1,4 @@
-"""The job's process group: started with time limits that end a run whose peer is gone, and ended in order."""
+"""The job's process group: its start, with time limits that end a run whose peer has failed, and its end."""
 
 import os
 import time
@@ -19,7 +19,7 @@ DRAIN_SECONDS = 0.2
 
 
 def start_process_group(backend: str, topology: Topology, device: torch.device) -> None:
-    if distributed.is_initialized():  # by a caller that runs several strategies in turn
+    if distributed.is_initialized():  # by a caller that runs several strategies one after another
         return
     if MASTER_ADDRESS not in os.environ:
         raise WorkloadError(

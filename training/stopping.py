@@ -1,4 +1,4 @@
-"""Ends a run early: when its mean step time is known well enough, or when its loss is not finite any more."""
+"""Ends a run early: when its mean step time is known precisely enough, or when its loss is not finite."""
 
 import math
 from collections.abc import Iterable

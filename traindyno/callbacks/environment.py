@@ -1,4 +1,4 @@
-"""What ran: versions, device and host, from what the process has already imported."""
+"""Versions, device and host of a run, from what the process has already imported."""
 
 import os
 import platform
@@ -65,6 +65,6 @@ def _device_facts() -> Dict[str, Any]:
 
 
 def _device_uuid(torch: Any) -> Optional[str]:
-    """Names the board itself; older versions of torch don't tell it."""
+    """Names the board itself; older versions of torch don't have it."""
     uuid = getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "uuid", None)
     return None if uuid is None else str(uuid)

@@ -1,4 +1,4 @@
-"""What an uncaught exception means for the run, and the file that tells SageMaker."""
+"""The outcome that an uncaught exception means, and the file from which SageMaker takes its FailureReason."""
 
 import errno
 import os
@@ -44,7 +44,7 @@ def failure_path(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def report_failure(outcome: str, message: str, environment: Mapping[str, str] = os.environ) -> None:
-    """Leave the text for SageMaker; the first process to fail names the cause, the others fail because of it."""
+    """Write the text for SageMaker. The first process that fails writes the cause; the others fail because of it."""
     text = failure_text(outcome, message)
     # The training toolkit may overwrite the file with the end of stderr, so it has to be there too.
     print(text, file=sys.stderr, flush=True)  # noqa: T201

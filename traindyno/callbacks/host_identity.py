@@ -1,4 +1,4 @@
-"""Which machine a process ran on, without asking the network: ``algo-1`` names a place in the job, not a machine."""
+"""Which machine a process ran on, without using the network: ``algo-1`` names a place in the job, not a machine."""
 
 from pathlib import Path
 from typing import Dict, Optional
@@ -13,7 +13,7 @@ FILES = {
 
 
 def host_identity(root: Path = Path("/")) -> Dict[str, str]:
-    """What the system says of itself, most reliable first; a name that it does not give is absent."""
+    """The identifiers that the system has, most reliable first."""
     found = {name: _text(root / path) for name, path in FILES.items()}
     if not (found["instance_id"] or "").startswith("i-"):
         found["instance_id"] = None

@@ -1,4 +1,4 @@
-"""How busy the host was beside this process, from Linux's counters; nothing elsewhere."""
+"""How busy this process and its host were, from Linux's counters; other systems have none."""
 
 import os
 import sys

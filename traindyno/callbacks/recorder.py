@@ -1,4 +1,4 @@
-"""Turns marks and tensors into step lines: at once on a CPU, once per window where reading waits for a device."""
+"""Writes step lines from marks and tensors: at once on a CPU, once per window where reading waits for a device."""
 
 from typing import Any, Callable, List, NamedTuple, Optional
 

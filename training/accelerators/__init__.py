@@ -1,4 +1,4 @@
-"""The devices that a run may use: what the loop has to know of one, and no more."""
+"""The devices that a run may use, as the training loop sees them."""
 
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -28,4 +28,4 @@ class Accelerator(Protocol):
         """Over all processes, after the backward pass; None where DistributedDataParallel does it."""
 
     def end_step(self) -> None:
-        """After the optimizer's step: a device that gathers work into graphs starts it here."""
+        """After the optimizer's step: a device that collects work in graphs starts it here."""

@@ -1,4 +1,4 @@
-"""A NeuronCore through TorchNeuron, PyTorch's native device for Trainium 2 and 3. Not run by us: no such machine."""
+"""A NeuronCore through TorchNeuron, PyTorch's device for Trainium 2 and 3. Never run: written from documentation."""
 
 from importlib import import_module
 

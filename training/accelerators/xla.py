@@ -1,4 +1,4 @@
-"""A PyTorch/XLA device: it gathers a step's operations into a graph, compiles it once and then runs it."""
+"""A PyTorch/XLA device: it collects a step's operations in a graph, compiles it once and then runs it."""
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
@@ -17,7 +17,7 @@ CompilationSeen = Callable[[float, float], None]
 
 
 class XlaClock(HostClock):
-    """A step is marked when it has been handed over; the device is waited for once per window."""
+    """A step is marked when it has been submitted; the host waits for the device once per window."""
 
     is_immediate = False
 
@@ -85,7 +85,7 @@ class Xla:
             self._model.all_reduce(self._model.REDUCE_SUM, gradients, scale=1.0 / distributed.get_world_size())
 
     def _average_on_host(self, parameters: list[nn.Parameter]) -> None:
-        """In one message: every process is an XLA device of its own and knows of no other."""
+        """In one message: every process is one XLA device, without collectives to the others."""
         flat = torch.cat([parameter.grad.reshape(-1) for parameter in parameters if parameter.grad is not None])
         self._xla.sync()
         on_host = flat.cpu()

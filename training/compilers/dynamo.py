@@ -1,4 +1,4 @@
-"""What torch.compile's frontend tells of compilations, whichever backend compiles."""
+"""The compilations that torch.compile's frontend reports, whichever backend compiles."""
 
 from torch._dynamo.callback import CallbackArgs, on_compile_end, on_compile_start
 

@@ -1,4 +1,4 @@
-"""TorchNeuron's torch.compile backend on its own device. Not run by us: no such machine."""
+"""TorchNeuron's torch.compile backend on its own device. Never run: written from its documentation."""
 
 from typing import cast
 

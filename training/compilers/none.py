@@ -1,4 +1,4 @@
-"""No compiler: PyTorch runs each operation as it comes."""
+"""No compiler: PyTorch runs each operation eagerly."""
 
 from torch import nn
 

@@ -47,7 +47,7 @@ class StepBatches(Dataset[list[Batch]]):
         return batches
 
     def _share(self, values: Array) -> Array:
-        """This rank's part: dealt out in turn, so that ranks get like lengths where a step is sorted by length."""
+        """This rank's part, every n-th sample: so ranks get similar lengths where a step is sorted by length."""
         return values.reshape(self._shape)[:, :, self._data_rank]
 
 

@@ -1,4 +1,4 @@
-"""Work that one process of a host does for the others: they wait for its folder, without a collective to hang in."""
+"""Work that one process of a host does for the others, which wait for its folder and not in a collective."""
 
 import atexit
 import os

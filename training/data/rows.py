@@ -153,7 +153,7 @@ def _require_columns(wanted: Sequence[str], found: Sequence[str], name: str) -> 
 
 
 def _hub_rows(dataset: Dataset, split: str, *, with_labels: bool) -> Iterator[Rows]:
-    from datasets import ClassLabel, load_dataset  # noqa: PLC0415  # slow to import and seldom needed
+    from datasets import ClassLabel, load_dataset  # noqa: PLC0415  # slow to import; only the Hub needs it
 
     assert dataset.path is not None
     try:

@@ -35,7 +35,7 @@ class Sequences:
 
     @cached_property
     def _blocks(self) -> AnyArray:
-        """Sequences of one length lie end to end, so that a row of this view is one of them."""
+        """Sequences of one length are stored end to end, so that each row of this view is one of them."""
         assert self.uniform_length is not None
         whole = len(self.tokens) // self.uniform_length * self.uniform_length
         return self.tokens[:whole].reshape(-1, self.uniform_length)
@@ -52,7 +52,7 @@ class Sequences:
 
 
 def end_to_end(tokens: AnyArray, lengths: Array, labels: Array | None = None) -> Sequences:
-    """Sequences that lie in ``tokens`` one after another."""
+    """Sequences that are stored in ``tokens`` one after another."""
     lengths = np.asarray(lengths, dtype=np.int64)
     return Sequences(tokens=tokens, begins=np.cumsum(lengths) - lengths, lengths=lengths, labels=labels)
 

@@ -1,4 +1,4 @@
-"""A data set by arithmetic: learnable, the same everywhere, of any size."""
+"""A dataset made by arithmetic: it can be learned, and is the same on every machine."""
 
 import numpy as np
 
