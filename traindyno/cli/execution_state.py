@@ -14,7 +14,7 @@ from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.cli.target import Target
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.statistics import Estimate, estimate, pool_spread
+from traindyno.core.measurement.statistics import Estimate, estimate
 from traindyno.core.s3_keys import step_log_prefix
 from traindyno.core.suite.preparation import LABEL, AttemptOwner, DataPreparation, owner_id
 from traindyno.core.suite.suite import GoalKind
@@ -137,8 +137,7 @@ def find_leader(goal: GoalKind, summaries: Sequence[RunSummary]) -> Leader | Non
             values.setdefault(each.cell_label or each.cell_id, []).append(float(projected))
     if not values:
         return None
-    pooled = pool_spread(list(values.values()))
-    estimates = {label: estimate(trials, pooled=pooled) for label, trials in values.items()}
+    estimates = {label: estimate(trials) for label, trials in values.items()}
     label = min(estimates, key=lambda name: estimates[name].mean)
     return Leader(label=label, is_cost=is_cost, estimate=estimates[label])
 

@@ -1,6 +1,6 @@
 """The verdict as a table in a terminal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -9,6 +9,7 @@ from rich.text import Text
 
 from traindyno.cli.output import SIMULATED
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
+from traindyno.core.measurement.selection import Relation
 from traindyno.core.measurement.statistics import Estimate
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.report_data import Report
@@ -22,7 +23,7 @@ def print_verdict(console: Console, report: Report) -> None:
 
 def _render(report: Report) -> RenderableType:
     text = describe_verdict(report.verdict)
-    parts: list[RenderableType] = [_table(report.verdict), Text(f"\n{text.headline}", style="bold")]
+    parts: list[RenderableType] = [Text(f"{text.headline}\n", style="bold"), _table(report.verdict), Text()]
     parts += [Padding(Text(f"· {line}"), (0, 0, 0, 2)) for line in (*text.support, *text.changes, *text.cautions)]
     if report.is_simulated:
         parts.insert(0, SIMULATED)
@@ -31,28 +32,37 @@ def _render(report: Report) -> RenderableType:
 
 def _table(verdict: Verdict) -> Table:
     table = Table(title=f"{verdict.suite_name}: {verdict.examples:,} examples", title_justify="left", pad_edge=False)
-    for heading in ("", "cell", "samples/s", "time", "cost", "waits for data", "runs"):
+    has_accuracy = any(row.accuracy for row in verdict.rows)
+    headings = [
+        "",
+        "cell",
+        "samples/s",
+        "time",
+        "cost",
+        "waits for data",
+        *(["accuracy"] if has_accuracy else []),
+        "runs",
+    ]
+    for heading in headings:
         is_number = heading not in {"", "cell", "runs"}
         table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
-    order = sorted(verdict.rows, key=lambda row: row.seconds.mean if row.seconds else float("inf"))
-    for row in order:
+    as_good = {rival.cell_id for rival in verdict.related(Relation.EQUIVALENT)}
+    for row in verdict.ranked_rows:
         is_best = row.cell_id == verdict.recommended
-        table.add_row(*_cells(row, is_best=is_best), style="bold" if is_best else None)
+        mark = "→" if is_best else "≈" if row.cell_id in as_good else ""
+        table.add_row(mark, *_cells(row, has_accuracy=has_accuracy), style="bold" if is_best else None)
     return table
 
 
-def _cells(row: CellRow, *, is_best: bool) -> tuple[str, ...]:
-    mark = "→" if is_best else ""
-    label = row.label or row.instance
-    return (
-        mark,
-        label,
-        _estimate(row.samples_per_second, number_text),
-        _estimate(row.seconds, seconds_text),
-        _estimate(row.usd, usd_text),
-        share_text(row.data_wait_share),
-        ", ".join(f"{count} {outcome}" for outcome, count in row.outcomes.items()) or "none",
-    )
+def _cells(row: CellRow, *, has_accuracy: bool) -> Iterator[str]:
+    yield row.label or row.instance
+    yield _estimate(row.samples_per_second, number_text)
+    yield _estimate(row.seconds, seconds_text)
+    yield _estimate(row.usd, usd_text)
+    yield share_text(row.data_wait_share)
+    if has_accuracy:
+        yield share_text(row.accuracy.mean if row.accuracy else None)
+    yield ", ".join(f"{count} {outcome}" for outcome, count in row.outcomes.items()) or "none"
 
 
 def _estimate(estimate: Estimate | None, text: Callable[[float], str]) -> str:

@@ -22,8 +22,22 @@ class Bar:
     is_best: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Zone:
+    """A shaded range of values, with what it means."""
+
+    low: float
+    high: float
+    name: str
+
+
 def draw_intervals(
-    bars: Sequence[Bar], *, title: str, unit: Callable[[float], Unit], value_text: Callable[[float], str]
+    bars: Sequence[Bar],
+    *,
+    title: str,
+    unit: Callable[[float], Unit],
+    value_text: Callable[[float], str],
+    zone: Zone | None = None,
 ) -> Markup:
     """An interval that extends far beyond every mean is clipped at the edge, without a cap."""
     height = TOP + ROW_HEIGHT * len(bars) + BOTTOM
@@ -31,7 +45,22 @@ def draw_intervals(
     scale = make_scale(low, high, begin=LABEL_WIDTH, end=WIDTH - VALUE_WIDTH, unit=unit(high))
     rows = (_row(bar, scale, TOP + ROW_HEIGHT * (index + 0.5), value_text) for index, bar in enumerate(bars))
     described = "; ".join(f"{bar.label}: {value_text(bar.estimate.mean)}" for bar in bars)
-    return svg(WIDTH, height, vertical_grid(scale, TOP, height - BOTTOM), *rows, title=title, description=described)
+    grid = vertical_grid(scale, TOP, height - BOTTOM)
+    shade = [] if zone is None else [_shade(zone, scale, height - BOTTOM)]
+    return svg(WIDTH, height, *shade, grid, *rows, title=title, description=described)
+
+
+def _shade(zone: Zone, scale: Scale, bottom: float) -> Markup:
+    begin, end = scale(max(zone.low, scale.low)), scale(min(zone.high, scale.high))
+    return element(
+        "rect",
+        element("title", zone.name),
+        class_="zone",
+        x=at(begin),
+        y=at(TOP),
+        width=at(max(0.0, end - begin)),
+        height=at(bottom - TOP),
+    )
 
 
 def _range(bars: Sequence[Bar]) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """Loss curves, and whether cells with the same work have the same losses."""
 
+from traindyno.core.verdict.cautions import describe_parity
 from traindyno.core.verdict.report_data import Report
-from traindyno.core.verdict.verdict_text import describe_parity
 from traindyno.report.loss_chart import draw_losses
 from traindyno.report.markup import Markup, element
 

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
-from traindyno.core.verdict.goal_metric import Metric, estimate_of
+from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.core.verdict.verdict_text import describe_goal, describe_verdict, metric_text, saving_interval_text
 from traindyno.report.markup import Markup, element, join
+from traindyno.report.verdict_chart import draw_verdict_chart
 
-CONFIDENT = (Finding.RECOMMENDED, Finding.ONLY_ONE)
+CONFIDENT = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE, Finding.ONLY_ONE)
 
 
 def draw_verdict(verdict: Verdict) -> Markup:
@@ -18,6 +19,7 @@ def draw_verdict(verdict: Verdict) -> Markup:
         "section",
         element("p", f"Goal: {describe_goal(verdict.goal)}", class_="goal"),
         element("h2", text.headline),
+        draw_verdict_chart(verdict),
         *(element("p", sentence, class_="support") for sentence in text.support),
         element("dl", *_figures(verdict), class_="figures"),
         _list("What would change the answer", text.changes),
@@ -28,23 +30,24 @@ def draw_verdict(verdict: Verdict) -> Markup:
 
 
 def _figures(verdict: Verdict) -> list[Markup]:
-    if verdict.recommended is None:
+    """Of the recommended cell, corrected for its having been picked as the best."""
+    row = verdict.expected
+    if row is None:
         return []
-    row = verdict.row(verdict.recommended)
-    found = estimate_of(row, verdict.metric)
     figures: list[tuple[str, str, str | None]] = [
         ("Whole workload, time", seconds_text(row.seconds.mean if row.seconds else None), None)
     ]
     if verdict.metric is Metric.INSTANCE_HOURS:
+        found = verdict.estimate(verdict.metric)
         figures.append(("Whole workload", metric_text(verdict.metric, found.mean if found else None), None))
     else:
         figures.append(("Whole workload, cost", usd_text(row.usd.mean if row.usd else None), None))
     rate = row.samples_per_second
     figures.append(("Samples per second", number_text(rate.mean if rate else None), "all devices, waiting included"))
-    if verdict.margin:
-        interval = verdict.margin.comparison.interval
-        note = saving_interval_text(interval) if interval else "interval unknown"
-        figures.append(("Ahead of runner-up by", share_text(1 - verdict.margin.comparison.ratio), note))
+    if verdict.runner_up:
+        comparison = verdict.runner_up.comparison
+        note = saving_interval_text(comparison.interval) if comparison.interval else "interval unknown"
+        figures.append(("Ahead of runner-up by", share_text(1 - comparison.ratio), note))
     figures.append(("Spent on measuring", usd_text(verdict.spent_usd), None))
     return [_figure(*figure) for figure in figures]
 

@@ -1,34 +1,48 @@
-"""Whether two cells that should learn alike do: a speed-up counts only for the same work.
+"""Whether cells that should learn alike do: a speed-up counts only for the same work.
 
 Cells are compared if nothing that changes learning differs between them (global batch, learning rate, optimizer, ...);
-precision, compiler, strategy and hardware may. Each trial's mean loss over the second half of the samples that both
-saw is compared as a ratio. The curves agree if the whole interval lies within the tolerance, differ if all of it lies
-outside, and else the matter is undecided. Where a cell has one trial, the curves are compared point by point.
+precision, compiler, strategy and hardware may. Each trial's mean loss over the second half of the samples that all of
+them saw is compared as a ratio, by Welch's comparison. Two cells agree if the ratio is shown to be within the tolerance
+(Schuirmann's two one-sided tests, 1987), and differ if it is shown to be outside, all comparisons of a group together
+(Bonferroni). The spread from run to run comes from the trials: where a cell has one, from those of the other cells, or
+from history. Without any of these nothing can be told.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import exp, log
-from statistics import fmean
+from math import log
+from statistics import fmean, variance
 
-from traindyno.core.measurement.autocorrelation import mean_interval
+from traindyno.core.measurement.many_comparisons import SIGNIFICANCE
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.statistics import CONFIDENCE, Interval, compare
+from traindyno.core.measurement.statistics import Comparison, Interval, compare, comparison_of
 
 TOLERANCE = 0.02
+LEAST_DEGREES = 2
 
 
 class ParityFinding(StrEnum):
+    """Undecided: the spread is too wide. One trial: the spread is not known. Unknown: a loss was not logged."""
+
     AGREES = "agrees"
     DIFFERS = "differs"
     UNDECIDED = "undecided"
+    ONE_TRIAL = "one_trial"
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LossSpread:
+    """``variance`` is that of the logarithm of a trial's loss, from run to run."""
+
+    variance: float
+    degrees_of_freedom: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LossParity:
-    """``ratio`` is the cell's late loss ÷ the reference's; both are None where a loss is missing."""
+    """``ratio`` is the cell's late loss ÷ the reference's; it is None where a loss is missing."""
 
     reference_cell_id: str
     cell_id: str
@@ -38,63 +52,75 @@ class LossParity:
     tolerance: float
 
 
-def check_loss_parity(
-    reference: Sequence[RunResult], other: Sequence[RunResult], *, tolerance: float = TOLERANCE
-) -> LossParity:
-    """Both are the measured trials of one cell each, at least one."""
-    ratio, interval = _late_ratio(other, reference)
-    return LossParity(
-        reference_cell_id=reference[0].run.cell.cell_id,
-        cell_id=other[0].run.cell.cell_id,
-        finding=_judge(ratio, interval, tolerance),
-        ratio=ratio,
-        interval=interval,
-        tolerance=tolerance,
+def check_loss_parities(
+    cells: Sequence[Sequence[RunResult]], *, tolerance: float = TOLERANCE, history: LossSpread | None = None
+) -> tuple[LossParity, ...]:
+    """Each item holds the measured trials of one cell, at least one; the first is the reference of all others."""
+    losses = _late_losses(cells)
+    spread = _pool(losses) or history
+    parities = []
+    for trials, own in zip(cells[1:], losses[1:], strict=True):
+        found = _compare(own, losses[0], spread)
+        parities.append(
+            LossParity(
+                reference_cell_id=cells[0][0].run.cell.cell_id,
+                cell_id=trials[0].run.cell.cell_id,
+                finding=_judge(found, tolerance, SIGNIFICANCE / (len(cells) - 1)),
+                ratio=found.ratio if found else None,
+                interval=found.interval if found else None,
+                tolerance=tolerance,
+            )
+        )
+    return tuple(parities)
+
+
+def _late_losses(cells: Sequence[Sequence[RunResult]]) -> list[list[float]]:
+    """One value for each trial, in the second half of the samples that all trials saw; none where a loss is missing."""
+    curves = [[_curve(result) for result in trials] for trials in cells]
+    known = [curve for side in curves for curve in side if curve]
+    end = min((max(curve) for curve in known), default=0)
+    late = [[_late(curve, end) for curve in side] for side in curves]
+    return [[fmean(losses) for losses in side if losses] if all(side) else [] for side in late]
+
+
+def _compare(own: Sequence[float], reference: Sequence[float], spread: LossSpread | None) -> Comparison | None:
+    if not own or not reference or min(*own, *reference) <= 0:
+        return None
+    if min(len(own), len(reference)) > 1:
+        return compare(own, reference)
+    difference = fmean([log(loss) for loss in own]) - fmean([log(loss) for loss in reference])
+    if spread is None:
+        return compare(own[:1], reference[:1])
+    parts = spread.variance * (1 / len(own) + 1 / len(reference))
+    return comparison_of(difference, parts, spread.degrees_of_freedom).with_interval()
+
+
+def _pool(losses: Sequence[Sequence[float]]) -> LossSpread | None:
+    """From the cells with two trials or more; None below two degrees of freedom."""
+    usable = [[log(loss) for loss in side] for side in losses if len(side) > 1 and min(side) > 0]
+    degrees = sum(len(side) - 1 for side in usable)
+    if degrees < LEAST_DEGREES:
+        return None
+    return LossSpread(
+        variance=sum(variance(side) * (len(side) - 1) for side in usable) / degrees, degrees_of_freedom=degrees
     )
 
 
-def _judge(ratio: float | None, interval: Interval | None, tolerance: float) -> ParityFinding:
-    if ratio is None:
+def _judge(found: Comparison | None, tolerance: float, share: float) -> ParityFinding:
+    if found is None:
         return ParityFinding.UNKNOWN
-    if interval is None:
-        return ParityFinding.UNDECIDED
-    low, high = 1 / (1 + tolerance), 1 + tolerance
-    if low <= interval.low and interval.high <= high:
+    above, below = found.p_at_least(1 + tolerance), found.p_at_least(1 / (1 + tolerance))
+    if above is None or below is None:
+        return ParityFinding.ONE_TRIAL
+    if above < SIGNIFICANCE and 1 - below < SIGNIFICANCE:
         return ParityFinding.AGREES
-    return ParityFinding.DIFFERS if interval.high < low or interval.low > high else ParityFinding.UNDECIDED
+    return ParityFinding.DIFFERS if min(1 - above, below) < share / 2 else ParityFinding.UNDECIDED
 
 
-def _late_ratio(other: Sequence[RunResult], reference: Sequence[RunResult]) -> tuple[float | None, Interval | None]:
-    curves = [[_curve(result) for result in results] for results in (other, reference)]
-    if not all(curve for side in curves for curve in side):
-        return None, None
-    end = min(max(curve) for side in curves for curve in side)
-    late = [[_late(curve, end) for curve in side] for side in curves]
-    if not all(losses and min(losses) > 0 for side in late for losses in side):
-        return None, None
-    if min(len(side) for side in curves) > 1:
-        found = compare([fmean(losses) for losses in late[0]], [fmean(losses) for losses in late[1]])
-        return found.ratio, found.interval
-    return _pointwise(curves[0][0], curves[1][0], end)
-
-
-def _curve(result: RunResult) -> dict[int, float]:
+def _curve(result: RunResult) -> Mapping[int, float]:
     """Loss by samples seen."""
     return {point.samples: point.loss for point in result.measured.loss.points} if result.measured else {}
 
 
-def _late(curve: dict[int, float], end: int) -> list[float]:
+def _late(curve: Mapping[int, float], end: int) -> list[float]:
     return [loss for samples, loss in curve.items() if end / 2 < samples <= end]
-
-
-def _pointwise(first: dict[int, float], second: dict[int, float], end: int) -> tuple[float | None, Interval | None]:
-    shared = [samples for samples in first if samples in second and end / 2 < samples <= end]
-    if not shared:
-        return None, None
-    ratios = [log(first[samples] / second[samples]) for samples in shared]
-    center = fmean(ratios)
-    found = mean_interval(ratios, confidence=CONFIDENCE)
-    if found is None:
-        return exp(center), None
-    mean, half_width = found
-    return exp(center), Interval(low=exp(mean - half_width), high=exp(mean + half_width), confidence=CONFIDENCE)

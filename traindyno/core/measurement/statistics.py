@@ -1,20 +1,17 @@
-"""Means, ratios and their intervals over trials. Everything is done on logarithms.
+"""From a few trials to a mean, a ratio of two means, and how sure they are.
 
-Rates, times and costs are positive, their noise is a share of them, and what is claimed is a ratio. On logarithms
-Student's and Welch's intervals hold for the geometric mean and for ratios of it, an interval never reaches nought,
-and it reads the same for a rate as for the time per sample. One trial has no interval: its spread is unknown.
+Rates, times and costs are compared as ratios, so everything is computed on logarithms: the mean is the geometric one,
+and the answer reads the same for a rate as for the time per sample. One trial has no interval: its spread is unknown.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, log, sqrt
 from statistics import fmean, stdev, variance
 
-from traindyno.core.measurement.student_t import f_upper_p, t_half_width, two_sided_p
+from traindyno.core.measurement.student_t import t_half_width, t_quantile, two_sided_p
 
 CONFIDENCE = 0.95
-SMALL_COUNT = 3
-UNEQUAL_SPREAD_P = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,97 +32,150 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PooledSpread:
-    """The variance of log values within groups, all groups taken together."""
+class Comparison:
+    """``ratio`` is the first mean ÷ the second. The rest is None below two trials of each.
 
-    variance: float
-    degrees_of_freedom: int
+    ``standard_error`` is that of the ratio's logarithm. ``p`` is two-sided, of no difference, for this pair alone.
+    ``interval`` is filled in by ``with_interval``.
+    """
+
+    ratio: float
+    standard_error: float | None = None
+    degrees_of_freedom: float | None = None
+    p: float | None = None
+    interval: Interval | None = None
+
+    def with_interval(self) -> "Comparison":
+        """With the two-sided 95 % interval of the ratio."""
+        tail = (1 - CONFIDENCE) / 2
+        return replace(self, interval=self.interval_with(tail, tail))
+
+    def interval_with(self, lower_tail: float, upper_tail: float) -> Interval | None:
+        """The ratio is below ``low`` with probability ``lower_tail`` at most, above ``high`` with ``upper_tail``."""
+        if self.standard_error is None or self.degrees_of_freedom is None:
+            return None
+        down, up = (t_quantile(1 - tail, self.degrees_of_freedom) for tail in (lower_tail, upper_tail))
+        return Interval(
+            low=self.ratio * exp(-down * self.standard_error),
+            high=self.ratio * exp(up * self.standard_error),
+            confidence=CONFIDENCE,
+        )
+
+    def p_at_least(self, ratio: float) -> float | None:
+        """One-sided p value, of the true ratio being ``ratio`` or more; None if the spread is unknown."""
+        if self.standard_error is None or self.degrees_of_freedom is None:
+            return None
+        distance = log(ratio) - log(self.ratio)
+        if self.standard_error == 0:
+            return 0.0 if distance > 0 else 1.0
+        tail = two_sided_p(distance / self.standard_error, self.degrees_of_freedom) / 2
+        return tail if distance > 0 else 1 - tail
+
+    def scaled(self, shift: float, variance: float) -> "Comparison":
+        """Times a further factor whose logarithm is ``shift``, known with ``variance`` (normal)."""
+        if self.standard_error is None or self.degrees_of_freedom is None or self.p is None:
+            return Comparison(ratio=self.ratio * exp(shift))
+        if not shift and not variance:
+            return self
+        parts = [(self.standard_error**2, self.degrees_of_freedom), (variance, inf)]
+        return comparison_of(log(self.ratio) + shift, self.standard_error**2 + variance, satterthwaite(parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """``ratio`` is the first mean ÷ the second. Interval and ``p`` (two-sided, unadjusted) need two trials of each."""
+class LogMean:
+    """The mean of logarithms. ``variance`` is that of the mean; it and ``degrees_of_freedom`` are None if unknown."""
 
-    ratio: float
-    interval: Interval | None
-    p: float | None
-    spread: float | None
+    mean: float
+    variance: float | None
+    degrees_of_freedom: float | None
 
-
-def pool_spread(groups: Sequence[Sequence[float]]) -> PooledSpread | None:
-    """From all groups of two values or more; None if there is none."""
-    usable = [[log(value) for value in group] for group in groups if len(group) > 1]
-    degrees = sum(len(group) - 1 for group in usable)
-    if not degrees:
-        return None
-    squares = sum(variance(group) * (len(group) - 1) for group in usable)
-    return PooledSpread(variance=squares / degrees, degrees_of_freedom=degrees)
+    def plus(self, shift: float, variance: float) -> "LogMean":
+        """With a further factor whose logarithm is ``shift``, known with ``variance`` (normal)."""
+        if not variance or self.variance is None or self.degrees_of_freedom is None:
+            return replace(self, mean=self.mean + shift)
+        degrees = satterthwaite([(self.variance, self.degrees_of_freedom), (variance, inf)])
+        return LogMean(mean=self.mean + shift, variance=self.variance + variance, degrees_of_freedom=degrees)
 
 
-def estimate(
-    values: Sequence[float], *, pooled: PooledSpread | None = None, confidence: float = CONFIDENCE
-) -> Estimate:
-    """The mean of one cell's trials. ``pooled`` helps where the cell's own few trials tell little of their spread."""
+def log_mean(values: Sequence[float], *, inflation: float = 1.0) -> LogMean:
+    """``inflation`` multiplies the variance of the mean, for trials that resemble each other."""
     logs = [log(value) for value in values]
-    center = fmean(logs)
-    spread = _spread(logs, pooled)
-    if spread is None:
-        return Estimate(mean=exp(center), count=len(logs), variation=None, interval=None)
-    reach = t_half_width(sqrt(spread.variance / len(logs)), spread.degrees_of_freedom, confidence)
+    if len(logs) < 2:
+        return LogMean(mean=fmean(logs), variance=None, degrees_of_freedom=None)
+    return LogMean(mean=fmean(logs), variance=inflation * variance(logs) / len(logs), degrees_of_freedom=len(logs) - 1)
+
+
+def estimate(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Estimate:
+    """The mean of one cell's trials (positive), with Student's t interval."""
+    return estimate_of_mean(log_mean(values), values, confidence=confidence)
+
+
+def estimate_of_mean(
+    found: LogMean,
+    values: Sequence[float],
+    *,
+    confidence: float = CONFIDENCE,
+    tails: tuple[float, float] | None = None,
+) -> Estimate:
+    """``found`` is the mean of ``values``, corrected or not. ``tails`` (lower, upper) of None: equal ones."""
+    if found.variance is None or found.degrees_of_freedom is None:
+        return Estimate(mean=exp(found.mean), count=len(values), variation=None, interval=None)
+    error = sqrt(found.variance)
+    lower, upper = tails or ((1 - confidence) / 2, (1 - confidence) / 2)
+    down, up = (t_quantile(1 - tail, found.degrees_of_freedom) * error for tail in (lower, upper))
     return Estimate(
-        mean=exp(center),
-        count=len(logs),
+        mean=exp(found.mean),
+        count=len(values),
         variation=stdev(values) / fmean(values),
-        interval=Interval(low=exp(center - reach), high=exp(center + reach), confidence=confidence),
+        interval=Interval(low=exp(found.mean - down), high=exp(found.mean + up), confidence=confidence),
     )
 
 
-def compare(
-    first: Sequence[float],
-    second: Sequence[float],
-    *,
-    pooled: PooledSpread | None = None,
-    confidence: float = CONFIDENCE,
-) -> Comparison:
-    """Welch's comparison of two cells' means, with the degrees of freedom after Satterthwaite."""
-    logs = [[log(value) for value in values] for values in (first, second)]
-    difference = fmean(logs[0]) - fmean(logs[1])
-    spreads = [_spread(values, pooled) for values in logs]
-    if spreads[0] is None or spreads[1] is None:
-        return Comparison(ratio=exp(difference), interval=None, p=None, spread=None)
-    parts = [spread.variance / len(values) for spread, values in zip(spreads, logs, strict=True) if spread]
-    error = sqrt(sum(parts))
-    degrees = _degrees_of_freedom(parts, spreads[0], spreads[1])
-    reach = t_half_width(error, degrees, confidence)
+def estimate_share(shares: Sequence[float], *, confidence: float = CONFIDENCE) -> Estimate:
+    """The arithmetic mean of shares such as accuracies, which may be 0, with Student's t interval within 0 and 1."""
+    mean = fmean(shares)
+    if len(shares) < 2:
+        return Estimate(mean=mean, count=1, variation=None, interval=None)
+    reach = t_half_width(stdev(shares) / sqrt(len(shares)), len(shares) - 1, confidence)
+    return Estimate(
+        mean=mean,
+        count=len(shares),
+        variation=stdev(shares) / mean if mean else None,
+        interval=Interval(low=max(0.0, mean - reach), high=min(1.0, mean + reach), confidence=confidence),
+    )
+
+
+def compare(first: Sequence[float], second: Sequence[float]) -> Comparison:
+    """Welch's comparison (1947) of two cells' means, each with its own variance."""
+    return compare_means(log_mean(first), log_mean(second)).with_interval()
+
+
+def compare_means(first: LogMean, second: LogMean) -> Comparison:
+    """The degrees of freedom are those of Satterthwaite (1946)."""
+    difference = first.mean - second.mean
+    parts = [
+        (each.variance, each.degrees_of_freedom)
+        for each in (first, second)
+        if each.variance is not None and each.degrees_of_freedom is not None
+    ]
+    if len(parts) < 2:
+        return Comparison(ratio=exp(difference))
+    return comparison_of(difference, sum(part for part, _ in parts), satterthwaite(parts))
+
+
+def comparison_of(difference: float, variance_of_difference: float, degrees_of_freedom: float) -> Comparison:
+    """Of logarithms. Trials that are equal to the last digit (a replay's) differ for certain, or not at all."""
+    error = sqrt(variance_of_difference)
     return Comparison(
         ratio=exp(difference),
-        interval=Interval(low=exp(difference - reach), high=exp(difference + reach), confidence=confidence),
-        p=two_sided_p(difference / error, degrees) if error else float(difference == 0),
-        spread=sqrt((spreads[0].variance + spreads[1].variance) / 2),
+        standard_error=error,
+        degrees_of_freedom=degrees_of_freedom,
+        p=two_sided_p(difference / error, degrees_of_freedom) if error else float(difference == 0),
     )
 
 
-def _spread(logs: Sequence[float], pooled: PooledSpread | None) -> PooledSpread | None:
-    """The group's own variance, or the pooled one where the group is small and doesn't contradict it."""
-    if len(logs) < 2:
-        return None
-    own = PooledSpread(variance=variance(logs), degrees_of_freedom=len(logs) - 1)
-    if pooled is None or len(logs) > SMALL_COUNT or pooled.degrees_of_freedom <= own.degrees_of_freedom:
-        return own
-    others = _without(pooled, own)
-    f = own.variance / others.variance if others.variance else inf if own.variance else 1.0
-    is_wider = f_upper_p(f, own.degrees_of_freedom, others.degrees_of_freedom) < UNEQUAL_SPREAD_P
-    return own if is_wider else pooled
-
-
-def _without(pooled: PooledSpread, own: PooledSpread) -> PooledSpread:
-    degrees = pooled.degrees_of_freedom - own.degrees_of_freedom
-    squares = pooled.variance * pooled.degrees_of_freedom - own.variance * own.degrees_of_freedom
-    return PooledSpread(variance=max(0.0, squares) / degrees, degrees_of_freedom=degrees)
-
-
-def _degrees_of_freedom(parts: Sequence[float], first: PooledSpread, second: PooledSpread) -> float:
-    if first is second:  # both are the pooled one
-        return first.degrees_of_freedom
-    denominator = sum(part**2 / spread.degrees_of_freedom for part, spread in zip(parts, (first, second), strict=True))
-    return sum(parts) ** 2 / denominator if denominator else min(first.degrees_of_freedom, second.degrees_of_freedom)
+def satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
+    """Degrees of freedom of a sum of variances, each given with its own degrees of freedom."""
+    total = sum(part for part, _ in parts)
+    denominator = sum(part**2 / degrees for part, degrees in parts)
+    return total**2 / denominator if denominator else min(degrees for _, degrees in parts)

@@ -1,10 +1,11 @@
 """Student's t distribution, and the incomplete beta function it rests on, with the standard library alone."""
 
 from functools import lru_cache
-from math import exp, inf, lgamma, log, log1p, sqrt
+from math import exp, lgamma, log, log1p, pi, sqrt
 
 _MOST_TERMS = 500
 _ENOUGH = 1e-15
+_CLOSE = 1e-11
 
 
 def incomplete_beta(a: float, b: float, x: float) -> float:
@@ -48,29 +49,35 @@ def t_cumulative(t: float, degrees_of_freedom: float) -> float:
 
 @lru_cache(maxsize=1024)
 def t_quantile(probability: float, degrees_of_freedom: float) -> float:
-    """The value that t stays below with ``probability``, by bisection to full double precision."""
+    """The value that t stays below with ``probability``, by Newton's method within a bracket."""
     if not 0 < probability < 1 or degrees_of_freedom <= 0:
         raise ValueError(
             f"probability {probability} must lie in (0, 1), degrees of freedom {degrees_of_freedom} above 0"
         )
+    if probability == 0.5:
+        return 0.0
     if probability < 0.5:
         return -t_quantile(1 - probability, degrees_of_freedom)
+    tail = 2 * (1 - probability)
     low, high = 0.0, 1.0
-    while t_cumulative(high, degrees_of_freedom) < probability and high < 1e150:
-        high *= 2
-    while high - low > 1e-14 * max(1.0, high):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if t_cumulative(middle, degrees_of_freedom) < probability else (low, middle)
-    return (low + high) / 2
+    while two_sided_p(high, degrees_of_freedom) > tail and high < 1e150:
+        low, high = high, high * 2
+    guess = (low + high) / 2
+    for _ in range(_MOST_TERMS):
+        excess = two_sided_p(guess, degrees_of_freedom) - tail
+        low, high = (guess, high) if excess > 0 else (low, guess)
+        newton = guess + excess / 2 / _density(guess, degrees_of_freedom)
+        following = newton if low <= newton <= high else (low + high) / 2
+        if abs(following - guess) <= _CLOSE * max(1.0, guess):
+            return following
+        guess = following
+    raise ArithmeticError(f"no quantile found at probability {probability}, {degrees_of_freedom} degrees of freedom")
 
 
-def f_upper_p(f: float, numerator_df: float, denominator_df: float) -> float:
-    """The probability that a ratio of variances exceeds ``f``."""
-    if f == inf:
-        return 0.0
-    return incomplete_beta(denominator_df / 2, numerator_df / 2, denominator_df / (denominator_df + numerator_df * f))
+def _density(t: float, degrees_of_freedom: float) -> float:
+    half = degrees_of_freedom / 2
+    front = exp(lgamma(half + 0.5) - lgamma(half)) / sqrt(2 * pi * half)
+    return front * exp(-(half + 0.5) * log1p(t * t / degrees_of_freedom))
 
 
 def t_half_width(standard_error: float, degrees_of_freedom: float, confidence: float) -> float:

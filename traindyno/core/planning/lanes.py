@@ -45,12 +45,13 @@ def lane_id_of(instance_type: str, purchase: Purchase) -> str:
 
 
 def split_lanes(runs: Sequence[Run], purchase: Purchase) -> tuple[Lane, ...]:
+    """By the instance type's name; within a lane in the order of the runs."""
     by_type: dict[str, list[Run]] = {}
     for run in runs:
         by_type.setdefault(run.cell.settings.instance, []).append(run)
     return tuple(
         Lane(lane_id=lane_id_of(name, purchase), instance_type=name, purchase=purchase, runs=tuple(of_type))
-        for name, of_type in by_type.items()
+        for name, of_type in sorted(by_type.items())
     )
 
 

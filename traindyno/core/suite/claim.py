@@ -50,7 +50,7 @@ class Derivation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """``cell`` and ``against`` name cells by settings, as ``exclude`` does; all that match are taken together.
+    """``cell`` and ``against`` each name one cell by its settings, as ``exclude`` does.
 
     ``tolerance`` is a share of the published value (of its distance from nought for a gain or a saving).
     ``untestable`` says why nobody can measure it any more; the arithmetic is checked nevertheless.

@@ -1,9 +1,9 @@
 """Runs: trials of cells, in the order in which they are submitted, and their documents."""
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.suite import Cell, Limits, Run
 from traindyno.core.suite.suite_converter import suite_converter
 
@@ -24,16 +24,25 @@ def trial_runs(execution_id: str, cells: Sequence[Cell], trials: Iterable[int]) 
 
 
 def make_runs(execution_id: str, wanted: Iterable[tuple[Cell, int]]) -> tuple[Run, ...]:
-    """Trials interleaved (A B A B), so that a slow hour hits every cell; within a trial, larger runs first."""
-    in_order = sorted(wanted, key=lambda cell_and_trial: (cell_and_trial[1], -_size(cell_and_trial[0])))
+    """One trial of every cell after the other, so that a slow hour hits every cell; within a trial in random order.
+
+    The order is drawn anew for each trial, from the execution's id, so that no cell always follows the same one.
+    """
+    in_order = sorted(wanted, key=lambda each: (each[1], _lot(execution_id, each[1], each[0])))
     return tuple(
-        Run(run_id=run_id_of(cell.cell_id, trial), execution_id=execution_id, trial=trial, cell=cell)
-        for cell, trial in in_order
+        Run(
+            run_id=run_id_of(cell.cell_id, trial),
+            execution_id=execution_id,
+            trial=trial,
+            cell=cell,
+            place=place,
+        )
+        for place, (cell, trial) in enumerate(in_order, start=1)
     )
 
 
-def _size(cell: Cell) -> int:
-    return world_size(cell.settings) or cell.settings.instance_count
+def _lot(execution_id: str, trial: int, cell: Cell) -> bytes:
+    return hashlib.sha256(f"{execution_id} {trial} {cell.cell_id}".encode()).digest()
 
 
 def waiting_seconds(limits: Limits) -> int:

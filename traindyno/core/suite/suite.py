@@ -173,9 +173,10 @@ class Measurement:
     """``warmup_steps`` of None: found from the step times."""
 
     trials: int = field(
-        default=3,
+        default=5,
         metadata=describe(
-            "runs of each cell, interleaved A B A B; an interval needs two", bound=Bound(least=1, most=1000)
+            "runs of each cell, one round of all cells after the other; an interval needs two",
+            bound=Bound(least=1, most=1000),
         ),
     )
     warmup_steps: int | None = field(
@@ -242,6 +243,13 @@ class Suite:
     preparation: Preparation = Preparation()
     measurement: Measurement = Measurement()
     limits: Limits
+    tolerance: float = field(
+        default=0.02,
+        metadata=describe(
+            "a cell that is worse than the best by no more than this share is as good for the goal",
+            bound=Bound(least=0, most=0.5),
+        ),
+    )
     search: Search = field(
         default=Search.GRID,
         metadata=describe("eliminate drops cells that can no longer win and adds trials where the answer is open"),
@@ -289,10 +297,14 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One trial of one cell, as the state machine carries it, with the tokens that it reads."""
+    """One trial of one cell, as the state machine carries it, with the tokens that it reads.
+
+    ``place`` is its place in the random order of its round, from 1.
+    """
 
     run_id: str
     execution_id: str
     trial: int
     cell: Cell
     tokens: Tokens | None = None
+    place: int | None = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 
-from traindyno.core.costs.quantity_text import number_text, share_text
+from traindyno.core.costs.quantity_text import number_text
 from traindyno.core.documents.json_scalar import JsonScalar
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import Interval, compare, estimate
@@ -13,10 +13,9 @@ from traindyno.core.suite.arithmetic import evaluate
 from traindyno.core.suite.claim import Claim, ClaimedForm, ClaimedQuantity, Claims
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import settings_document
-from traindyno.core.verdict.cell_row import (
-    CellTrials,
+from traindyno.core.verdict.cell_trials import CellTrials, group_trials
+from traindyno.core.verdict.quantity import (
     Quantity,
-    group_trials,
     projected_instance_hours,
     projected_seconds,
     projected_usd,
@@ -24,7 +23,7 @@ from traindyno.core.verdict.cell_row import (
     tokens_per_second,
 )
 
-QUANTITIES: dict[ClaimedQuantity, Quantity] = {
+CLAIMED_QUANTITIES: dict[ClaimedQuantity, Quantity] = {
     ClaimedQuantity.SAMPLES_PER_SECOND: samples_per_second,
     ClaimedQuantity.TOKENS_PER_SECOND: tokens_per_second,
     ClaimedQuantity.SECONDS: projected_seconds,
@@ -34,7 +33,10 @@ QUANTITIES: dict[ClaimedQuantity, Quantity] = {
 
 
 class ClaimFinding(StrEnum):
-    """Undecided: the measured interval reaches across the tolerance; more trials would tell."""
+    """Undecided: the measured interval reaches across the tolerance; more trials would tell.
+
+    Ambiguous: several cells of the suite match what the claim names. No cell: none does.
+    """
 
     REPRODUCED = "reproduced"
     NOT_REPRODUCED = "not_reproduced"
@@ -42,6 +44,8 @@ class ClaimFinding(StrEnum):
     INCONSISTENT = "internally_inconsistent"
     NOT_TESTABLE = "not_testable"
     NOT_MEASURED = "not_measured"
+    AMBIGUOUS = "ambiguous"
+    NO_CELL = "no_cell"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,19 +89,29 @@ def judge_claims(claims: Claims, cells: Sequence[Cell], results: Sequence[RunRes
 
 def _judge(claim: Claim, trials: Sequence[CellTrials]) -> ClaimJudgement:
     worked = tuple(_work(claim, derivation.arithmetic, derivation.tolerance) for derivation in claim.derivations)
-    measured = _measure(claim, trials)
-    finding, reason = _find(claim, worked, measured)
+    unclear = _unclear_match(claim, trials)
+    measured = None if unclear else _measure(claim, trials)
+    finding, reason = _find(claim, worked, measured, unclear)
     return ClaimJudgement(claim=claim, finding=finding, worked=worked, measured=measured, reason=reason)
 
 
-def _find(claim: Claim, worked: Sequence[Worked], measured: MeasuredFigure | None) -> tuple[ClaimFinding, str]:
+def _find(
+    claim: Claim,
+    worked: Sequence[Worked],
+    measured: MeasuredFigure | None,
+    unclear: tuple[ClaimFinding, str] | None,
+) -> tuple[ClaimFinding, str]:
     wrong = next((each for each in worked if not each.is_consistent), None)
     if wrong is not None:
         return ClaimFinding.INCONSISTENT, f"published {number_text(claim.published, digits=5)}, but {wrong.text}"
-    if measured is None:
-        if claim.untestable:
-            return ClaimFinding.NOT_TESTABLE, claim.untestable
-        return ClaimFinding.NOT_MEASURED, "no completed trial of the cells that it is about"
+    if measured is not None:
+        return _find_measured(claim, measured)
+    if claim.untestable:
+        return ClaimFinding.NOT_TESTABLE, claim.untestable
+    return unclear or (ClaimFinding.NOT_MEASURED, "no completed trial of the cells that it is about")
+
+
+def _find_measured(claim: Claim, measured: MeasuredFigure) -> tuple[ClaimFinding, str]:
     low, high = _accepted(claim)
     reach = measured.interval
     text = (
@@ -110,6 +124,20 @@ def _find(claim: Claim, worked: Sequence[Worked], measured: MeasuredFigure | Non
     if low <= reach.low and reach.high <= high:
         return ClaimFinding.REPRODUCED, text
     return (ClaimFinding.NOT_REPRODUCED if reach.high < low or reach.low > high else ClaimFinding.UNDECIDED), text
+
+
+def _unclear_match(claim: Claim, trials: Sequence[CellTrials]) -> tuple[ClaimFinding, str] | None:
+    """Why a side of the claim does not name one cell of the suite; None where each does, or there are no cells."""
+    wanted = [claim.cell] if claim.form is ClaimedForm.VALUE else [claim.cell, claim.against]
+    for side in wanted if trials else ():
+        matching = [each.cell for each in trials if _matches(each.cell, side)]
+        named = ", ".join(f"{name}: {value}" for name, value in side.items())
+        if not matching:
+            return ClaimFinding.NO_CELL, f"no cell of the suite matches {{{named}}}"
+        if len(matching) > 1:
+            labels = "; ".join(cell.label for cell in matching)
+            return ClaimFinding.AMBIGUOUS, f"{{{named}}} matches {len(matching)} cells of different settings: {labels}"
+    return None
 
 
 def _accepted(claim: Claim) -> tuple[float, float]:
@@ -128,7 +156,7 @@ def _work(claim: Claim, arithmetic: str, tolerance: float) -> Worked:
 
 
 def _measure(claim: Claim, trials: Sequence[CellTrials]) -> MeasuredFigure | None:
-    quantity = QUANTITIES[claim.quantity]
+    quantity = CLAIMED_QUANTITIES[claim.quantity]
     own = _values(trials, claim.cell, quantity)
     if not own:
         return None
@@ -178,10 +206,3 @@ def _matches(cell: Cell, wanted: Mapping[str, JsonScalar]) -> bool:
     settings = settings_document(cell.settings)
     settings.update({f"hyperparameters.{name}": value for name, value in cell.hyperparameters.items()})
     return all(settings.get(name) == value for name, value in wanted.items())
-
-
-def describe_judgement(judgement: ClaimJudgement) -> str:
-    claim = judgement.claim
-    finding = judgement.finding.value.replace("_", " ")
-    tolerance = f" (tolerance {share_text(claim.tolerance)})" if judgement.measured else ""
-    return f"{claim.text}: {finding}{tolerance}. {judgement.reason[:1].upper()}{judgement.reason[1:]}."

@@ -5,22 +5,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from traindyno.core.errors import TraindynoError
-from traindyno.core.measurement.loss_parity import LossParity, check_loss_parity
+from traindyno.core.measurement.loss_parity import LossParity, check_loss_parities
 from traindyno.core.measurement.many_comparisons import SIGNIFICANCE, adjust_by_holm
-from traindyno.core.measurement.statistics import Comparison, PooledSpread, compare, pool_spread
+from traindyno.core.measurement.statistics import Comparison
 from traindyno.core.suite.suite import Cell
-from traindyno.core.verdict.cell_row import (
-    CellRow,
-    CellTrials,
-    Quantity,
-    build_rows,
-    group_trials,
-    projected_seconds,
-    projected_usd,
-    samples_per_second,
-)
+from traindyno.core.verdict.cell_row import CellRow, build_rows
+from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, group_trials, measure_noise
 from traindyno.core.verdict.confounds import Difference
 from traindyno.core.verdict.execution_record import ExecutionRecord
+from traindyno.core.verdict.quantity import Quantity, projected_seconds, projected_usd, samples_per_second
 from traindyno.core.verdict.record_differences import environment_differences, running_differences, work_differences
 
 
@@ -110,7 +103,7 @@ def _configuration(cell: Cell) -> tuple[object, ...]:
 
 
 def _compare_cells(first: Sequence[CellTrials], second: Sequence[CellTrials]) -> tuple[CellChange, ...]:
-    rows = list(zip(build_rows(first), build_rows(second), strict=True))
+    rows = list(zip(build_rows(first, Noise()), build_rows(second, Noise()), strict=True))
     rates, seconds, usd = (
         _compare_all(first, second, quantity) for quantity in (samples_per_second, projected_seconds, projected_usd)
     )
@@ -133,19 +126,12 @@ def _compare_cells(first: Sequence[CellTrials], second: Sequence[CellTrials]) ->
 def _compare_all(
     first: Sequence[CellTrials], second: Sequence[CellTrials], quantity: Quantity
 ) -> list[Comparison | None]:
-    pooled = pool_spread([each.values(quantity) for each in (*first, *second)])
-    return [_compare(old, new, quantity, pooled) for old, new in zip(first, second, strict=True)]
-
-
-def _compare(
-    first: CellTrials, second: CellTrials, quantity: Quantity, pooled: PooledSpread | None
-) -> Comparison | None:
-    old, new = first.values(quantity), second.values(quantity)
-    return compare(new, old, pooled=pooled) if old and new and min(*old, *new) > 0 else None
+    noise = measure_noise((*first, *second), quantity)
+    return [compare_cells(new, old, quantity, noise) for old, new in zip(first, second, strict=True)]
 
 
 def _parity(first: CellTrials, second: CellTrials) -> LossParity | None:
-    return check_loss_parity(first.measured, second.measured) if first.measured and second.measured else None
+    return check_loss_parities([first.measured, second.measured])[0] if first.measured and second.measured else None
 
 
 def _change(rate: Comparison | None, adjusted_p: float | None) -> Change:

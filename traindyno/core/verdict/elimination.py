@@ -3,18 +3,15 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.measurement.many_comparisons import SIGNIFICANCE
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.selection import Relation
 from traindyno.core.measurement.statistics import Estimate
 from traindyno.core.suite.runs import planned_cell_id
-from traindyno.core.suite.suite import Cell, Goal, GoalKind, Suite
-from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.goal_metric import estimate_of
-from traindyno.core.verdict.verdict import Verdict, judge
+from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.verdict.goal_metric import estimate_of, may_keep_limit
+from traindyno.core.verdict.verdict import FIRST_TRIALS, Finding, Verdict, judge
 
-# The fewest that tell anything of a cell's spread.
-FIRST_TRIALS = 2
+SETTLED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE)
 
 
 def first_trials(suite: Suite) -> range:
@@ -39,38 +36,14 @@ def next_trials(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult
 def find_open_cells(suite: Suite, verdict: Verdict) -> frozenset[str]:
     """The best so far, what can't be told from it, and what may keep the goal's limit after all.
 
-    Looking after every round gives chance more turns, so each look claims its share of the significance only.
+    The verdict's significance is this look's share of 5 % (see ``Looks``), so that looking after every round adds up to
+    no more than one look at the end would claim.
     """
-    looks = max(1, suite.measurement.trials - FIRST_TRIALS + 1)
-    beaten = {
-        pair.second_cell_id
-        for pair in verdict.pairs
-        if pair.first_cell_id == verdict.recommended
-        and pair.adjusted_p is not None
-        and pair.adjusted_p < SIGNIFICANCE / looks
-    }
-    ranked = {cell_id for pair in verdict.pairs for cell_id in (pair.first_cell_id, pair.second_cell_id)}
-    ranked |= {verdict.recommended} if verdict.recommended else set()
-    near_limit = {row.cell_id for row in verdict.rows if row.cell_id not in ranked and _may_keep(row, suite.goal)}
-    return frozenset((ranked - beaten) | near_limit)
-
-
-def _may_keep(row: CellRow, goal: Goal) -> bool:
-    """Whether a cell that breaks the limit by its mean may keep it by its interval."""
-    limited, limit = _limited(row, goal)
-    if limited is None or limit is None or limited.mean <= limit:
-        return False
-    return limited.interval is None or limited.interval.low <= limit
-
-
-def _limited(row: CellRow, goal: Goal) -> tuple[Estimate | None, float | None]:
-    match goal.kind:
-        case GoalKind.CHEAPEST_WITHIN:
-            return row.seconds, float(goal.hours or 0) * SECONDS_PER_HOUR
-        case GoalKind.FASTEST_WITHIN:
-            return row.usd, float(goal.usd or 0)
-        case GoalKind.CHEAPEST | GoalKind.FASTEST:
-            return None, None
+    near_limit = {row.cell_id for row in verdict.rows if row.trials and may_keep_limit(row, suite.goal)}
+    if verdict.recommended is None or (verdict.finding in SETTLED and not near_limit):
+        return frozenset(near_limit)
+    unsettled = verdict.related(Relation.OPEN, Relation.UNKNOWN)
+    return frozenset({verdict.recommended, *(rival.cell_id for rival in unsettled), *near_limit})
 
 
 def _is_precise_enough(suite: Suite, verdict: Verdict, cell_ids: frozenset[str]) -> bool:

@@ -6,13 +6,8 @@ from enum import StrEnum
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.measurement.statistics import Estimate
 from traindyno.core.suite.suite import Goal, GoalKind
-from traindyno.core.verdict.cell_row import (
-    CellRow,
-    Quantity,
-    projected_instance_hours,
-    projected_seconds,
-    projected_usd,
-)
+from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.quantity import Quantity, projected_instance_hours, projected_seconds, projected_usd
 
 
 class Metric(StrEnum):
@@ -23,20 +18,14 @@ class Metric(StrEnum):
     INSTANCE_HOURS = "instance_hours"
 
 
-QUANTITIES: dict[Metric, Quantity] = {
-    Metric.SECONDS: projected_seconds,
-    Metric.USD: projected_usd,
-    Metric.INSTANCE_HOURS: projected_instance_hours,
-}
-
-
-def choose_metric(goal: Goal, rows: Sequence[CellRow]) -> Metric:
-    if goal.kind in (GoalKind.FASTEST, GoalKind.FASTEST_WITHIN):
-        return Metric.SECONDS
-    measured = [row for row in rows if row.trials]
-    is_priced = any(row.usd for row in measured)
-    is_one_type = len({row.instance for row in measured}) == 1
-    return Metric.INSTANCE_HOURS if not is_priced and is_one_type else Metric.USD
+def quantity_of(metric: Metric) -> Quantity:
+    match metric:
+        case Metric.SECONDS:
+            return projected_seconds
+        case Metric.USD:
+            return projected_usd
+        case Metric.INSTANCE_HOURS:
+            return projected_instance_hours
 
 
 def estimate_of(row: CellRow, metric: Metric) -> Estimate | None:
@@ -49,25 +38,45 @@ def estimate_of(row: CellRow, metric: Metric) -> Estimate | None:
             return row.instance_hours
 
 
-def is_within_limit(row: CellRow, goal: Goal) -> bool | None:
-    """By the mean; None where the limited quantity is unknown. A goal without a limit admits every cell."""
+def choose_metric(goal: Goal, rows: Sequence[CellRow]) -> Metric:
+    if goal.kind in (GoalKind.FASTEST, GoalKind.FASTEST_WITHIN):
+        return Metric.SECONDS
+    measured = [row for row in rows if row.trials]
+    is_priced = any(row.usd for row in measured)
+    is_one_type = len({row.instance for row in measured}) == 1
+    return Metric.INSTANCE_HOURS if not is_priced and is_one_type else Metric.USD
+
+
+def limited_estimate(row: CellRow, goal: Goal) -> tuple[Estimate | None, float | None]:
+    """The quantity that the goal limits, and the limit in seconds or USD; the limit is None where there is none."""
     match goal.kind:
         case GoalKind.CHEAPEST_WITHIN:
-            limited, limit = row.seconds, float(goal.hours or 0) * SECONDS_PER_HOUR
+            return row.seconds, float(goal.hours or 0) * SECONDS_PER_HOUR
         case GoalKind.FASTEST_WITHIN:
-            limited, limit = row.usd, float(goal.usd or 0)
+            return row.usd, float(goal.usd or 0)
         case GoalKind.CHEAPEST | GoalKind.FASTEST:
-            return True
+            return None, None
+
+
+def is_within_limit(row: CellRow, goal: Goal) -> bool | None:
+    """By the mean; None where the limited quantity is unknown. A goal without a limit admits every cell."""
+    limited, limit = limited_estimate(row, goal)
+    if limit is None:
+        return True
     return None if limited is None else limited.mean <= limit
 
 
 def may_break_limit(row: CellRow, goal: Goal) -> bool:
     """Whether the interval reaches beyond the limit, or is unknown, though the mean keeps within it."""
-    match goal.kind:
-        case GoalKind.CHEAPEST_WITHIN:
-            limited, limit = row.seconds, float(goal.hours or 0) * SECONDS_PER_HOUR
-        case GoalKind.FASTEST_WITHIN:
-            limited, limit = row.usd, float(goal.usd or 0)
-        case GoalKind.CHEAPEST | GoalKind.FASTEST:
-            return False
-    return limited is not None and (limited.interval is None or limited.interval.high > limit)
+    limited, limit = limited_estimate(row, goal)
+    if limited is None or limit is None:
+        return False
+    return limited.interval is None or limited.interval.high > limit
+
+
+def may_keep_limit(row: CellRow, goal: Goal) -> bool:
+    """Whether a cell that breaks the limit by its mean may keep it by its interval."""
+    limited, limit = limited_estimate(row, goal)
+    if limited is None or limit is None or limited.mean <= limit:
+        return False
+    return limited.interval is None or limited.interval.low <= limit

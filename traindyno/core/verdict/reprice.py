@@ -81,7 +81,7 @@ def _may_win(verdict: Verdict, row: CellRow) -> bool:
 
 
 def _own_price_flip(best: CellRow, rivals: Sequence[CellRow]) -> list[PriceFlip]:
-    """The recommended cell's own type gets dearer until the cheapest cell of another type draws level."""
+    """The recommended cell's own type gets dearer until it costs as much as the cheapest cell of another type."""
     if not rivals:
         return []
     nearest = min(rivals, key=_usd)
@@ -89,7 +89,7 @@ def _own_price_flip(best: CellRow, rivals: Sequence[CellRow]) -> list[PriceFlip]
 
 
 def _rival_price_flips(best: CellRow, rivals: Sequence[CellRow]) -> list[PriceFlip]:
-    """Each other type gets cheaper until its cheapest cell draws level."""
+    """Each other type gets cheaper until its cheapest cell costs as much as the recommended one."""
     flips = []
     for instance in dict.fromkeys(row.instance for row in rivals):
         nearest = min((row for row in rivals if row.instance == instance), key=_usd)
@@ -101,7 +101,7 @@ def _rival_price_flips(best: CellRow, rivals: Sequence[CellRow]) -> list[PriceFl
 def _limit_flip(verdict: Verdict, best: CellRow) -> tuple[PriceFlip, ...]:
     """The recommended cell's type gets dearer until the cell breaks the goal's limit of money."""
     assert verdict.goal.usd is not None, "the goal is fastest within a sum"
-    next_best = next((pair.second_cell_id for pair in verdict.pairs if pair.first_cell_id == best.cell_id), None)
+    next_best = verdict.runner_up.cell_id if verdict.runner_up else None
     return (_flip(best, verdict.goal.usd / _usd(best), next_best),)
 
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from traindyno.core.documents.stored import to_document
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.statistics import Interval, compare
+from traindyno.core.measurement.statistics import Interval
 from traindyno.core.suite.suite import Cell
-from traindyno.core.verdict.cell_row import CellTrials, group_trials, pool_over, samples_per_second
+from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, group_trials
+from traindyno.core.verdict.quantity import samples_per_second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +45,12 @@ def _all_but_its_size(cell: Cell) -> str:
 
 
 def _series(trials: Sequence[CellTrials]) -> ScalingSeries:
-    pooled = pool_over(trials, samples_per_second)
     base = trials[0]
     points = []
     for each in trials:
-        compared = compare(each.values(samples_per_second), base.values(samples_per_second), pooled=pooled)
+        compared = compare_cells(each, base, samples_per_second, Noise())
+        if compared is None:
+            continue
         share = base.cell.settings.instance_count / each.cell.settings.instance_count
         interval = compared.interval if each is not base else None
         points.append(

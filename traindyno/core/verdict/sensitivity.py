@@ -1,5 +1,6 @@
 """What would change the answer: a price, or the size of the work."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -22,14 +23,22 @@ class BreakEven:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossover:
-    """With fewer than ``examples`` samples of work, ``cell_id`` would be ahead: it starts sooner but runs slower."""
+    """With fewer than ``examples`` samples of work, ``cell_id`` is ahead: less overhead, a lower rate."""
 
     cell_id: str
     examples: int
 
 
+def find_break_evens(best: CellRow, others: Sequence[CellRow]) -> tuple[BreakEven, ...]:
+    return tuple(found for row in others if (found := find_break_even(best, row)))
+
+
+def find_crossovers(best: CellRow, others: Sequence[CellRow], metric: Metric) -> tuple[Crossover, ...]:
+    return tuple(found for row in others if (found := find_crossover(best, row, metric=metric)))
+
+
 def find_break_even(recommended: CellRow, other: CellRow) -> BreakEven | None:
-    """The price at which the other cell would draw level; None within one instance type, where one price moves both."""
+    """The price at which the other cell would cost as much; None within one instance type: one price moves both."""
     price = other.usd_per_instance_hour
     if price is None or recommended.usd is None or other.usd is None or other.instance == recommended.instance:
         return None
@@ -43,7 +52,7 @@ def find_break_even(recommended: CellRow, other: CellRow) -> BreakEven | None:
 
 
 def find_crossover(recommended: CellRow, other: CellRow, *, metric: Metric) -> Crossover | None:
-    """Where the two lines overhead + examples ÷ rate meet, if the recommended cell is the one that starts dearer."""
+    """Where the two lines overhead + examples ÷ rate meet, if the recommended cell has more overhead."""
     line, other_line = _line(recommended, metric), _line(other, metric)
     if line is None or other_line is None:
         return None

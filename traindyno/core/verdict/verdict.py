@@ -1,38 +1,48 @@
 """The suite's answer: which cell to use, by what margin, how sure, and what would change it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
-from itertools import combinations
-from math import comb
 from typing import Any
 
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
-from traindyno.core.measurement.loss_parity import LossParity, ParityFinding, check_loss_parity
-from traindyno.core.measurement.many_comparisons import (
-    SIGNIFICANCE,
-    adjust_by_bonferroni,
-    adjust_by_holm,
-    trials_to_detect,
-)
+from traindyno.core.measurement.hosts import STATED_PRIOR, HostSpread
+from traindyno.core.measurement.loss_parity import LossParity
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.statistics import Comparison, compare
+from traindyno.core.measurement.selection import Looks, Relation
+from traindyno.core.measurement.statistics import Estimate, Interval
 from traindyno.core.suite.cells import baseline_cell
-from traindyno.core.suite.suite import Cell, Goal, Suite
-from traindyno.core.verdict.cell_row import CellRow, CellTrials, build_rows, group_trials, pool_over
-from traindyno.core.verdict.confounds import Confound, LearningKey, find_confound, learning_key
-from traindyno.core.verdict.goal_metric import QUANTITIES, Metric, choose_metric, estimate_of, is_within_limit
-from traindyno.core.verdict.sensitivity import BreakEven, Crossover, find_break_even, find_crossover
+from traindyno.core.suite.suite import Cell, Goal, Search, Suite
+from traindyno.core.verdict.cell_row import CellRow, build_rows
+from traindyno.core.verdict.cell_trials import CellTrials, Noise, group_trials, measure_noise
+from traindyno.core.verdict.confounds import Confound, find_confound
+from traindyno.core.verdict.equal_work import equalise_work, unlike_cells
+from traindyno.core.verdict.goal_metric import Metric, choose_metric, estimate_of, quantity_of
+from traindyno.core.verdict.parities import check_parities
+from traindyno.core.verdict.recommendation import (
+    Recommendation,
+    Rival,
+    against_baseline,
+    corrected_row,
+    recommend,
+)
+from traindyno.core.verdict.refusals import find_refusals
+from traindyno.core.verdict.sensitivity import BreakEven, Crossover, find_break_evens, find_crossovers
 
-VERDICT = Format(name="verdict", version=1, unmarked=1)
-MOST_COMPARED_CELLS = 60
+VERDICT = Format(name="verdict", version=2, unmarked=1)
+# The fewest trials that tell anything of a cell's spread with some precision.
+FIRST_TRIALS = 3
 
 
 class Finding(StrEnum):
+    """How far the recommended cell can be relied on."""
+
     RECOMMENDED = "recommended"
-    NO_DETECTABLE_DIFFERENCE = "no_detectable_difference"
+    WITHIN_TOLERANCE = "within_tolerance"
+    UNDECIDED = "undecided"
+    CONTENDED = "contended"
     TOO_FEW_TRIALS = "too_few_trials"
     ONLY_ONE = "only_one"
     NONE_WITHIN_LIMIT = "none_within_limit"
@@ -40,82 +50,123 @@ class Finding(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
-    """``comparison.ratio`` is first ÷ second of the goal's metric; ``adjusted_p`` makes room for all pairs."""
+class AgainstBaseline:
+    """``ratio`` is recommended ÷ baseline. ``interval`` makes room for the recommended cell's selection."""
 
-    first_cell_id: str
-    second_cell_id: str
-    comparison: Comparison
-    adjusted_p: float | None
-
-    @property
-    def is_detected(self) -> bool:
-        return self.adjusted_p is not None and self.adjusted_p < SIGNIFICANCE
+    cell_id: str
+    ratio: float
+    interval: Interval | None
+    is_detected: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """``recommended`` is the best by its mean; ``finding`` says how far that can be relied on.
 
-    ``margin`` compares it with the runner-up; ``level_with`` are the cells that can't be told from it, and
-    ``trials_to_detect`` how many trials of each would tell it from the runner-up, were the difference as large as seen.
-    ``refused`` are cells that measured well but didn't do the same work, or whose limit or price is unknown.
+    ``rivals`` are all other cells that qualify, the nearest first, each compared with the recommended one. ``expected``
+    are the recommended cell's figures, corrected for its having been picked; its row in ``rows`` has them as measured.
+    ``trials_to_decide``: so many trials of the open cells and the recommended one would settle it (80 % power).
+    ``refused`` are cells that measured well but can't be recommended: cell id → reason. ``significance`` is that of
+    this look at the results; ``host_spread`` and ``serial_correlation`` say how trials were found to scatter.
     """
 
     suite_name: str
     goal: Goal
     metric: Metric
     examples: int
+    tolerance: float
+    significance: float
     finding: Finding
     recommended: str | None
-    runner_up: str | None
-    margin: Pair | None
-    level_with: tuple[str, ...]
-    trials_to_detect: int | None
-    against_baseline: Pair | None
+    expected: CellRow | None
+    rivals: tuple[Rival, ...]
+    trials_to_decide: int | None
+    against_baseline: AgainstBaseline | None
     refused: Mapping[str, str]
     rows: tuple[CellRow, ...]
-    pairs: tuple[Pair, ...]
     break_evens: tuple[BreakEven, ...]
     crossovers: tuple[Crossover, ...]
     confounds: tuple[Confound, ...]
     parities: tuple[LossParity, ...]
+    host_spread: HostSpread
+    serial_correlation: float
     spent_usd: Decimal | None
     is_simulated: bool
 
     @property
+    def runner_up(self) -> Rival | None:
+        return self.rivals[0] if self.rivals else None
+
+    @property
     def confidence(self) -> float | None:
-        """That the recommended cell beats the runner-up, all comparisons taken together; None if not known."""
-        return None if self.margin is None or self.margin.adjusted_p is None else 1 - self.margin.adjusted_p
+        """That the recommended cell beats each other one: 1 - the largest p value. None if one is unknown."""
+        known = [rival.comparison.p for rival in self.rivals if rival.comparison.p is not None]
+        return 1 - max(known) if known and len(known) == len(self.rivals) else None
+
+    def related(self, *relations: Relation) -> tuple[Rival, ...]:
+        return tuple(rival for rival in self.rivals if rival.relation in relations)
+
+    @property
+    def ranked_rows(self) -> tuple[CellRow, ...]:
+        """The recommended cell first, with its corrected figures, then the others by the goal's metric."""
+
+        def place(row: CellRow) -> float:
+            found = estimate_of(row, self.metric)
+            return found.mean if found else float("inf")
+
+        others = sorted((row for row in self.rows if row.cell_id != self.recommended), key=place)
+        return (self.expected, *others) if self.expected else tuple(others)
 
     def row(self, cell_id: str) -> CellRow:
         return next(row for row in self.rows if row.cell_id == cell_id)
 
+    def estimate(self, metric: Metric) -> Estimate | None:
+        """Of the recommended cell, corrected for its selection."""
+        return estimate_of(self.expected, metric) if self.expected else None
 
-def judge(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> Verdict:
-    """Pure: the same results always give the same verdict."""
-    trials = group_trials(cells, results)
-    rows = build_rows(trials)
-    metric = choose_metric(suite.goal, rows)
-    parities = _check_parities(trials, _baseline(suite, cells))
-    refused = _refuse(rows, suite.goal, metric, parities)
+
+def judge(
+    suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult], *, host_prior: HostSpread = STATED_PRIOR
+) -> Verdict:
+    """Pure: the same results always give the same verdict. ``host_prior``: from the lab's history, where it has one."""
+    baseline = _baseline(suite, cells)
+    grouped = group_trials(cells, results)
+    unlike = unlike_cells(grouped, baseline)
+    trials = equalise_work(grouped, baseline)
+    plain_rows = build_rows(trials, Noise())
+    metric = choose_metric(suite.goal, plain_rows)
+    noise = measure_noise(trials, quantity_of(metric), host_prior)
+    rows = build_rows(trials, noise)
+    parities = check_parities(trials, baseline)
+    refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities, unlike=unlike)
     eligible = [each for each in trials if each.measured and each.cell.cell_id not in refused]
-    ranked = _rank(eligible, rows, metric)
-    pairs = _compare_all(ranked, metric)
-    best = ranked[0].cell if ranked else None
-    return _assemble(
-        suite,
-        cells,
-        rows=rows,
+    significance = looks_of(suite, trials).significance
+    found = recommend(eligible, metric, noise, tolerance=suite.tolerance, significance=significance)
+    verdict = Verdict(
+        suite_name=suite.name,
+        goal=suite.goal,
         metric=metric,
+        examples=suite.workload.examples,
+        tolerance=suite.tolerance,
+        significance=significance,
+        finding=_find(rows, found),
+        recommended=found.best.cell.cell_id if found else None,
+        expected=corrected_row(found, rows, noise) if found else None,
+        rivals=found.rivals if found else (),
+        trials_to_decide=found.trials_to_decide if found else None,
+        against_baseline=_against_baseline(found, baseline, noise, metric, significance),
         refused=refused,
-        ranked=ranked,
-        pairs=pairs,
+        rows=rows,
+        break_evens=(),
+        crossovers=(),
+        confounds=_find_confounds(found, trials, rows, suite),
         parities=parities,
-        confounds=_find_confounds(
-            best, [pair.second_cell_id for pair in pairs[:1]], trials=trials, rows=rows, suite=suite
-        ),
+        host_spread=noise.spread,
+        serial_correlation=noise.serial_correlation,
+        spent_usd=_spent(rows),
+        is_simulated=any(row.is_simulated for row in rows),
     )
+    return _with_sensitivity(verdict)
 
 
 def verdict_document(verdict: Verdict) -> dict[str, Any]:
@@ -123,8 +174,17 @@ def verdict_document(verdict: Verdict) -> dict[str, Any]:
 
 
 def parse_verdict(document: Mapping[str, Any]) -> Verdict:
-    """Raises VersionUnknown."""
+    """Raises VersionUnknown: `traindyno report` makes a verdict of an older version again from the results."""
     return from_document(VERDICT.read(document), Verdict)
+
+
+def looks_of(suite: Suite, trials: Sequence[CellTrials]) -> Looks:
+    """A grid is judged once, at its end; elimination after each round from the first trials on."""
+    if suite.search is not Search.ELIMINATE:
+        return Looks()
+    done = max((len(each.measured) + len(each.others) for each in trials), default=0)
+    count = max(1, suite.measurement.trials - FIRST_TRIALS + 1)
+    return Looks(count=count, index=min(count, max(1, done - FIRST_TRIALS + 1)))
 
 
 def _baseline(suite: Suite, cells: Sequence[Cell]) -> Cell | None:
@@ -132,172 +192,74 @@ def _baseline(suite: Suite, cells: Sequence[Cell]) -> Cell | None:
     return next((cell for cell in cells if cell.cell_id == wanted.cell_id), None)
 
 
-def _check_parities(trials: Sequence[CellTrials], baseline: Cell | None) -> tuple[LossParity, ...]:
-    """Each cell against the first one that should learn alike, the baseline before all others."""
-    order = sorted(
-        (each for each in trials if each.measured),
-        key=lambda each: baseline is None or each.cell.cell_id != baseline.cell_id,
-    )
-    references: dict[LearningKey, CellTrials] = {}
-    parities = []
-    for each in order:
-        reference = references.setdefault(learning_key(each.cell), each)
-        if reference is not each:
-            parities.append(check_loss_parity(reference.measured, each.measured))
-    return tuple(parities)
-
-
-def _refuse(rows: Sequence[CellRow], goal: Goal, metric: Metric, parities: Sequence[LossParity]) -> dict[str, str]:
-    refused = {}
-    for row in rows:
-        within = is_within_limit(row, goal)
-        if not row.trials:
-            continue
-        if estimate_of(row, metric) is None:
-            refused[row.cell_id] = "its price is unknown" if metric is Metric.USD else "its billed time is unknown"
-        elif within is None:
-            refused[row.cell_id] = "whether it keeps the limit is unknown"
-        elif not within:
-            refused[row.cell_id] = "it breaks the goal's limit"
-    for parity in parities:
-        if parity.finding is ParityFinding.DIFFERS:
-            refused[parity.cell_id] = "its losses differ from the reference's: not the same work"
-    return refused
-
-
-def _rank(eligible: Sequence[CellTrials], rows: Sequence[CellRow], metric: Metric) -> list[CellTrials]:
-    means = {row.cell_id: found.mean for row in rows if (found := estimate_of(row, metric))}
-    return sorted(eligible, key=lambda each: means[each.cell.cell_id])
-
-
-def _compare_all(ranked: Sequence[CellTrials], metric: Metric) -> tuple[Pair, ...]:
-    """The better first. The correction makes room for having picked the best after the fact, so it counts every pair;
-    of many cells, whose pairs are too many to be compared, only the best is compared with each other one.
-    """
-    quantity = QUANTITIES[metric]
-    pooled = pool_over(ranked, quantity)
-    has_all = len(ranked) <= MOST_COMPARED_CELLS
-    chosen = combinations(ranked, 2) if has_all else ((ranked[0], other) for other in ranked[1:])
-    compared = [
-        (first, second, compare(first.values(quantity), second.values(quantity), pooled=pooled))
-        for first, second in chosen
-    ]
-    known = [comparison.p for _, _, comparison in compared if comparison.p is not None]
-    adjusted = iter(adjust_by_holm(known) if has_all else adjust_by_bonferroni(known, comb(len(ranked), 2)))
-    return tuple(
-        Pair(
-            first_cell_id=first.cell.cell_id,
-            second_cell_id=second.cell.cell_id,
-            comparison=comparison,
-            adjusted_p=None if comparison.p is None else next(adjusted),
-        )
-        for first, second, comparison in compared
-    )
-
-
-def _assemble(
-    suite: Suite,
-    cells: Sequence[Cell],
-    *,
-    rows: tuple[CellRow, ...],
-    metric: Metric,
-    refused: Mapping[str, str],
-    ranked: Sequence[CellTrials],
-    pairs: tuple[Pair, ...],
-    parities: tuple[LossParity, ...],
-    confounds: tuple[Confound, ...],
-) -> Verdict:
-    baseline = _baseline(suite, cells)
-    best = ranked[0].cell if ranked else None
-    margin = pairs[0] if pairs else None
-    own_pairs = [pair for pair in pairs if best and pair.first_cell_id == best.cell_id]
-    others = [row for row in rows if best and row.trials and row.cell_id != best.cell_id]
-    finding = _find(rows, ranked, margin)
-    costs = [row.spent_usd for row in rows if row.outcomes]
-    by_id = {row.cell_id: row for row in rows}
-    return Verdict(
-        suite_name=suite.name,
-        goal=suite.goal,
-        metric=metric,
-        examples=suite.workload.examples,
-        finding=finding,
-        recommended=best.cell_id if best else None,
-        runner_up=margin.second_cell_id if margin else None,
-        margin=margin,
-        level_with=tuple(pair.second_cell_id for pair in own_pairs if not pair.is_detected),
-        trials_to_detect=_trials_to_detect(margin) if finding is Finding.NO_DETECTABLE_DIFFERENCE else None,
-        against_baseline=next(
-            (pair for pair in own_pairs if baseline and pair.second_cell_id == baseline.cell_id), None
-        ),
-        refused=refused,
-        rows=rows,
-        pairs=pairs,
-        break_evens=_break_evens(best, by_id, others) if metric is Metric.USD else (),
-        crossovers=_crossovers(best, by_id, others, metric),
-        confounds=confounds,
-        parities=parities,
-        spent_usd=None if not costs or None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
-        is_simulated=any(row.is_simulated for row in rows),
-    )
-
-
-def _find(rows: Sequence[CellRow], ranked: Sequence[CellTrials], margin: Pair | None) -> Finding:
-    if not ranked:
+def _find(rows: Sequence[CellRow], found: Recommendation | None) -> Finding:
+    if found is None:
         return Finding.NONE_WITHIN_LIMIT if any(row.trials for row in rows) else Finding.NONE_MEASURED
-    if margin is None:
+    by_id = {row.cell_id: row for row in rows}
+    compared = [found.best.cell.cell_id, *(rival.cell_id for rival in found.rivals)]
+    relations = {rival.relation for rival in found.rivals}
+    if not relations:
         return Finding.ONLY_ONE
-    if margin.adjusted_p is None:
+    if any(by_id[cell_id].contended_trials for cell_id in compared):
+        return Finding.CONTENDED
+    if Relation.UNKNOWN in relations:
         return Finding.TOO_FEW_TRIALS
-    return Finding.RECOMMENDED if margin.is_detected else Finding.NO_DETECTABLE_DIFFERENCE
+    if Relation.OPEN in relations:
+        return Finding.UNDECIDED
+    return Finding.RECOMMENDED if relations == {Relation.BEATEN} else Finding.WITHIN_TOLERANCE
 
 
-def _trials_to_detect(margin: Pair | None) -> int | None:
-    if margin is None or margin.comparison.spread is None:
+def _against_baseline(
+    found: Recommendation | None, baseline: Cell | None, noise: Noise, metric: Metric, significance: float
+) -> AgainstBaseline | None:
+    rival = against_baseline(found, baseline) if found and baseline else None
+    if found is None or rival is None:
         return None
-    return trials_to_detect(margin.comparison.ratio, margin.comparison.spread)
+    interval, is_detected = found.simultaneous(rival.comparison, significance)
+    return AgainstBaseline(
+        cell_id=rival.cell_id, ratio=rival.comparison.ratio, interval=interval, is_detected=is_detected
+    )
 
 
-def _break_evens(best: Cell | None, by_id: Mapping[str, CellRow], others: Sequence[CellRow]) -> tuple[BreakEven, ...]:
-    if best is None:
-        return ()
-    return tuple(found for row in others if (found := find_break_even(by_id[best.cell_id], row)))
+def _with_sensitivity(verdict: Verdict) -> Verdict:
+    """Break-evens and crossovers for the cells that the recommended one beats: a difference has to be there first."""
+    if verdict.recommended is None:
+        return verdict
+    best = verdict.row(verdict.recommended)
+    beaten = [verdict.row(rival.cell_id) for rival in verdict.related(Relation.BEATEN)]
+    return replace(
+        verdict,
+        break_evens=find_break_evens(best, beaten) if verdict.metric is Metric.USD else (),
+        crossovers=find_crossovers(best, beaten, verdict.metric),
+    )
 
 
-def _crossovers(
-    best: Cell | None, by_id: Mapping[str, CellRow], others: Sequence[CellRow], metric: Metric
-) -> tuple[Crossover, ...]:
-    if best is None:
-        return ()
-    return tuple(found for row in others if (found := find_crossover(by_id[best.cell_id], row, metric=metric)))
+def _spent(rows: Sequence[CellRow]) -> Decimal | None:
+    costs = [row.spent_usd for row in rows if row.outcomes]
+    return None if not costs or None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
 
 
 def _find_confounds(
-    best: Cell | None,
-    second_ids: Sequence[str],
-    *,
-    trials: Sequence[CellTrials],
-    rows: Sequence[CellRow],
-    suite: Suite,
+    found: Recommendation | None, trials: Sequence[CellTrials], rows: Sequence[CellRow], suite: Suite
 ) -> tuple[Confound, ...]:
     """Of the recommended cell against the runner-up and against the baseline."""
     cells = [each.cell for each in trials]
-    versions = {each.cell.cell_id: each.versions for each in trials}
     baseline = _baseline(suite, cells)
-    if best is None or baseline is None:
+    if found is None or baseline is None:
         return ()
-    wanted = dict.fromkeys([*second_ids, baseline.cell_id])
+    best = found.best.cell
+    wanted = dict.fromkeys([*(rival.cell_id for rival in found.rivals[:1]), baseline.cell_id])
     others = [cell for cell_id in wanted for cell in cells if cell.cell_id == cell_id and cell != best]
-    warm_shares = {row.cell_id: row.warm_share for row in rows}
-    found = (
+    confounds = (
         find_confound(
             other,
             best,
             cells=cells,
             baseline=baseline,
             workload=suite.workload,
-            warm_shares=warm_shares,
-            versions=versions,
+            warm_shares={row.cell_id: row.warm_share for row in rows},
+            versions={each.cell.cell_id: each.versions for each in trials},
         )
         for other in others
     )
-    return tuple(confound for confound in found if confound)
+    return tuple(confound for confound in confounds if confound)

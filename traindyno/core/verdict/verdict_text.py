@@ -1,21 +1,22 @@
 """The verdict in plain language: a headline, what supports it, what would change it, and what to beware of."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from traindyno.core.costs.quantity_text import count_text, number_text, range_text, seconds_text, share_text, usd_text
-from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
+from traindyno.core.measurement.loss_parity import ParityFinding
+from traindyno.core.measurement.selection import MOST_TRIALS, POWER, Relation
 from traindyno.core.measurement.statistics import Estimate, Interval
 from traindyno.core.suite.suite import Goal, GoalKind
+from traindyno.core.verdict.cautions import describe_cautions
 from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.confounds import Confound
-from traindyno.core.verdict.goal_metric import Metric, estimate_of, may_break_limit
-from traindyno.core.verdict.verdict import Finding, Pair, Verdict
+from traindyno.core.verdict.goal_metric import Metric
+from traindyno.core.verdict.recommendation import Rival
+from traindyno.core.verdict.verdict import AgainstBaseline, Finding, Verdict
 
 MOST_CHANGES = 6
 MOST_CROSSOVERS = 2
-# Identical runs on hardware of one's own differ by 1 to 5 %; beyond a tenth something else is at work.
-NOISY_VARIATION = 0.1
+MOST_NAMES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ def describe_verdict(verdict: Verdict) -> VerdictText:
         headline=_headline(verdict),
         support=tuple(_support(verdict)),
         changes=tuple(_changes(verdict))[:MOST_CHANGES],
-        cautions=tuple(_cautions(verdict)),
+        cautions=tuple(describe_cautions(verdict)),
     )
 
 
@@ -57,43 +58,96 @@ def metric_text(metric: Metric, value: float | None) -> str:
             return f"{number_text(value)} instance hours"
 
 
-def saving_text(pair: Pair) -> str:
-    """How much less the first needs than the second: ``11.3 % (8.1 to 14.4 %)``."""
-    return f"{share_text(1 - pair.comparison.ratio)}{_saving_interval(pair.comparison.interval)}"
-
-
-def _saving_interval(interval: Interval | None) -> str:
-    if interval is None:
-        return ""
-    return f" ({interval.confidence:.0%} interval {saving_interval_text(interval)})"
-
-
 def saving_interval_text(interval: Interval) -> str:
-    """Of a ratio, as a saving; as factors where a saving below -100 % would tell nobody anything."""
+    """Of a ratio, as a saving; as factors where the ratio may exceed 2."""
     if interval.high > 2:
         return f"{number_text(interval.low)} to {number_text(interval.high)} times"
     return f"{(1 - interval.high) * 100:.1f} to {(1 - interval.low) * 100:.1f} %".replace("-", "−")
 
 
+def saving_text(ratio: float, interval: Interval | None) -> str:
+    """How much less the first needs than the second: ``11.3 % (95 % interval 8.1 to 14.4 %)``."""
+    if interval is None:
+        return share_text(1 - ratio)
+    return f"{share_text(1 - ratio)} ({interval.confidence:.0%} interval {saving_interval_text(interval)})"
+
+
+def names_text(labels: Sequence[str], *, last: str = "and") -> str:
+    """The labels joined, or their number where they are many."""
+    if len(labels) > MOST_NAMES:
+        return f"{len(labels)} other cells"
+    return f" {last} ".join(filter(None, [", ".join(labels[:-1]), labels[-1]]))
+
+
 def _headline(verdict: Verdict) -> str:
+    if verdict.recommended is None:
+        return _no_cell(verdict)
+    row = verdict.row(verdict.recommended)
+    return f"{_answer(verdict, row)}{_reservation(row)}"
+
+
+def _no_cell(verdict: Verdict) -> str:
+    if verdict.finding is Finding.NONE_WITHIN_LIMIT:
+        return f"No measured cell qualifies as {describe_goal(verdict.goal)}."
+    ended = {outcome for row in verdict.rows for outcome in row.outcomes}
+    if not ended:
+        return "No cell was measured: no run has ended."
+    if ended <= {"completed", "cost_stopped"}:
+        return "No cell was measured: the runs ended before a rate could be measured."
+    others = ", ".join(outcome.replace("_", " ") for outcome in sorted(ended - {"completed", "cost_stopped"}))
+    return f"No cell was measured: the runs ended as {others}."
+
+
+def _answer(verdict: Verdict, row: CellRow) -> str:
     goal = describe_goal(verdict.goal)
     match verdict.finding:
-        case Finding.NONE_MEASURED:
-            return "No cell was measured: every run ended before its steady state."
-        case Finding.NONE_WITHIN_LIMIT:
-            return f"No measured cell qualifies as {goal}."
-    label = verdict.row(verdict.recommended or "").label
-    match verdict.finding:
+        case Finding.CONTENDED:
+            return (
+                f"No recommendation: other work on the hosts slowed trials down. {row.label} came out {goal}."
+                " Run the suite again on hosts without other work."
+            )
         case Finding.ONLY_ONE:
-            return f"Use {label}: it is the only cell that qualifies."
+            return f"Use {row.label}: it is the only cell that qualifies."
         case Finding.TOO_FEW_TRIALS:
-            return f"{label} came out {goal}, but with one trial of a cell nothing can be claimed."
-        case Finding.NO_DETECTABLE_DIFFERENCE:
-            level = [verdict.row(cell_id).label for cell_id in verdict.level_with]
-            names = level[0] if len(level) == 1 else f"{len(level)} other cells"
-            return f"No detectable difference between {label} and {names}."
+            return f"{row.label} came out {goal}, but cells with one trial can't be compared."
+        case Finding.UNDECIDED:
+            return _undecided(verdict, row)
+        case Finding.WITHIN_TOLERANCE:
+            return _within_tolerance(verdict, row)
         case _:
-            return f"Use {label}: it is {goal}."
+            return f"Use {row.label}: it is {goal}."
+
+
+def _undecided(verdict: Verdict, row: CellRow) -> str:
+    labels = _labels(verdict, verdict.related(Relation.OPEN))
+    choice = (
+        f"{row.label} or {names_text(labels, last='or')}"
+        if len(labels) > MOST_NAMES
+        else names_text([row.label, *labels], last="or")
+    )
+    wanted = verdict.trials_to_decide
+    trials = f"{wanted} trials" if wanted else f"more than {MOST_TRIALS} trials"
+    return f"{choice}: {trials} of each of these cells would tell."
+
+
+def _within_tolerance(verdict: Verdict, row: CellRow) -> str:
+    tolerance = _tolerance(verdict)
+    others = verdict.related(Relation.NOT_BETTER)
+    if others:
+        return f"Use {row.label}: no other cell is {_better(verdict)} by more than {tolerance}."
+    labels = _labels(verdict, verdict.related(Relation.EQUIVALENT))
+    return f"Use {row.label}; {names_text(labels)} {'is' if len(labels) == 1 else 'are'} within {tolerance}."
+
+
+def _reservation(row: CellRow) -> str:
+    """What the reader has to know before using the cell."""
+    parts = []
+    if row.failed:
+        diverged = f", {row.diverged} diverged" if row.diverged else ""
+        parts.append(f"{row.failed} of its {row.attempted} trials failed{diverged}")
+    if row.unsteady_trials:
+        parts.append(f"{row.unsteady_trials} of its {row.trials} measured trials did not reach a steady state")
+    return f" Beware: {'; '.join(parts)}." if parts else ""
 
 
 def _support(verdict: Verdict) -> Iterator[str]:
@@ -101,33 +155,64 @@ def _support(verdict: Verdict) -> Iterator[str]:
         return
     label = verdict.row(verdict.recommended).label
     yield f"{label} would do the work of {count_text(verdict.examples)} examples {_needs(verdict)}."
-    if verdict.margin and verdict.runner_up:
-        yield _margin(verdict, verdict.margin, verdict.row(verdict.runner_up))
-    baseline = verdict.against_baseline
-    if baseline and baseline.second_cell_id != verdict.runner_up:
-        yield f"Against the baseline, {verdict.row(baseline.second_cell_id).label}, it is {saving_text(baseline)} less."
+    if verdict.runner_up:
+        yield _margin(verdict, verdict.runner_up)
+    yield from _relations(verdict)
+    if verdict.against_baseline:
+        yield _against_baseline(verdict, verdict.against_baseline)
+    yield from _accuracy(verdict)
     if verdict.parities and all(parity.finding is ParityFinding.AGREES for parity in verdict.parities):
-        references = {parity.reference_cell_id for parity in verdict.parities}
-        count, tolerance = len(verdict.parities) + len(references), verdict.parities[0].tolerance
-        yield f"The losses of the {count} cells that should learn alike agree within {share_text(tolerance)}."
+        count = len(verdict.parities) + len({parity.reference_cell_id for parity in verdict.parities})
+        tolerance = share_text(verdict.parities[0].tolerance)
+        yield f"The losses of the {count} cells that should learn alike agree within {tolerance}."
 
 
-def _margin(verdict: Verdict, margin: Pair, second: CellRow) -> str:
-    trials = f"{verdict.row(margin.first_cell_id).trials} and {second.trials} trials"
-    if verdict.finding is Finding.NO_DETECTABLE_DIFFERENCE:
-        return f"It came out {saving_text(margin)} below {second.label} ({trials}): that may be noise."
-    sure = "" if verdict.confidence is None else f", confidence {_confidence(verdict.confidence)}"
-    return f"That is {saving_text(margin)} less than the runner-up, {second.label} ({trials}{sure})."
+def _margin(verdict: Verdict, rival: Rival) -> str:
+    second = verdict.row(rival.cell_id)
+    trials = f"{verdict.row(verdict.recommended or '').trials} and {second.trials} trials"
+    saving = saving_text(rival.comparison.ratio, rival.comparison.interval)
+    if rival.relation is not Relation.BEATEN:
+        return f"It came out {saving} below {second.label} ({trials}). This difference may be noise."
+    sure = (
+        "" if verdict.confidence is None else f"; confidence that it beats each cell {_confidence(verdict.confidence)}"
+    )
+    return f"That is {saving} less than the runner-up, {second.label} ({trials}{sure})."
+
+
+def _relations(verdict: Verdict) -> Iterator[str]:
+    tolerance = _tolerance(verdict)
+    equivalent = _labels(verdict, verdict.related(Relation.EQUIVALENT))
+    not_better = _labels(verdict, verdict.related(Relation.NOT_BETTER))
+    if equivalent and not_better:
+        yield f"{names_text(equivalent)} {'is' if len(equivalent) == 1 else 'are'} within {tolerance}."
+    if not_better:
+        verb = "is" if len(not_better) == 1 else "are"
+        yield f"{names_text(not_better)} {verb} not {_better(verdict)} by more than {tolerance}, and may be worse."
+
+
+def _against_baseline(verdict: Verdict, found: AgainstBaseline) -> str:
+    label = verdict.row(found.cell_id).label
+    saving = saving_text(found.ratio, found.interval)
+    if not found.is_detected:
+        return f"Against the baseline, {label}, no difference is detected: {saving} less."
+    return f"Against the baseline, {label}, it needs {saving} less."
+
+
+def _accuracy(verdict: Verdict) -> Iterator[str]:
+    own = verdict.row(verdict.recommended or "").accuracy
+    if own is not None:
+        others = [row.accuracy.mean for row in verdict.rows if row.accuracy and row.cell_id != verdict.recommended]
+        rest = f"; the other cells reach {share_text(min(others))} to {share_text(max(others))}" if others else ""
+        yield f"Its evaluation accuracy is {share_text(own.mean)}{rest}."
 
 
 def _needs(verdict: Verdict) -> str:
     """In time and money, the goal's own quantity first and with its interval."""
-    row = verdict.row(verdict.recommended or "")
-    first = f"in {_estimate(verdict.metric, estimate_of(row, verdict.metric))}"
-    if verdict.metric is not Metric.SECONDS:
-        first = first.replace("in ", "for ", 1)
-        return f"{first}, in {seconds_text(row.seconds.mean if row.seconds else None)}"
-    return f"{first}, for {usd_text(row.usd.mean if row.usd else None)}" if row.usd else first
+    seconds, usd = verdict.estimate(Metric.SECONDS), verdict.estimate(Metric.USD)
+    own = _estimate(verdict.metric, verdict.estimate(verdict.metric))
+    if verdict.metric is Metric.SECONDS:
+        return f"in {own}, for {usd_text(usd.mean)}" if usd else f"in {own}"
+    return f"for {own}, in {seconds_text(seconds.mean if seconds else None)}"
 
 
 def _estimate(metric: Metric, found: Estimate | None) -> str:
@@ -137,80 +222,35 @@ def _estimate(metric: Metric, found: Estimate | None) -> str:
     return f"{metric_text(metric, found.mean)} ({found.interval.confidence:.0%} interval {reach})"
 
 
-def _confidence(confidence: float) -> str:
-    return "above 99.9 %" if confidence > 0.999 else share_text(confidence)
-
-
 def _changes(verdict: Verdict) -> Iterator[str]:
-    if verdict.finding is Finding.NO_DETECTABLE_DIFFERENCE:
-        trials = verdict.trials_to_detect
-        wanted = f"{trials} trials of each" if trials else "more trials than are worth running"
-        yield f"A difference as small as the one seen would show with {wanted} (80 % power)."
+    if verdict.finding is Finding.UNDECIDED and verdict.trials_to_decide:
+        run = verdict.row(verdict.recommended or "").trials
+        yield (
+            f"A suite of these cells with {verdict.trials_to_decide} trials of each ({run} were run) settles it with a"
+            f" probability of {share_text(POWER, digits=0)}."
+        )
     if verdict.finding is Finding.TOO_FEW_TRIALS:
-        yield "At least two trials of each cell give an interval; three or more give a useful one."
+        yield "Two trials of each cell give an interval; five give a useful one."
     for found in verdict.break_evens:
         label = verdict.row(found.cell_id).label
         then, now = usd_text(found.usd_per_instance_hour), usd_text(found.now_usd_per_instance_hour)
         yield f"{label} would break even at {then}/h for {found.instance} (now {now}/h)."
     for crossing in sorted(verdict.crossovers, key=lambda crossing: -crossing.examples)[:MOST_CROSSOVERS]:
         label = verdict.row(crossing.cell_id).label
-        yield f"For fewer than {count_text(crossing.examples)} examples, {label} is ahead."
+        yield f"For fewer than {count_text(crossing.examples)} examples, {label} is {_better(verdict)}."
 
 
-def _cautions(verdict: Verdict) -> Iterator[str]:
-    if verdict.is_simulated:
-        yield "Some of these results are simulated: they come from a replayed or modelled trace, not from hardware."
-    if verdict.metric is Metric.INSTANCE_HOURS:
-        yield "No price is known; all cells use one instance type, so instance hours stand for cost."
-    if verdict.recommended and may_break_limit(verdict.row(verdict.recommended), verdict.goal):
-        yield "The recommended cell keeps the goal's limit by its mean, but its interval does not exclude breaking it."
-    for confound in verdict.confounds:
-        yield describe_confound(verdict, confound)
-    for parity in verdict.parities:
-        if parity.finding in (ParityFinding.DIFFERS, ParityFinding.UNDECIDED):
-            yield describe_parity(verdict, parity)
-    for cell_id, reason in verdict.refused.items():
-        yield f"{verdict.row(cell_id).label} was measured but can't be recommended: {reason}."
-    yield from _noise(verdict)
+def _labels(verdict: Verdict, rivals: Sequence[Rival]) -> list[str]:
+    return [verdict.row(rival.cell_id).label for rival in rivals]
 
 
-def _noise(verdict: Verdict) -> Iterator[str]:
-    unsteady = [row for row in verdict.rows if row.unsteady_trials]
-    if unsteady:
-        trials = sum(row.unsteady_trials for row in unsteady)
-        names = unsteady[0].label if len(unsteady) == 1 else f"{len(unsteady)} cells"
-        yield f"{trials} {'trial' if trials == 1 else 'trials'} of {names} reached no steady state; their rates count."
-    spreads = [row.samples_per_second.variation for row in verdict.rows if row.samples_per_second]
-    noisy = [spread for spread in spreads if spread is not None and spread > NOISY_VARIATION]
-    if noisy:
-        where = "one cell" if len(noisy) == 1 else f"{len(noisy)} cells"
-        yield (
-            f"Trials of {where} differ by up to {share_text(max(noisy), digits=0)} (CV): look for other load on the"
-            " hosts before adding trials."
-        )
+def _better(verdict: Verdict) -> str:
+    return "faster" if verdict.metric is Metric.SECONDS else "cheaper"
 
 
-def describe_confound(verdict: Verdict, confound: Confound) -> str:
-    names = [difference.name for difference in confound.differences]
-    pair = f"{verdict.row(confound.second_cell_id).label} and {verdict.row(confound.first_cell_id).label}"
-    text = f"{pair} differ in {', '.join(names[:-1])} and {names[-1]} at once"
-    offered = [control for control in confound.controls if control.cell_id is None]
-    if offered:
-        include = ", ".join(f"{name}: {value}" for name, value in offered[0].include.items())
-        return f"{text}; the control cell {{{include}}} would tell them apart."
-    return f"{text}; the suite holds control cells for it." if confound.controls else f"{text}."
+def _tolerance(verdict: Verdict) -> str:
+    return f"{verdict.tolerance * 100:g} %"
 
 
-def describe_parity(verdict: Verdict, parity: LossParity) -> str:
-    pair = f"Loss of {verdict.row(parity.cell_id).label} against {verdict.row(parity.reference_cell_id).label}"
-    if parity.ratio is None:
-        return f"{pair}: unknown, a loss was not logged."
-    interval = f" ({parity.interval.low:.4f} to {parity.interval.high:.4f})" if parity.interval else ""
-    ratio = f"ratio {parity.ratio:.4f}{interval}, tolerance {share_text(parity.tolerance)}"
-    match parity.finding:
-        case ParityFinding.AGREES:
-            return f"{pair}: agrees, {ratio}."
-        case ParityFinding.DIFFERS:
-            return f"{pair}: differs, {ratio}: not the same work."
-        case _:
-            return f"{pair}: undecided, {ratio}."
+def _confidence(confidence: float) -> str:
+    return "above 99.9 %" if confidence > 0.999 else share_text(confidence)

@@ -1,10 +1,11 @@
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from tests.unit.run_samples import completed_result, make_cell
-from traindyno.core.measurement.loss_parity import ParityFinding, check_loss_parity
+from traindyno.core.measurement.loss_parity import LossParity, LossSpread, ParityFinding, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
 
 Loss = Callable[[int], float | None]
@@ -18,6 +19,22 @@ def noisy(factor: float, *, seed: int, spread: float = 0.01) -> Loss:
 
 def one(cell_is_first: bool, loss: Loss, trial: int = 1) -> RunResult:
     return completed_result(FIRST if cell_is_first else SECOND, trial, loss=loss)
+
+
+def check_loss_parity(reference: list[RunResult], other: list[RunResult]) -> LossParity:
+    (parity,) = check_loss_parities([reference, other])
+    return parity
+
+
+TEMPLATE = completed_result(FIRST, 1)
+
+
+def template(level: float) -> RunResult:
+    """A run whose late loss is ``level``."""
+    assert TEMPLATE.measured is not None
+    points = tuple(replace(point, loss=level) for point in TEMPLATE.measured.loss.points)
+    loss = replace(TEMPLATE.measured.loss, points=points)
+    return replace(TEMPLATE, measured=replace(TEMPLATE.measured, loss=loss))
 
 
 def test_curves_of_the_same_work_agree() -> None:
@@ -42,13 +59,33 @@ def test_noise_wider_than_the_tolerance_decides_nothing() -> None:
     assert check_loss_parity(reference, other).finding is ParityFinding.UNDECIDED
 
 
-def test_single_trials_are_compared_point_by_point() -> None:
-    # steps of the same data: the noise is shared, a difference of a thousandth is seen and tolerated
-    shared = noisy(1.0, seed=1)
-    values = [shared(step) or 0.0 for step in range(61)]
-    parity = check_loss_parity([one(True, lambda step: values[step])], [one(False, lambda step: values[step] * 1.001)])
-    assert parity.finding is ParityFinding.AGREES
-    assert parity.ratio == pytest.approx(1.001)
+def test_one_trial_of_each_cell_can_not_be_told() -> None:
+    results = [one(True, noisy(1.0, seed=1))], [one(False, noisy(1.3, seed=2))]
+    parity = check_loss_parity(*results)
+    assert (parity.finding, parity.interval) == (ParityFinding.ONE_TRIAL, None)
+    assert parity.ratio == pytest.approx(1.3, abs=0.02)
+
+
+def test_history_and_the_other_cells_tell_the_spread_where_a_cell_has_one_trial() -> None:
+    single = [one(False, noisy(1.3, seed=2))]
+    known = LossSpread(variance=0.01**2, degrees_of_freedom=20)
+    (parity,) = check_loss_parities([[one(True, noisy(1.0, seed=1))], single], history=known)
+    assert parity.finding is ParityFinding.DIFFERS
+    (parity,) = check_loss_parities([[one(True, noisy(1.0, seed=seed), seed) for seed in (3, 4, 5)], single])
+    assert parity.finding is ParityFinding.DIFFERS
+
+
+@pytest.mark.parametrize(("cells", "trials"), [(2, 2), (2, 5), (8, 3)])
+def test_equal_cells_whose_runs_scatter_differ_in_at_most_one_suite_of_twenty(cells: int, trials: int) -> None:
+    """Run-to-run spread of 2 %, as large as the tolerance: the interval widens, and no cell is refused for it."""
+    source = random.Random(20261121)
+    repetitions = 400
+    wrong = 0
+    for _ in range(repetitions):
+        levels = [[2 * source.lognormvariate(0, 0.02) for _ in range(trials)] for _ in range(cells)]
+        found = check_loss_parities([[template(level) for level in cell] for cell in levels])
+        wrong += any(parity.finding is ParityFinding.DIFFERS for parity in found)
+    assert wrong / repetitions <= 0.05 + 2 * (0.05 * 0.95 / repetitions) ** 0.5
 
 
 def test_only_the_later_half_is_compared() -> None:

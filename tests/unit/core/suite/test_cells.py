@@ -3,12 +3,13 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.suite.cells import baseline_cell, expand_cells
 from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.runs import parse_run, run_document, trial_runs
-from traindyno.core.suite.suite import Compiler, Settings, Strategy
+from traindyno.core.suite.suite import Compiler, Settings
 from traindyno.core.suite.suite_file import parse_suite
 
 
@@ -121,22 +122,21 @@ def test_world_size_counts_devices_of_all_instances() -> None:
     assert world_size(Settings(instance="ml.g7.24xlarge")) is None
 
 
-def test_trials_are_interleaved_and_larger_runs_come_first() -> None:
+def test_trials_are_interleaved_in_an_order_drawn_for_each_trial() -> None:
     suite = small_suite(
         training={"instance": "ml.g5.xlarge"}, matrix={"instance_count": [1, 4, 2]}, baseline={"instance_count": 1}
     )
-    runs = trial_runs("execution-1", expand_cells(suite), [1, 2])
-    assert [(run.trial, run.cell.settings.instance_count) for run in runs] == [
-        (1, 4), (1, 2), (1, 1), (2, 4), (2, 2), (2, 1)
-    ]  # fmt: skip
+    cells = expand_cells(suite)
+    runs = trial_runs("execution-1", cells, [1, 2])
+    assert [run.trial for run in runs] == [1, 1, 1, 2, 2, 2]
+    assert [run.place for run in runs] == [1, 2, 3, 4, 5, 6]
     assert len({run.run_id for run in runs}) == 6
-
-
-def test_a_large_instance_counts_by_its_devices() -> None:
-    training = {"strategy": Strategy.DDP.value}
-    matrix = {"instance": ["ml.g5.xlarge", "ml.p4d.24xlarge"], "instance_count": [2]}
-    runs = trial_runs("e", expand_cells(small_suite(training=training, matrix=matrix, baseline={})), [1])
-    assert [run.cell.settings.instance for run in runs] == ["ml.p4d.24xlarge", "ml.g5.xlarge"]
+    assert trial_runs("execution-1", cells, [1, 2]) == runs
+    first = Counter(trial_runs(f"execution-{index}", cells, [1])[0].cell.cell_id for index in range(600))
+    # each of three cells leads 200 of 600 rounds, give or take four deviations of sqrt(600 / 3 * 2 / 3) = 11.5
+    assert all(154 <= first[cell.cell_id] <= 246 for cell in cells)
+    rounds = (trial_runs(f"execution-{index}", cells, [trial]) for index in range(50) for trial in (1, 2))
+    assert len({tuple(run.cell.cell_id for run in runs) for runs in rounds}) == 6
 
 
 def test_a_run_survives_its_document() -> None:

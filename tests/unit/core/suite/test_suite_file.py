@@ -154,7 +154,7 @@ FORM = {
         {"serch": "grid"},
         [
             "serch: expected one of name, goal, workload, matrix, training, baseline, include, exclude, preparation, "
-            "measurement, limits, search, purchase, warm_pool_seconds, training_plans, "
+            "measurement, limits, tolerance, search, purchase, warm_pool_seconds, training_plans, "
             "instance_preferences, claims, notes"
             ' (did you mean "search"?), got an unknown field "serch"'
         ],

@@ -10,7 +10,7 @@ from traindyno.core.suite.arithmetic import ArithmeticInvalid, evaluate
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.claim import ClaimsInvalid, parse_claims
 from traindyno.core.suite.suite import Cell, Strategy
-from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement, describe_judgement, judge_claims
+from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement, judge_claims
 
 CLAIMS = Path(__file__).parents[4] / "suites" / "claims"
 SUITE = make_suite(
@@ -65,13 +65,22 @@ def test_a_figure_within_its_tolerance_is_reproduced() -> None:
     assert judgement.measured is not None
     assert judgement.measured.value == pytest.approx(0.25, abs=1e-3)
     assert judgement.is_consistent is None
-    assert "accepted 0.225 to 0.275" in describe_judgement(judgement)
+    assert "accepted 0.225 to 0.275" in judgement.reason
 
 
 def test_a_figure_outside_its_tolerance_is_not_reproduced() -> None:
     results = trials(cell_of(Strategy.DDP), [1.0, 1.001, 0.999])
     results += trials(cell_of(Strategy.FSDP), [0.95, 0.951, 0.949])
     assert judged(results).finding is ClaimFinding.NOT_REPRODUCED
+
+
+def test_a_claim_that_several_cells_match_or_none_says_so() -> None:
+    results = trials(cell_of(Strategy.DDP), [1.0, 1.001]) + trials(cell_of(Strategy.FSDP), [0.8, 0.801])
+    several = judged(results, cell={"strategy": "fsdp"})
+    assert (several.finding, several.measured) == (ClaimFinding.AMBIGUOUS, None)
+    assert "{strategy: fsdp} matches 2 cells of different settings" in several.reason
+    none = judged(results, against={"strategy": "zero1"})
+    assert (none.finding, none.reason) == (ClaimFinding.NO_CELL, "no cell of the suite matches {strategy: zero1}")
 
 
 def test_noise_across_the_tolerance_is_undecided() -> None:
@@ -140,7 +149,7 @@ def test_one_cell_of_the_data_parallel_table_follows_another_formula() -> None:
 @pytest.mark.parametrize("name", sorted(path.stem for path in CLAIMS.glob("*.yaml")))
 def test_every_shipped_claim_can_be_read_and_judged(name: str) -> None:
     for judgement in shipped(name).values():
-        assert describe_judgement(judgement).endswith(".")
+        assert judgement.reason
 
 
 def test_a_wrong_document_lists_all_its_problems() -> None:

@@ -57,29 +57,30 @@ def next_round(suite: Suite, results: list[RunResult], number: int = 2) -> list[
 def test_a_grid_is_one_round() -> None:
     suite = replace(suite_of(trials=2), search=Search.GRID)
     cells = expand_cells(suite)
-    assert labelled(plan_round(suite, cells, execution_id="e", round_number=1)) == [
-        ("ddp", 1), ("fsdp", 1), ("zero1", 1), ("ddp", 2), ("fsdp", 2), ("zero1", 2)
+    runs = labelled(plan_round(suite, cells, execution_id="e", round_number=1))
+    assert [sorted(runs[:3]), sorted(runs[3:])] == [
+        [("ddp", 1), ("fsdp", 1), ("zero1", 1)], [("ddp", 2), ("fsdp", 2), ("zero1", 2)]
     ]  # fmt: skip
     assert plan_round(suite, cells, execution_id="e", round_number=2) == ()
 
 
-def test_elimination_begins_with_two_trials_of_everything() -> None:
+def test_elimination_begins_with_three_trials_of_everything() -> None:
     suite = suite_of()
     first = plan_round(suite, expand_cells(suite), execution_id="e", round_number=1)
-    assert Counter(run.trial for run in first) == {1: 3, 2: 3}
+    assert Counter(run.trial for run in first) == {1: 3, 2: 3, 3: 3}
     single = suite_of(trials=1)
     assert {run.trial for run in plan_round(single, expand_cells(single), execution_id="e", round_number=1)} == {1}
 
 
 def test_a_cell_that_can_not_win_gets_no_further_trial() -> None:
     suite = suite_of()
-    results = results_of(suite, [1.00, 1.01], [1.01, 1.00], [2.00, 2.01])
-    assert next_round(suite, results) == [("ddp", 3), ("fsdp", 3)]
+    results = results_of(suite, [1.00, 1.03, 1.01], [1.01, 1.00, 1.03], [2.00, 2.01, 2.02])
+    assert sorted(next_round(suite, results)) == [("ddp", 4), ("fsdp", 4)]
 
 
 def test_a_clear_answer_ends_the_search() -> None:
     suite = suite_of()
-    assert next_round(suite, results_of(suite, [1.00, 1.01], [1.50, 1.51], [2.00, 2.01])) == []
+    assert next_round(suite, results_of(suite, [1.00, 1.01, 1.0], [1.50, 1.51, 1.5], [2.00, 2.01, 2.0])) == []
 
 
 def test_all_trials_used_up_ends_the_search() -> None:
@@ -90,7 +91,7 @@ def test_all_trials_used_up_ends_the_search() -> None:
 
 def test_cells_known_precisely_enough_end_the_search_though_they_are_level() -> None:
     precise = StopWhen(relative_half_width=0.05)
-    level = ([1.00, 1.001], [1.001, 1.00], [1.0005, 1.0006])
+    level = ([1.00, 1.02, 1.01], [1.021, 1.00, 1.01], [1.0105, 1.02, 1.001])
     assert next_round(suite_of(stop_when=precise), results_of(suite_of(), *level)) == []
     assert len(next_round(suite_of(), results_of(suite_of(), *level))) == 3
 
@@ -98,10 +99,10 @@ def test_cells_known_precisely_enough_end_the_search_though_they_are_level() -> 
 def test_a_cell_that_fails_gets_no_further_trial() -> None:
     suite = suite_of()
     cells = expand_cells(suite)
-    results = [result for result in results_of(suite, [1.0, 1.01], [1.01, 1.0], [9.0, 9.0]) if
+    results = [result for result in results_of(suite, [1.0, 1.03, 1.01], [1.01, 1.0, 1.03], [9.0, 9.0, 9.0]) if
                result.run.cell != cells[2]]  # fmt: skip
-    results += [failed_result(cells[2], trial, Outcome.OUT_OF_MEMORY) for trial in (1, 2)]
-    assert next_round(suite, results) == [("ddp", 3), ("fsdp", 3)]
+    results += [failed_result(cells[2], trial, Outcome.OUT_OF_MEMORY) for trial in (1, 2, 3)]
+    assert sorted(next_round(suite, results)) == [("ddp", 4), ("fsdp", 4)]
 
 
 def test_where_everything_fails_the_search_is_over() -> None:
@@ -114,10 +115,10 @@ def test_a_cell_that_may_keep_the_limit_after_all_stays() -> None:
     # 100,000 samples at 8 a step: 12,500 steps; ddp takes 3.5 h, fsdp about the limit of 4.05 h, zero1 7 h
     goal = Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal("4.05"))
     suite = suite_of(goal=goal)
-    results = results_of(suite, [1.00, 1.02], [1.15, 1.19], [2.00, 2.02])
+    results = results_of(suite, [1.00, 1.02, 1.01], [1.15, 1.19, 1.16], [2.00, 2.02, 2.01])
     verdict = judge(suite, expand_cells(suite), results)
     assert set(verdict.refused) == {cell.cell_id for cell in expand_cells(suite)[1:]}
-    assert [label for label, _ in next_round(suite, results)] == ["ddp", "fsdp"]
+    assert sorted(label for label, _ in next_round(suite, results)) == ["ddp", "fsdp"]
 
 
 def test_the_same_results_give_the_same_round() -> None:
@@ -152,6 +153,6 @@ def test_a_search_spends_its_trials_where_the_answer_is_open(seed: int) -> None:
     trials = Counter(result.run.cell.label for result in results)
     verdict = judge(suite, expand_cells(suite), results)
     assert verdict.row(str(verdict.recommended)).label == labels[0]
-    assert verdict.finding in (Finding.RECOMMENDED, Finding.NO_DETECTABLE_DIFFERENCE)
-    assert all(trials[label] == 2 for label in labels[2:])
-    assert len(results) <= 24  # the grid would take 48
+    assert verdict.finding in (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE)
+    assert all(trials[label] == 3 for label in labels[2:])
+    assert len(results) <= 28  # the grid would take 48

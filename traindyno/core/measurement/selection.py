@@ -1,0 +1,144 @@
+"""Choosing the best of several cells, with a zone of indifference: what may be claimed of it, and of the others.
+
+- *It beats each other cell*: each comparison at the two-sided significance, uncorrected. The best is picked after
+  looking, yet the claim needs every comparison at once, which is rarer than any of them (Gutmann and Maymin 1987; Hung
+  and Fithian 2019).
+- *No other cell is better by more than the tolerance*: one-sided tests of non-inferiority. Here the pick does count,
+  because the best of many equals looks better than it is: the significance is shared among the contenders, the cells
+  that the best does not clearly beat.
+- *Two cells are within the tolerance of each other*: the same test in both directions (Schuirmann 1987).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import inf, log
+from statistics import fmean
+
+from traindyno.core.measurement.many_comparisons import SIGNIFICANCE
+from traindyno.core.measurement.statistics import Comparison
+from traindyno.core.measurement.student_t import t_quantile
+
+# A cell is a contender unless it is behind at this two-sided level; chosen so that no simulation errs above 5 %.
+CONTENDER_P = 0.25
+POWER = 0.8
+MOST_TRIALS = 200
+
+
+class Relation(StrEnum):
+    """Of another cell to the best. Equivalent cells are also not better; beaten ones may be either."""
+
+    BEATEN = "beaten"
+    EQUIVALENT = "equivalent"
+    NOT_BETTER = "not_better"
+    OPEN = "open"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looks:
+    """How often the results are judged on the way to the last trial, and which of those looks this one is (from 1)."""
+
+    count: int = 1
+    index: int = 1
+
+    @property
+    def significance(self) -> float:
+        """This look's share: shares grow with the trials and add up to 5 % over all looks, the last one included.
+
+        The power family of spending functions, with exponent 2 (Kim and DeMets 1987). The shares are added without
+        regard to what earlier looks share with this one (Bonferroni).
+        """
+        index = min(self.index, self.count)
+        return SIGNIFICANCE * (index**2 - (index - 1) ** 2) / self.count**2
+
+
+def relate(comparisons: Sequence[Comparison], *, tolerance: float, significance: float) -> tuple[Relation, ...]:
+    """``comparisons`` are best ÷ other of a quantity of which less is better, one for each other cell."""
+    share = significance / max(1, count_contenders(comparisons))
+    return tuple(_relation(comparison, tolerance, significance, share) for comparison in comparisons)
+
+
+def count_contenders(comparisons: Sequence[Comparison], p: float = CONTENDER_P) -> int:
+    """Cells that the best does not beat at the two-sided level ``p``; those with an unknown spread among them."""
+    return sum(not _is_beaten(comparison, p) for comparison in comparisons)
+
+
+def _relation(comparison: Comparison, tolerance: float, significance: float, share: float) -> Relation:
+    if comparison.p is None:
+        return Relation.UNKNOWN
+    if _is_beaten(comparison, significance):
+        return Relation.BEATEN
+    is_not_better = (comparison.p_at_least(1 + tolerance) or 0.0) < share
+    if not is_not_better:
+        return Relation.OPEN
+    reverse = 1 - (comparison.p_at_least(1 / (1 + tolerance)) or 0.0)
+    return Relation.EQUIVALENT if reverse < share else Relation.NOT_BETTER
+
+
+def _is_beaten(comparison: Comparison, p: float) -> bool:
+    return comparison.p is not None and comparison.p < p and comparison.ratio < 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """Of the best cell's own figures for having been picked: its mean moves by ``shift`` (of the logarithm, upwards).
+
+    The tails are the error probabilities of its interval's two ends.
+    """
+
+    shift: float
+    upper_tail: float = SIGNIFICANCE / 2
+    lower_tail: float = SIGNIFICANCE / 2
+
+    def of_rate(self) -> "Correction":
+        """The same for a quantity of which more is better."""
+        return Correction(shift=-self.shift, upper_tail=self.lower_tail, lower_tail=self.upper_tail)
+
+
+def correct_for_selection(comparisons: Sequence[Comparison]) -> Correction:
+    """The winner's curse: the best of several that can't be told apart is partly the luckiest.
+
+    Its mean is shrunk towards the mean of the cells that it does not beat (empirical Bayes; Efron and Morris 1975), and
+    the upper end of its interval holds for all of them at once (Bonferroni). A cell that beats all others keeps both.
+    """
+    rivals = [each for each in comparisons if each.standard_error is not None and not _is_beaten(each, SIGNIFICANCE)]
+    tail = SIGNIFICANCE / 2 / (len(rivals) + 1)
+    behind = [-log(each.ratio) for each in rivals]
+    if not rivals or not any(behind):
+        return Correction(shift=0.0, upper_tail=tail)
+    center = sum(behind) / (len(rivals) + 1)
+    spread = (center**2 + sum((value - center) ** 2 for value in behind)) / len(rivals)
+    error = fmean([each.standard_error**2 for each in rivals if each.standard_error is not None]) / 2
+    return Correction(shift=min(1.0, error / spread) * center, upper_tail=tail)
+
+
+def trials_to_decide(
+    comparisons: Sequence[Comparison], *, trials: int, tolerance: float, significance: float = SIGNIFICANCE
+) -> int | None:
+    """Trials of each of these cells, in a suite of their own, that settle it with a probability of 80 %.
+
+    ``comparisons`` are of the best with the cells that are open, each measured with ``trials``. None if more than
+    MOST_TRIALS, or if no spread is known. Stein's two-stage rule (1945): n ≥ s² (t(significance) + t(power))² ÷ d²,
+    with t at the degrees of freedom that s² has. For each cell the smaller need counts: to be told apart at the
+    difference seen, or to be shown not better by more than the tolerance.
+    """
+    spreads = [
+        (comparison.standard_error**2 * trials, comparison.degrees_of_freedom)
+        for comparison in comparisons
+        if comparison.standard_error is not None and comparison.degrees_of_freedom is not None
+    ]
+    if len(spreads) < len(comparisons) or not spreads:
+        return None
+    variance = fmean([variance for variance, _ in spreads])
+    degrees = max(fmean([degrees for _, degrees in spreads]), float(len(spreads) * (trials - 1)))
+    missed = t_quantile(1 - (1 - POWER) / len(spreads), degrees)
+    apart = t_quantile(1 - significance / 2, degrees) + missed
+    within = t_quantile(1 - significance / len(spreads), degrees) + missed
+    needs = []
+    for comparison in comparisons:
+        behind = max(0.0, -log(comparison.ratio))
+        zone = log(1 + tolerance) + behind
+        needs.append(min(apart**2 / behind**2 if behind else inf, within**2 / zone**2))
+    needed = max(trials + 1, -int(-variance * max(needs) // 1))
+    return needed if needed <= MOST_TRIALS else None

@@ -1,0 +1,57 @@
+"""Trials of one cell that resemble the trial before: found over all cells together, and paid for in the interval."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from math import log, sqrt
+from statistics import fmean
+
+# One-sided 5 %: independent trials are taken for correlated ones in one suite of twenty.
+DETECTED = 1.645
+MOST_CORRELATION = 0.95
+_STEP = 0.01
+
+
+def serial_correlation(groups: Sequence[Sequence[float]]) -> float:
+    """Correlation of a trial with the one before it in its cell; 0 unless it is detected.
+
+    ``groups`` are the cells' values (positive), in the order in which they were measured. The statistic is von
+    Neumann's ratio (1941): squared successive differences ÷ twice the squared deviations, 1 on average for
+    independent trials and less for correlated ones. Each cell's ratio counts alike, so spreads may differ. The
+    correlation is the one of a first-order autoregression that would give the mean ratio.
+    """
+    ratios = [(ratio, len(group)) for group in groups if len(group) > 2 and (ratio := _ratio(group)) is not None]
+    if not ratios:
+        return 0.0
+    deficit = sum(1 - ratio for ratio, _ in ratios)
+    deviation = sqrt(sum((count - 2) / (count * count - 1) for _, count in ratios))
+    if deficit / deviation <= DETECTED:
+        return 0.0
+    mean = fmean([ratio for ratio, _ in ratios])
+    count = round(fmean([count for _, count in ratios]))
+    grid = [index * _STEP for index in range(1, round(MOST_CORRELATION / _STEP) + 1)]
+    return min(grid, key=lambda correlation: abs(_expected_ratio(correlation, count) - mean))
+
+
+@lru_cache(maxsize=4096)
+def variance_inflation(correlation: float, count: int) -> float:
+    """By how much the usual s² / n understates the variance of the mean of ``count`` trials with this correlation."""
+    spread = _mean_variance(correlation, count)
+    return spread * (count - 1) / (count - spread) if count > 1 else 1.0
+
+
+def _ratio(values: Sequence[float]) -> float | None:
+    logs = [log(value) for value in values]
+    center = fmean(logs)
+    power = sum((value - center) ** 2 for value in logs)
+    return sum((after - before) ** 2 for before, after in pairwise(logs)) / (2 * power) if power > 0 else None
+
+
+def _mean_variance(correlation: float, count: int) -> float:
+    """``count`` × variance of the mean ÷ variance of one trial."""
+    return 1 + 2 * sum((1 - lag / count) * correlation**lag for lag in range(1, count))
+
+
+@lru_cache(maxsize=4096)
+def _expected_ratio(correlation: float, count: int) -> float:
+    return (1 - correlation) * (count - 1) / (count - _mean_variance(correlation, count))

@@ -1,0 +1,119 @@
+"""What a reader has to beware of before relying on a verdict."""
+
+from collections.abc import Iterator
+
+from traindyno.core.costs.quantity_text import share_text
+from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
+from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.confounds import Confound
+from traindyno.core.verdict.goal_metric import Metric, may_break_limit
+from traindyno.core.verdict.verdict import Finding, Verdict
+
+# Identical runs on hardware of one's own differ by 1 to 5 %; a spread above a tenth has another cause.
+NOISY_VARIATION = 0.1
+COMPARED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE, Finding.UNDECIDED)
+
+
+def describe_cautions(verdict: Verdict) -> Iterator[str]:
+    if verdict.is_simulated:
+        yield "Some of these results are simulated: they come from a replayed or modelled trace, not from hardware."
+    if verdict.metric is Metric.INSTANCE_HOURS:
+        yield "No price is known. All cells use one instance type, so they are compared by instance hours."
+    if verdict.recommended and may_break_limit(verdict.row(verdict.recommended), verdict.goal):
+        yield "The recommended cell keeps the goal's limit by its mean, but its interval does not exclude breaking it."
+    yield from _failures(verdict)
+    yield from _hosts(verdict)
+    for confound in verdict.confounds:
+        yield describe_confound(verdict, confound)
+    for parity in verdict.parities:
+        if parity.finding is not ParityFinding.AGREES and parity.finding is not ParityFinding.UNKNOWN:
+            yield describe_parity(verdict, parity)
+    for cell_id, reason in verdict.refused.items():
+        yield f"{verdict.row(cell_id).label} was measured but can't be recommended: {reason}."
+    yield from _noise(verdict)
+
+
+def _failures(verdict: Verdict) -> Iterator[str]:
+    for row in verdict.rows:
+        if row.failed and row.cell_id != verdict.recommended:
+            diverged = f", {row.diverged} of them by a loss that is no finite number" if row.diverged else ""
+            yield f"{row.failed} of {row.attempted} trials of {row.label} failed{diverged}."
+    if any(row.failed and row.trials for row in verdict.rows):
+        yield "The time and cost of cells with failed trials are divided by their success rate."
+
+
+def _hosts(verdict: Verdict) -> Iterator[str]:
+    """What the comparison says about instance types, and what about these hosts only."""
+    if verdict.recommended is None or verdict.finding not in COMPARED:
+        return
+    rows = [verdict.row(verdict.recommended), *(verdict.row(rival.cell_id) for rival in verdict.rivals)]
+    known = [row.host_draws for row in rows if row.host_draws is not None]
+    if len(known) < len(rows):
+        yield "The hosts of some trials are unknown. Each of these trials is taken as a new draw of hosts."
+    if known and min(known) < 2:
+        yield "Some cells ran on one set of hosts only. The answer holds for these hosts; others may differ."
+    if any(rival.is_across_hosts for rival in verdict.rivals):
+        spread = verdict.host_spread
+        yield (
+            "Cells ran on different hosts, one set each. A spread between hosts of"
+            f" {share_text(spread.deviation)} is assumed ({spread.source})."
+        )
+
+
+def _noise(verdict: Verdict) -> Iterator[str]:
+    unsteady = [row for row in verdict.rows if row.unsteady_trials]
+    if unsteady:
+        trials = sum(row.unsteady_trials for row in unsteady)
+        names = unsteady[0].label if len(unsteady) == 1 else f"{len(unsteady)} cells"
+        verb = "1 trial" if trials == 1 else f"{trials} trials"
+        included = "it is included" if trials == 1 else "they are included"
+        yield f"{verb} of {names} did not reach a steady state; {included}.{_reasons(unsteady)}"
+    contended = [row.label for row in verdict.rows if row.contended_trials]
+    if contended and verdict.finding is not Finding.CONTENDED:
+        yield f"Other work on the host slowed down trials of {', '.join(contended)}."
+    if verdict.serial_correlation:
+        yield (
+            "Trials resemble the trial before (correlation"
+            f" {verdict.serial_correlation:.1f}); the intervals are wider for it."
+        )
+    spreads = [row.samples_per_second.variation for row in verdict.rows if row.samples_per_second]
+    noisy = [spread for spread in spreads if spread is not None and spread > NOISY_VARIATION]
+    if noisy:
+        where = "one cell" if len(noisy) == 1 else f"{len(noisy)} cells"
+        yield (
+            f"Trials of {where} differ by up to {share_text(max(noisy), digits=0)} (CV): look for other load on the"
+            " hosts before you add trials."
+        )
+
+
+def _reasons(rows: list[CellRow]) -> str:
+    reasons = list(dict.fromkeys(reason for row in rows for reason in row.unsteady_reasons))
+    return f" Reason: {'; '.join(reasons)}." if reasons else ""
+
+
+def describe_confound(verdict: Verdict, confound: Confound) -> str:
+    names = [difference.name for difference in confound.differences]
+    pair = f"{verdict.row(confound.second_cell_id).label} and {verdict.row(confound.first_cell_id).label}"
+    text = f"{pair} differ in {', '.join(names[:-1])} and {names[-1]} at once"
+    offered = [control for control in confound.controls if control.cell_id is None]
+    if offered:
+        include = ", ".join(f"{name}: {value}" for name, value in offered[0].include.items())
+        return f"{text}; the control cell {{{include}}} would tell them apart."
+    return f"{text}; the suite holds control cells for it." if confound.controls else f"{text}."
+
+
+def describe_parity(verdict: Verdict, parity: LossParity) -> str:
+    pair = f"Loss of {verdict.row(parity.cell_id).label} against {verdict.row(parity.reference_cell_id).label}"
+    if parity.ratio is None:
+        return f"{pair}: unknown, a loss was not logged."
+    interval = f" ({parity.interval.low:.4f} to {parity.interval.high:.4f})" if parity.interval else ""
+    ratio = f"ratio {parity.ratio:.4f}{interval}, tolerance {share_text(parity.tolerance)}"
+    match parity.finding:
+        case ParityFinding.AGREES:
+            return f"{pair}: agrees, {ratio}."
+        case ParityFinding.DIFFERS:
+            return f"{pair}: differs, {ratio}: not the same work."
+        case ParityFinding.ONE_TRIAL:
+            return f"{pair}: can't be told with one trial, {ratio}."
+        case _:
+            return f"{pair}: undecided, {ratio}."

@@ -1,0 +1,187 @@
+"""A cell with its trials: which of them count as measured, how often it succeeds, and on which hosts it ran."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import log
+from statistics import fmean
+
+from traindyno.core.costs.success import measure_success
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.hosts import (
+    STATED_PRIOR,
+    HostSpread,
+    Trial,
+    compare_on_hosts,
+    draw_count,
+    estimate_host_spread,
+    mean_over_hosts,
+)
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.selection import Correction
+from traindyno.core.measurement.serial_correlation import serial_correlation, variance_inflation
+from traindyno.core.measurement.statistics import Comparison, Estimate, estimate_of_mean, log_mean
+from traindyno.core.suite.suite import Cell
+from traindyno.core.verdict.quantity import PAID_AGAIN, Quantity
+
+MEASURED_OUTCOMES = (Outcome.COMPLETED, Outcome.COST_STOPPED)
+# How these ended is the cell's own doing: they would happen to the whole workload too.
+OWN_FAILURES = (
+    Outcome.OUT_OF_MEMORY,
+    Outcome.LOSS_DIVERGED,
+    Outcome.TIMED_OUT,
+    Outcome.USER_CODE_ERROR,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellTrials:
+    """``measured`` ended well and measured a rate. ``others`` did not."""
+
+    cell: Cell
+    measured: tuple[RunResult, ...]
+    others: tuple[RunResult, ...]
+
+    @property
+    def diverged(self) -> int:
+        return sum(result.outcome is Outcome.LOSS_DIVERGED for result in self.others)
+
+    @property
+    def failed(self) -> int:
+        """Trials that the cell itself lost; those that diverged are among them."""
+        return sum(result.outcome in OWN_FAILURES for result in self.others)
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """What the first measured trial's packages said of themselves; empty if its log doesn't tell."""
+        environment = self.measured[0].environment if self.measured else None
+        found = environment.facts.get("versions") if environment else None
+        return {name: str(version) for name, version in found.items()} if isinstance(found, Mapping) else {}
+
+    @property
+    def host_draws(self) -> int | None:
+        """How many different sets of hosts the measured trials ran on; None where a trial's hosts are unknown."""
+        trials = [Trial(value=1.0, hosts=hosts_of(result)) for result in self.measured]
+        return None if not trials or any(trial.hosts is None for trial in trials) else draw_count(trials)
+
+    def trials(self, quantity: Quantity) -> tuple[Trial, ...]:
+        """Of the measured trials that know the quantity; one that doesn't is left out."""
+        found = ((quantity(result), hosts_of(result)) for result in self.measured)
+        return tuple(Trial(value=value, hosts=hosts) for value, hosts in found if value is not None and value > 0)
+
+    def values(self, quantity: Quantity) -> list[float]:
+        return [trial.value for trial in self.trials(quantity)]
+
+    def retries(self, quantity: Quantity) -> "Retries":
+        """Where no trial failed, and for quantities that are not paid again, the factor is 1 for certain."""
+        success = measure_success((*self.measured, *self.others))
+        if quantity not in PAID_AGAIN or not success.successes or success.successes == success.attempts:
+            return Retries()
+        p = (success.successes + 0.5) / (success.attempts + 1)
+        return Retries(log_factor=log(success.attempts / success.successes), variance=(1 - p) / (success.attempts * p))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retries:
+    """The factor by which failed trials raise time and cost: 1 ÷ success rate, with its uncertainty.
+
+    The rate is binomial; the variance of its logarithm is (1 - p) ÷ (n p) by the delta method, with p by Jeffreys.
+    """
+
+    log_factor: float = 0.0
+    variance: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """How trials scatter beyond the cells' own spreads: from host to host, and with the trial before."""
+
+    spread: HostSpread = STATED_PRIOR
+    serial_correlation: float = 0.0
+
+    def inflation(self, count: int) -> float:
+        return variance_inflation(self.serial_correlation, count) if self.serial_correlation else 1.0
+
+
+def measure_noise(trials: Sequence[CellTrials], quantity: Quantity, prior: HostSpread = STATED_PRIOR) -> Noise:
+    cells = [each.trials(quantity) for each in trials]
+    return Noise(
+        spread=estimate_host_spread(cells, prior),
+        serial_correlation=serial_correlation([[trial.value for trial in cell] for cell in cells]),
+    )
+
+
+def group_trials(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[CellTrials, ...]:
+    """In the order of the cells; a cell's trials by their number."""
+    by_cell: dict[str, list[RunResult]] = {}
+    for result in sorted(map(_with_divergence, results), key=lambda each: each.run.trial):
+        by_cell.setdefault(result.run.cell.cell_id, []).append(result)
+    return tuple(
+        CellTrials(
+            cell=cell,
+            measured=tuple(result for result in by_cell.get(cell.cell_id, ()) if is_measured(result)),
+            others=tuple(result for result in by_cell.get(cell.cell_id, ()) if not is_measured(result)),
+        )
+        for cell in cells
+    )
+
+
+def is_measured(result: RunResult) -> bool:
+    return result.outcome in MEASURED_OUTCOMES and result.samples_per_second is not None
+
+
+def _with_divergence(result: RunResult) -> RunResult:
+    """A loss that is no finite number is a divergence, whether the script noticed it or not."""
+    if result.measured is None or result.measured.loss.diverged_at_step is None:
+        return result
+    return replace(result, outcome=Outcome.LOSS_DIVERGED)
+
+
+def hosts_of(result: RunResult) -> str | None:
+    """The machines of a run as one name; None where the log does not identify them.
+
+    A job on instances that were kept warm ran on those of an earlier job: where their identity is unknown, all such
+    jobs of one instance type count as one draw.
+    """
+    environment = result.environment
+    if environment is not None and environment.host_ids:
+        return " ".join(environment.host_ids)
+    settings = result.run.cell.settings
+    return f"warm {settings.instance_count} × {settings.instance}" if result.started_warm else None
+
+
+def estimate_cell(
+    trials: CellTrials, quantity: Quantity, noise: Noise, correction: Correction | None = None
+) -> Estimate | None:
+    """Over the cell's hosts; where all trials ran on one set of hosts, for that set. None where no trial knows it."""
+    known = trials.trials(quantity)
+    if not known:
+        return None
+    values = [trial.value for trial in known]
+    inflation = noise.inflation(len(known))
+    is_one_draw = draw_count(known) == 1
+    found = log_mean(values, inflation=inflation) if is_one_draw else mean_over_hosts(known, noise.spread, inflation)
+    retries = trials.retries(quantity)
+    shift = retries.log_factor + (correction.shift if correction else 0.0)
+    tails = (correction.lower_tail, correction.upper_tail) if correction else None
+    return estimate_of_mean(found.plus(shift, retries.variance), values, tails=tails)
+
+
+def compare_cells(first: CellTrials, second: CellTrials, quantity: Quantity, noise: Noise) -> Comparison | None:
+    """First ÷ second; None where one of them knows no value."""
+    trials = [each.trials(quantity) for each in (first, second)]
+    if not all(trials):
+        return None
+    found = compare_on_hosts(
+        trials[0],
+        trials[1],
+        spread=noise.spread,
+        inflation=(noise.inflation(len(trials[0])), noise.inflation(len(trials[1]))),
+    )
+    retries = [each.retries(quantity) for each in (first, second)]
+    shift = retries[0].log_factor - retries[1].log_factor
+    return found.scaled(shift, sum(each.variance for each in retries)).with_interval()
+
+
+def mean_of(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None

@@ -1,0 +1,59 @@
+"""The same work in every cell: an example may hold more work in one cell than in another (packing against padding)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from traindyno.core.suite.suite import Cell
+from traindyno.core.verdict.cell_trials import CellTrials
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What is counted as work (``tokens`` without padding, ``rows``, ``samples``), and how much one example holds."""
+
+    unit: str
+    per_example: float
+
+
+def equalise_work(trials: Sequence[CellTrials], baseline: Cell | None) -> tuple[CellTrials, ...]:
+    """Each run with as many of its own examples as hold the work of the suite's examples in the reference cell.
+
+    The reference is the baseline, or the first cell that was measured. Cells of another unit stay as they are:
+    ``unlike_cells`` names them.
+    """
+    reference = reference_work(trials, baseline)
+    if reference is None:
+        return tuple(trials)
+    return tuple(_with_work_of(reference, each) for each in trials)
+
+
+def unlike_cells(trials: Sequence[CellTrials], baseline: Cell | None) -> dict[str, str]:
+    """Cell id → why its work can't be compared with the reference's."""
+    reference = reference_work(trials, baseline)
+    found = {each.cell.cell_id: work_of(each) for each in trials if each.measured}
+    return {
+        cell_id: f"its work is counted in {work.unit}, the reference's in {reference.unit}"
+        for cell_id, work in found.items()
+        if reference is not None and work is not None and work.unit != reference.unit
+    }
+
+
+def reference_work(trials: Sequence[CellTrials], baseline: Cell | None) -> Work | None:
+    first = sorted(trials, key=lambda each: baseline is None or each.cell.cell_id != baseline.cell_id)
+    return next((work for each in first if (work := work_of(each))), None)
+
+
+def work_of(trials: CellTrials) -> Work | None:
+    """None where nothing was measured, or the log does not count tokens though they are the unit."""
+    known = [(each.work_unit, amount) for each in trials.measured if (amount := each.work_per_example)]
+    return Work(unit=known[0][0], per_example=fmean([amount for _, amount in known])) if known else None
+
+
+def _with_work_of(reference: Work, trials: CellTrials) -> CellTrials:
+    own = work_of(trials)
+    if own is None or own.unit != reference.unit or own.per_example == reference.per_example:
+        return trials
+    factor = reference.per_example / own.per_example
+    measured = tuple(replace(each, examples=max(1, round(each.examples * factor))) for each in trials.measured)
+    return replace(trials, measured=measured)

@@ -1,0 +1,124 @@
+"""Which cell is best for the goal, how each other one relates to it, and its figures corrected for being picked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from traindyno.core.measurement.hosts import needs_prior
+from traindyno.core.measurement.selection import (
+    Relation,
+    correct_for_selection,
+    count_contenders,
+    relate,
+    trials_to_decide,
+)
+from traindyno.core.measurement.statistics import Comparison, Interval
+from traindyno.core.suite.suite import Cell
+from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, estimate_cell
+from traindyno.core.verdict.goal_metric import Metric, quantity_of
+from traindyno.core.verdict.quantity import (
+    Quantity,
+    projected_instance_hours,
+    projected_seconds,
+    projected_usd,
+    samples_per_second,
+    tokens_per_second,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rival:
+    """``comparison`` is the recommended cell ÷ this one, of the goal's metric: less is better.
+
+    ``is_across_hosts``: one of the two ran on one set of hosts, and the other one not on the same.
+    """
+
+    cell_id: str
+    comparison: Comparison
+    relation: Relation
+    is_across_hosts: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation:
+    """``rivals`` are all other eligible cells, the nearest first."""
+
+    best: CellTrials
+    rivals: tuple[Rival, ...]
+    trials_to_decide: int | None
+
+    @property
+    def comparisons(self) -> list[Comparison]:
+        return [rival.comparison for rival in self.rivals]
+
+    def simultaneous(self, comparison: Comparison, significance: float) -> tuple[Interval | None, bool]:
+        """The interval of one comparison and whether it detects a difference, though the best was picked.
+
+        Any contender might have been picked instead, so the end that flatters the best holds for all of them
+        (Bonferroni's form of Dunnett's comparison with a control, 1955, with each cell's own variance).
+        """
+        tail = significance / 2 / max(1, count_contenders(self.comparisons) + 1)
+        interval = comparison.interval_with(0.025, tail)
+        detecting = comparison.interval_with(significance / 2, tail)
+        return interval, detecting is not None and (detecting.high < 1 or detecting.low > 1)
+
+
+def recommend(
+    eligible: Sequence[CellTrials], metric: Metric, noise: Noise, *, tolerance: float, significance: float
+) -> Recommendation | None:
+    """``eligible`` cells all know the metric. None where there is none."""
+    quantity = quantity_of(metric)
+    ranked = sorted(eligible, key=lambda each: _mean(each, quantity, noise))
+    if not ranked:
+        return None
+    best, others = ranked[0], ranked[1:]
+    comparisons = [found for other in others if (found := compare_cells(best, other, quantity, noise))]
+    relations = relate(comparisons, tolerance=tolerance, significance=significance)
+    rivals = tuple(
+        Rival(
+            cell_id=other.cell.cell_id,
+            comparison=comparison,
+            relation=relation,
+            is_across_hosts=needs_prior(best.trials(quantity), other.trials(quantity)),
+        )
+        for other, comparison, relation in zip(others, comparisons, relations, strict=True)
+    )
+    still_open = [other for other, rival in zip(others, rivals, strict=True) if rival.relation is Relation.OPEN]
+    return Recommendation(
+        best=best,
+        rivals=rivals,
+        trials_to_decide=_trials_to_decide(best, still_open, quantity, tolerance) if still_open else None,
+    )
+
+
+def against_baseline(found: Recommendation, baseline: Cell) -> Rival | None:
+    return next((rival for rival in found.rivals if rival.cell_id == baseline.cell_id), None)
+
+
+def corrected_row(found: Recommendation, rows: Sequence[CellRow], noise: Noise) -> CellRow:
+    """The best cell's row with its time, cost and rates corrected for having been picked as the best."""
+    row = next(each for each in rows if each.cell_id == found.best.cell.cell_id)
+    correction = correct_for_selection(found.comparisons)
+    return replace(
+        row,
+        seconds=estimate_cell(found.best, projected_seconds, noise, correction),
+        usd=estimate_cell(found.best, projected_usd, noise, correction),
+        instance_hours=estimate_cell(found.best, projected_instance_hours, noise, correction),
+        samples_per_second=estimate_cell(found.best, samples_per_second, noise, correction.of_rate()),
+        tokens_per_second=estimate_cell(found.best, tokens_per_second, noise, correction.of_rate()),
+    )
+
+
+def _mean(trials: CellTrials, quantity: Quantity, noise: Noise) -> float:
+    found = estimate_cell(trials, quantity, noise)
+    return found.mean if found else float("inf")
+
+
+def _trials_to_decide(
+    best: CellTrials, others: Sequence[CellTrials], quantity: Quantity, tolerance: float
+) -> int | None:
+    """Planned for a suite that holds these cells alone, with independent trials."""
+    plain = Noise()
+    comparisons = [found for other in others if (found := compare_cells(best, other, quantity, plain))]
+    most = max(len(each.values(quantity)) for each in (best, *others))
+    return trials_to_decide(comparisons, trials=most, tolerance=tolerance)
