@@ -4,7 +4,6 @@ import argparse
 import hashlib
 import json
 import queue
-import random
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -41,21 +40,32 @@ class Case:
 
 
 def sample(count: int, seed: int) -> list[Case]:
-    """``count`` mutants of the core, the same ones for the same source and seed."""
-    cases = []
-    for path in sorted((REPO_ROOT / CORE).rglob("*.py")):
-        source, file = path.read_text(), path.relative_to(REPO_ROOT).as_posix()
-        digest = hashlib.sha256(source.encode()).hexdigest()[:12]
-        for mutant in find_mutants(source):
-            key = f"{file} {digest} {mutant.path} {mutant.after}"
-            cases.append(Case(file=file, mutant=mutant, key=key))
-    return random.Random(seed).sample(cases, min(count, len(cases)))
+    """``count`` mutants of the core, each ranked by its own digest: an edit elsewhere keeps the others."""
+    cases = [case for path in sorted((REPO_ROOT / CORE).rglob("*.py")) for case in _cases(path)]
+    return sorted(cases, key=lambda case: _digest(f"{seed} {case.name} {case.mutant.path}"))[:count]
+
+
+def _cases_at(place: str) -> list[Case]:
+    file, _, line = place.partition(":")
+    return [case for case in _cases(REPO_ROOT / file) if not line or case.mutant.line == int(line)]
+
+
+def _cases(path: Path) -> list[Case]:
+    source, file = path.read_text(), path.relative_to(REPO_ROOT).as_posix()
+    return [
+        Case(file=file, mutant=mutant, key=f"{file} {_digest(source)[:12]} {mutant.path} {mutant.after}")
+        for mutant in find_mutants(source)
+    ]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def main() -> int:
     options = _options()
     FOLDER.mkdir(parents=True, exist_ok=True)
-    cases = sample(options.count, options.seed)
+    cases = sample(options.count, options.seed) if options.only is None else _cases_at(options.only)
     found = _read_found()
     if options.again:
         found = {key: is_found for key, is_found in found.items() if is_found}
@@ -73,6 +83,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=8, help="of the sample")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no mutant after so long")
     parser.add_argument("--again", action="store_true", help="try those again that no test found before")
+    parser.add_argument("--only", metavar="FILE[:LINE]", help="every mutant there, instead of a sample")
     parser.add_argument("--fresh", action="store_true", help="forget which tests execute which line")
     return parser.parse_args()
 
