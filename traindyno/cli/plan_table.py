@@ -22,7 +22,7 @@ LANE_HEADINGS = (
     "waves",
     "price/h",
     "expected",
-    "all once",
+    "once",
     "worst case",
 )
 SOURCES = {
