@@ -12,7 +12,7 @@ from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.measured_run import MeasuredRun, RunEnvironment, measure_run, read_environment
 from traindyno.core.measurement.run_phases import measure_phases
-from traindyno.core.step_log.content import LoggedError, Session, StepLog
+from traindyno.core.step_log.content import Session, StepLog
 from traindyno.core.step_log.line import SAMPLES, TOKENS, WORK_UNIT
 from traindyno.core.step_log.step_table import StepTable, tabulate_steps
 from traindyno.core.suite.suite import Precision, Run, Settings, Suite
@@ -99,13 +99,13 @@ def build_run_result(
     table = tabulate_steps(session) if session else None
     measured = _measure(run, suite, step_log, session, table)
     warmup_steps = measured.steady_state.warmup_steps if measured else 0
-    diverged = _divergence(outcome, step_log)
+    contradicted = _contradiction(outcome, step_log)
     phases = measure_phases(attempts, session, table, warmup_steps=warmup_steps)
     return RunResult(
         run=run,
         examples=suite.workload.examples,
-        outcome=outcome if diverged is None else Outcome.LOSS_DIVERGED,
-        message=message if diverged is None else diverged.message,
+        outcome=contradicted.outcome if contradicted else outcome,
+        message=contradicted.message if contradicted else message,
         log_tail=tuple(log_tail),
         attempts=tuple(attempts),
         phases_seconds=phases,
@@ -160,11 +160,23 @@ def _measure(
     )
 
 
-def _divergence(outcome: Outcome, step_log: StepLog | None) -> LoggedError | None:
-    """A script that goes on after its loss diverged ends as completed; its log knows better."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Contradiction:
+    outcome: Outcome
+    message: str
+
+
+def _contradiction(outcome: Outcome, step_log: StepLog | None) -> _Contradiction | None:
+    """Why a job that completed did not do its work: its loss diverged, or not all of its processes logged."""
     if step_log is None or outcome is not Outcome.COMPLETED:
         return None
-    return next((error for error in step_log.errors if error.outcome == Outcome.LOSS_DIVERGED), None)
+    diverged = next((error for error in step_log.errors if error.outcome == Outcome.LOSS_DIVERGED), None)
+    if diverged is not None:
+        return _Contradiction(outcome=Outcome.LOSS_DIVERGED, message=diverged.message)
+    session = step_log.measured
+    if session is not None and session.missing_ranks:
+        return _Contradiction(outcome=Outcome.USER_CODE_ERROR, message=session.describe_missing_ranks())
+    return None
 
 
 def _peak_flops_per_device(settings: Settings) -> float | None:

@@ -123,6 +123,13 @@ class Session:
         present = {process.rank for process in self.processes}
         return tuple(rank for rank in range(self.world_size) if rank not in present)
 
+    def describe_missing_ranks(self) -> str:
+        missing = ", ".join(map(str, self.missing_ranks))
+        return (
+            f"job {self.job_name}: no log of rank {missing} (world size {self.world_size}); every process must log its "
+            "own steps, because the work of all is counted"
+        )
+
     @property
     def begin(self) -> float:
         return min(process.start for process in self.processes)

@@ -182,9 +182,5 @@ def _session(together: Mapping[int, ProcessLog], problems: list[str]) -> Session
         processes=processes,
     )
     if session.missing_ranks:
-        missing = ", ".join(map(str, session.missing_ranks))
-        problems.append(
-            f"job {session.job_name}: no log of rank {missing} (world size {session.world_size}); every process must "
-            "log its own steps, because the work of all is counted"
-        )
+        problems.append(session.describe_missing_ranks())
     return session

@@ -41,7 +41,7 @@ def split_files(names: Sequence[str], dataset: Dataset, split: str) -> list[str]
     For ``train``, where no name says so, all data files that no other split claims. Raises DatasetFilesInvalid.
     """
     data = data_files(names, dataset)
-    if len(data) == 1 and split == dataset.split and dataset.evaluation_split is None:
+    if len(data) == 1 and split == WHOLE_DATASET and dataset.evaluation_split is None:
         return data
     splits = [name for name in (dataset.split, dataset.evaluation_split, split) if name is not None]
     known = {word: name for name, words in SPLIT_WORDS.items() for word in words}

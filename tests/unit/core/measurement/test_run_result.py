@@ -249,3 +249,16 @@ def test_steps_without_samples_have_no_throughput() -> None:
     assert result.measured is not None
     assert result.samples_per_second is None
     assert project_run(result) is None
+
+
+def test_a_completed_run_of_which_only_the_first_rank_logged_says_so() -> None:
+    result = build_run_result(
+        make_run(make_cell()),
+        suite=make_suite(),
+        outcome=Outcome.COMPLETED,
+        attempts=[make_attempt()],
+        step_log=step_log_of([1.0] * 60, world_size=2),
+        price=PRICE,
+    )
+    assert result.outcome is Outcome.USER_CODE_ERROR
+    assert "no log of rank 1 (world size 2); every process must log its own steps" in str(result.message)
