@@ -174,6 +174,7 @@ def test_what_is_held_out_is_drawn_at_random_from_every_class_in_its_proportion(
     assert np.bincount(held_out.labels).tolist() == [15, 5]
     assert not set(train.begins) & set(held_out.begins)
     assert held_out.begins.max() - held_out.begins.min() > 600  # not the last rows only
+    assert len(set(np.diff(held_out.begins))) > 3  # nor every n-th
     assert hold_out(by_class, seed=1)[1].begins.tolist() == held_out.begins.tolist()
     assert hold_out(by_class, seed=2)[1].begins.tolist() != held_out.begins.tolist()
 

@@ -2,10 +2,9 @@
 
 import atexit
 import math
-import operator
 import os
 import sys
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional
 
 from traindyno.callbacks import failure, process
 from traindyno.callbacks.clock import HostClock, clock_for_this_process, now
@@ -13,7 +12,7 @@ from traindyno.callbacks.environment import environment_facts, peak_memory_bytes
 from traindyno.callbacks.host_identity import host_id
 from traindyno.callbacks.host_load import HostLoad
 from traindyno.callbacks.recorder import RecordedStep, StepRecorder
-from traindyno.callbacks.spans import Phase, Step
+from traindyno.callbacks.spans import Phase, Step, whole_counts
 from traindyno.callbacks.writer import StepLogFile, log_path
 from traindyno.core.step_log.line import (
     DIRECTORY_VARIABLE,
@@ -25,7 +24,7 @@ from traindyno.core.step_log.line import (
     phase_line,
 )
 
-LAUNCH, IMPORT, SETUP, TEARDOWN = "launch", "import", "setup", "teardown"
+SETUP, TEARDOWN = "setup", "teardown"
 
 
 class StepLogger:
@@ -62,7 +61,7 @@ class StepLogger:
         """``samples`` and ``tokens``: this process's own share of the step's work. One step at a time."""
         if self.is_enabled:
             self.open()  # a refusal is written to the log, too
-            samples, tokens = _work(samples, tokens)
+            samples, tokens = whole_counts(samples, tokens, process.this_process().world_size)
         return Step(
             self.begin_step,
             self.end_step,
@@ -173,11 +172,8 @@ class StepLogger:
 
     def _log_start(self) -> None:
         """What the process did before there was a log to write to."""
-        started, launched = process.started(), process.launcher_started()
-        if started is not None and started <= self._began:
-            if launched is not None and launched <= started:
-                self._file.write(phase_line(LAUNCH, launched, started))
-            self._file.write(phase_line(IMPORT, started, self._began))
+        for name, begin, end in process.phases_before(self._began):
+            self._file.write(phase_line(name, begin, end))
 
     def _start_recording(self) -> None:
         self.open()
@@ -209,18 +205,6 @@ class StepLogger:
         if self.is_enabled:
             self.open()
             self._file.write(line(now(), *values))
-
-
-def _work(samples: Any, tokens: Any) -> Tuple[int, Optional[int]]:
-    """As whole numbers, also from NumPy and tensors. Zero samples are possible only where others do the work."""
-    count = operator.index(samples)
-    least = 0 if process.this_process().world_size > 1 else 1
-    if count < least:
-        raise ValueError(
-            "a step was logged with samples={}; expected the number of samples that this process trained on in the "
-            "step, at least {}".format(count, least)
-        )
-    return count, None if tokens is None else operator.index(tokens)
 
 
 def step_log_of_this_process() -> StepLogger:

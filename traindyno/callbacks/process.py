@@ -5,7 +5,7 @@ import socket
 import sys
 import time
 from pathlib import Path
-from typing import Mapping, NamedTuple, Optional, Tuple
+from typing import Iterator, Mapping, NamedTuple, Optional, Tuple
 
 from traindyno.callbacks.clock import now
 
@@ -13,6 +13,7 @@ from traindyno.callbacks.clock import now
 RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
 WORLD_SIZE_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")
 TORCHRUN_VARIABLE = "TORCHELASTIC_RUN_ID"
+LAUNCH, IMPORT = "launch", "import"
 START_FIELD = 19  # of /proc/<pid>/stat after the command in brackets, in clock ticks since the boot
 
 
@@ -41,6 +42,15 @@ def started() -> Optional[float]:
 def launcher_started(environment: Mapping[str, str] = os.environ) -> Optional[float]:
     """Epoch seconds at which torchrun began, if it launched this process."""
     return _started(os.getppid()) if environment.get(TORCHRUN_VARIABLE) else None
+
+
+def phases_before(log_began: float) -> Iterator[Tuple[str, float, float]]:
+    """Name, begin and end of what this process did before it had a log: its launcher's start, then its imports."""
+    began, launched = started(), launcher_started()
+    if began is not None and began <= log_began:
+        if launched is not None and launched <= began:
+            yield LAUNCH, launched, began
+        yield IMPORT, began, log_began
 
 
 def _started(process_id: int) -> Optional[float]:

@@ -1,8 +1,9 @@
 """What a user's ``with`` statements mark in a step log: steps, and phases that are no steps."""
 
+import operator
 import sys
 from types import TracebackType
-from typing import Any, Callable, Dict, Optional, Type
+from typing import Any, Callable, Dict, Optional, Tuple, Type
 
 from traindyno.callbacks.clock import now
 
@@ -73,3 +74,15 @@ def _place_of_caller() -> str:
     """File and line of the ``with`` statement."""
     frame = sys._getframe(2)
     return "{}:{}".format(frame.f_code.co_filename, frame.f_lineno)
+
+
+def whole_counts(samples: Any, tokens: Any, world_size: int) -> Tuple[int, Optional[int]]:
+    """As whole numbers, also from NumPy and tensors. Zero samples are possible only where others do the work."""
+    count = operator.index(samples)
+    least = 0 if world_size > 1 else 1
+    if count < least:
+        raise ValueError(
+            "a step was logged with samples={}; expected the number of samples that this process trained on in the "
+            "step, at least {}".format(count, least)
+        )
+    return count, None if tokens is None else operator.index(tokens)
