@@ -11,9 +11,11 @@ from constructs import Construct
 
 from infra.lab_function import LabFunction
 from infra.lab_grants import lab_grants, pass_role, without_resources
+from infra.lab_jobs import lab_jobs_environment
 from infra.notifications import Notifications
 from infra.permissions import Grant
 from infra.storage import Storage
+from traindyno.sagemaker.job_settings import LabJobs
 
 SHORT_SECONDS = 120
 LONG_SECONDS = 300
@@ -28,6 +30,7 @@ class Launch:
     source_s3_uri: str
     image_uris: Mapping[str, str]
     data_buckets: Sequence[str]
+    jobs: LabJobs
     seconds_between_starts: float
 
     @property
@@ -39,6 +42,7 @@ class Launch:
             "TRAINING_ROLE_ARN": self.training_role.role_arn,
             "SOURCE_S3_URI": self.source_s3_uri,
             **images,
+            **lab_jobs_environment(self.jobs),
         }
 
 
@@ -61,7 +65,7 @@ class Functions(Construct):
         self._code = code
         self._dead_letters = dead_letters
         self._reserves_sweep = reserves_sweep
-        self._grants = lab_grants(cdk.Stack.of(self), lab, storage)
+        self._grants = lab_grants(cdk.Stack.of(self), lab, storage, output_key_arn=launch.jobs.output_key_arn)
         self._shared = {"LAB": lab, "BUCKET": storage.results.bucket_name, "TABLE": storage.table.table_name}
         self.state_machine_arn = self._grants.state_machine_arn
         self.plan_suite = self._plan_suite(launch)

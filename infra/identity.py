@@ -1,6 +1,6 @@
 """The role that training jobs run under."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_s3 as s3
@@ -23,6 +23,7 @@ class Identity(Construct):
         results: s3.IBucket,
         source: s3_assets.Asset,
         data_buckets: Sequence[str],
+        further: Iterable[Grant],
     ) -> None:
         super().__init__(scope, construct_id)
         self.training_role = make_role(
@@ -36,6 +37,7 @@ class Identity(Construct):
                 *self._data(data_buckets),
                 *self._images(),
                 *self._observation(),
+                *further,
             ],
         )
 

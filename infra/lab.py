@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 
 from infra.lab_settings import read_lab_settings
 from infra.lab_stack import LabStack
@@ -11,10 +12,13 @@ from traindyno.bundle import pack, training_files
 from traindyno.core.lab_names import LAB_TAG, lab_stack_name
 
 
-def add_lab(app: cdk.App, *, staging: Path) -> None:
-    """``staging`` is an empty folder that outlives this call only; assets are copied out of it at once."""
-    settings = read_lab_settings(app.node)
-    LabStack(
+def add_lab(app: cdk.App, *, staging: Path, region: str | None = None) -> None:
+    """``region``: where the lab is about to be deployed, if that is known.
+
+    ``staging`` is an empty folder that outlives this call only; assets are copied out of it at once.
+    """
+    settings = read_lab_settings(app.node, region=region)
+    stack = LabStack(
         app,
         "Lab",
         stack_name=lab_stack_name(settings.lab),
@@ -22,6 +26,9 @@ def add_lab(app: cdk.App, *, staging: Path) -> None:
         lambda_source=stage_lambda_source(staging / "lambda"),
         training_source=_write_training_source(staging / "sourcedir.tar.gz"),
     )
+    if settings.permissions_boundary:
+        boundary = iam.ManagedPolicy.from_managed_policy_arn(stack, "Boundary", settings.permissions_boundary)
+        iam.PermissionsBoundary.of(app).apply(boundary)
     cdk.Tags.of(app).add(LAB_TAG, settings.lab)
     if settings.checks_rules:
         # Imported here: loading both engines takes longer than the rest of the synthesis.

@@ -23,6 +23,7 @@ class LabGrants:
     stack: cdk.Stack
     bucket_arn: str
     table_arn: str
+    output_key_arn: str | None
 
     @property
     def state_machine_arn(self) -> str:
@@ -109,6 +110,7 @@ class LabGrants:
             self.step_logs(),
             self.rows("GetItem", "UpdateItem"),
             self.jobs("StopTrainingJob"),
+            *([Grant(actions=["kms:Decrypt"], resources=[self.output_key_arn])] if self.output_key_arn else []),
             Grant(
                 actions=["logs:DescribeLogStreams", "logs:GetLogEvents"], resources=[streams], wildcard_reason=PER_JOB
             ),
@@ -125,8 +127,15 @@ class LabGrants:
         ]
 
 
-def lab_grants(stack: cdk.Stack, lab: str, storage: Storage) -> LabGrants:
-    return LabGrants(lab=lab, stack=stack, bucket_arn=storage.results.bucket_arn, table_arn=storage.table.table_arn)
+def lab_grants(stack: cdk.Stack, lab: str, storage: Storage, *, output_key_arn: str | None = None) -> LabGrants:
+    """``output_key_arn``: the key that encrypts what jobs write, where the lab has one of its own."""
+    return LabGrants(
+        lab=lab,
+        stack=stack,
+        bucket_arn=storage.results.bucket_arn,
+        table_arn=storage.table.table_arn,
+        output_key_arn=output_key_arn,
+    )
 
 
 def without_resources(*actions: str) -> Grant:

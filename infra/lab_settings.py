@@ -1,5 +1,6 @@
 """What a person decides about a lab, read from the CDK context."""
 
+import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
@@ -8,7 +9,12 @@ from constructs import Node
 
 from infra.budget import BudgetScope
 from infra.images import Image
+from infra.lab_jobs import data_keys, read_lab_jobs, read_switch
 from traindyno.core.lab_names import LAB_NAME
+from traindyno.sagemaker.job_settings import LabJobs
+
+BOUNDARY_ARN = re.compile(r"arn:aws:iam::([0-9]{12}|aws):policy/\S+")
+OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso", "eu-isoe-")
 
 
 class Target(StrEnum):
@@ -31,7 +37,8 @@ class LabSettings:
     ``budget_usd`` is monthly; None: no budget. ``data_buckets`` are the person's own buckets that training jobs may
     read, beside the lab's. ``images`` are built at deployment. ``checks_rules``: synthesis fails on any finding of the
     security rules; `make check` asks for it. ``reserves_sweep``: one of the account's concurrent Lambda executions is
-    reserved for ReconcileRuns, so that no two sweeps overlap.
+    reserved for ReconcileRuns, so that no two sweeps overlap. ``data_keys`` are the KMS keys of the data buckets.
+    ``permissions_boundary``: the ARN of the policy that bounds every role of the lab.
     """
 
     lab: str
@@ -42,11 +49,16 @@ class LabSettings:
     images: tuple[Image, ...]
     checks_rules: bool
     reserves_sweep: bool
+    jobs: LabJobs
+    data_keys: tuple[str, ...]
+    permissions_boundary: str | None
     budget_usd: Decimal | None
     budget_scope: BudgetScope
 
 
-def read_lab_settings(node: Node) -> LabSettings:
+def read_lab_settings(node: Node, *, region: str | None = None) -> LabSettings:
+    """``region``: where the lab is about to be deployed, if that is known; raises ValueError."""
+    _refuse_other_partitions(region)
     lab = str(node.get_context("lab"))
     if not LAB_NAME.fullmatch(lab):
         raise ValueError(
@@ -59,13 +71,33 @@ def read_lab_settings(node: Node) -> LabSettings:
         target=target,
         concurrency=_concurrency(node, target),
         notify_email=node.try_get_context("notify_email"),
-        images=(Image.EFA, Image.NEURON) if _switch(node, "neuron") else (Image.EFA,),
-        checks_rules=_switch(node, "rules"),
-        reserves_sweep=_switch(node, "reserve_sweep", default="on"),
+        images=(Image.EFA, Image.NEURON) if read_switch(node, "neuron") else (Image.EFA,),
+        checks_rules=read_switch(node, "rules"),
+        reserves_sweep=read_switch(node, "reserve_sweep", default="on"),
         budget_usd=_budget_usd(node, target),
         budget_scope=_budget_scope(node),
+        jobs=read_lab_jobs(node),
+        data_keys=data_keys(node),
+        permissions_boundary=_boundary(node),
         data_buckets=tuple(str(node.try_get_context("data_buckets") or "").split()),
     )
+
+
+def _boundary(node: Node) -> str | None:
+    found: str | None = node.try_get_context("permissions_boundary")
+    if found is not None and not BOUNDARY_ARN.fullmatch(found):
+        expected = "arn:aws:iam::<account>:policy/<name>"
+        raise ValueError(f"context permissions_boundary={found!r}: expected {expected}")
+    return found
+
+
+def _refuse_other_partitions(region: str | None) -> None:
+    """Prices, quotas and public images come from the standard partition's services."""
+    if region is not None and region.startswith(OTHER_PARTITIONS):
+        raise ValueError(
+            f"region {region}: expected a region of AWS's standard partition, such as us-east-1 or eu-central-1;"
+            " in China and GovCloud the Price List and the public images that the lab uses are missing"
+        )
 
 
 def _target(found: str) -> Target:
@@ -113,10 +145,3 @@ def _count(node: Node, name: str) -> int | None:
     if not str(found).isdecimal() or int(str(found)) < 1:
         raise ValueError(f"context {name}={found!r}: expected a whole number of at least 1")
     return int(str(found))
-
-
-def _switch(node: Node, name: str, *, default: str = "off") -> bool:
-    found = str(node.try_get_context(name) or default).lower()
-    if found not in {"on", "true", "off", "false"}:
-        raise ValueError(f"context {name}={found!r}: expected on or off")
-    return found in {"on", "true"}

@@ -21,6 +21,7 @@ from infra.functions import Functions, Launch
 from infra.guard import Guard
 from infra.identity import Identity
 from infra.images import Images
+from infra.lab_jobs import training_grants
 from infra.lab_settings import LabSettings, Target
 from infra.monitoring import Monitoring
 from infra.notifications import Notifications
@@ -50,7 +51,12 @@ class LabStack(cdk.Stack):
         budgets = self._budgets(settings, notifications)
         source = s3_assets.Asset(self, "TrainingSource", path=str(training_source))
         identity = Identity(
-            self, "Identity", results=storage.results, source=source, data_buckets=settings.data_buckets
+            self,
+            "Identity",
+            results=storage.results,
+            source=source,
+            data_buckets=settings.data_buckets,
+            further=training_grants(settings.jobs, settings.data_keys),
         )
         code = lambda_.Code.from_asset(str(lambda_source))
         images = None if is_local else Images(self, "Images", lab=settings.lab, code=code, wanted=settings.images)
@@ -60,6 +66,7 @@ class LabStack(cdk.Stack):
             source_s3_uri=source.s3_object_url,
             image_uris=images.uris if images else {},
             data_buckets=settings.data_buckets,
+            jobs=settings.jobs,
             seconds_between_starts=0.0 if is_local else SECONDS_BETWEEN_STARTS,
         )
         functions = Functions(

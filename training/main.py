@@ -13,6 +13,7 @@ from training.data.dataset import load_dataset
 from training.doctor import environment_facts
 from training.evaluate import evaluate
 from training.flops import FORMULA, measure_size
+from training.hub_token import use_hub_token
 from training.job import find_job
 from training.model import build_model, empty_model, save_model
 from training.precision import number_format
@@ -28,6 +29,7 @@ def main() -> None:
     step_log = StepLogger(os.environ.get(DIRECTORY_VARIABLE), otherwise=Outcome.INTERNAL_ERROR)
     CrashHandler(step_log, read_topology().rank).install()
     run = read_run_settings(os.environ)
+    use_hub_token(run.workload.hub_token_secret)
     step_log.open({**environment_facts(), **environment_facts_of_run(run)})
     job = find_job(run.workload)
     stopping = Stopping(run.measurement)

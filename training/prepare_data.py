@@ -7,6 +7,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from training.data.manifest import write_manifest
 from training.data.prepare import tokenise
+from training.hub_token import use_hub_token
 from training.job import find_job
 from training.run_settings import RunSettings, run_facts
 
@@ -15,6 +16,7 @@ def prepare_data(run: RunSettings) -> None:
     assert run.tokens is not None
     step_log = StepLogger(os.environ.get(DIRECTORY_VARIABLE), otherwise=Outcome.INTERNAL_ERROR)
     step_log.open({"run": run_facts(run)})
+    use_hub_token(run.workload.hub_token_secret)
     job = find_job(run.workload)
     with step_log.phase("tokenise"):
         tokenise(run, job, job.save_folder)

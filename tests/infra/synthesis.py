@@ -88,6 +88,9 @@ def synthesise(**context: str) -> Assembly:
     return Assembly(folder=Path(kept.name), _kept=kept)
 
 
+KEY = "arn:aws:kms:eu-west-1:111122223333:key/abc"
+SECRET = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:hub-AbCdEf"
+BOUNDARY = "arn:aws:iam::111122223333:policy/Bound"
 # A second lab with everything that a person may set; one synthesis serves every test of such settings.
 OTHER_LAB = {
     "target": "aws",
@@ -96,6 +99,16 @@ OTHER_LAB = {
     "notify_email": "me@example.com",
     "budget_usd": "500.50",
     "budget_scope": "lab",
+    "subnets": "subnet-0123456789abcdef0 subnet-1123456789abcdef0",
+    "security_groups": "sg-0123456789abcdef0",
+    "encrypt_traffic": "on",
+    "volume_key": KEY,
+    "output_key": KEY,
+    "volume_gb": "200",
+    "data_keys": f"{KEY}-of-data",
+    "job_tags": "team=vision cost=42",
+    "hub_token_secrets": SECRET,
+    "permissions_boundary": BOUNDARY,
 }
 
 

@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import aws_cdk as cdk
 import pytest
 
+from infra.lab import add_lab
 from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, flat, lab, synthesise
 from traindyno.core.lab_names import LabOutput, lab_stack_name
 
@@ -62,6 +64,12 @@ def test_the_command_line_finds_every_output_that_it_asks_for() -> None:
         ({"lab": "a-name-that-is-far-too-long"}, "1 to 18"),
         ({"target": "azure"}, "expected one of aws, local"),
         ({"lane_concurrency": "0"}, "lane_concurrency='0'"),
+        ({"subnets": "subnet-0123456789abcdef0"}, "security_groups=.*expected both or neither"),
+        ({"subnets": "10.0.0.0/24"}, "context subnets: expected entries such as subnet-0123456789abcdef0"),
+        ({"volume_key": "alias/mine"}, "context volume_key: expected entries such as arn:aws:kms"),
+        ({"volume_gb": "huge"}, "volume_gb='huge': expected a whole number"),
+        ({"job_tags": "vision"}, "context job_tags: expected entries such as team=vision"),
+        ({"permissions_boundary": "Bound"}, "expected arn:aws:iam::<account>:policy/<name>"),
         ({"rules": "perhaps"}, "expected on or off"),
         ({"neuron": "trn1"}, "neuron='trn1': expected on or off"),
     ],
@@ -69,3 +77,12 @@ def test_the_command_line_finds_every_output_that_it_asks_for() -> None:
 def test_a_wrong_context_is_refused_with_what_would_be_accepted(context: dict[str, str], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         synthesise(**context)
+
+
+@pytest.mark.parametrize("region", ["cn-north-1", "us-gov-west-1"])
+def test_a_region_of_another_partition_is_refused(region: str, tmp_path: Path) -> None:
+    context = json.loads((REPO_ROOT / "cdk.json").read_text())["context"]
+    app = cdk.App(outdir=str(tmp_path), context=context, builtin_cloud_formation_validation=False)
+    with pytest.raises(ValueError, match=f"region {region}: expected a region of AWS's standard partition"):
+        add_lab(app, staging=tmp_path, region=region)
+    assert context["@aws-cdk/core:target-partitions"] == ["aws"]

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.infra.synthesis import OTHER_LAB, Template, as_list, flat, lab
+from tests.infra.synthesis import BOUNDARY, KEY, OTHER_LAB, SECRET, Template, as_list, flat, lab
+from traindyno.sagemaker.job_settings import read_lab_jobs
 
 STATES = {
     "PlanSuite",
@@ -143,3 +144,35 @@ def test_the_state_machine_invokes_its_six_functions_and_nothing_else(template: 
     assert resources_for(statements, "states:StartExecution") == [
         "arn:AWS::Partition:states:AWS::Region:AWS::AccountId:stateMachine:traindyno-suites"
     ]
+
+
+def test_a_permissions_boundary_bounds_every_role() -> None:
+    roles = lab(**OTHER_LAB).of_type("AWS::IAM::Role")
+    assert {role["PermissionsBoundary"] for role in roles.values()} == {BOUNDARY}
+    assert not [role for role in lab(target="aws").of_type("AWS::IAM::Role").values() if "PermissionsBoundary" in role]
+
+
+def test_jobs_in_a_vpc_with_keys_and_a_secret_may_use_them_and_others_may_not() -> None:
+    further = {"secretsmanager:GetSecretValue", "kms:Decrypt", "kms:GenerateDataKey", "kms:CreateGrant"}
+    plain = lab(target="aws").statements("IdentityTrainingRole")
+    assert not (further | {"ec2:CreateNetworkInterface"}) & actions_of(plain)
+    statements = lab(**OTHER_LAB).statements("IdentityTrainingRole")
+    assert "ec2:CreateNetworkInterface" in actions_of(statements)
+    assert resources_for(statements, "secretsmanager:GetSecretValue") == [SECRET]
+    assert set(resources_for(statements, "kms:Decrypt")) == {KEY, f"{KEY}-of-data"}
+    assert resources_for(statements, "kms:CreateGrant") == [KEY]
+    assert resources_for(statements, "kms:GenerateDataKey") == [KEY]
+
+
+def test_who_reads_what_jobs_wrote_may_use_the_key_of_their_outputs() -> None:
+    for state in ("FinishRun", "RecordRun", "ReconcileRuns"):
+        assert resources_for(lab(**OTHER_LAB).statements(f"Functions{state}Role"), "kms:Decrypt") == [KEY]
+
+
+def test_what_was_decided_about_jobs_reaches_the_functions_that_plan_and_start_them() -> None:
+    functions = lab(**OTHER_LAB).of_type("AWS::Lambda::Function")
+    for state in ("PlanSuite", "SubmitRun"):
+        (function,) = [each for name, each in functions.items() if f"Functions{state}" in name]
+        jobs = read_lab_jobs(function["Environment"]["Variables"]["LAB_JOBS"])
+        assert (jobs.encrypts_traffic, jobs.volume_key_arn, jobs.volume_size_gb) == (True, KEY, 200)
+        assert (len(jobs.subnet_ids), jobs.tags["team"]) == (2, "vision")

@@ -64,6 +64,7 @@ MAY_IMPORT = {
         "traindyno.callbacks",
         "training",
         "cattrs",
+        "boto3",
         "torch",
         "transformers",
         "tokenizers",

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from traindyno.core.costs.prices import Price
+from traindyno.core.errors import SuiteRefused
 
 if TYPE_CHECKING:
     from mypy_boto3_pricing import PricingClient
@@ -19,7 +20,10 @@ HOURLY = {"hrs", "hour", "hours"}
 def read_prices(
     pricing: "PricingClient", instance_types: Iterable[str], *, region: str, now: float
 ) -> dict[str, Price]:
-    """By instance type; a type that the Price List doesn't price for training in the region is left out."""
+    """By instance type; a type that the Price List doesn't price for training in the region is left out.
+
+    Raises SuiteRefused where the Price List has several prices for one type.
+    """
     as_of = datetime.fromtimestamp(now, UTC).date().isoformat()
     found = {name: _read_price(pricing, name, region) for name in dict.fromkeys(instance_types)}
     return {
@@ -41,7 +45,12 @@ def _read_price(pricing: "PricingClient", instance_type: str, region: str) -> tu
     hourly = {usd for product in plain for usd in _hourly_usd(product)}
     if len(hourly) > 1:
         listed = ", ".join(str(usd) for usd in sorted(hourly))
-        raise ValueError(f"{instance_type} in {region}: expected one training price, found {listed} USD per hour")
+        raise SuiteRefused(
+            [
+                f"{instance_type} in {region}: expected one training price in the Price List, found {listed} USD per"
+                " hour: leave this type out, or plan with your own price (--prices)"
+            ]
+        )
     versions = sorted({str(product["version"]) for product in plain if "version" in product})
     return next(iter(hourly), None), " ".join((SOURCE, *versions))
 

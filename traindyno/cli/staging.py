@@ -12,6 +12,7 @@ from traindyno import bundle
 from traindyno.cli import sample_data
 from traindyno.core.errors import TraindynoError
 from traindyno.core.s3_keys import code_key, data_prefix
+from traindyno.core.suite.file_systems import parse_file_system
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -109,7 +110,7 @@ class Stage:
 
 
 def _is_remote(path: str) -> bool:
-    return path.startswith("s3://")
+    return path.startswith("s3://") or parse_file_system(path) is not None
 
 
 def _looks_local(path: str) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import TypeVar
 
 from traindyno.core.errors import TraindynoError
-from traindyno.sagemaker.job_settings import JobSettings
+from traindyno.sagemaker.job_settings import JobSettings, read_lab_jobs
 
 Kind = TypeVar("Kind", bound="LabEnvironment | BuildEnvironment")
 
@@ -50,7 +50,7 @@ class JudgeEnvironment(BucketEnvironment):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchEnvironment(BucketEnvironment):
-    """What training jobs are made of. Without an image address, jobs use AWS's stock image."""
+    """What training jobs are made of. Without an image address, jobs use AWS's stock image. ``lab_jobs`` is JSON."""
 
     aws_region: str
     training_role_arn: str
@@ -58,6 +58,7 @@ class LaunchEnvironment(BucketEnvironment):
     seconds_between_starts: str
     efa_image_uri: str | None = None
     neuron_image_uri: str | None = None
+    lab_jobs: str = "{}"
 
     @property
     def job_settings(self) -> JobSettings:
@@ -69,6 +70,7 @@ class LaunchEnvironment(BucketEnvironment):
             source_s3_uri=self.source_s3_uri,
             gpu_image_uri=self.efa_image_uri,
             neuron_image_uri=self.neuron_image_uri,
+            jobs=read_lab_jobs(self.lab_jobs),
             seconds_between_starts=float(self.seconds_between_starts),
         )
 

@@ -25,9 +25,10 @@ from traindyno.core.suite.preparation import (
 from traindyno.core.suite.suite import Cell, Suite, Workload
 from traindyno.core.suite.suite_file import parse_suite, stored_suite
 from traindyno.lab.services import LabServices
+from traindyno.sagemaker.channels import is_in_s3
 from traindyno.sagemaker.images import ImageUnavailable, select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
-from traindyno.sagemaker.request import is_in_s3
+from traindyno.sagemaker.lab_conflicts import find_conflicts
 from traindyno.store.executions import ExecutionRow
 from traindyno.store.past_runs import read_histories
 from traindyno.store.token_cache import USABLE_SECONDS, TokenCache
@@ -61,6 +62,9 @@ def take_in_suite(
     """Raises SuiteInvalid or SuiteRefused with everything that is wrong."""
     suite = parse_suite(document)
     cells = expand_cells(suite)
+    conflicts = [*find_conflicts(suite, cells, settings)]
+    if conflicts:
+        raise SuiteRefused(conflicts)
     prices = read_prices(pricing, planned_instances(suite, cells), region=settings.region, now=now)
     histories = read_histories(suite, index=services.work_index, executions=services.executions, runs=services.runs)
     tokens = plan_tokens(

@@ -72,6 +72,11 @@ def has_framework_version(image_uri: str) -> bool:
     )
 
 
+def is_smp_v2_image(image_uri: str) -> bool:
+    """AWS has images of their own for version 2 of its model parallel library; version 1 is in PyTorch's images."""
+    return image_uri.rpartition("/")[2].partition(":")[0] == SMP_REPOSITORY
+
+
 def framework_version(image_uri: str) -> tuple[int, int, int] | None:
     """PyTorch's version by the tag of an AWS image; None where the tag is the user's own."""
     found = FRAMEWORK_VERSION.search(image_uri)

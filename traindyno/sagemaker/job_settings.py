@@ -1,7 +1,32 @@
 """What the lab adds to a suite before its jobs can be submitted."""
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+# A JSON document in a function's environment: what the person who deployed the lab decided about its jobs.
+LAB_JOBS_VARIABLE = "LAB_JOBS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabJobs:
+    """The same for every job of a lab.
+
+    ``subnet_ids`` and ``security_group_ids``: both or neither. ``volume_key_arn`` encrypts the storage volume,
+    ``output_key_arn`` the outputs; None: the key that AWS manages. ``hub_token_secrets``: the ARNs of the secrets that
+    jobs may read. ``volume_size_gb`` is of each instance; types with instance storage ignore it.
+    """
+
+    subnet_ids: tuple[str, ...] = ()
+    security_group_ids: tuple[str, ...] = ()
+    encrypts_traffic: bool = False
+    isolates_network: bool = False
+    volume_key_arn: str | None = None
+    output_key_arn: str | None = None
+    volume_size_gb: int = 30
+    tags: Mapping[str, str] = field(default_factory=dict)
+    hub_token_secrets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,8 +43,16 @@ class JobSettings:
     source_s3_uri: str | None = None
     gpu_image_uri: str | None = None
     neuron_image_uri: str | None = None
-    subnet_ids: tuple[str, ...] = ()
-    security_group_ids: tuple[str, ...] = ()
-    volume_size_gb: int = 30
+    jobs: LabJobs = LabJobs()
     seconds_between_starts: float = 0.0
-    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_lab_jobs(text: str) -> LabJobs:
+    """From the JSON text that ``write_lab_jobs`` makes."""
+    given: dict[str, Any] = json.loads(text)
+    lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+    return LabJobs(**{**given, **lists})
+
+
+def write_lab_jobs(jobs: LabJobs) -> str:
+    return json.dumps(asdict(jobs))

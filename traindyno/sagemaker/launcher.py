@@ -7,7 +7,7 @@ from typing import Any
 
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
-from traindyno.core.suite.job_limits_check import MODEL_PARALLEL_PARAMETERS, MPI_OPTIONS
+from traindyno.core.suite.job_limits_check import MODEL_PARALLEL_PARAMETERS, MPI_OPTIONS, SMDDP_OPTIONS
 from traindyno.core.suite.suite import Compiler, Run, Settings, Strategy, Suite, Task
 from traindyno.core.suite.suite_file import (
     measurement_document,
@@ -15,11 +15,14 @@ from traindyno.core.suite.suite_file import (
     tokens_document,
     workload_document,
 )
-from traindyno.sagemaker.images import framework_version
+from traindyno.sagemaker.images import framework_version, is_smp_v2_image
 from traindyno.sagemaker.job_settings import JobSettings
 
 ENTRY_POINT = "traindyno_train.py"
 LOG_LEVEL = 20
+CODE_CHANNEL = "code"
+# Where the code channel puts the tarball.
+ISOLATED_SOURCE = "/opt/ml/input/data/code/sourcedir.tar.gz"
 FIRST_TORCHRUN_VERSION = (1, 13, 1)
 
 
@@ -30,6 +33,7 @@ class Launcher(StrEnum):
     SMDDP = "smddp"
     XLA_SPAWN = "pytorchxla"
     MODEL_PARALLEL = "smp_v1"
+    MODEL_PARALLEL_V2 = "smp_v2"
 
 
 class SourceMissing(TraindynoError):
@@ -43,7 +47,7 @@ def build_hyperparameters(
     instance_type = find_instance_type(run.cell.settings.instance)
     assert instance_type is not None, "a parsed suite names known instance types only"
     launcher = select_launcher(run.cell.settings, instance_type, image_uri, own)
-    launch = launcher_hyperparameters(launcher, instance_type, own)
+    launch = launcher_hyperparameters(launcher, instance_type, suite.workload.hyperparameters)
     encoded = toolkit_hyperparameters(own, suite, job_name=job_name, settings=settings, launch=launch)
     if MODEL_PARALLEL_PARAMETERS in own:
         encoded[MODEL_PARALLEL_PARAMETERS] = str(own[MODEL_PARALLEL_PARAMETERS])
@@ -59,9 +63,10 @@ def toolkit_hyperparameters(
     launch: Mapping[str, Any] | None = None,
 ) -> dict[str, str]:
     """A job's own hyperparameters and those of the training toolkit, encoded as JSON."""
+    source = ISOLATED_SOURCE if settings.jobs.isolates_network else find_source(suite, settings)
     values = {
         **own,
-        "sagemaker_submit_directory": _source(suite, settings),
+        "sagemaker_submit_directory": source,
         "sagemaker_program": suite.workload.entry_point or ENTRY_POINT,
         "sagemaker_container_log_level": LOG_LEVEL,
         "sagemaker_job_name": job_name,
@@ -73,7 +78,8 @@ def toolkit_hyperparameters(
 
 def _own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
     if suite.workload.task is Task.SCRIPT:
-        return {**suite.workload.hyperparameters, **run.cell.hyperparameters}
+        given = {**suite.workload.hyperparameters, **run.cell.hyperparameters}
+        return {name: value for name, value in given.items() if name != SMDDP_OPTIONS}
     return {
         "run_id": run.run_id,
         "workload": workload_document(suite.workload),
@@ -83,7 +89,8 @@ def _own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
     }
 
 
-def _source(suite: Suite, settings: JobSettings) -> str:
+def find_source(suite: Suite, settings: JobSettings) -> str:
+    """The S3 URI of the tarball with the job's code; raises SourceMissing."""
     source = suite.workload.source if suite.workload.task is Task.SCRIPT else settings.source_s3_uri
     if source is None or not source.startswith("s3://"):
         found = source or "nothing"
@@ -94,9 +101,9 @@ def _source(suite: Suite, settings: JobSettings) -> str:
 def select_launcher(
     settings: Settings, instance_type: InstanceType, image_uri: str, hyperparameters: Mapping[str, Any]
 ) -> Launcher:
-    """``pytorchddp`` for GPU images older than torchrun's support; SMP v1 where a script gets ``mp_parameters``."""
+    """``pytorchddp`` for GPU images older than torchrun's support; SMP where a script gets ``mp_parameters``."""
     if MODEL_PARALLEL_PARAMETERS in hyperparameters:
-        return Launcher.MODEL_PARALLEL
+        return Launcher.MODEL_PARALLEL_V2 if is_smp_v2_image(image_uri) else Launcher.MODEL_PARALLEL
     if settings.strategy is Strategy.SMDDP:
         return Launcher.SMDDP
     is_gpu = instance_type.accelerator_kind is AcceleratorKind.GPU and not instance_type.is_local
@@ -114,31 +121,33 @@ def launcher_hyperparameters(
     launcher: Launcher, instance_type: InstanceType, hyperparameters: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Not yet JSON-encoded; keys and values equal the SDK's own."""
-    on_type = {"sagemaker_instance_type": instance_type.name}
+    name = {"sagemaker_instance_type": instance_type.name}
+    no_smddp: dict[str, Any] = {"sagemaker_distributed_dataparallel_enabled": False}
+    torchrun: dict[str, Any] = {"sagemaker_torch_distributed_enabled": True}
     match launcher:
         case Launcher.PROCESS:
-            return {}
+            flags: dict[str, Any] = {}
         case Launcher.TORCHRUN:
-            return {"sagemaker_torch_distributed_enabled": True, **on_type}
+            flags = torchrun | name
         case Launcher.PYTORCH_DDP:
-            return {"sagemaker_pytorch_ddp_enabled": True, **on_type}
+            flags = {"sagemaker_pytorch_ddp_enabled": True, **name}
         case Launcher.SMDDP:
-            return {
-                "sagemaker_distributed_dataparallel_enabled": True,
-                **on_type,
-                "sagemaker_distributed_dataparallel_custom_mpi_options": "",
-            }
+            options = hyperparameters.get(SMDDP_OPTIONS, "")
+            flags = {"sagemaker_distributed_dataparallel_enabled": True, **name, SMDDP_OPTIONS: options}
         case Launcher.XLA_SPAWN:
-            return {
+            flags = {
                 "sagemaker_pytorch_xla_multi_worker_enabled": True,
                 "sagemaker_training_compiler_enabled": True,
                 "sagemaker_training_compiler_debug_mode": False,
             }
+        case Launcher.MODEL_PARALLEL_V2:
+            flags = no_smddp | torchrun | name
         case Launcher.MODEL_PARALLEL:
-            return {
+            flags = {
                 "sagemaker_mpi_enabled": True,
                 "sagemaker_mpi_num_of_processes_per_host": instance_type.devices_per_instance,
                 MPI_OPTIONS: hyperparameters.get(MPI_OPTIONS, ""),
-                "sagemaker_distributed_dataparallel_enabled": False,
-                **on_type,
+                **no_smddp,
+                **name,
             }
+    return flags

@@ -4,20 +4,18 @@ from dataclasses import replace
 from typing import Any
 
 from traindyno.core.s3_keys import checkpoints_prefix, s3_uri, tokens_prefix
-from traindyno.core.suite.choices import InputMode
-from traindyno.core.suite.job_limits_check import MODEL_CHANNEL, TOKENIZER_CHANNEL, TRAIN_CHANNEL
 from traindyno.core.suite.preparation import DataPreparation, preparation_seconds, preparation_settings
-from traindyno.core.suite.suite import Suite, Workload
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import measurement_document, settings_document, workload_document
+from traindyno.sagemaker.channels import preparation_channels
 from traindyno.sagemaker.images import select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
+from traindyno.sagemaker.lab_options import code_channels, network, output_key, volume
 from traindyno.sagemaker.launcher import toolkit_hyperparameters
 from traindyno.sagemaker.request import (
     algorithm,
-    channel,
     checked_job_name,
     container_environment,
-    is_in_s3,
     job_name_prefix,
     job_tags,
 )
@@ -49,35 +47,23 @@ def build_preparation_request(
         "RoleArn": settings.role_arn,
         "AlgorithmSpecification": algorithm(image_uri),
         "HyperParameters": toolkit_hyperparameters(own, suite, job_name=job_name, settings=settings),
-        "InputDataConfig": _channels(workload),
+        "InputDataConfig": [*preparation_channels(workload), *code_channels(suite, settings)],
         # Tokens are left as plain files, which a channel can read.
         "OutputDataConfig": {
             "S3OutputPath": s3_uri(bucket, tokens_prefix(preparation.key)),
             "CompressionType": "NONE",
+            **output_key(settings.jobs),
         },
         "ResourceConfig": {
             "InstanceType": preparation.instance,
             "InstanceCount": 1,
-            "VolumeSizeInGB": settings.volume_size_gb,
+            **volume(settings.jobs, [preparation.instance]),
         },
         "StoppingCondition": {"MaxRuntimeInSeconds": preparation_seconds(suite)},
         "CheckpointConfig": {"S3Uri": s3_uri(bucket, checkpoints_prefix(execution_id, preparation.preparation_id))},
         "Environment": {**container_environment(preparation.preparation_id), **workload.environment},
         "ProfilerConfig": {"DisableProfiler": True},
         "Tags": job_tags(suite.name, execution_id, preparation.preparation_id, settings),
+        **network(settings.jobs),
     }
     return {name: value for name, value in request.items() if value not in ([], {})}
-
-
-def _channels(workload: Workload) -> list[dict[str, Any]]:
-    """The dataset and the tokenizer, where they are in S3."""
-    dataset = workload.dataset
-    channels = [channel(TRAIN_CHANNEL, dataset.path, dataset.input_mode)] if dataset and is_in_s3(dataset.path) else []
-    model = workload.model.path if workload.model else None
-    tokenizer = workload.tokenizer.path if workload.tokenizer else None
-    if is_in_s3(model):
-        # Only the tokenizer's files of the model are read.
-        channels.append(channel(MODEL_CHANNEL, model, InputMode.FAST_FILE))
-    if is_in_s3(tokenizer) and tokenizer != model:
-        channels.append(channel(TOKENIZER_CHANNEL if is_in_s3(model) else MODEL_CHANNEL, tokenizer, InputMode.FILE))
-    return channels

@@ -1,19 +1,19 @@
 """The CreateTrainingJob request of one attempt, equal to what the SageMaker SDK sends for the same job."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeGuard
+from collections.abc import Mapping
+from typing import Any
 
 from traindyno.core.instances.instance_types import InstanceType, find_instance_type
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.s3_keys import checkpoints_prefix, output_prefix, s3_uri
 from traindyno.core.step_log.line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
-from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.fallback_cells import accepted_types, run_on
-from traindyno.core.suite.job_limits_check import MODEL_CHANNEL, TOKENIZER_CHANNEL, TRAIN_CHANNEL
-from traindyno.core.suite.suite import Purchase, Run, Suite, Workload
+from traindyno.core.suite.suite import JobOptions, Purchase, Run, Suite
+from traindyno.sagemaker.channels import run_channels
 from traindyno.sagemaker.images import has_framework_version, select_image_uri
-from traindyno.sagemaker.job_settings import JobSettings
+from traindyno.sagemaker.job_settings import JobSettings, LabJobs
+from traindyno.sagemaker.lab_options import code_channels, network, output_key, volume
 from traindyno.sagemaker.launcher import build_hyperparameters
 
 RUN_ID_VARIABLE = "TRAINDYNO_RUN_ID"
@@ -58,11 +58,11 @@ def build_training_job_request(
     request: dict[str, Any] = {
         "TrainingJobName": job_name,
         "RoleArn": settings.role_arn,
-        "AlgorithmSpecification": algorithm(image_uri),
+        "AlgorithmSpecification": {**algorithm(image_uri), **_metrics(suite.job)},
         "HyperParameters": build_hyperparameters(run, suite, image_uri=image_uri, job_name=job_name, settings=settings),
-        "InputDataConfig": _channels(run, suite.workload),
+        "InputDataConfig": [*run_channels(run, suite.workload), *code_channels(suite, settings)],
         "OutputDataConfig": _output(run, settings),
-        "ResourceConfig": _resources(run, suite, settings.volume_size_gb, is_placed=bool(placed_on)),
+        "ResourceConfig": _resources(run, suite, settings.jobs, is_placed=bool(placed_on)),
         "StoppingCondition": _stopping_condition(suite, instance_type),
         "CheckpointConfig": {
             "S3Uri": s3_uri(settings.results_bucket, checkpoints_prefix(run.execution_id, run.run_id))
@@ -73,12 +73,22 @@ def build_training_job_request(
     }
     if suite.purchase is Purchase.SPOT:
         request["EnableManagedSpotTraining"] = True
-    if settings.subnet_ids:
-        request["VpcConfig"] = {
-            "Subnets": list(settings.subnet_ids),
-            "SecurityGroupIds": list(settings.security_group_ids),
-        }
+    request |= network(settings.jobs) | _job_options(suite.job)
     return {name: value for name, value in request.items() if value not in ([], {})}
+
+
+def _job_options(options: JobOptions) -> dict[str, Any]:
+    chosen: dict[str, Any] = {}
+    if options.infra_check:
+        chosen["InfraCheckConfig"] = {"EnableInfraCheck": True}
+    if options.remote_debug:
+        chosen["RemoteDebugConfig"] = {"EnableRemoteDebug": True}
+    return chosen
+
+
+def _metrics(options: JobOptions) -> dict[str, Any]:
+    metrics = [{"Name": name, "Regex": regex} for name, regex in options.metrics.items()]
+    return {"MetricDefinitions": metrics} if metrics else {}
 
 
 def algorithm(image_uri: str) -> dict[str, Any]:
@@ -88,62 +98,22 @@ def algorithm(image_uri: str) -> dict[str, Any]:
     return algorithm
 
 
-def _channels(run: Run, workload: Workload) -> list[dict[str, Any]]:
-    """Prepared tokens replace the dataset and bring their tokenizer."""
-    further = [channel(name, uri, InputMode.FILE) for name, uri in workload.channels.items()]
-    return [*_dataset_channel(run, workload), *_pretrained_channels(run, workload), *further]
-
-
-def _dataset_channel(run: Run, workload: Workload) -> Iterator[dict[str, Any]]:
-    dataset = workload.dataset
-    if dataset is None or dataset.input_mode is InputMode.STREAM:
-        return
-    prepared = run.tokens.s3_uri if run.tokens else None
-    uri = prepared or dataset.path
-    if uri and is_in_s3(uri):
-        yield channel(TRAIN_CHANNEL, uri, dataset.input_mode)
-
-
-def _pretrained_channels(run: Run, workload: Workload) -> Iterator[dict[str, Any]]:
-    """A tokenizer uses the model's channel, unless a different model is in it."""
-    model = workload.model.path if workload.model else None
-    tokenizer = workload.tokenizer.path if workload.tokenizer else None
-    if model and is_in_s3(model):
-        yield channel(MODEL_CHANNEL, model, InputMode.FILE)
-    if tokenizer and is_in_s3(tokenizer) and tokenizer != model and run.tokens is None:
-        yield channel(TOKENIZER_CHANNEL if is_in_s3(model) else MODEL_CHANNEL, tokenizer, InputMode.FILE)
-
-
-def is_in_s3(path: str | None) -> TypeGuard[str]:
-    return path is not None and path.startswith("s3://")
-
-
-def channel(name: str, uri: str, mode: InputMode) -> dict[str, Any]:
-    source = {"S3DataType": "S3Prefix", "S3Uri": uri, "S3DataDistributionType": "FullyReplicated"}
-    channel: dict[str, Any] = {"DataSource": {"S3DataSource": source}, "ChannelName": name}
-    if mode is not InputMode.FILE:
-        channel["InputMode"] = mode.value
-    return channel
-
-
 def _output(run: Run, settings: JobSettings) -> dict[str, str]:
-    return {"S3OutputPath": s3_uri(settings.results_bucket, output_prefix(run.execution_id, run.run_id))}
+    return {
+        "S3OutputPath": s3_uri(settings.results_bucket, output_prefix(run.execution_id, run.run_id)),
+        **output_key(settings.jobs),
+    }
 
 
-def _resources(run: Run, suite: Suite, volume_size_gb: int, *, is_placed: bool = False) -> dict[str, Any]:
+def _resources(run: Run, suite: Suite, jobs: LabJobs, *, is_placed: bool = False) -> dict[str, Any]:
     """``is_placed``: an earlier attempt has run on this type, so the next one uses the same type."""
     settings = run.cell.settings
-    if settings.instance in suite.instance_preferences and not is_placed:
-        return {
-            "InstancePreferences": [_preference(name, suite) for name in accepted_types(suite, settings.instance)],
-            "InstanceCount": settings.instance_count,
-            "VolumeSizeInGB": volume_size_gb,
-        }
-    resources: dict[str, Any] = {
-        "InstanceType": settings.instance,
-        "InstanceCount": settings.instance_count,
-        "VolumeSizeInGB": volume_size_gb,
-    }
+    is_open = settings.instance in suite.instance_preferences and not is_placed
+    types = accepted_types(suite, settings.instance) if is_open else (settings.instance,)
+    resources: dict[str, Any] = {"InstanceCount": settings.instance_count, **volume(jobs, types)}
+    if is_open:
+        return {"InstancePreferences": [_preference(name, suite) for name in types], **resources}
+    resources["InstanceType"] = settings.instance
     if suite.warm_pool_seconds:
         resources["KeepAlivePeriodInSeconds"] = suite.warm_pool_seconds
     if settings.instance in suite.training_plans:
@@ -170,7 +140,9 @@ def _stopping_condition(suite: Suite, instance_type: InstanceType) -> dict[str, 
 def _environment(run: Run, suite: Suite, instance_type: InstanceType) -> dict[str, str]:
     environment = container_environment(run.run_id)
     if run.cell.settings.instance_count > 1 and instance_type.family in EFA_FAMILIES_WITHOUT_SETUP:
-        environment |= {"FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1"}
+        environment["FI_PROVIDER"] = "efa"
+        if instance_type.has_rdma:
+            environment["FI_EFA_USE_DEVICE_RDMA"] = "1"
     return {**environment, **suite.workload.environment}
 
 
@@ -184,7 +156,7 @@ def job_tags(suite_name: str, execution_id: str, run_id: str, settings: JobSetti
         "traindyno:suite": suite_name,
         "traindyno:execution": execution_id,
         "traindyno:run": run_id,
-        **settings.tags,
+        **settings.jobs.tags,
     }
     return [{"Key": key, "Value": value} for key, value in tags.items()]
 

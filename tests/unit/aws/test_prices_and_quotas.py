@@ -10,6 +10,7 @@ from tests.unit.lab_in_memory import NOW
 from tests.unit.stubbed import stubbed
 from traindyno.aws.prices import read_prices
 from traindyno.aws.quotas import Quotas
+from traindyno.core.errors import SuiteRefused
 from traindyno.core.planning.quotas import (
     QuotaReading,
     UsageSource,
@@ -69,7 +70,7 @@ def test_what_is_not_listed_has_no_price() -> None:
 
 
 def test_two_prices_for_the_same_thing_are_not_guessed_between() -> None:
-    with pytest.raises(ValueError, match=r"found 25\.25, 26\.00 USD per hour"):
+    with pytest.raises(SuiteRefused, match=r"found 25\.25, 26\.00 USD per hour"):
         read(product("26.00"), product("25.25"))
 
 

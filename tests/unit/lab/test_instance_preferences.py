@@ -72,7 +72,7 @@ def test_the_request_names_the_types_in_order_and_one_count_as_the_service_model
     assert request["ResourceConfig"] == {
         "InstancePreferences": [{"InstanceType": OWN}, {"InstanceType": OTHER}],
         "InstanceCount": 1,
-        "VolumeSizeInGB": SETTINGS.volume_size_gb,
+        "VolumeSizeInGB": SETTINGS.jobs.volume_size_gb,
     }
     assert model_problems(request) == []
     plan_arn = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/plan-1"

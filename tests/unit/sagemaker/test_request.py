@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import parse_suite
-from traindyno.sagemaker.job_settings import JobSettings
+from traindyno.sagemaker.job_settings import JobSettings, LabJobs
 from traindyno.sagemaker.launcher import SourceMissing
 from traindyno.sagemaker.request import build_training_job_request, job_name_prefix, training_job_name
 
@@ -26,6 +27,8 @@ SETTINGS = JobSettings(
     results_bucket="results",
     source_s3_uri="s3://results/code/abc/sourcedir.tar.gz",
 )
+# Options that a person gives to a launcher, as hyperparameters of a script.
+GIVEN_OPTIONS = ("sagemaker_mpi_custom_mpi_options", "sagemaker_distributed_dataparallel_custom_mpi_options")
 LAUNCHER_PREFIXES = (
     "sagemaker_mpi",
     "sagemaker_distributed",
@@ -37,12 +40,13 @@ SERVICE = botocore.session.get_session().get_service_model("sagemaker")
 MODEL = SERVICE.shape_for("CreateTrainingJobRequest")
 
 
-def first_request(suite: Suite, **settings: Any) -> dict[str, Any]:
+def first_request(suite: Suite, **jobs: Any) -> dict[str, Any]:
+    """``jobs``: fields of LabJobs."""
     return build_training_job_request(
         trial_runs("execution-1", expand_cells(suite), [1])[0],
         suite,
         attempt=1,
-        settings=JobSettings(**{**{name: getattr(SETTINGS, name) for name in SETTINGS.__slots__}, **settings}),
+        settings=replace(SETTINGS, jobs=LabJobs(**jobs)),
     )
 
 
@@ -79,7 +83,7 @@ def golden_suite(golden: dict[str, Any], **training: Any) -> Suite:
     own = {
         name: text if name == "mp_parameters" else json.loads(text)
         for name, text in golden["HyperParameters"].items()
-        if name == "sagemaker_mpi_custom_mpi_options" or not name.startswith("sagemaker_")
+        if name in GIVEN_OPTIONS or not name.startswith("sagemaker_")
     }
     resources = golden["ResourceConfig"]
     workload = {
@@ -150,6 +154,7 @@ def run_id(request: dict[str, Any]) -> str:
         ("modern_none_single_gpu", {"strategy": "single"}),
         ("seed002_albert_smddp_2n", {"strategy": "smddp"}),
         ("seed002_albert_smddp_pt2_2n", {"strategy": "smddp"}),
+        ("seed002_albert_smddp_custom_image_2n", {"strategy": "smddp"}),
         ("seed003_bert_p4d_torch_distributed", {"strategy": "ddp"}),
         ("seed000_gpt2_trcomp_pytorchxla", {"strategy": "ddp", "compiler": "xla"}),
         ("seed001_gptj_smp_v1_pipeline_parallel", {"strategy": "pipeline"}),
@@ -164,15 +169,6 @@ def test_the_request_equals_the_sdks_own(name: str, training: dict[str, Any]) ->
     ours = first_request(golden_suite(golden, **training), volume_size_gb=golden["ResourceConfig"]["VolumeSizeInGB"])
     assert ours == in_our_place(golden, ours)
     assert model_problems(ours) == []
-
-
-def test_the_sdks_custom_mpi_options_are_not_ours_to_send_for_smddp() -> None:
-    golden = json.loads((GOLDEN / "seed002_albert_smddp_custom_image_2n.json").read_text())["request"]
-    ours = first_request(golden_suite(golden, strategy="smddp"))
-    sent = ours["HyperParameters"].pop("sagemaker_distributed_dataparallel_custom_mpi_options")
-    golden["HyperParameters"].pop("sagemaker_distributed_dataparallel_custom_mpi_options")
-    assert sent == '""'
-    assert ours == in_our_place(golden, ours)
 
 
 def test_a_built_in_task_gets_the_suites_own_words_as_json() -> None:
@@ -227,7 +223,11 @@ def test_jobs_in_a_network_name_its_subnets_and_groups() -> None:
 
 def test_efa_is_set_up_where_the_toolkit_does_not_and_several_instances_talk() -> None:
     two = first_request(small_suite(training={"instance": "ml.g6e.12xlarge", "instance_count": 2}))
-    assert (two["Environment"]["FI_PROVIDER"], two["Environment"]["FI_EFA_USE_DEVICE_RDMA"]) == ("efa", "1")
+    assert two["Environment"]["FI_PROVIDER"] == "efa"
+    # libfabric refuses to start where RDMA is asked for and the type has none
+    assert "FI_EFA_USE_DEVICE_RDMA" not in two["Environment"]
+    p5en = first_request(small_suite(training={"instance": "ml.p5en.48xlarge", "instance_count": 2}))
+    assert p5en["Environment"]["FI_EFA_USE_DEVICE_RDMA"] == "1"
     assert "FI_PROVIDER" not in first_request(small_suite(training={"instance": "ml.g6e.12xlarge"}))["Environment"]
     p4d = first_request(small_suite(training={"instance": "ml.p4d.24xlarge", "instance_count": 2}))
     assert "FI_PROVIDER" not in p4d["Environment"]
@@ -294,3 +294,34 @@ def test_no_labs_jobs_begin_as_another_labs_do() -> None:
     run = trial_runs("execution-1", expand_cells(suite), [999])[0]
     name = training_job_name(run, suite.name, attempt=999, lab="l" * 18)
     assert re.fullmatch(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}", name)
+
+
+KEY = "arn:aws:kms:us-east-1:123456789012:key/1"
+
+
+@pytest.mark.parametrize(("instance", "has_key"), [("ml.m5.xlarge", True), ("ml.p4d.24xlarge", False)])
+def test_a_volume_key_is_left_out_where_an_instance_has_storage_of_its_own(instance: str, has_key: bool) -> None:
+    """SageMaker refuses the key there: the hardware encrypts instance storage."""
+    request = first_request(small_suite(training={"instance": instance}), volume_key_arn=KEY)
+    assert ("VolumeKmsKeyId" in request["ResourceConfig"]) is has_key
+
+
+def test_tags_of_the_lab_are_added_to_every_job() -> None:
+    assert {"Key": "team", "Value": "vision"} in first_request(small_suite(), tags={"team": "vision"})["Tags"]
+
+
+def test_an_isolated_job_gets_its_code_by_a_channel() -> None:
+    request = first_request(small_suite(), isolates_network=True)
+    channels = {each["ChannelName"]: each["DataSource"]["S3DataSource"]["S3Uri"] for each in request["InputDataConfig"]}
+    assert channels["code"] == SETTINGS.source_s3_uri
+    told = json.loads(request["HyperParameters"]["sagemaker_submit_directory"])
+    assert told == "/opt/ml/input/data/code/sourcedir.tar.gz"
+    assert model_problems(request) == []
+
+
+def test_the_model_parallel_librarys_version_2_is_launched_by_torchrun() -> None:
+    image = "658645717510.dkr.ecr.us-east-1.amazonaws.com/smdistributed-modelparallel:2.5.1-gpu-py311-cu124"
+    workload = {**script_document()["workload"], "image": image, "hyperparameters": {"mp_parameters": "{}"}}
+    told = first_request(parse_suite(script_document(workload=workload)))["HyperParameters"]
+    assert told["sagemaker_torch_distributed_enabled"] == "true"
+    assert "sagemaker_mpi_enabled" not in told

@@ -1,5 +1,6 @@
 """Our requests against the installed SageMaker SDK itself, its call captured where botocore would send it."""
 
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -58,6 +59,8 @@ def sdk_request(session: Any, suite: Suite, ours: dict[str, Any], **arguments: A
     )
     inputs = {}
     for channel in ours.get("InputDataConfig", []):
+        if channel["ChannelName"] == "code":
+            continue  # the SDK's own, of an isolated job
         uri = channel["DataSource"]["S3DataSource"]["S3Uri"]
         mode = channel.get("InputMode")
         inputs[channel["ChannelName"]] = TrainingInput(uri, input_mode=mode) if mode else uri
@@ -126,3 +129,92 @@ def test_an_smddp_job_is_the_sdks_own(sdk_session: Any) -> None:
     )
     theirs["AlgorithmSpecification"]["TrainingImage"] = ours["AlgorithmSpecification"]["TrainingImage"]
     assert without_pending_limit(ours) == theirs
+
+
+KEY = "arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000000"
+GUARDED = {
+    "subnet_ids": ("subnet-1", "subnet-2"),
+    "security_group_ids": ("sg-1",),
+    "encrypts_traffic": True,
+    "volume_key_arn": KEY,
+    "output_key_arn": KEY,
+    "volume_size_gb": 200,
+}
+
+
+def test_a_job_in_a_vpc_with_encryption_everywhere_is_the_sdks_own(sdk_session: Any) -> None:
+    # a type without storage of its own, so that the volume's key is sent
+    workload = {**script_document()["workload"], "image": ESTIMATOR_IMAGE.replace("gpu", "cpu")}
+    suite = parse_suite(
+        script_document(workload=workload, training={"strategy": "single"}, matrix={"instance": ["ml.m5.xlarge"]})
+    )
+    ours = first_request(suite, **GUARDED)
+    theirs = sdk_request(
+        sdk_session, suite, ours, framework_version="2.8.0", py_version="py312", subnets=["subnet-1", "subnet-2"],
+        security_group_ids=["sg-1"], encrypt_inter_container_traffic=True, volume_kms_key=KEY, output_kms_key=KEY,
+        volume_size=200,
+    )  # fmt: skip
+    assert {"VpcConfig", "EnableInterContainerTrafficEncryption"} <= set(ours)
+    assert without_pending_limit(ours) == theirs
+
+
+def test_an_isolated_job_is_the_sdks_own(sdk_session: Any, tmp_path: Path) -> None:
+    workload = {**script_document()["workload"], "image": ESTIMATOR_IMAGE}
+    suite = parse_suite(script_document(workload=workload, training={"strategy": "single"}))
+    ours = first_request(suite, isolates_network=True)
+    theirs = sdk_request(
+        sdk_session, suite, ours, framework_version="2.8.0", py_version="py312", enable_network_isolation=True
+    )
+    assert without_pending_limit(ours) == theirs
+
+
+def test_a_job_with_metrics_checks_and_a_shell_is_the_sdks_own(sdk_session: Any) -> None:
+    metrics = {"loss": "'loss': '?([-+0-9.eE]+)'?"}
+    workload = {**script_document()["workload"], "image": ESTIMATOR_IMAGE}
+    options = {"infra_check": True, "remote_debug": True, "metrics": metrics}
+    suite = parse_suite(script_document(workload=workload, training={"strategy": "single"}, job=options))
+    ours = first_request(suite)
+    theirs = sdk_request(
+        sdk_session, suite, ours, framework_version="2.8.0", py_version="py312", enable_infra_check=True,
+        enable_remote_debug=True, metric_definitions=[{"Name": "loss", "Regex": metrics["loss"]}],
+    )  # fmt: skip
+    assert without_pending_limit(ours) == theirs
+
+
+@pytest.mark.parametrize(
+    ("address", "kind", "path"),
+    [
+        ("fsx://fs-0123456789abcdef0/mountname/data", "FSxLustre", "/mountname/data"),
+        ("efs://fs-0123456789abcdef0/data", "EFS", "/data"),
+    ],
+)
+def test_a_job_that_reads_a_file_system_is_the_sdks_own(sdk_session: Any, address: str, kind: str, path: str) -> None:
+    from sagemaker.inputs import FileSystemInput
+
+    workload = {**script_document()["workload"], "image": ESTIMATOR_IMAGE, "channels": {"files": address}}
+    suite = parse_suite(script_document(workload=workload, training={"strategy": "single"}))
+    ours = first_request(suite, subnet_ids=("subnet-1",), security_group_ids=("sg-1",))
+    theirs = FileSystemInput("fs-0123456789abcdef0", kind, path).config
+    (sent,) = [channel for channel in ours["InputDataConfig"] if channel["ChannelName"] == "files"]
+    assert sent == {**theirs, "ChannelName": "files"}
+
+
+def test_a_job_of_the_model_parallel_librarys_version_2_is_the_sdks_own(sdk_session: Any) -> None:
+    workload = {**script_document()["workload"], "hyperparameters": {"mp_parameters": '{"hybrid_shard_degree": 8}'}}
+    image = "658645717510.dkr.ecr.us-east-1.amazonaws.com/smdistributed-modelparallel:2.4.1-gpu-py311-cu121"
+    workload["image"] = image
+    suite = parse_suite(
+        script_document(workload=workload, training={"instance_count": 2}, matrix={"instance": ["ml.p4d.24xlarge"]})
+    )
+    ours = first_request(suite)
+    parameters = {"hybrid_shard_degree": 8}
+    theirs = sdk_request(
+        sdk_session, suite, ours, framework_version="2.4.1", py_version="py311",
+        distribution={
+            "torch_distributed": {"enabled": True},
+            "smdistributed": {"modelparallel": {"enabled": True, "parameters": parameters}},
+        },
+    )  # fmt: skip
+    launcher = {name for name in theirs["HyperParameters"] if name.startswith("sagemaker_")}
+    assert launcher == {name for name in ours["HyperParameters"] if name.startswith("sagemaker_")}
+    assert theirs["HyperParameters"]["mp_parameters"] == ours["HyperParameters"]["mp_parameters"]

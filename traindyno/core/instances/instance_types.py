@@ -31,6 +31,7 @@ class InstanceType:
     vcpus: int | None
     memory_gib: float | None
     has_efa: bool | None
+    has_rdma: bool
     has_training_quota: bool
     shares_host: bool
 
@@ -77,6 +78,7 @@ def _read_row(name: str, row: Mapping[str, Any], accelerators: Mapping[str, Any]
         vcpus=row.get("vcpus"),
         memory_gib=row.get("memory_gib"),
         has_efa=row.get("efa"),
+        has_rdma=row.get("rdma", False),
         has_training_quota=row.get("has_training_quota", True),
         shares_host=row.get("shares_host", False),
     )

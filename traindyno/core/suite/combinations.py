@@ -36,7 +36,7 @@ def find_impossible(cell: Cell, workload: Workload) -> list[Impossible]:
     rules = LAUNCH_RULES + (SCRIPT_RULES if workload.task is Task.SCRIPT else TRAINING_RULES)
     found = [impossible for rule in rules for impossible in rule(cell.settings, instance_type)]
     if workload.task is not Task.SCRIPT:
-        found += check_model(cell.settings, workload)
+        found += [*check_model(cell.settings, workload), *check_image(cell.settings, workload)]
     return found
 
 
@@ -55,6 +55,24 @@ def check_smddp(settings: Settings, instance_type: InstanceType) -> Iterator[Imp
         families = ", ".join(f"ml.{family}" for family in SMDDP_FAMILIES)
         reason = f"strategy smddp runs on {families} only, got {instance_type.name}"
         yield Impossible(field="strategy", reason=reason)
+
+
+def check_image(settings: Settings, workload: Workload) -> Iterator[Impossible]:
+    """Without an image of one's own: the images of AWS and of the lab that a built-in task could use."""
+    if settings.image or workload.image:
+        return
+    if settings.strategy is Strategy.SMDDP:
+        reason = (
+            "AWS's images with strategy smddp lack transformers and datasets, which the built-in tasks need:"
+            " set workload.image to an image that has them too, or use task script"
+        )
+        yield Impossible(field="strategy", reason=reason)
+    if settings.compiler is Compiler.NEURON:
+        reason = (
+            "the lab has no image with TorchNeuron, which compiler neuron needs:"
+            " set workload.image to an image that has it, or use compiler xla"
+        )
+        yield Impossible(field="compiler", reason=reason)
 
 
 def check_compiler(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from traindyno.core.errors import Problem
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX
@@ -15,6 +15,7 @@ SDK_PREFIX = "sagemaker_"
 # The training toolkit starts SMP v1 where a script gets this, and gives mpirun the other.
 MODEL_PARALLEL_PARAMETERS = "mp_parameters"
 MPI_OPTIONS = "sagemaker_mpi_custom_mpi_options"
+SMDDP_OPTIONS = "sagemaker_distributed_dataparallel_custom_mpi_options"
 OWN_ENVIRONMENT_PREFIX = "TRAINDYNO_"
 # 100 variables, of which up to four are the lab's.
 ENVIRONMENT_KEYS = 96
@@ -23,10 +24,12 @@ ENVIRONMENT_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,511}")
 TRAIN_CHANNEL = "train"
 MODEL_CHANNEL = "model"
 TOKENIZER_CHANNEL = "tokenizer"
-RESERVED_CHANNELS = (TRAIN_CHANNEL, MODEL_CHANNEL, TOKENIZER_CHANNEL)
-CHANNEL_COUNT = 17
+# "code" brings the source tarball to a container without a network.
+RESERVED_CHANNELS = (TRAIN_CHANNEL, MODEL_CHANNEL, TOKENIZER_CHANNEL, "code")
+CHANNEL_COUNT = 16
 CHANNEL_NAME = re.compile(r"[A-Za-z0-9.\-_]{1,64}")
 IMAGE_CHARACTERS = 255
+METRIC_COUNT, METRIC_CHARACTERS = 40, 500
 TRAINING_PLAN_ARN = re.compile(r"arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:training-plan/.+")
 
 EC2_RESERVATION = re.compile(r"(^|[:/])cr-[0-9a-f]|capacity-reservation|capacity-block")
@@ -37,6 +40,7 @@ def check_job_limits(suite: Suite) -> Iterator[Problem]:
     yield from _check_environment(suite.workload)
     yield from _check_channels(suite.workload)
     yield from _check_images(suite)
+    yield from _check_metrics(suite.job.metrics)
     for name, arn in suite.training_plans.items():
         if not TRAINING_PLAN_ARN.fullmatch(arn):
             expected = "arn:aws:sagemaker:<region>:<account>:training-plan/<name>"
@@ -65,7 +69,7 @@ def _check_hyperparameters(suite: Suite) -> Iterator[Problem]:
         if size > HYPERPARAMETER_CHARACTERS:
             yield Problem(path=path, message=f"expected at most {HYPERPARAMETER_CHARACTERS} characters, got {size}")
         is_for_mpi = name == MPI_OPTIONS and MODEL_PARALLEL_PARAMETERS in names
-        if name.startswith(SDK_PREFIX) and not is_for_mpi:
+        if name.startswith(SDK_PREFIX) and name != SMDDP_OPTIONS and not is_for_mpi:
             yield Problem(path=path, message=f"expected a name without {SDK_PREFIX}, which the launcher's own have")
 
 
@@ -99,3 +103,12 @@ def _check_images(suite: Suite) -> Iterator[Problem]:
     for path, image in images.items():
         if image is not None and len(image) > IMAGE_CHARACTERS:
             yield Problem(path=path, message=f"expected at most {IMAGE_CHARACTERS} characters, got {len(image)}")
+
+
+def _check_metrics(metrics: Mapping[str, str]) -> Iterator[Problem]:
+    if len(metrics) > METRIC_COUNT:
+        yield Problem(path="job.metrics", message=f"expected at most {METRIC_COUNT} metrics, got {len(metrics)}")
+    for name, regex in metrics.items():
+        if len(regex) > METRIC_CHARACTERS:
+            message = f"expected at most {METRIC_CHARACTERS} characters, got {len(regex)}"
+            yield Problem(path=f"job.metrics.{name}", message=message)

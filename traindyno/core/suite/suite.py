@@ -151,13 +151,17 @@ class Workload:
     hyperparameters: Mapping[str, JsonScalar] = field(
         default_factory=dict, metadata=describe("for script: the arguments that every cell gets")
     )
+    hub_token_secret: str | None = field(
+        default=None,
+        metadata=describe("for gated models: the ARN of the Secrets Manager secret that holds your Hugging Face token"),
+    )
     image: str | None = field(default=None, metadata=describe("a container image of your own", default="the lab's"))
     environment: Mapping[str, str] = field(
         default_factory=dict, metadata=describe("environment variables of every job")
     )
     channels: Mapping[str, str] = field(
         default_factory=dict,
-        metadata=describe("further inputs beside the dataset: channel name → S3 URI or local path"),
+        metadata=describe("further inputs beside the dataset: channel name → S3 URI, local path, fsx://… or efs://…"),
     )
 
 
@@ -229,6 +233,23 @@ class Preparation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions:
+    """What SageMaker adds to each training job of the suite."""
+
+    infra_check: bool = field(
+        default=False, metadata=describe("SageMaker tests the GPUs and their links before training begins")
+    )
+    remote_debug: bool = field(
+        default=False,
+        metadata=describe("opens the containers to AWS Systems Manager, so that a person can start a shell in them"),
+    )
+    metrics: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata=describe("metric name → regular expression; SageMaker reads it from the log for CloudWatch"),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
     """Without a ``baseline``, the grid's first point is the cell that others are compared with."""
 
@@ -254,7 +275,10 @@ class Suite:
         default=Search.GRID,
         metadata=describe("eliminate drops cells that can no longer win and adds trials where the answer is open"),
     )
-    purchase: Purchase = field(default=Purchase.ON_DEMAND, metadata=describe("spot resumes from checkpoints"))
+    purchase: Purchase = field(
+        default=Purchase.ON_DEMAND,
+        metadata=describe("spot costs less; a run that is interrupted starts again from its first step"),
+    )
     warm_pool_seconds: int = field(
         default=0,
         metadata=describe(
@@ -268,6 +292,9 @@ class Suite:
     instance_preferences: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict,
         metadata=describe("instance type → up to four types that its jobs may run on instead, in this order"),
+    )
+    job: JobOptions = field(
+        default=JobOptions(), metadata=describe("{infra_check, remote_debug, metrics}: what SageMaker adds to each job")
     )
     claims: Mapping[str, Any] | None = field(
         default=None,

@@ -7,6 +7,7 @@ from traindyno.core.documents.extent import excess_of
 from traindyno.core.documents.problems import problems_of
 from traindyno.core.documents.versions import Format
 from traindyno.core.errors import SuiteInvalid
+from traindyno.core.suite.secrets_check import check_secrets
 from traindyno.core.suite.suite import Measurement, Settings, Suite, Tokens, Workload
 from traindyno.core.suite.suite_check import check_suite
 from traindyno.core.suite.suite_converter import WRONG_VALUE, suite_converter
@@ -20,7 +21,7 @@ def parse_suite(document: Mapping[str, Any]) -> Suite:
     if excess is not None:
         raise SuiteInvalid([excess])
     suite: Suite = _parse(document, Suite)
-    problems = list(check_suite(suite))
+    problems = [*check_secrets(document), *check_suite(suite)]
     if problems:
         raise SuiteInvalid(problems)
     return suite

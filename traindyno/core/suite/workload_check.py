@@ -1,6 +1,7 @@
 """What each task's workload needs, and what it has no use for."""
 
 import json
+import re
 from collections.abc import Iterator
 
 from traindyno.core.errors import Problem
@@ -8,15 +9,28 @@ from traindyno.core.suite.job_limits_check import HYPERPARAMETER_CHARACTERS
 from traindyno.core.suite.suite import DatasetFormat, Task, Workload
 from traindyno.core.suite.suite_converter import suite_converter
 
+SECRET_ARN = re.compile(r"arn:aws:secretsmanager:[a-z0-9\-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@\-]+")
 SCRIPT_FIELDS = ("source", "entry_point", "hyperparameters")
 
 
 def check_workload(workload: Workload) -> Iterator[Problem]:
     yield from _check_alternatives(workload)
+    yield from _check_hub_token(workload)
     if workload.task is Task.SCRIPT:
         yield from _check_script(workload)
     else:
         yield from _check_built_in(workload)
+
+
+def _check_hub_token(workload: Workload) -> Iterator[Problem]:
+    path, arn = "workload.hub_token_secret", workload.hub_token_secret
+    if arn is None:
+        return
+    if not SECRET_ARN.fullmatch(arn):
+        expected = "arn:aws:secretsmanager:<region>:<account>:secret:<name>"
+        yield Problem(path=path, message=f"expected {expected}, got something else (not repeated here)")
+    if workload.task is Task.SCRIPT:
+        yield Problem(path=path, message="expected nothing with task script: read the secret in your script")
 
 
 def _check_alternatives(workload: Workload) -> Iterator[Problem]:

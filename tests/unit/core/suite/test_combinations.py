@@ -22,8 +22,8 @@ def reasons(settings: dict[str, Any], workload: Any = BUILT_IN) -> list[str]:
     "settings",
     [
         {"strategy": "ddp", "instance_count": 16},
-        {"strategy": "smddp"},
-        {"strategy": "smddp", "instance": "ml.p3dn.24xlarge"},
+        {"strategy": "smddp", "image": "mine:1"},
+        {"strategy": "smddp", "instance": "ml.p3dn.24xlarge", "image": "mine:1"},
         {"strategy": "fsdp", "shard_scope": "hybrid", "instance_count": 2, "compiler": "inductor"},
         {"strategy": "tensor", "tensor_degree": 8},
         {"strategy": "pipeline", "pipeline_degree": 4, "batch_size_per_device": 8, "micro_batches": 4},
@@ -35,8 +35,8 @@ def reasons(settings: dict[str, Any], workload: Any = BUILT_IN) -> list[str]:
             "micro_batches": 4,
         },
         {"strategy": "ddp", "instance": "ml.trn1.32xlarge", "compiler": "xla"},
-        {"strategy": "fsdp", "instance": "ml.trn2.48xlarge", "compiler": "neuron"},
-        {"strategy": "ddp", "instance": "ml.trn2.48xlarge", "compiler": "neuron"},
+        {"strategy": "fsdp", "instance": "ml.trn2.48xlarge", "compiler": "neuron", "image": "mine:1"},
+        {"strategy": "ddp", "instance": "ml.trn2.48xlarge", "compiler": "neuron", "image": "mine:1"},
         {"strategy": "ddp", "instance": "local.cpu", "instance_count": 2},
         {"strategy": "ddp", "instance": "local.cpu", "compiler": "xla"},
         {"loader_workers": 2, "prefetch_factor": 4},
@@ -118,6 +118,11 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
         ({"instance": "ml.p3.16xlarge"}, "instance: AWS offers no training quota for ml.p3.16xlarge any more"),
         ({"instance": "local.gpu", "instance_count": 2}, "instance_count: local.gpu is one machine's GPU"),
         ({"strategy": "single", "instance_count": 2}, "instance_count: strategy single runs one process"),
+        ({"strategy": "smddp"}, "strategy: AWS's images with strategy smddp lack transformers and datasets"),
+        (
+            {"instance": "ml.trn2.48xlarge", "compiler": "neuron"},
+            "compiler: the lab has no image with TorchNeuron, which compiler neuron needs",
+        ),
     ],
 )
 def test_what_does_not_go_together_has_its_reason(settings: dict[str, Any], reason: str) -> None:

@@ -155,7 +155,7 @@ FORM = {
         [
             "serch: expected one of name, goal, workload, matrix, training, baseline, include, exclude, preparation, "
             "measurement, limits, tolerance, search, purchase, warm_pool_seconds, training_plans, "
-            "instance_preferences, claims, notes"
+            "instance_preferences, job, claims, notes"
             ' (did you mean "search"?), got an unknown field "serch"'
         ],
     ),
@@ -461,7 +461,7 @@ JOB_LIMITS: dict[str, tuple[dict[str, Any], str]] = {
     "an image too long": ({"image": "x" * 256}, "workload.image: expected at most 255 characters, got 256"),
     "too many channels": (
         {"channels": {f"c{index}": "s3://b/c" for index in range(18)}},
-        "workload.channels: expected at most 17 channels, got 18",
+        "workload.channels: expected at most 16 channels, got 18",
     ),
 }
 

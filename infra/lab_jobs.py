@@ -1,0 +1,106 @@
+"""What a person decides about a lab's training jobs, read from the CDK context, and what their role needs for it."""
+
+import re
+from collections.abc import Iterator
+
+from constructs import Node
+
+from infra.permissions import Grant
+from traindyno.sagemaker.job_settings import LAB_JOBS_VARIABLE, LabJobs, write_lab_jobs
+
+KEY_ARN = re.compile(r"arn:aws:kms:[a-z0-9\-]+:[0-9]{12}:key/[A-Za-z0-9\-]+")
+SECRET_ARN = re.compile(r"arn:aws:secretsmanager:[a-z0-9\-]+:[0-9]{12}:secret:\S+")
+SUBNET = re.compile(r"subnet-[0-9a-f]{8,}")
+SECURITY_GROUP = re.compile(r"sg-[0-9a-f]{8,}")
+TAG = re.compile(r"[^=\s]{1,128}=[^=\s]{0,256}")
+LARGEST_VOLUME_GB = 16_384
+# What SageMaker itself does under a job's role in the VPC of the job.
+NETWORK_ACTIONS = (
+    "ec2:CreateNetworkInterface",
+    "ec2:CreateNetworkInterfacePermission",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DeleteNetworkInterfacePermission",
+    "ec2:DescribeDhcpOptions",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeVpcs",
+)
+
+
+def read_lab_jobs(node: Node) -> LabJobs:
+    subnets = _listed(node, "subnets", SUBNET, "subnet-0123456789abcdef0")
+    groups = _listed(node, "security_groups", SECURITY_GROUP, "sg-0123456789abcdef0")
+    if bool(subnets) != bool(groups):
+        raise ValueError(
+            f"context subnets={' '.join(subnets)!r}, security_groups={' '.join(groups)!r}: expected both or neither"
+        )
+    tags = _listed(node, "job_tags", TAG, "team=vision")
+    return LabJobs(
+        subnet_ids=subnets,
+        security_group_ids=groups,
+        encrypts_traffic=read_switch(node, "encrypt_traffic"),
+        isolates_network=read_switch(node, "isolate_network"),
+        volume_key_arn=_key(node, "volume_key"),
+        output_key_arn=_key(node, "output_key"),
+        volume_size_gb=_volume_gb(node),
+        tags=dict(tag.split("=", 1) for tag in tags),
+        hub_token_secrets=_listed(node, "hub_token_secrets", SECRET_ARN, "arn:aws:secretsmanager:…:secret:…"),
+    )
+
+
+def data_keys(node: Node) -> tuple[str, ...]:
+    """The keys of the person's own buckets, where those are encrypted with KMS."""
+    return _listed(node, "data_keys", KEY_ARN, "arn:aws:kms:<region>:<account>:key/<id>")
+
+
+def read_switch(node: Node, name: str, *, default: str = "off") -> bool:
+    found = str(node.try_get_context(name) or default).lower()
+    if found not in {"on", "true", "off", "false"}:
+        raise ValueError(f"context {name}={found!r}: expected on or off")
+    return found in {"on", "true"}
+
+
+def lab_jobs_environment(jobs: LabJobs) -> dict[str, str]:
+    """For a function that plans or starts jobs; empty where nothing was decided."""
+    return {} if jobs == LabJobs() else {LAB_JOBS_VARIABLE: write_lab_jobs(jobs)}
+
+
+def training_grants(jobs: LabJobs, keys: tuple[str, ...]) -> Iterator[Grant]:
+    """What the role of the jobs needs beside data, source, results, logs and images. ``keys`` are of data buckets."""
+    if jobs.subnet_ids:
+        yield Grant(
+            actions=NETWORK_ACTIONS,
+            resources=["*"],
+            wildcard_reason="SageMaker makes network interfaces in the job's subnets; most of these know no resources.",
+        )
+    if jobs.hub_token_secrets:
+        yield Grant(actions=["secretsmanager:GetSecretValue"], resources=jobs.hub_token_secrets)
+    if keys:
+        yield Grant(actions=["kms:Decrypt"], resources=keys)
+    if jobs.output_key_arn:
+        yield Grant(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[jobs.output_key_arn])
+    if jobs.volume_key_arn:
+        yield Grant(actions=["kms:CreateGrant", "kms:DescribeKey"], resources=[jobs.volume_key_arn])
+
+
+def _listed(node: Node, name: str, pattern: re.Pattern[str], example: str) -> tuple[str, ...]:
+    found = str(node.try_get_context(name) or "").split()
+    wrong = [each for each in found if not pattern.fullmatch(each)]
+    if wrong:
+        raise ValueError(f"context {name}: expected entries such as {example}, separated by spaces, got {wrong[0]!r}")
+    return tuple(found)
+
+
+def _key(node: Node, name: str) -> str | None:
+    found = _listed(node, name, KEY_ARN, "arn:aws:kms:<region>:<account>:key/<id>")
+    if len(found) > 1:
+        raise ValueError(f"context {name}: expected one key, got {len(found)}")
+    return found[0] if found else None
+
+
+def _volume_gb(node: Node) -> int:
+    found = str(node.try_get_context("volume_gb") or LabJobs().volume_size_gb)
+    if not found.isdecimal() or not 1 <= int(found) <= LARGEST_VOLUME_GB:
+        raise ValueError(f"context volume_gb={found!r}: expected a whole number from 1 to {LARGEST_VOLUME_GB}")
+    return int(found)

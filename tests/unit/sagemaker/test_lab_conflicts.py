@@ -1,0 +1,79 @@
+"""What a suite asks for and the jobs of this lab can't do."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.unit.sagemaker.test_request import SETTINGS
+from tests.unit.suites import script_document, small_document, small_suite
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import parse_suite
+from traindyno.sagemaker.job_settings import JobSettings, LabJobs, read_lab_jobs, write_lab_jobs
+from traindyno.sagemaker.lab_conflicts import find_conflicts
+
+SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-AbCdEf"
+IN_S3 = {"model": "s3://bucket/model/", "dataset": {"path": "s3://bucket/data/"}}
+
+
+def conflicts(suite: Suite, settings: JobSettings = SETTINGS, **jobs: Any) -> list[str]:
+    return [*find_conflicts(suite, expand_cells(suite), replace(settings, jobs=LabJobs(**jobs)))]
+
+
+def suite_with(**workload: Any) -> Suite:
+    return small_suite(workload={**small_document()["workload"], **workload})
+
+
+def test_a_file_system_needs_a_vpc() -> None:
+    workload = {**script_document()["workload"], "channels": {"files": "efs://fs-0123456789abcdef0/data"}}
+    suite = parse_suite(script_document(workload=workload))
+    (found,) = conflicts(suite)
+    assert found.startswith("workload.channels.files: efs://fs-0123456789abcdef0/data is reached through a VPC")
+    assert conflicts(suite, subnet_ids=("subnet-1",), security_group_ids=("sg-1",)) == []
+
+
+def test_a_secret_must_be_one_that_the_labs_jobs_may_read() -> None:
+    suite = suite_with(hub_token_secret=SECRET)
+    (found,) = conflicts(suite, hub_token_secrets=("arn:other",))
+    assert "may not read" in found
+    assert f"-c hub_token_secrets={SECRET}" in found
+    assert conflicts(suite, hub_token_secrets=(SECRET,)) == []
+
+
+@pytest.mark.parametrize(
+    ("workload", "expected"),
+    [
+        ({"model": "gpt2"}, "workload.model.path: expected an S3 prefix"),
+        ({"dataset": {"path": "nyu-mll/glue"}}, "workload.dataset.path: expected an S3 prefix"),
+        ({"dataset": {"path": "s3://b/d/", "input_mode": "stream"}}, "workload.dataset.input_mode: expected File or"),
+    ],
+)
+def test_an_isolated_container_reaches_nothing_but_its_channels(workload: dict[str, Any], expected: str) -> None:
+    (found,) = conflicts(suite_with(**{**IN_S3, **workload}), isolates_network=True)
+    assert found.startswith(expected)
+    assert conflicts(suite_with(**IN_S3), isolates_network=True) == []
+
+
+def test_nobody_opens_a_shell_in_an_isolated_container() -> None:
+    document = {**small_document(), "job": {"remote_debug": True}}
+    document["workload"] = {**document["workload"], **IN_S3}
+    (found,) = conflicts(parse_suite(document), isolates_network=True)
+    assert found.startswith("job.remote_debug: expected false")
+
+
+def test_trainium_needs_the_labs_image_for_it() -> None:
+    suite = small_suite(training={"instance": "ml.trn1.32xlarge"}, matrix={"compiler": ["xla"]}, baseline={})
+    with_gpu = replace(SETTINGS, gpu_image_uri="lab:efa")
+    (found,) = conflicts(suite, with_gpu)
+    assert found.startswith("ml.trn1.32xlarge: this lab has no image for Trainium: deploy it with -c neuron=true")
+    assert conflicts(suite, replace(with_gpu, neuron_image_uri="lab:neuron")) == []
+    assert conflicts(suite) == [], "a lab without any image rehearses"
+
+
+def test_what_a_person_decided_about_jobs_survives_a_functions_environment() -> None:
+    jobs = LabJobs(
+        subnet_ids=("subnet-1",), encrypts_traffic=True, tags={"team": "vision"}, hub_token_secrets=(SECRET,)
+    )
+    assert read_lab_jobs(write_lab_jobs(jobs)) == jobs
+    assert read_lab_jobs("{}") == LabJobs()

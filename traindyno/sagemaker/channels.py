@@ -1,0 +1,74 @@
+"""The input channels of a run: what of its workload is in S3 or on a file system, and prepared tokens."""
+
+from collections.abc import Iterator
+from typing import Any, TypeGuard
+
+from traindyno.core.suite.choices import InputMode
+from traindyno.core.suite.file_systems import FileSystem, parse_file_system
+from traindyno.core.suite.job_limits_check import MODEL_CHANNEL, TOKENIZER_CHANNEL, TRAIN_CHANNEL
+from traindyno.core.suite.suite import Run, Workload
+
+
+def run_channels(run: Run, workload: Workload) -> list[dict[str, Any]]:
+    """Prepared tokens replace the dataset and bring their tokenizer."""
+    further = [channel(name, uri, InputMode.FILE) for name, uri in workload.channels.items()]
+    return [*_dataset_channel(run, workload), *_pretrained_channels(run, workload), *further]
+
+
+def _dataset_channel(run: Run, workload: Workload) -> Iterator[dict[str, Any]]:
+    dataset = workload.dataset
+    if dataset is None or dataset.input_mode is InputMode.STREAM:
+        return
+    prepared = run.tokens.s3_uri if run.tokens else None
+    uri = prepared or dataset.path
+    if uri and is_in_s3(uri):
+        yield channel(TRAIN_CHANNEL, uri, dataset.input_mode)
+
+
+def _pretrained_channels(run: Run, workload: Workload) -> Iterator[dict[str, Any]]:
+    """A tokenizer uses the model's channel, unless a different model is in it."""
+    model = workload.model.path if workload.model else None
+    tokenizer = workload.tokenizer.path if workload.tokenizer else None
+    if model and is_in_s3(model):
+        yield channel(MODEL_CHANNEL, model, InputMode.FILE)
+    if tokenizer and is_in_s3(tokenizer) and tokenizer != model and run.tokens is None:
+        yield channel(TOKENIZER_CHANNEL if is_in_s3(model) else MODEL_CHANNEL, tokenizer, InputMode.FILE)
+
+
+def preparation_channels(workload: Workload) -> list[dict[str, Any]]:
+    """The dataset and the tokenizer, where they are in S3."""
+    dataset = workload.dataset
+    channels = [channel(TRAIN_CHANNEL, dataset.path, dataset.input_mode)] if dataset and is_in_s3(dataset.path) else []
+    model = workload.model.path if workload.model else None
+    tokenizer = workload.tokenizer.path if workload.tokenizer else None
+    if is_in_s3(model):
+        # Only the tokenizer's files of the model are read.
+        channels.append(channel(MODEL_CHANNEL, model, InputMode.FAST_FILE))
+    if is_in_s3(tokenizer) and tokenizer != model:
+        channels.append(channel(TOKENIZER_CHANNEL if is_in_s3(model) else MODEL_CHANNEL, tokenizer, InputMode.FILE))
+    return channels
+
+
+def is_in_s3(path: str | None) -> TypeGuard[str]:
+    return path is not None and path.startswith("s3://")
+
+
+def channel(name: str, uri: str, mode: InputMode) -> dict[str, Any]:
+    """One entry of InputDataConfig; a file system has no input mode."""
+    file_system = parse_file_system(uri)
+    if file_system:
+        return {"DataSource": {"FileSystemDataSource": _file_system_source(file_system)}, "ChannelName": name}
+    source = {"S3DataType": "S3Prefix", "S3Uri": uri, "S3DataDistributionType": "FullyReplicated"}
+    entry: dict[str, Any] = {"DataSource": {"S3DataSource": source}, "ChannelName": name}
+    if mode is not InputMode.FILE:
+        entry["InputMode"] = mode.value
+    return entry
+
+
+def _file_system_source(found: FileSystem) -> dict[str, str]:
+    return {
+        "FileSystemId": found.file_system_id,
+        "FileSystemType": found.kind.value,
+        "DirectoryPath": found.path,
+        "FileSystemAccessMode": "ro",
+    }

@@ -1,0 +1,62 @@
+"""What a suite asks for and this lab's jobs can't do, found before any job is submitted."""
+
+from collections.abc import Iterable, Iterator
+
+from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
+from traindyno.core.suite.choices import InputMode, Task
+from traindyno.core.suite.file_systems import parse_file_system
+from traindyno.core.suite.suite import Cell, Suite
+from traindyno.sagemaker.job_settings import JobSettings, LabJobs
+
+
+def find_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -> Iterator[str]:
+    """One sentence for each, with what would be accepted."""
+    yield from _file_system_conflicts(suite, settings.jobs)
+    yield from _secret_conflicts(suite, settings.jobs)
+    if settings.jobs.isolates_network:
+        yield from _isolation_conflicts(suite)
+    yield from _image_conflicts(suite, cells, settings)
+
+
+def _file_system_conflicts(suite: Suite, jobs: LabJobs) -> Iterator[str]:
+    for name, address in suite.workload.channels.items():
+        if parse_file_system(address) and not jobs.subnet_ids:
+            yield (
+                f"workload.channels.{name}: {address} is reached through a VPC, and this lab's jobs run in none:"
+                " deploy it with -c subnets=… -c security_groups=…"
+            )
+
+
+def _secret_conflicts(suite: Suite, jobs: LabJobs) -> Iterator[str]:
+    secret = suite.workload.hub_token_secret
+    if secret and secret not in jobs.hub_token_secrets:
+        allowed = ", ".join(jobs.hub_token_secrets) or "none"
+        yield (
+            f"workload.hub_token_secret: this lab's jobs may not read {secret} (they may read: {allowed}):"
+            f" deploy it with -c hub_token_secrets={secret}"
+        )
+
+
+def _isolation_conflicts(suite: Suite) -> Iterator[str]:
+    """An isolated container reads its channels and nothing else."""
+    workload, expected = suite.workload, "expected an S3 prefix, since this lab's containers have no network"
+    parts = {"model": workload.model, "tokenizer": workload.tokenizer, "dataset": workload.dataset}
+    for name, part in parts.items():
+        if part is not None and part.path is not None and not part.path.startswith("s3://"):
+            yield f"workload.{name}.path: {expected}, got {part.path}"
+    if workload.dataset is not None and workload.dataset.input_mode is InputMode.STREAM:
+        modes = f"{InputMode.FILE} or {InputMode.FAST_FILE}"
+        yield f"workload.dataset.input_mode: expected {modes}, since this lab's containers have no network, got stream"
+    if suite.job.remote_debug:
+        yield "job.remote_debug: expected false, since this lab's containers have no network, got true"
+
+
+def _image_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -> Iterator[str]:
+    """A lab without any image of its own rehearses; one with a GPU image only can't train on Trainium."""
+    has_own_images = settings.gpu_image_uri is not None
+    if suite.workload.task is Task.SCRIPT or not has_own_images or settings.neuron_image_uri is not None:
+        return
+    for name in sorted({cell.settings.instance for cell in cells if not (cell.settings.image or suite.workload.image)}):
+        found = find_instance_type(name)
+        if found is not None and found.accelerator_kind is AcceleratorKind.NEURON:
+            yield f"{name}: this lab has no image for Trainium: deploy it with -c neuron=true, or set workload.image"

@@ -1,0 +1,43 @@
+"""What the lab's settings add to each request: network, keys, volumes, and the code of an isolated container."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from traindyno.core.instances.instance_storage import has_instance_storage
+from traindyno.core.suite.choices import InputMode
+from traindyno.core.suite.suite import Suite
+from traindyno.sagemaker.channels import channel
+from traindyno.sagemaker.job_settings import JobSettings, LabJobs
+from traindyno.sagemaker.launcher import CODE_CHANNEL, find_source
+
+
+def network(jobs: LabJobs) -> dict[str, Any]:
+    """Fields of the request itself."""
+    fields: dict[str, Any] = {}
+    if jobs.subnet_ids:
+        fields["VpcConfig"] = {"Subnets": [*jobs.subnet_ids], "SecurityGroupIds": [*jobs.security_group_ids]}
+    if jobs.encrypts_traffic:
+        fields["EnableInterContainerTrafficEncryption"] = True
+    if jobs.isolates_network:
+        fields["EnableNetworkIsolation"] = True
+    return fields
+
+
+def volume(jobs: LabJobs, instance_types: Iterable[str]) -> dict[str, Any]:
+    """Fields of ResourceConfig. SageMaker refuses a volume key for types with storage of their own."""
+    fields: dict[str, Any] = {"VolumeSizeInGB": jobs.volume_size_gb}
+    if jobs.volume_key_arn and not any(map(has_instance_storage, instance_types)):
+        fields["VolumeKmsKeyId"] = jobs.volume_key_arn
+    return fields
+
+
+def output_key(jobs: LabJobs) -> dict[str, str]:
+    """Fields of OutputDataConfig."""
+    return {"KmsKeyId": jobs.output_key_arn} if jobs.output_key_arn else {}
+
+
+def code_channels(suite: Suite, settings: JobSettings) -> list[dict[str, Any]]:
+    """An isolated container can't load its code from S3 itself, so that a channel brings it."""
+    if not settings.jobs.isolates_network:
+        return []
+    return [channel(CODE_CHANNEL, find_source(suite, settings), InputMode.FILE)]
