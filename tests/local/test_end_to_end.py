@@ -153,18 +153,25 @@ limits: {max_usd: 0, max_hours: 1, max_job_seconds: 60}
 """
 
 
-def test_a_wrong_suite_is_refused_with_every_problem_before_anything_starts(lab: LocalLab, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        (INVALID, ((3, "exampels"), (6, "matrix.instance_count[1]"))),
+        (
+            INVALID.replace("exampels", "examples").replace("four", "4"),
+            ((4, "ml.p9.huge"), (7, "matrix.strategy"), (8, "max_usd")),
+        ),
+    ],
+    ids=["form", "content"],
+)
+def test_a_wrong_suite_is_refused_with_every_problem_before_anything_starts(
+    lab: LocalLab, tmp_path: Path, text: str, problems: tuple[tuple[int, str], ...]
+) -> None:
     path = tmp_path / "invalid.yaml"
-    path.write_text(INVALID)
+    path.write_text(text)
     answer = lab.traindyno("run", str(path), "--local", "--name", "invalid")
     assert answer.status == 2
-    for line, problem in (
-        (3, "exampels"),
-        (4, "ml.p9.huge"),
-        (6, "matrix.instance_count[1]"),
-        (7, "matrix.strategy"),
-        (8, "max_usd"),
-    ):
+    for line, problem in problems:
         assert any(f"invalid.yaml:{line}: " in said and problem in said for said in answer.errors.splitlines()), problem
     assert "invalid" not in [row["execution_id"] for row in lab.traindyno("list", "--local", "--format", "json").json()]
 
