@@ -3,6 +3,7 @@
 import contextlib
 import json
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from pathlib import Path
 from localcloud.sagemaker_service import supervisor
 
 LOG = logging.getLogger(__name__)
+JOB_NAME = "TRAINING_JOB_NAME"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +84,9 @@ def _start(order: HostOrder, order_path: Path, grace_seconds: float) -> "subproc
     order_path.write_text(json.dumps(document), encoding="utf-8")
     order_path.chmod(0o600)
     command = [sys.executable, "-I", supervisor.__file__, str(order_path)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    # The job's name marks the supervisor as one of its launchers: the step log counts from their start.
+    environment = {**os.environ, JOB_NAME: order.environment.get(JOB_NAME, "")}
+    return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, env=environment)
 
 
 def share_cores(cores: Sequence[int], host_count: int) -> list[list[int]]:

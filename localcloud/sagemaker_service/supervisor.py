@@ -49,11 +49,11 @@ def main(order_path: str) -> int:
 
 def _watch(launcher: "subprocess.Popen[bytes]", grace_seconds: float) -> int:
     deadline = float("inf")
-    inputs = [sys.stdin.fileno()]
+    inputs, ends = [sys.stdin.fileno()], _end_of(launcher)
     while launcher.poll() is None:
-        readable, _, _ = select.select(inputs, [], [], LOOK_AGAIN_SECONDS)
-        if readable:
-            command = os.read(readable[0], 64)
+        readable, _, _ = select.select([*inputs, *ends], [], [], LOOK_AGAIN_SECONDS)
+        if set(readable) & set(inputs):
+            command = os.read(inputs[0], 64)
             seconds = grace_seconds if command else min(grace_seconds, ORPHANED_GRACE_SECONDS)
             deadline = min(deadline, time.monotonic() + seconds)
             inputs = inputs if command else []
@@ -61,6 +61,14 @@ def _watch(launcher: "subprocess.Popen[bytes]", grace_seconds: float) -> int:
         if time.monotonic() >= deadline:
             _signal_descendants(signal.SIGKILL)
     return launcher.returncode if launcher.returncode >= 0 else 128 - launcher.returncode
+
+
+def _end_of(launcher: "subprocess.Popen[bytes]") -> list[int]:
+    """What becomes readable when the launcher ends, so that no billed time passes until this is seen."""
+    try:
+        return [os.pidfd_open(launcher.pid)]
+    except (AttributeError, OSError):  # not Linux, or an older kernel
+        return []
 
 
 def _end_descendants() -> None:

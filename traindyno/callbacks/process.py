@@ -5,16 +5,16 @@ import socket
 import sys
 import time
 from pathlib import Path
-from typing import Iterator, Mapping, NamedTuple, Optional, Tuple
+from typing import Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from traindyno.callbacks.clock import now
 
 # torchrun, SageMaker's MPI and SMDDP runners, Slurm
 RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
 WORLD_SIZE_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")
-TORCHRUN_VARIABLE = "TORCHELASTIC_RUN_ID"
+JOB_VARIABLE = "TRAINING_JOB_NAME"
 LAUNCH, IMPORT = "launch", "import"
-START_FIELD = 19  # of /proc/<pid>/stat after the command in brackets, in clock ticks since the boot
+PARENT_FIELD, START_FIELD = 1, 19  # of /proc/<pid>/stat after the command; the start in clock ticks since the boot
 
 
 class Process(NamedTuple):
@@ -40,8 +40,15 @@ def started() -> Optional[float]:
 
 
 def launcher_started(environment: Mapping[str, str] = os.environ) -> Optional[float]:
-    """Epoch seconds at which torchrun began, if it launched this process."""
-    return _started(os.getppid()) if environment.get(TORCHRUN_VARIABLE) else None
+    """Epoch seconds at which the first launcher of this process began (a container's entry point, torchrun), or None.
+
+    A launcher is an ancestor with this job's name in its environment.
+    """
+    mark = "{}={}".format(JOB_VARIABLE, environment.get(JOB_VARIABLE)).encode()
+    launched, ancestor = None, os.getppid()
+    while environment.get(JOB_VARIABLE) and ancestor > 0 and mark in _environment_of(ancestor):
+        launched, ancestor = _started(ancestor), _parent_of(ancestor)
+    return launched
 
 
 def phases_before(log_began: float) -> Iterator[Tuple[str, float, float]]:
@@ -54,14 +61,31 @@ def phases_before(log_began: float) -> Iterator[Tuple[str, float, float]]:
 
 
 def _started(process_id: int) -> Optional[float]:
-    if not sys.platform.startswith("linux"):
+    fields = _stat(process_id)
+    if len(fields) <= START_FIELD:
         return None
+    since_boot = int(fields[START_FIELD]) / os.sysconf("SC_CLK_TCK")
+    return min(now(), now() - (time.clock_gettime(time.CLOCK_BOOTTIME) - since_boot))
+
+
+def _parent_of(process_id: int) -> int:
+    fields = _stat(process_id)
+    return int(fields[PARENT_FIELD]) if fields else 0
+
+
+def _stat(process_id: int) -> List[str]:
+    """The fields after the command in brackets; none where there is no /proc, or no such process."""
     try:
-        fields = Path("/proc/{}/stat".format(process_id)).read_text().rpartition(")")[2].split()
-        since_boot = int(fields[START_FIELD]) / os.sysconf("SC_CLK_TCK")
-        return min(now(), now() - (time.clock_gettime(time.CLOCK_BOOTTIME) - since_boot))
-    except (OSError, ValueError, IndexError):
-        return None
+        return Path("/proc/{}/stat".format(process_id)).read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _environment_of(process_id: int) -> List[bytes]:
+    try:
+        return Path("/proc/{}/environ".format(process_id)).read_bytes().split(b"\0")
+    except OSError:
+        return []
 
 
 def _from_torch() -> Optional[Tuple[int, int]]:

@@ -4,6 +4,8 @@ import ast
 import json
 import math
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -158,6 +160,22 @@ def test_a_process_started_before_now_and_after_the_test_runner() -> None:
     assert started is not None
     assert now() - 24 * 3600 < started < now()
     assert process.launcher_started({}) is None
+
+
+def test_launchers_are_the_ancestors_with_the_jobs_name() -> None:
+    asks = "import sys; from traindyno.callbacks import process; print(process.launcher_started() is not None)"
+    launches = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {asks!r}], check=True)"
+    root = str(CALLBACKS.parents[1])
+    for launcher, job, expected in (("job-1", "job-1", "True"), ("job-2", "job-1", "False")):
+        started = f"import os; os.environ['TRAINING_JOB_NAME'] = {job!r}; " + launches
+        answer = subprocess.run(
+            [sys.executable, "-c", started],
+            env={"PYTHONPATH": root, "TRAINING_JOB_NAME": launcher},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert answer.stdout.strip() == expected
 
 
 def test_host_load_lines_hold_what_the_kernel_counted(log: StepLogger, tmp_path: Path) -> None:

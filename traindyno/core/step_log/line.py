@@ -40,7 +40,7 @@ def environment_line(
 def phase_line(name: str, begin: float, end: float, facts: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
     """A stretch of time outside the steps, or a compilation inside one.
 
-    The log writes ``launch`` (torchrun, until the process starts), ``import`` (until the log exists), ``setup`` (from
+    The log writes ``launch`` (its launchers, until it starts), ``import`` (until the log exists), ``setup`` (from
     the last phase to the first step) and ``teardown`` (from the last step or phase to the end line) by itself. The
     script names the others: load, compile, evaluate, save, or its own. Warm-up and steady state are found later.
     """

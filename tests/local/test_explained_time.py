@@ -1,0 +1,51 @@
+"""The step log explains the time that a job is billed for: what is left over is small."""
+
+from pathlib import Path
+from typing import Any
+
+from localcloud.sagemaker_service import RunningService
+from tests.local.aws_double import AwsDouble
+from tests.local.jobs import client, job_request, stage_script, wait_until
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.measurement.run_phases import OTHER, measure_phases
+from traindyno.core.step_log.reader import read_step_log
+from traindyno.core.step_log.step_table import tabulate_steps
+
+REPO_ROOT = Path(__file__).parents[2]
+SCRIPT = """
+import time
+from traindyno.callbacks import step_log
+time.sleep(0.3)  # imports, models, data
+for _ in range(100):
+    with step_log.step(samples=8):
+        time.sleep(0.02)
+with step_log.phase("save"):
+    time.sleep(0.1)
+time.sleep(0.1)
+"""
+
+
+def seconds_of(job: dict[str, Any], status: str) -> float:
+    (step,) = (step for step in job["SecondaryStatusTransitions"] if step["Status"] == status)
+    seconds: float = (step["EndTime"] - step["StartTime"]).total_seconds()
+    return seconds
+
+
+def test_other_time_is_below_five_percent_of_what_is_billed(
+    aws: AwsDouble, service: RunningService, tmp_path: Path
+) -> None:
+    stage_script(aws, SCRIPT)
+    environment = {"PYTHONPATH": str(REPO_ROOT), "TRAINDYNO_STEP_LOG_DIRECTORY": str(tmp_path)}
+    sagemaker = client("sagemaker", service.endpoint)
+    sagemaker.create_training_job(**job_request("explained", Environment=environment))
+    job = wait_until(sagemaker, "explained")
+    assert job["TrainingJobStatus"] == "Completed", job.get("FailureReason")
+    (path,) = tmp_path.glob("*/rank-*.jsonl")
+    session = read_step_log({f"explained/{path.name}": path.read_text().splitlines()}).measured
+    assert session is not None
+    attempt = Attempt(
+        number=1, job_name="explained", submitted_at=0.0, phase_seconds={"training": seconds_of(job, "Training")}
+    )
+    phases = measure_phases([attempt], session, tabulate_steps(session), warmup_steps=1)
+    assert list(phases) == ["launch", "import", "setup", "first_step", "steady", "save", "teardown", OTHER]
+    assert phases[OTHER] < 0.05 * job["BillableTimeInSeconds"], phases
