@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.mutation.covering_tests import COVERAGE, record_covering_tests
+from tests.mutation.covering_tests import record_covering_tests
 from tests.mutation.mutants import Mutant, find_mutants
 from tests.mutation.trials import Tree
 
@@ -70,8 +70,6 @@ def main() -> int:
     if options.again:
         found = {key: is_found for key, is_found in found.items() if is_found}
     open_ = [case for case in cases if case.key not in found]
-    if options.fresh:
-        (FOLDER / COVERAGE).unlink(missing_ok=True)
     if open_:
         _try(open_, found, deadline=time.monotonic() + options.seconds)
     return _report(cases, found)
@@ -84,7 +82,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no mutant after so long")
     parser.add_argument("--again", action="store_true", help="try those again that no test found before")
     parser.add_argument("--only", metavar="FILE[:LINE]", help="every mutant there, instead of a sample")
-    parser.add_argument("--fresh", action="store_true", help="forget which tests execute which line")
     return parser.parse_args()
 
 
@@ -101,7 +98,10 @@ def _try(cases: list[Case], found: dict[str, bool], *, deadline: float) -> None:
             return
         tree = trees.get()
         try:
-            is_found = tree.finds(case.file, case.mutant, covering.of(case.file, case.mutant.line))
+            line = case.mutant.line
+            is_found = tree.finds(
+                case.file, case.mutant, covering.of(case.file, line), are_all=covering.are_all(case.file, line)
+            )
         finally:
             trees.put(tree)
         found[case.key] = is_found

@@ -1,5 +1,6 @@
 """Which unit tests execute which line of the core, from one run under coverage."""
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from coverage import CoverageData
 
-COVERAGE = "coverage.sqlite"
+OUTSIDE = ""
 SETTINGS = """[run]
 dynamic_context = test_function
 source = traindyno/core
@@ -17,20 +18,24 @@ source = traindyno/core
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoveringTests:
-    """``by_line``: (file, line) → tests such as ``tests/unit/core/test_x.py::test_y``."""
+    """``by_line``: (file, line) → tests such as ``tests/unit/core/test_x.py::test_y``; "" is code outside of tests."""
 
     by_line: dict[tuple[str, int], frozenset[str]]
 
     def of(self, file: str, line: int) -> list[str]:
         """The tests to try first, those of the module's own room in front; none for what runs at import only."""
         room = f"tests/unit/{Path(file).parent.relative_to('traindyno').as_posix()}/"
-        tests = self.by_line.get((file, line), frozenset())
+        tests = self.by_line.get((file, line), frozenset()) - {OUTSIDE}
         return sorted(tests, key=lambda test: (Path(file).stem not in test, not test.startswith(room), test))
+
+    def are_all(self, file: str, line: int) -> bool:
+        """Whether no fixture and no import executes the line, so that only these tests (and subprocesses) can fail."""
+        return OUTSIDE not in self.by_line.get((file, line), {OUTSIDE})
 
 
 def record_covering_tests(tree: Path, folder: Path) -> CoveringTests:
-    """Run the unit tests of the tree once; a folder that has the answer already is read instead."""
-    data = folder / COVERAGE
+    """Run the unit tests of the tree once; for the same sources and tests, read the data of the last time."""
+    data = folder / f"coverage-{_digest(tree)}.sqlite"
     if not data.exists():
         (folder / "coveragerc").write_text(SETTINGS)
         draft = folder / "coverage.draft"
@@ -46,11 +51,18 @@ def _read(data: Path, tree: Path) -> CoveringTests:
     found = CoverageData(basename=str(data))
     found.read()
     by_line = {
-        (Path(file).relative_to(tree).as_posix(), line): frozenset(_node_id(name) for name in contexts if name)
+        (Path(file).relative_to(tree).as_posix(), line): frozenset(
+            _node_id(name) if name else OUTSIDE for name in contexts
+        )
         for file in found.measured_files()
         for line, contexts in found.contexts_by_lineno(file).items()
     }
     return CoveringTests(by_line=by_line)
+
+
+def _digest(tree: Path) -> str:
+    sources = sorted(path for part in ("traindyno", "tests/unit") for path in (tree / part).rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
 
 def _node_id(context: str) -> str:

@@ -1,6 +1,7 @@
 """One mutant against the unit tests, in a copy of the tree: the tests of its line first, then all of them."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,7 +15,10 @@ SECONDS_FOR_ALL = 600.0
 SECONDS_FOR_SOME = 120.0
 MOST_TESTS_AT_FIRST = 300
 # Building a wheel takes seconds and says nothing about the core.
-LEFT_OUT_TESTS = ("--ignore", "tests/unit/test_wheel.py", "--ignore", "tests/unit/mutation")
+ALL_TESTS = ("tests/unit", "--ignore", "tests/unit/test_wheel.py", "--ignore", "tests/unit/mutation")
+TESTS_WITH_PROCESSES = ("tests/unit/cli", "tests/unit/test_boundaries.py")
+# In pytest's last line: the fault broke an import, so that the tests that were asked for were not even collected.
+BROKEN_IMPORT = re.compile(r"[1-9]\d* errors? in ")
 PASSED, FAILED, INTERRUPTED, INTERNAL, USAGE, NO_TESTS = range(6)
 
 
@@ -39,16 +43,18 @@ class Tree:
                 shutil.copy2(root / name, folder / name)
         return cls(folder=folder)
 
-    def finds(self, file: str, mutant: Mutant, first: list[str]) -> bool:
-        """Whether a test fails with the fault; a test that does not end counts as failed."""
+    def finds(self, file: str, mutant: Mutant, first: list[str], *, are_all: bool) -> bool:
+        """Whether a test fails with the fault; a test that does not end counts as failed.
+
+        ``first`` are the tests of the line; if ``are_all``, the others can't fail, but for those that start a process.
+        """
+        rest = TESTS_WITH_PROCESSES if are_all and len(first) <= MOST_TESTS_AT_FIRST else ALL_TESTS
         path = self.folder / file
         source = path.read_text()
         path.write_text(mutated(source, mutant))
         try:
             some = first[:MOST_TESTS_AT_FIRST]
-            return bool(some and self._fails(some, SECONDS_FOR_SOME)) or self._fails(
-                ["tests/unit", *LEFT_OUT_TESTS], SECONDS_FOR_ALL
-            )
+            return bool(some and self._fails(some, SECONDS_FOR_SOME)) or self._fails([*rest], SECONDS_FOR_ALL)
         finally:
             path.write_text(source)
 
@@ -72,6 +78,6 @@ class Tree:
             return True
         if ran.returncode in {PASSED, FAILED, INTERRUPTED}:
             return ran.returncode != PASSED
-        if ran.returncode == USAGE and "ImportError while loading conftest" in output:
+        if ran.returncode == USAGE and BROKEN_IMPORT.search(output):
             return True
         raise TestsUnusable(f"pytest ended with {ran.returncode} on {tests[:3]}: {output[-2000:]}")
