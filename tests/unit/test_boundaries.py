@@ -248,3 +248,15 @@ def test_importing_the_core_brings_in_no_aws_torch_or_yaml() -> None:
     )
     answer = subprocess.run([sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
+
+
+def test_a_states_name_finds_its_handler_its_use_case_and_its_test() -> None:
+    stems = {path.parent.name for path in (REPO_ROOT / "lambdas").glob("*/handler.py")}
+    assert stems
+    missing = [
+        path
+        for stem in sorted(stems)
+        for path in (f"traindyno/lab/{stem}.py", f"tests/unit/lab/test_{stem}.py")
+        if not (REPO_ROOT / path).exists()
+    ]
+    assert missing == []

@@ -1,13 +1,9 @@
-from datetime import UTC, datetime
-
 import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
-from tests.unit.stubbed import stubbed
 from traindyno.aws.executions import Execution, Executions, ExecutionUnknown
-from traindyno.core.errors import Throttled
 from traindyno.lab.reconcile_runs import Swept, sweep
-from traindyno.lab.stop_runs import Pace, stop_runs, was_refused
+from traindyno.lab.stop_runs import Pace
 from traindyno.lab.submit_run import submit_run
 
 UNHURRIED = Pace(may_go_on=lambda: True, sleep=lambda _: None)
@@ -77,48 +73,3 @@ def test_a_sweep_without_time_says_what_it_left() -> None:
     lab.jobs.end(second, "Completed")
     looks = iter([True, False])
     assert look(lab, pace=Pace(may_go_on=lambda: next(looks), sleep=lambda _: None)).left == 1
-
-
-def test_stopping_takes_a_second_for_each_job() -> None:
-    lab, names = lab_with_jobs(2)
-    slept: list[float] = []
-    pace = Pace(may_go_on=lambda: True, sleep=slept.append)
-    assert stop_runs(EXECUTION, services=lab.services, pace=pace) == 2
-    assert lab.jobs.stopped == names
-    assert slept == [1.0, 1.0]
-
-
-def test_a_stop_that_is_throttled_is_asked_for_again() -> None:
-    lab, (name,) = lab_with_jobs(1)
-    lab.jobs.stop_refusals = [Throttled("rate")]
-    assert stop_runs(EXECUTION, services=lab.services, pace=UNHURRIED) == 1
-    assert lab.jobs.stopped == [name]
-    assert lab.attempt(name).stopped_for == "stopped_by_user"
-
-
-def test_a_stop_that_got_lost_is_repeated_and_one_that_worked_ends_the_matter() -> None:
-    lab, (name,) = lab_with_jobs(1)
-    stop_runs(EXECUTION, services=lab.services, pace=UNHURRIED)
-    assert look(lab, status="ABORTED").stopped == 1
-    lab.jobs.end(name, "Stopped")
-    lab.answers.gone = {"token-0"}
-    assert look(lab, status="ABORTED") == Swept(open=1, overdue=1, left=0, stopped=0)
-    assert look(lab, status="ABORTED") == Swept(open=0, overdue=0, left=0, stopped=0)
-
-
-@pytest.mark.parametrize(
-    ("error", "refused"), [("SuiteRefused", True), ("SuiteInvalid", True), ("PreparationFailed", False), (None, False)]
-)
-def test_a_refused_suite_is_told_from_a_failed_one(error: str | None, refused: bool) -> None:
-    arn = "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"
-    described = {"executionArn": arn, "stateMachineArn": arn, "name": EXECUTION, "status": "FAILED"}
-    with stubbed("stepfunctions") as (client, stubber):
-        answer = {**described, "startDate": datetime.fromtimestamp(NOW, UTC), **({"error": error} if error else {})}
-        stubber.add_response("describe_execution", answer)
-        assert was_refused(EXECUTION, Executions(client, arn)) is refused
-
-
-def test_an_execution_that_step_functions_has_forgotten_was_not_refused() -> None:
-    with stubbed("stepfunctions") as (client, stubber):
-        stubber.add_client_error("describe_execution", "ExecutionDoesNotExist")
-        assert not was_refused(EXECUTION, Executions(client, "arn:aws:states:us-east-1:1:stateMachine:x"))

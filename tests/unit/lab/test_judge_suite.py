@@ -1,0 +1,40 @@
+"""JudgeSuite: from results to a verdict, its claims and a report."""
+
+from decimal import Decimal
+
+from tests.unit.core.suite.test_suite_file import CLAIMS
+from tests.unit.lab_in_memory import EXECUTION, NOW
+from tests.unit.planned_lab import measure, planned
+from traindyno.core.s3_keys import report_data_key, report_html_key, verdict_key
+from traindyno.core.verdict.claims import ClaimFinding
+from traindyno.core.verdict.report_data import parse_report
+from traindyno.lab.judge_suite import judge_suite, verdict_event
+from traindyno.lab.plan_round import plan_next_round
+
+
+def test_a_suite_goes_from_its_document_to_a_verdict_and_a_report() -> None:
+    lab = planned(4)
+    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
+    for item in lab.bucket.read_json(lane["items_key"]):
+        measure(lab, item)
+    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={"lab": "traindyno"}, now=NOW)
+    assert {verdict_key(EXECUTION), report_html_key(EXECUTION)} <= set(lab.objects.contents)
+    row = lab.executions.find(EXECUTION)
+    assert row is not None
+    assert row.judgement is not None
+    assert row.judgement.finding == verdict.finding
+    event = verdict_event(EXECUTION, verdict, "results")
+    assert event["report"] == f"s3://results/{report_html_key(EXECUTION)}"
+    assert lab.money.spent_usd == 4 * Decimal("0.10")
+
+
+def test_the_claims_of_a_suite_are_judged_in_its_report() -> None:
+    lab = planned(4, claims=CLAIMS)
+    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
+    for item in lab.bucket.read_json(lane["items_key"]):
+        measure(lab, item)
+    judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    (judged,) = parse_report(lab.bucket.read_json(report_data_key(EXECUTION))).claims
+    # every step took half a second in both cells: no gain of 20 %
+    assert (judged.claim.claim_id, judged.finding) == ("gain", ClaimFinding.NOT_REPRODUCED)
+    assert "inductor is 20 % faster" in lab.bucket.read(report_html_key(EXECUTION)).decode()
