@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from localcloud.sagemaker_service.job import TERMINAL, Job, billed_ms
+from localcloud.sagemaker_service.job import TERMINAL, Job, billed_seconds
 from localcloud.sagemaker_service.job_store import JobStore
 
 
@@ -22,7 +22,7 @@ def _row(job: Job) -> dict[str, Any]:
         "instance_type": job.instance_type,
         "instance_count": job.instance_count,
         "is_spot": job.is_spot,
-        "billed_seconds": round(billed_ms(job) / 1000) if has_started else 0,
+        "billed_seconds": billed_seconds(job) if has_started else 0,
         "warm_pool_seconds": job.warm_pool["ResourceRetainedBillableTimeInSeconds"] if job.warm_pool else 0,
         "reused_by": job.warm_pool.get("ReusedByJob") if job.warm_pool else None,
         "started_warm": job.started_warm,

@@ -161,10 +161,10 @@ def test_two_executions_are_compared_cell_by_cell(lab: LocalLab, spent: dict[str
     assert answer.status == 0, answer.errors
     compared = answer.json()
     (cell,) = compared["cells"]
-    assert cell["label"] == "delay_milliseconds=40"
+    assert cell["label"] == "delay_milliseconds 40"
     interval = cell["rate"]["interval"]
     assert interval["low"] <= cell["rate"]["ratio"] <= interval["high"]
-    assert (compared["only_first"], compared["only_second"]) == (["delay_milliseconds=5"], ["delay_milliseconds=60"])
+    assert (compared["only_first"], compared["only_second"]) == (["delay_milliseconds 5"], ["delay_milliseconds 60"])
 
 
 @pytest.fixture(scope="module")

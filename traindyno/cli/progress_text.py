@@ -24,7 +24,8 @@ def ended_line(number: int, total: int | None, summary: RunSummary) -> str:
     why = f": {summary.message}" if summary.message and summary.outcome is not Outcome.COMPLETED else ""
     label = summary.cell_label or summary.cell_id
     outcome = summary.outcome.replace("_", " ")
-    return f"{number}{f'/{total}' if total else ''} {label}, trial {summary.trial}: {outcome}{speed}{why}"
+    busy = " (the host was busy with other work)" if summary.is_contended else ""
+    return f"{number}{f'/{total}' if total else ''} {label}, trial {summary.trial}: {outcome}{speed}{busy}{why}"
 
 
 def prepared_line(preparation_id: str, summary: PreparationSummary) -> str:

@@ -27,7 +27,8 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
     suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
     plan = read_stored_plan(bucket.read_json(plan_key(execution_id)))
     number = finished_rounds + 1
-    results = load_results(bucket, execution_id) if suite.search is not Search.GRID and finished_rounds else ()
+    needs_results = suite.search is not Search.GRID or suite.limits.max_contended_repeats
+    results = load_results(bucket, execution_id) if finished_rounds and needs_results else ()
     runs = plan_round(suite, plan.cells, execution_id=execution_id, round_number=number, results=results)
     lanes = split_lanes(_with_tokens(runs, suite, plan, TokenCache(bucket)), suite.purchase)
     concurrency = {lane.lane_id: lane.concurrency for lane in plan.lanes}

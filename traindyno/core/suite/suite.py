@@ -214,6 +214,12 @@ class Limits:
     max_pending_seconds: int = field(
         default=7200, metadata=describe("how long one job may wait for capacity", bound=PENDING_SECONDS)
     )
+    max_contended_repeats: int = field(
+        default=1,
+        metadata=describe(
+            "how often a trial is repeated whose host was busy with other work", bound=Bound(least=0, most=10)
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

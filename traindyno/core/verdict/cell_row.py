@@ -16,6 +16,7 @@ from traindyno.core.verdict.quantity import (
     samples_per_second,
     tokens_per_second,
 )
+from traindyno.core.verdict.repeats import is_contended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,12 +131,6 @@ def _accuracy(trials: CellTrials) -> Estimate | None:
     ]
     shares = [share for each in evaluations if (share := each.metrics.get("accuracy")) is not None]
     return estimate_share(shares) if shares else None
-
-
-def is_contended(result: RunResult) -> bool:
-    """Whether the run's host was busy with other work; unknown counts as no."""
-    contention = result.measured.contention if result.measured else None
-    return contention is not None and contention.is_contended
 
 
 def _unsteady_reasons(results: Sequence[RunResult]) -> tuple[str, ...]:

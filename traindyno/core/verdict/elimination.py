@@ -9,6 +9,7 @@ from traindyno.core.measurement.statistics import Estimate
 from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.goal_metric import estimate_of, may_keep_limit
+from traindyno.core.verdict.repeats import planned_results
 from traindyno.core.verdict.verdict import FIRST_TRIALS, Finding, Verdict, judge
 
 SETTLED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE)
@@ -25,7 +26,7 @@ def next_trials(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult
     if len(still_open) < 2 or _is_precise_enough(suite, verdict, still_open):
         return ()
     # By the cell that a run was planned for: where it ran is another matter.
-    done = Counter(planned_cell_id(result.run) for result in results)
+    done = Counter(planned_cell_id(result.run) for result in planned_results(suite, results))
     return tuple(
         (cell, done[cell.cell_id] + 1)
         for cell in cells

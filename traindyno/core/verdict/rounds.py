@@ -6,6 +6,7 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.runs import make_runs, trial_runs
 from traindyno.core.suite.suite import Cell, Run, Search, Suite
 from traindyno.core.verdict.elimination import first_trials, next_trials
+from traindyno.core.verdict.repeats import needed_repeats
 
 
 def plan_round(
@@ -16,12 +17,15 @@ def plan_round(
     round_number: int,
     results: Sequence[RunResult] = (),
 ) -> tuple[Run, ...]:
-    """Rounds count from 1; no runs means that the search is over. ``results``: of all rounds before."""
-    match suite.search:
-        case Search.GRID:
-            trials = range(1, suite.measurement.trials + 1) if round_number == 1 else range(0)
-            return trial_runs(execution_id, cells, trials)
-        case Search.ELIMINATE if round_number == 1:
-            return trial_runs(execution_id, cells, first_trials(suite))
-        case Search.ELIMINATE:
-            return make_runs(execution_id, next_trials(suite, cells, results))
+    """Rounds count from 1; no runs means that the search is over. ``results``: of all rounds before.
+
+    Trials on a busy host are repeated first: what comes next may depend on them.
+    """
+    if round_number == 1:
+        is_grid = suite.search is Search.GRID
+        trials = range(1, suite.measurement.trials + 1) if is_grid else first_trials(suite)
+        return trial_runs(execution_id, cells, trials)
+    repeats = needed_repeats(suite, cells, results)
+    if repeats or suite.search is Search.GRID:
+        return make_runs(execution_id, repeats)
+    return make_runs(execution_id, next_trials(suite, cells, results))

@@ -7,6 +7,7 @@ from typing import Self
 from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.verdict.repeats import is_contended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,7 @@ class RunSummary:
     projected_seconds: float | None = None
     projected_usd: Decimal | None = None
     is_simulated: bool
+    is_contended: bool = False
 
     @classmethod
     def from_result(cls, result: RunResult) -> Self:
@@ -72,4 +74,5 @@ class RunSummary:
             projected_seconds=projection.seconds if projection else None,
             projected_usd=projection.usd if projection else None,
             is_simulated=result.is_simulated,
+            is_contended=is_contended(result),
         )

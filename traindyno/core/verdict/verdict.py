@@ -29,6 +29,7 @@ from traindyno.core.verdict.recommendation import (
     recommend,
 )
 from traindyno.core.verdict.refusals import find_refusals
+from traindyno.core.verdict.repeats import set_aside_repeated
 from traindyno.core.verdict.sensitivity import BreakEven, Crossover, find_break_evens, find_crossovers
 
 VERDICT = Format(name="verdict", version=2, unmarked=1)
@@ -130,7 +131,7 @@ def judge(
 ) -> Verdict:
     """Pure: the same results always give the same verdict. ``host_prior``: from the lab's history, where it has one."""
     baseline = _baseline(suite, cells)
-    grouped = group_trials(cells, results)
+    grouped = group_trials(cells, set_aside_repeated(suite, results))
     unlike = unlike_cells(grouped, baseline)
     trials = equalise_work(grouped, baseline)
     plain_rows = build_rows(trials, Noise())

@@ -184,7 +184,7 @@ FORM = {
         {"limits": [1]},
         [
             "limits: expected a mapping with max_usd, max_hours, max_job_seconds, max_attempts, max_pending_seconds, "
-            "got a list"
+            "max_contended_repeats, got a list"
         ],
     ),
     "money that is none": (

@@ -1,0 +1,51 @@
+"""Trials that are repeated because their host was busy with other work, and what then counts.
+
+Of a suite of T trials, the repeat of trial t is trial t + T, its second repeat t + 2 T, and so on.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.runs import planned_cell_id
+from traindyno.core.suite.suite import Cell, Suite
+
+Trial = tuple[str, int]
+
+
+def is_contended(result: RunResult) -> bool:
+    """Whether other work on its host slowed the run down; False where the log does not tell."""
+    contention = result.measured.contention if result.measured else None
+    return contention is not None and contention.is_contended
+
+
+def needed_repeats(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[tuple[Cell, int], ...]:
+    """Cells with the trial to be run once more: each trial whose latest run was contended, within the suite's limit."""
+    known = {cell.cell_id: cell for cell in cells}
+    longest = suite.measurement.trials * (1 + suite.limits.max_contended_repeats)
+    return tuple(
+        (known[cell_id], latest.run.trial + suite.measurement.trials)
+        for (cell_id, _), latest in _latest_of_trials(suite, results)
+        if is_contended(latest) and cell_id in known and latest.run.trial + suite.measurement.trials <= longest
+    )
+
+
+def set_aside_repeated(suite: Suite, results: Sequence[RunResult]) -> list[RunResult]:
+    """All results, without the measurements of runs that a repeat replaced: their costs and outcomes remain."""
+    counted = {latest.run.run_id for _, latest in _latest_of_trials(suite, results)}
+    return [result if result.run.run_id in counted else replace(result, measured=None) for result in results]
+
+
+def planned_results(suite: Suite, results: Sequence[RunResult]) -> list[RunResult]:
+    """Those of the trials that the suite asks for: not the repeats."""
+    return [result for result in results if result.run.trial <= suite.measurement.trials]
+
+
+def _latest_of_trials(suite: Suite, results: Sequence[RunResult]) -> Iterator[tuple[Trial, RunResult]]:
+    latest: dict[Trial, RunResult] = {}
+    for result in sorted(results, key=lambda each: each.run.trial):
+        trial = (planned_cell_id(result.run), (result.run.trial - 1) % suite.measurement.trials + 1)
+        if trial not in latest or result.outcome is Outcome.COMPLETED:
+            latest[trial] = result
+    yield from latest.items()
