@@ -54,6 +54,7 @@ chaos: install ## Rehearse 1,000 runs under faults, send 20,000 damaged suites t
 	TRAINDYNO_FUZZ_COUNT=20000 $(BIN)/python -m pytest tests/fuzz --numprocesses logical
 	TRAINDYNO_CHAOS_RUNS=1000 $(BIN)/python -m pytest tests/local/test_chaos.py
 	TRAINDYNO_SIMULATIONS=10 $(BIN)/python -m pytest tests/simulations
+	TRAINDYNO_CHAOS_SEEDS=1,2,3,4,5 TRAINDYNO_SEED_RUNS=200 $(BIN)/python -m pytest tests/local/test_chaos_seeds.py
 
 xla: install ## Make the environment of compiler xla (gcc and readelf are needed)
 	$(BIN)/python -m training.xla_environment .envs/xla

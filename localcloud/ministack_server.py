@@ -22,8 +22,9 @@ from ministack import app as ministack
 from ministack.core.persistence import save_state
 
 from localcloud.loopback_gate import refuse
+from localcloud.throttling import Throttle
 
-SAVE_PATH = "/_traindyno/save"
+SAVE_PATH, FAULTS_PATH = "/_traindyno/save", "/_traindyno/faults"
 LEAST_SECONDS_BETWEEN_SAVES = 5.0
 # Saving may take a twentieth of the time, however much there is to save.
 SAVE_SHARE = 20
@@ -80,26 +81,34 @@ class Gate:
 
     def __init__(self, saver: Saver) -> None:
         self._saver = saver
+        self._throttle = Throttle()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await ministack.app(scope, receive, send)
             return
-        refusal = _refusal(dict(scope["headers"]))
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        refusal = refuse(
+            host=headers.get("host", ""), origin=headers.get("origin"), fetch_site=headers.get("sec-fetch-site")
+        )
         if refusal is not None:
             await _refuse(scope, send, refusal)
-        elif scope["type"] == "http" and scope["path"] == SAVE_PATH:
-            await asyncio.to_thread(self._saver.save)
-            await _answer(send, 200, {"saved": True})
+        elif scope["type"] == "http" and scope["path"] in {SAVE_PATH, FAULTS_PATH}:
+            await self._administer(scope["path"], receive, send)
+        elif throttled := self._throttle.refuse(scope["path"], headers):
+            await _send(send, throttled.status, throttled.headers, throttled.body)
         else:
             if scope.get("method") not in {"GET", "HEAD"}:
                 self._saver.note_change()
             await ministack.app(scope, receive, send)
 
-
-def _refusal(headers: Mapping[bytes, bytes]) -> str | None:
-    text = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}
-    return refuse(host=text.get("host", ""), origin=text.get("origin"), fetch_site=text.get("sec-fetch-site"))
+    async def _administer(self, path: str, receive: Receive, send: Send) -> None:
+        if path == SAVE_PATH:
+            await asyncio.to_thread(self._saver.save)
+        else:
+            faults = json.loads((await receive())["body"])
+            self._throttle.put_in_force(float(faults["throttling_fraction"]), int(faults["seed"]))
+        await _answer(send, 200, {"done": True})
 
 
 async def _refuse(scope: Scope, send: Send, message: str) -> None:
@@ -110,9 +119,12 @@ async def _refuse(scope: Scope, send: Send, message: str) -> None:
 
 
 async def _answer(send: Send, status: int, document: Mapping[str, Any]) -> None:
-    body = json.dumps(document).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await _send(send, status, {"content-type": "application/json"}, json.dumps(document).encode())
+
+
+async def _send(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    raw = [(name.encode(), value.encode()) for name, value in {**headers, "content-length": str(len(body))}.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
     await send({"type": "http.response.body", "body": body})
 
 

@@ -186,7 +186,7 @@ class Service:
     def _before_each(self, target: str, operation: str) -> None:
         if target == SAGEMAKER_TARGET:
             self._rates.take(operation)
-            self._faults.refuse_request(operation)
+        self._faults.refuse_request(operation)
 
     def _may_jump(self) -> bool:
         is_quiet = self._activity.quiet_seconds() >= self._settings.jump_when_quiet_seconds

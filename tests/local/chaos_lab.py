@@ -66,6 +66,16 @@ class ChaosLab:
         with urllib.request.urlopen(request, timeout=60) as response:
             return json.load(response)
 
+    def throttle(self, fraction: float, seed: int) -> None:
+        """Of the requests to MiniStack's services; ``/_local/faults`` throttles the others."""
+        document = json.dumps({"throttling_fraction": fraction, "seed": seed}).encode()
+        url = f"http://127.0.0.1:{cloud.require_ports(self.home).aws}/_traindyno/faults"
+        with urllib.request.urlopen(urllib.request.Request(url, document, {"Content-Type": "application/json"})):
+            pass
+
+    def problem(self) -> str | None:
+        return cloud.status(self.home).problem
+
     def ledger(self) -> dict[str, dict[str, Any]]:
         return {row["job_name"]: row for row in self.administer("/_local/ledger")["rows"]}
 

@@ -1,0 +1,161 @@
+"""Recomputes everything about the executions of a local cloud from its ledger, its table and its bucket.
+
+It reads raw rows and documents and shares no code with the lab that wrote them. ``check`` returns what is wrong.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_HALF_UP, Decimal
+from typing import Any
+
+from boto3.dynamodb.types import TypeDeserializer
+
+from tests.local.chaos_lab import ChaosLab
+
+Row = Mapping[str, Any]
+SECONDS_PER_HOUR = 3600
+MICRO_USD = Decimal("0.000001")
+CENT = Decimal("0.01")
+STATUS_OF_OUTCOME = {"completed": "Completed", "out_of_memory": "Failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Ledger rows by job name, table rows by key, and documents of the bucket by key."""
+
+    ledger: Mapping[str, Row]
+    table: Mapping[tuple[str, str], Row]
+    documents: Mapping[str, Any]
+
+    def attempts(self, execution_id: str) -> dict[str, Row]:
+        return {
+            pk.removeprefix("job#"): row
+            for (pk, sk), row in self.table.items()
+            if sk == "attempt" and row["execution_id"] == execution_id
+        }
+
+    def runs(self, execution_id: str) -> dict[str, Row]:
+        key = f"execution#{execution_id}"
+        return {sk.removeprefix("run#"): row for (pk, sk), row in self.table.items() if pk == key and "#" in sk}
+
+    def suite(self, execution_id: str) -> Row:
+        return self.table[f"execution#{execution_id}", "suite"]
+
+    def results(self, execution_id: str) -> dict[str, Any]:
+        prefix = f"suites/{execution_id}/results/"
+        return {
+            key.removeprefix(prefix).removesuffix(".json"): document
+            for key, document in self.documents.items()
+            if key.startswith(prefix)
+        }
+
+
+def gather(chaos: ChaosLab) -> Evidence:
+    deployment = chaos.lab.deployment()
+    return Evidence(
+        ledger=chaos.ledger(),
+        table={(row["pk"], row["sk"]): row for row in _scan(chaos, deployment.table)},
+        documents=dict(_read_documents(chaos, deployment.bucket)),
+    )
+
+
+def check_finished(evidence: Evidence, execution_id: str, receipt: Row) -> list[str]:
+    """Of an execution that succeeded: every run once, every job once, every second and cent in both books."""
+    problems = [*_check_runs(evidence, execution_id), *_check_jobs(evidence, execution_id)]
+    return [*problems, *_check_money(evidence, execution_id, receipt)]
+
+
+def check_ended(evidence: Evidence, execution_id: str) -> list[str]:
+    """Of an execution that was stopped or failed: none of its jobs runs or waits."""
+    problems = []
+    for name, attempt in evidence.attempts(execution_id).items():
+        if "open" in attempt:
+            problems.append(f"{name}: its attempt is still open")
+        if name in evidence.ledger and not evidence.ledger[name]["has_ended"]:
+            problems.append(f"{name}: still runs")
+    return problems
+
+
+def find_strays(evidence: Evidence) -> list[str]:
+    """Jobs that no attempt of the table names."""
+    named = {pk.removeprefix("job#") for pk, sk in evidence.table if sk == "attempt"}
+    return sorted(evidence.ledger.keys() - named)
+
+
+def _check_runs(evidence: Evidence, execution_id: str) -> Iterator[str]:
+    runs, results = evidence.runs(execution_id), evidence.results(execution_id)
+    wanted = int(evidence.suite(execution_id)["run_count"])
+    if len(runs) != wanted or runs.keys() != results.keys():
+        yield f"{wanted} runs were planned, {len(runs)} have rows and {len(results)} have results"
+    for run_id, row in runs.items():
+        found = results.get(run_id, {})
+        outcome = _outcome(row)
+        if outcome not in STATUS_OF_OUTCOME or outcome != found.get("outcome"):
+            yield f"{run_id}: outcome {outcome} in its row, {found.get('outcome')} in its result"
+
+
+def _check_jobs(evidence: Evidence, execution_id: str) -> Iterator[str]:
+    attempts, runs = evidence.attempts(execution_id), evidence.runs(execution_id)
+    by_run: dict[str, list[str]] = {}
+    for name, attempt in attempts.items():
+        by_run.setdefault(_owner_id(attempt), []).append(name)
+        if name not in evidence.ledger:
+            yield f"{name}: an attempt without a job"
+    for run_id, row in runs.items():
+        names = sorted(by_run.get(run_id, []), key=lambda name: int(attempts[name]["number"]))
+        if set(names) != set(row.get("jobs", ())):
+            yield f"{run_id}: jobs {sorted(row.get('jobs', ()))} in its row, attempts {names}"
+        statuses = [evidence.ledger[name]["status"] for name in names if name in evidence.ledger]
+        last = STATUS_OF_OUTCOME.get(_outcome(row))
+        if Counter(statuses)["Completed"] > 1 or statuses[-1:] != [last]:
+            yield f"{run_id}: {_outcome(row)}, and its jobs ended as {statuses}"
+
+
+def _check_money(evidence: Evidence, execution_id: str, receipt: Row) -> Iterator[str]:
+    prices = evidence.suite(execution_id)["prices"]
+    lines = {line["job_name"]: line for line in receipt["lines"]}
+    attempts = evidence.attempts(execution_id)
+    if lines.keys() != attempts.keys():
+        yield f"receipt and attempts differ by {sorted(lines.keys() ^ attempts.keys())}"
+    costs = []
+    for name in attempts.keys() & evidence.ledger.keys():
+        job = evidence.ledger[name]
+        stored = (attempts[name].get("end") or {}).get("billable_seconds") or 0
+        if Decimal(str(stored)) != job["billed_seconds"]:
+            yield f"{name}: billed {job['billed_seconds']} s by the ledger, {stored} s in its attempt"
+        if Decimal(str(lines.get(name, {}).get("billable_seconds") or 0)) != job["billed_seconds"]:
+            yield f"{name}: billed {job['billed_seconds']} s by the ledger, not so in the receipt"
+        price = Decimal(str(prices[job["instance_type"]]["usd_per_hour"]))
+        costs.append(Decimal(job["billed_seconds"]) * job["instance_count"] * price / SECONDS_PER_HOUR)
+    total = sum(costs, Decimal(0)).quantize(CENT, ROUND_HALF_UP)
+    if abs(Decimal(str(receipt["total_usd"])) - total) > 0:
+        yield f"the receipt says {receipt['total_usd']}, the ledger {total}"
+    spent = sum((cost.quantize(MICRO_USD, ROUND_CEILING) for cost in costs), Decimal(0))
+    suite = evidence.suite(execution_id)
+    if abs(suite["spent_usd"] - spent) > MICRO_USD * len(costs) or suite["exposed_usd"] != suite["spent_usd"]:
+        yield f"the row says spent {suite['spent_usd']} and exposed {suite['exposed_usd']}, the ledger {spent}"
+
+
+def _outcome(run: Row) -> str:
+    return str((run.get("summary") or {}).get("outcome"))
+
+
+def _owner_id(attempt: Row) -> str:
+    return str(json.loads(attempt["owner"])["run"]["run_id"])
+
+
+def _scan(chaos: ChaosLab, table: str) -> Iterator[dict[str, Any]]:
+    read = TypeDeserializer().deserialize
+    for page in chaos.lab.client("dynamodb").get_paginator("scan").paginate(TableName=table, ConsistentRead=True):
+        for item in page["Items"]:
+            yield {name: read(value) for name, value in item.items()}
+
+
+def _read_documents(chaos: ChaosLab, bucket: str) -> Iterator[tuple[str, Any]]:
+    s3 = chaos.lab.client("s3")
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="suites/"):
+        for item in page.get("Contents", ()):
+            if "/results/" in item["Key"]:
+                yield item["Key"], json.load(s3.get_object(Bucket=bucket, Key=item["Key"])["Body"])

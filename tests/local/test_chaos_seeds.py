@@ -1,0 +1,153 @@
+"""Faults of every kind at once, seed by seed, checked by an oracle that recomputes everything from raw records.
+
+Each seed: two executions at once under lost, late and repeated events, shortages and throttling of every API, the
+service killed in their middle; an execution aborted and one stopped with jobs in flight; then MiniStack killed under
+another. Sixty runs of one seed, or as many as ``TRAINDYNO_CHAOS_SEEDS`` and ``TRAINDYNO_SEED_RUNS`` say.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcloud import cloud, deployment
+from tests.local.chaos_lab import CONTEXT, SLOW_LANE, WAIT_SCALE, ChaosLab, chaos_lab, until
+from tests.local.oracle import Evidence, check_ended, check_finished, find_strays, gather
+from tests.local.small_disk import full_disk, is_small_disk, small_disk
+from tests.local.test_chaos import ENDED, FAULTS, LANES, TRIALS, counted, suite_document
+
+pytestmark = [pytest.mark.local, pytest.mark.timeout(900)]
+SEEDS = [int(word) for word in os.environ.get("TRAINDYNO_CHAOS_SEEDS", "1").split(",")]
+RUNS = int(os.environ.get("TRAINDYNO_SEED_RUNS", "60"))
+CELLS_PER_LANE = -(-RUNS // (len(LANES) * TRIALS))
+SMALL_CELLS = 2
+THROTTLED_SHARE = 0.03
+SAVED_WITHIN_SECONDS = 12
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChaosLab]:
+    """A cloud of its own, on a disk of its own where this machine lets one be made."""
+    with small_disk(Path(tmp_path_factory.mktemp("seeds"))) as folder, chaos_lab(folder) as started:
+        yield started
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aftermath:
+    seed: int
+    statuses: dict[str, str]
+    evidence: Evidence
+    receipts: dict[str, Any]
+    strays_before_kill: list[str]
+    in_flight: dict[str, int]
+
+
+@pytest.fixture(scope="module", params=SEEDS)
+def aftermath(request: pytest.FixtureRequest, lab: ChaosLab) -> Iterator[Aftermath]:
+    seed = int(request.param)
+    lab.administer("/_local/faults", {**FAULTS, "seed": seed})
+    lab.throttle(THROTTLED_SHARE, seed)
+    yield wreak(lab, seed)
+    lab.throttle(0.0, seed)
+
+
+def wreak(lab: ChaosLab, seed: int) -> Aftermath:
+    names = {role: f"{role}-{seed}" for role in ("main", "second", "aborted", "stopped", "struck")}
+    before = counted(lab, *LANES, has_ended=True)
+    start(lab, names["main"], LANES, CELLS_PER_LANE, 3600)
+    start(lab, names["second"], LANES[:1], SMALL_CELLS, 3600)
+    until(lambda: counted(lab, *LANES, has_ended=True) > before + RUNS // 3, 300)
+    lab.kill_and_restart_sagemaker()
+    in_flight = {role: start_slow(lab, names[role]) for role in ("aborted", "stopped")}
+    lab.lab.client("stepfunctions").stop_execution(executionArn=lab.execution_arn(names["aborted"]))
+    stopped = lab.lab.traindyno("stop", names["stopped"], "--local")
+    assert stopped.status == 0, stopped.errors
+    until(lambda: all(lab.execution_status(names[role]) in ENDED for role in ("main", "second")), 600)
+    until(lambda: counted(lab, SLOW_LANE, has_ended=False) == 0, 120)
+    receipts = {role: lab.document("receipt", names[role])["receipt"] for role in ("main", "second")}
+    strays = find_strays(gather(lab))
+    in_flight["struck"] = start_slow(lab, names["struck"])
+    time.sleep(SAVED_WITHIN_SECONDS)
+    strike(lab)
+    lab.invoke("ReconcileRuns")
+    until(lambda: counted(lab, SLOW_LANE, has_ended=False) == 0, 120)
+    lab.invoke("ReconcileRuns")
+    return Aftermath(
+        seed=seed,
+        statuses={role: lab.execution_status(name) for role, name in names.items()},
+        evidence=gather(lab),
+        receipts=receipts,
+        strays_before_kill=strays,
+        in_flight=in_flight,
+    )
+
+
+def start(lab: ChaosLab, name: str, lanes: tuple[str, ...], cells: int, max_job_seconds: int) -> None:
+    lab.start(lab.lab.write_suite(name, suite_document(lanes, cells, max_job_seconds)), name)
+
+
+def start_slow(lab: ChaosLab, name: str) -> int:
+    """Jobs in flight once the execution has some that do not end by themselves."""
+    before = counted(lab, SLOW_LANE, has_ended=False)
+    start(lab, name, (SLOW_LANE,), 2, 400_000)
+    until(lambda: counted(lab, SLOW_LANE, has_ended=False) > before, 120)
+    return counted(lab, SLOW_LANE, has_ended=False) - before
+
+
+def strike(lab: ChaosLab) -> None:
+    """Kill MiniStack, and bring it back as ``traindyno local up`` does: nothing else is started or deployed anew."""
+    daemon = lab.home.read_daemon(cloud.MINISTACK)
+    assert daemon is not None
+    os.kill(daemon.process_id, signal.SIGKILL)
+    until(lambda: not cloud.status(lab.home).ministack, 10, 0.1)
+    told: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in WAIT_SCALE.items():
+            patch.setenv(name, value)
+        ports = cloud.start(lab.home, tell=told.append)
+    assert not deployment.deploy(lab.home, ports, tell=told.append, context=CONTEXT)
+    assert told == [f"starting MiniStack on 127.0.0.1:{ports.aws}"]
+
+
+def test_both_executions_succeed_and_their_books_agree_to_the_second_and_the_cent(aftermath: Aftermath) -> None:
+    problems = {}
+    for role in ("main", "second"):
+        assert aftermath.statuses[role] == "SUCCEEDED"
+        problems[role] = check_finished(aftermath.evidence, f"{role}-{aftermath.seed}", aftermath.receipts[role])
+    assert problems == {"main": [], "second": []}
+
+
+@pytest.mark.parametrize("role", ["aborted", "stopped", "struck"])
+def test_no_job_outlives_an_execution_that_was_ended(aftermath: Aftermath, role: str) -> None:
+    assert aftermath.in_flight[role] > 0
+    assert aftermath.statuses[role] in {"ABORTED", "FAILED"}
+    assert check_ended(aftermath.evidence, f"{role}-{aftermath.seed}") == []
+
+
+def test_every_job_is_known_to_the_table(aftermath: Aftermath) -> None:
+    assert aftermath.strays_before_kill == []
+    assert find_strays(aftermath.evidence) == []
+
+
+def test_a_full_disk_is_told_and_what_comes_after_it_works(aftermath: Aftermath, lab: ChaosLab) -> None:
+    """Last of a seed: its execution may fail, its jobs may not wait for ever."""
+    if not is_small_disk(lab.lab.folder):
+        pytest.skip("this machine lets no disk be mounted")
+    lab.throttle(0.0, 0)
+    cramped, after = f"cramped-{aftermath.seed}", f"after-{aftermath.seed}"
+    start_slow(lab, cramped)
+    with full_disk(lab.lab.folder):
+        until(lambda: lab.problem() is not None, 30, 0.2)
+    until(lambda: lab.problem() is None, 60)
+    stopped = lab.lab.traindyno("stop", cramped, "--local")
+    assert stopped.status == 0, stopped.errors
+    until(lambda: counted(lab, SLOW_LANE, has_ended=False) == 0, 120)
+    start(lab, after, LANES[:1], SMALL_CELLS, 3600)
+    until(lambda: lab.execution_status(after) in ENDED, 300)
+    assert lab.execution_status(after) == "SUCCEEDED"
+    assert check_finished(gather(lab), after, lab.document("receipt", after)["receipt"]) == []
