@@ -1,0 +1,149 @@
+"""A local cloud whose parts are killed, started twice, asked by web pages, and stopped."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from localcloud import cloud
+from localcloud.home import Ports
+from tests.local.local_lab import REPO_ROOT, LocalLab
+
+pytestmark = pytest.mark.local
+MARK_TABLE = "kept-over-a-kill"
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
+    """A cloud of this module's own: its parts are killed."""
+    lab = LocalLab(tmp_path_factory.mktemp("own"))
+    try:
+        up = lab.traindyno("local", "up")
+        assert up.status == 0, up.errors
+        yield lab
+    finally:
+        lab.traindyno("local", "down", "--erase")
+
+
+def process_of(lab: LocalLab, part: str) -> psutil.Process:
+    daemon = lab.home.read_daemon(part)
+    assert daemon is not None
+    return psutil.Process(daemon.process_id)
+
+
+def kill(lab: LocalLab, part: str) -> None:
+    process = process_of(lab, part)
+    os.kill(process.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def refusal(url: str, **headers: str) -> int:
+    request = urllib.request.Request(url, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(request, timeout=10)
+    assert "Access-Control-Allow-Origin" not in caught.value.headers
+    return caught.value.code
+
+
+@pytest.mark.parametrize("part", [cloud.MINISTACK, cloud.SAGEMAKER])
+def test_up_starts_only_the_part_that_is_missing(own: LocalLab, part: str) -> None:
+    (other,) = {cloud.MINISTACK, cloud.SAGEMAKER} - {part}
+    healthy = process_of(own, other).pid
+    kill(own, part)
+    assert cloud.find_stall(own.home) is not None
+    up = own.traindyno("local", "up")
+    assert up.status == 0, up.errors
+    assert "nothing to deploy" in up.errors
+    assert process_of(own, other).pid == healthy
+    assert cloud.find_stall(own.home) is None
+
+
+def test_what_was_written_before_the_last_save_outlives_a_kill_of_ministack(own: LocalLab) -> None:
+    own.client("dynamodb").create_table(
+        TableName=MARK_TABLE,
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+    )
+    saved = own.home.state("ministack-state") / "dynamodb.json"
+    deadline = time.monotonic() + 30
+    while MARK_TABLE not in saved.read_text():
+        assert time.monotonic() < deadline, "not saved within 30 s, though nothing else goes on"
+        time.sleep(0.2)
+    kill(own, cloud.MINISTACK)
+    assert own.traindyno("local", "up").status == 0
+    assert MARK_TABLE in own.client("dynamodb").list_tables()["TableNames"]
+
+
+def test_up_deploys_again_where_the_stacks_are_gone(own: LocalLab) -> None:
+    kill(own, cloud.MINISTACK)
+    for path in own.home.state("ministack-state").glob("*.json"):
+        path.unlink()
+    up = own.traindyno("local", "up")
+    assert up.status == 0, up.errors
+    assert "lost its stacks" in up.errors
+    assert own.traindyno("list", "--local").status == 0
+
+
+def test_a_second_up_waits_for_the_first_and_finds_nothing_to_do(own: LocalLab) -> None:
+    kill(own, cloud.MINISTACK)
+    command = [sys.executable, "-m", "traindyno", "local", "up"]
+    environment = {**os.environ, "TRAINDYNO_HOME": str(own.home.folder), "PYTHONPATH": str(REPO_ROOT)}
+    both = [
+        subprocess.Popen(command, cwd=own.folder, env=environment, stderr=subprocess.PIPE, text=True) for _ in range(2)
+    ]
+    told = [each.communicate(timeout=120)[1] for each in both]
+    assert [each.returncode for each in both] == [0, 0], told
+    assert sum("starting MiniStack" in text for text in told) == 1
+    assert sum("waiting for process" in text for text in told) == 1
+
+
+def test_web_pages_are_refused_by_both_parts(own: LocalLab) -> None:
+    ports: Ports = cloud.require_ports(own.home)
+    for port in (ports.aws, ports.sagemaker):
+        url = f"http://127.0.0.1:{port}/health"
+        assert refusal(url, Host="evil.example") == 403
+        assert refusal(url, Origin="http://evil.example") == 403
+        assert refusal(url, Sec_Fetch_Site="cross-site") == 403
+
+
+def test_both_parts_listen_on_loopback_only(own: LocalLab) -> None:
+    for part in (cloud.MINISTACK, cloud.SAGEMAKER):
+        listening = [each.laddr.ip for each in process_of(own, part).net_connections() if each.status == "LISTEN"]
+        assert set(listening) == {"127.0.0.1"}
+
+
+def test_a_report_that_cannot_be_read_back_is_a_message(own: LocalLab) -> None:
+    answer = own.traindyno("report", "never-started", "--local")
+    assert answer.status == 1
+    assert "Traceback" not in answer.errors
+
+
+def test_a_read_only_home_is_a_message(own: LocalLab, tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    lab = LocalLab(tmp_path)
+    lab.home.folder.symlink_to(blocked / "home")
+    answer = lab.traindyno("local", "up")
+    assert answer.status == 1
+    assert "set TRAINDYNO_HOME" in answer.errors
+    assert "Traceback" not in answer.errors
+
+
+def test_down_takes_five_seconds_at_most(own: LocalLab) -> None:
+    """Last: the cloud is gone then. Its starter lives on, in a process that never waits for it."""
+    began = time.monotonic()
+    assert own.traindyno("local", "down").status == 0
+    assert time.monotonic() - began < 5
+    assert not cloud.status(own.home).ministack
