@@ -8,8 +8,8 @@ import cattrs
 from localcloud.sagemaker_service.api_error import ApiError, validation_error
 from localcloud.sagemaker_service.clock import Clock
 from localcloud.sagemaker_service.faults import FaultBox
+from localcloud.sagemaker_service.job import TERMINAL, Job, billed_seconds
 from localcloud.sagemaker_service.job_store import JobStore
-from localcloud.sagemaker_service.ledger import ledger_rows
 from localcloud.sagemaker_service.quota_table import QuotaTable
 from localcloud.sagemaker_service.rate_limits import RateLimits
 from localcloud.sagemaker_service.service_health import ServiceHealth
@@ -53,7 +53,9 @@ class Administration:
             ("GET", "/health"): self._health,
             ("GET", "/_local/clock"): lambda _: {"now_ms": clock.now_ms()},
             ("GET", "/_local/requests"): lambda _: rates.counts(),
-            ("GET", "/_local/ledger"): lambda _: {"rows": ledger_rows(store)},
+            ("GET", "/_local/ledger"): lambda _: {
+                "rows": [_ledger_row(job) for job in store.select("1 = 1", (), "created_ms, name", -1)]
+            },
             ("GET", "/_local/faults"): lambda _: self._view_faults(),
             ("POST", "/_local/faults"): self._replace_faults,
             ("POST", "/_local/quotas"): self._apply_quotas,
@@ -104,3 +106,25 @@ class Administration:
         if job is None:
             raise validation_error(f"expected the TrainingJobName of a job, found {document!r}")
         return {"killed": end_stray_processes(process_mark(job, self._settings))}
+
+
+def _ledger_row(job: Job) -> dict[str, Any]:
+    """The engine's own count, which a receipt is reconciled with.
+
+    ``billed_seconds`` is wall clock: one instance's bill, to be multiplied by ``instance_count``.
+    """
+    has_started = job.training_start_ms is not None
+    return {
+        "job_name": job.name,
+        "engine": job.engine,
+        "created_at": job.created_ms / 1000,
+        "status": job.status,
+        "has_ended": job.status in TERMINAL,
+        "instance_type": job.instance_type,
+        "instance_count": job.instance_count,
+        "is_spot": job.is_spot,
+        "billed_seconds": billed_seconds(job) if has_started else 0,
+        "warm_pool_seconds": job.warm_pool["ResourceRetainedBillableTimeInSeconds"] if job.warm_pool else 0,
+        "reused_by": job.warm_pool.get("ReusedByJob") if job.warm_pool else None,
+        "started_warm": job.started_warm,
+    }

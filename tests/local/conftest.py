@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.sagemaker_service import RunningService, start_service
 from tests.local.aws_double import AwsDouble
 from tests.local.chaos_lab import ChaosLab, chaos_lab
 from tests.local.local_lab import LocalLab
+from tests.local.running_service import RunningService, start_service
 
 FAST = ("--checkpoint-sync-seconds", "0.2", "--stop-grace-seconds", "1")
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from localcloud.sagemaker_service import start_service
 from localcloud.sagemaker_service.event_pattern import is_match
 from tests.local.aws_double import AwsDouble
 from tests.local.conftest import FAST
 from tests.local.jobs import client, eventually, job_request, stage_script, wait_until
+from tests.local.running_service import start_service
 
 ENDS = {
     "source": ["aws.sagemaker"],

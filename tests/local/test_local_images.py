@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from localcloud.home import ENVIRONMENTS, REPO_ROOT
-from localcloud.sagemaker_service import start_service
 from localcloud.sagemaker_service.local_images import READY_MARK, SEPARATE_ENVIRONMENTS, SeparateEnvironment
 from tests.local.aws_double import AwsDouble
 from tests.local.conftest import FAST
 from tests.local.jobs import BUCKET, client, job_request, stage_script, wait_until
+from tests.local.running_service import start_service
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.sagemaker.failure_reasons import read_failure_reason
 from traindyno.sagemaker.images import LOCAL_IMAGE, LOCAL_XLA_IMAGE

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from localcloud.sagemaker_service import RunningService, start_service
 from tests.local.aws_double import AwsDouble
 from tests.local.conftest import FAST
 from tests.local.jobs import BUCKET, client, eventually, job_request, source_archive, stage_script, wait_until
+from tests.local.running_service import RunningService, start_service
 
 TRAINING = frozenset({"Training"})
 SLEEP_FOR_EVER = """

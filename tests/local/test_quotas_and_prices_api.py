@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from localcloud.sagemaker_service import RunningService, start_service
 from tests.local.jobs import client
+from tests.local.running_service import RunningService, start_service
 
 P4D_TRAINING = "L-09B4A649"
 

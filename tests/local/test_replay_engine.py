@@ -13,9 +13,9 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from localcloud.sagemaker_service import RunningService, start_service
 from tests.local.aws_double import AwsDouble
 from tests.local.jobs import BUCKET, client, eventually, job_request, wait_until
+from tests.local.running_service import RunningService, start_service
 from traindyno.core.errors import CapacityUnavailable
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.content import StepLog

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from localcloud.sagemaker_service import RunningService
 from tests.local.aws_double import AwsDouble
 from tests.local.jobs import client, job_request, stage_script, wait_until
+from tests.local.running_service import RunningService
 
 
 @pytest.fixture(scope="module")
