@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.suite import Workload
-
-S3_PREFIX = "s3://"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +30,8 @@ def find_job(workload: Workload, environment: Mapping[str, str] = os.environ) ->
     tokenizer_channel = environment.get("SM_CHANNEL_TOKENIZER", model_channel)
     return Job(
         data_root=_data_root(workload, environment),
-        model_path=model_channel if _is_in_s3(model) else model,
-        tokenizer_path=tokenizer_channel if _is_in_s3(tokenizer) else tokenizer,
+        model_path=model_channel if is_s3_uri(model) else model,
+        tokenizer_path=tokenizer_channel if is_s3_uri(tokenizer) else tokenizer,
         save_folder=Path(environment.get("SM_MODEL_DIR", "/opt/ml/model")),
     )
 
@@ -46,7 +45,3 @@ def _data_root(workload: Workload, environment: Mapping[str, str]) -> Path | str
         return Path(channel)
     path = workload.dataset.path if workload.dataset else None
     return Path(path) if path is not None and Path(path).exists() else None
-
-
-def _is_in_s3(path: str | None) -> bool:
-    return path is not None and path.startswith(S3_PREFIX)

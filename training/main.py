@@ -16,6 +16,7 @@ from training.flops import FORMULA, measure_size
 from training.hub_token import use_hub_token
 from training.job import find_job
 from training.model import build_model, empty_model, save_model
+from training.model_check import refuse_model
 from training.precision import number_format
 from training.process_group import end_process_group
 from training.run_settings import RunSettings, environment_facts_of_run, read_run_settings
@@ -35,6 +36,7 @@ def main() -> None:
     stopping = Stopping(run.measurement)
     step_log.observe_with(stopping.observe)
     with step_log.phase("load"):
+        refuse_model(run.workload, [run.settings], model_path=job.model_path)
         setup = _set_up(run, step_log)
         strategy = build_strategy(setup)
         dataset = load_dataset(run, job, setup.topology)

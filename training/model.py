@@ -18,7 +18,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from traindyno.core.suite.suite import Settings, Task, Workload
 from training.activations import enable_checkpointing
-from training.errors import explained
+from training.errors import WorkloadError, explained
 from training.model_config import model_config, name_labels
 
 AUTO_CLASSES: Mapping[Task, Any] = {
@@ -49,7 +49,7 @@ def build_model(
         name_labels(config, label_names)
     torch.manual_seed(settings.seed)
     if model_path is None:
-        model: PreTrainedModel = AUTO_CLASSES[workload.task].from_config(config)
+        model = _from_config(workload.task, config)
     else:
         with explained(f"the model {model_path}"):
             model = AUTO_CLASSES[workload.task].from_pretrained(
@@ -60,6 +60,16 @@ def build_model(
     if not is_padded:
         attend_without_mask(model)
     return _trusting_its_input(model)
+
+
+def _from_config(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
+    try:
+        model: PreTrainedModel = AUTO_CLASSES[task].from_config(config)
+    except (ValueError, TypeError, AssertionError, ZeroDivisionError) as error:
+        raise WorkloadError(
+            f"transformers can't build a {config.model_type} model for {task} from workload.model.config: {error}"
+        ) from error
+    return model
 
 
 def empty_model(task: Task, config: PreTrainedConfig) -> PreTrainedModel:

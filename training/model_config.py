@@ -7,6 +7,7 @@ from transformers import AutoConfig, PreTrainedConfig, PreTrainedTokenizerBase
 
 from traindyno.core.suite.suite import Settings, Task, Workload
 from training.errors import WorkloadError, explained
+from training.model_check import NOT_BUILT, needed_positions
 
 SPECIAL_TOKEN_IDS = ("pad_token_id", "bos_token_id", "eos_token_id")
 
@@ -50,7 +51,7 @@ def _config_from_mapping(asked: Mapping[str, Any], tokenizer: PreTrainedTokenize
         values |= {name: getattr(tokenizer, name) for name in SPECIAL_TOKEN_IDS}
     try:
         config: PreTrainedConfig = AutoConfig.for_model(kind, **values)
-    except ValueError as error:
+    except NOT_BUILT as error:
         raise WorkloadError(f"workload.model.config: {error}") from error
     return config
 
@@ -64,10 +65,14 @@ def _check_vocabulary(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBa
 
 
 def _check_length(config: PreTrainedConfig, sequence_length: int | None) -> None:
-    longest = getattr(config, "max_position_embeddings", None)
-    if sequence_length is not None and longest is not None and sequence_length > longest:
+    positions = getattr(config, "max_position_embeddings", None)
+    if sequence_length is None or positions is None:
+        return
+    needed = needed_positions(config, sequence_length)
+    if needed > positions:
         raise WorkloadError(
-            f"workload.sequence_length is {sequence_length}, but the model has positions for {longest} tokens"
+            f"workload.sequence_length is {sequence_length}, for which {config.model_type} needs {needed} positions, "
+            f"but the model has {positions}; expected a shorter sequence or a larger max_position_embeddings"
         )
 
 

@@ -9,6 +9,7 @@ from training.data.manifest import write_manifest
 from training.data.prepare import tokenise
 from training.hub_token import use_hub_token
 from training.job import find_job
+from training.model_check import refuse_model
 from training.run_settings import RunSettings, run_facts
 
 
@@ -18,6 +19,7 @@ def prepare_data(run: RunSettings) -> None:
     step_log.open({"run": run_facts(run)})
     use_hub_token(run.workload.hub_token_secret)
     job = find_job(run.workload)
+    refuse_model(run.workload, [run.settings], model_path=job.model_path)
     with step_log.phase("tokenise"):
         tokenise(run, job, job.save_folder)
         counts = write_manifest(job.save_folder, run.tokens.key)

@@ -43,6 +43,8 @@ MAY_IMPORT = {
     "traindyno/cli": {
         "traindyno",
         "localcloud",
+        "training.model_check",  # where it is installed
+        "huggingface_hub",
         "boto3",
         "botocore",
         "typer",
@@ -67,6 +69,7 @@ MAY_IMPORT = {
         "boto3",
         "torch",
         "transformers",
+        "huggingface_hub",
         "tokenizers",
         "datasets",
         "safetensors",

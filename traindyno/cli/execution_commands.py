@@ -30,7 +30,7 @@ from traindyno.core.s3_keys import report_data_key, report_html_key
 from traindyno.core.verdict.report_data import parse_report
 
 STOP_SECONDS = 600.0
-FAILED, REFUSED, INTERRUPTED = 1, 2, 130
+FAILED, REFUSED, NOTHING_MEASURED, INTERRUPTED = 1, 2, 3, 130
 # What ends an execution before any run of it was started.
 REFUSALS = {SuiteInvalid.__name__, SuiteRefused.__name__, PreparationFailed.__name__}
 UNSUCCESSFUL = {"FAILED", "TIMED_OUT", "ABORTED"}
@@ -144,12 +144,16 @@ def finish(target: Target, ended: Execution, output: Format, folder: Path) -> No
     document = target.results.find_json(report_data_key(ended.execution_id))
     if document is None:
         raise ReportMissing(f"{ended.execution_id} ({ended.status.lower()}) has no report yet; see: traindyno watch")
+    report = parse_report(document)
     if output is Format.JSON:
         print_json(document)
     else:
-        print_verdict(STANDARD_OUTPUT, parse_report(document))
+        print_verdict(STANDARD_OUTPUT, report)
     path = write_report(folder, ended.execution_id, target.results.read(report_html_key(ended.execution_id)))
     tell(f"report: {path}")
+    if all(result.samples_per_second is None for result in report.results):
+        tell(f"no run of {len(report.results)} was measured")
+        raise typer.Exit(NOTHING_MEASURED)
 
 
 def write_report(folder: Path, execution_id: str, content: bytes) -> Path:

@@ -76,7 +76,7 @@ def _options(
 
 
 def app() -> None:
-    """Exit status: 0 success, 1 failure, 2 input or suite refused, 130 interrupted."""
+    """Exit status: 0 success, 1 failure, 2 input or suite refused, 3 no run was measured, 130 interrupted."""
     try:
         commands()
     except (SuiteFileInvalid, SuiteUnreadable, InputFileInvalid, NotComparable, SuiteRefused) as error:

@@ -17,7 +17,7 @@ from traindyno.cli.plan_inputs import PlanInputs, PricesOption, QuotasOption, re
 from traindyno.cli.plan_table import print_plan
 from traindyno.cli.sample_data import SampleUnknown
 from traindyno.cli.staging import Stage, StagingRefused
-from traindyno.cli.suite_loading import LoadedSuite, load_suite
+from traindyno.cli.suite_loading import LoadedSuite, load_startable_suite
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SuiteRefused
 from traindyno.core.planning.history import Histories
@@ -48,7 +48,7 @@ def plan(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show a suite's cells, lanes, quotas, cost and time; exit status 2 if it would be refused. Creates nothing."""
-    loaded = load_suite(suite)
+    loaded = load_startable_suite(suite)
     histories = FoundHistories(why_none="--prices and --quotas are given, so no lab is read")
     if prices is None or quotas is None:
         choice.choose()

@@ -11,7 +11,7 @@ from traindyno.cli.execution_commands import finish, follow_to_end
 from traindyno.cli.options import DEFAULT_FOLDER, FolderOption, FormatOption, LabChoice, SuiteArgument, with_options_of
 from traindyno.cli.output import Format, print_json, tell
 from traindyno.cli.staging import Stage
-from traindyno.cli.suite_loading import load_suite
+from traindyno.cli.suite_loading import load_startable_suite
 
 
 @with_options_of(LabChoice)
@@ -26,7 +26,7 @@ def run(
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
     """Run a suite and print its verdict."""
-    loaded = load_suite(suite)
+    loaded = load_startable_suite(suite)
     target = choice.find_target()
     stage = Stage(beside=suite.parent, s3=clients.s3(), bucket=target.deployment.bucket, tell=tell)
     document = stage.stage_suite(loaded.document)

@@ -7,6 +7,7 @@ from traindyno.core.errors import TraindynoError
 
 SCHEME = "sample:"
 PYTHON_STANDARD_LIBRARY = "python-standard-library"
+SAMPLES = (f"{SCHEME}{PYTHON_STANDARD_LIBRARY}",)
 SIZE_LIMIT_BYTES = 2**20
 
 

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from traindyno import bundle
 from traindyno.cli import sample_data
+from traindyno.cli.local_paths import expanded, find_local, path_problem, source_problem
 from traindyno.core.errors import TraindynoError
-from traindyno.core.s3_keys import code_key, data_prefix
-from traindyno.core.suite.file_systems import parse_file_system
+from traindyno.core.s3_keys import code_key, data_prefix, is_s3_uri, s3_uri
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-
-DATA_SUFFIXES = {".csv", ".json", ".jsonl", ".txt", ".parquet"}
 
 
 class StagingRefused(TraindynoError):
@@ -46,12 +44,14 @@ class Stage:
         workload = staged.get("workload", {})
         for section in ("dataset", "tokenizer", "model"):
             part = workload.get(section)
-            if isinstance(part, dict) and isinstance(part.get("path"), str):
+            if isinstance(part, str):  # the short form of a model
+                workload[section] = self._staged_path(part, section)
+            elif isinstance(part, dict) and isinstance(part.get("path"), str):
                 part["path"] = self._staged_path(part["path"], f"{section}.path")
         channels = workload.get("channels")
         for name, path in channels.items() if isinstance(channels, dict) else ():
             channels[name] = self._staged_path(path, f"channels.{name}") if isinstance(path, str) else path
-        if isinstance(workload.get("source"), str) and not _is_remote(workload["source"]):
+        if isinstance(workload.get("source"), str) and not is_s3_uri(workload["source"]):
             workload["source"] = self._staged_source(workload["source"], workload.get("entry_point"))
         return staged
 
@@ -59,15 +59,11 @@ class Stage:
         if sample_data.is_sample(path):
             with tempfile.TemporaryDirectory() as folder:
                 return self._staged_files(sample_data.write_sample(path, Path(folder)))
-        local = self.beside / Path(path).expanduser()
-        if not _is_remote(path) and local.exists():
-            return self._staged_files(local)
-        if _looks_local(path):
-            raise StagingRefused(
-                f"workload.{field}: {path!r} does not exist on this machine (expected {local}); "
-                "give a local file or folder, an s3:// URI, or a Hub id such as nyu-mll/glue"
-            )
-        return path
+        problem = path_problem(path, self.beside)
+        if problem is not None:
+            raise StagingRefused(f"workload.{field}: {problem}")
+        local = find_local(path, self.beside)
+        return path if local is None else self._staged_files(local)
 
     def _staged_files(self, local: Path) -> str:
         files = dict(_files(local))
@@ -79,7 +75,7 @@ class Stage:
         prefix = data_prefix(digest.hexdigest())
         if self.sends:
             self._send_files(files, prefix)
-        return f"s3://{self.bucket}/{prefix}"
+        return s3_uri(self.bucket, prefix)
 
     def _send_files(self, files: dict[str, Path], prefix: str) -> None:
         present = self._keys(prefix)
@@ -91,30 +87,20 @@ class Stage:
             self.s3.upload_file(str(path), self.bucket, f"{prefix}{name}")
 
     def _staged_source(self, source: str, entry_point: object) -> str:
-        folder = self.beside / Path(source).expanduser()
-        if not folder.is_dir():
-            raise StagingRefused(f"workload.source: expected a folder or a tarball's s3:// URI; {folder} is no folder")
-        if isinstance(entry_point, str) and not (folder / entry_point).is_file():
-            there = ", ".join(sorted(path.name for path in folder.glob("*.py"))) or "no .py file"
-            raise StagingRefused(f"workload.entry_point: {folder} holds no {entry_point!r}; it holds {there}")
+        problem = source_problem(source, entry_point, self.beside)
+        if problem is not None:
+            raise StagingRefused(f"workload.{problem[0]}: {problem[1]}")
+        folder = expanded(source, self.beside)
         archive = bundle.pack(bundle.script_files(folder))
         key = code_key(hashlib.sha256(archive).hexdigest())
         if self.sends and key not in self._keys(key):
             self.tell(f"uploading the source folder {folder} ({len(archive) / 2**10:.0f} KiB)")
             self.s3.put_object(Bucket=self.bucket, Key=key, Body=archive)
-        return f"s3://{self.bucket}/{key}"
+        return s3_uri(self.bucket, key)
 
     def _keys(self, prefix: str) -> set[str]:
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
         return {entry["Key"] for page in pages for entry in page.get("Contents", [])}
-
-
-def _is_remote(path: str) -> bool:
-    return path.startswith("s3://") or parse_file_system(path) is not None
-
-
-def _looks_local(path: str) -> bool:
-    return not _is_remote(path) and (path.startswith((".", "/", "~")) or Path(path).suffix in DATA_SUFFIXES)
 
 
 def _files(local: Path) -> Iterator[tuple[str, Path]]:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from traindyno.cli.local_paths import find_path_problems
+from traindyno.cli.model_at_hand import find_model_problems
 from traindyno.cli.suite_text import SuiteText, SuiteUnreadable, read_suite_text
 from traindyno.core.errors import SuiteInvalid, TraindynoError
 from traindyno.core.suite.suite import Suite
@@ -40,6 +42,20 @@ def load_suite(path: Path) -> LoadedSuite:
     except SuiteInvalid as error:
         lines = [f"{text.place(problem.path)}: {problem}" for problem in error.problems]
         raise SuiteFileInvalid(lines) from error
+
+
+def load_startable_suite(path: Path) -> LoadedSuite:
+    """``load_suite``, and that what the suite names on this machine is there and its model can be built.
+
+    Raises SuiteFileInvalid with all problems of that kind.
+    """
+    loaded = load_suite(path)
+    beside = path.parent
+    problems = [*find_path_problems(loaded.document["workload"], beside)]
+    problems = problems or find_model_problems(loaded.suite, beside)
+    if problems:
+        raise SuiteFileInvalid([f"{loaded.text.place(problem.path)}: {problem}" for problem in problems])
+    return loaded
 
 
 def _with_claims(text: SuiteText) -> dict[str, Any]:

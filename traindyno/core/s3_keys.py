@@ -4,6 +4,9 @@ Training jobs write below ``runs/`` and ``prepared/`` only. Documents that decid
 keys below ``suites/`` and ``tokens/``, which no job can write.
 """
 
+from typing import TypeGuard
+
+S3_SCHEME = "s3://"
 RUNS_PREFIX = "runs/"
 PREPARED_PREFIX = "prepared/"
 SUITES_PREFIX = "suites/"
@@ -98,4 +101,8 @@ def ready_tokens_key(key: str) -> str:
 
 
 def s3_uri(bucket: str, key: str) -> str:
-    return f"s3://{bucket}/{key}"
+    return f"{S3_SCHEME}{bucket}/{key}"
+
+
+def is_s3_uri(path: str | None) -> TypeGuard[str]:
+    return path is not None and path.startswith(S3_SCHEME)

@@ -11,7 +11,7 @@ from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.core.planning.history import work_id_of
 from traindyno.core.planning.plan import Plan, plan_suite, stored_plan
 from traindyno.core.planning.preparation_plan import planned_instances
-from traindyno.core.s3_keys import plan_key, suite_key
+from traindyno.core.s3_keys import is_s3_uri, plan_key, suite_key
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import (
     DataPreparation,
@@ -25,7 +25,6 @@ from traindyno.core.suite.preparation import (
 from traindyno.core.suite.suite import Cell, Suite, Workload
 from traindyno.core.suite.suite_file import parse_suite, stored_suite
 from traindyno.lab.services import LabServices
-from traindyno.sagemaker.channels import is_in_s3
 from traindyno.sagemaker.images import ImageUnavailable, select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.lab_conflicts import find_conflicts
@@ -110,7 +109,7 @@ class _TokenPlan:
         """What the dataset is known by; None of a folder that its owner tokenised."""
         dataset = self.suite.workload.dataset
         assert dataset is not None
-        if not is_in_s3(dataset.path):
+        if not is_s3_uri(dataset.path):
             return PINNED if dataset.revision else self.execution_id
         digest, names = self.listing.content("workload.dataset.path", dataset.path)
         return None if TOKENISED in names else digest
@@ -123,7 +122,7 @@ class _TokenPlan:
         source, field = (tokenizer, "tokenizer") if tokenizer is not None else (workload.model, "model")
         assert source is not None
         assert source.path is not None, "a model from a config brings no tokenizer, which PlanSuite has checked"
-        if is_in_s3(source.path):
+        if is_s3_uri(source.path):
             return self.listing.content(f"workload.{field}.path", source.path)[0]
         return PINNED if source.revision else self.execution_id
 

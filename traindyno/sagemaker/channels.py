@@ -1,8 +1,9 @@
 """The input channels of a run: what of its workload is in S3 or on a file system, and prepared tokens."""
 
 from collections.abc import Iterator
-from typing import Any, TypeGuard
+from typing import Any
 
+from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.file_systems import FileSystem, parse_file_system
 from traindyno.core.suite.job_limits_check import MODEL_CHANNEL, TOKENIZER_CHANNEL, TRAIN_CHANNEL
@@ -21,7 +22,7 @@ def _dataset_channel(run: Run, workload: Workload) -> Iterator[dict[str, Any]]:
         return
     prepared = run.tokens.s3_uri if run.tokens else None
     uri = prepared or dataset.path
-    if uri and is_in_s3(uri):
+    if uri and is_s3_uri(uri):
         yield channel(TRAIN_CHANNEL, uri, dataset.input_mode)
 
 
@@ -29,28 +30,24 @@ def _pretrained_channels(run: Run, workload: Workload) -> Iterator[dict[str, Any
     """A tokenizer uses the model's channel, unless a different model is in it."""
     model = workload.model.path if workload.model else None
     tokenizer = workload.tokenizer.path if workload.tokenizer else None
-    if model and is_in_s3(model):
+    if model and is_s3_uri(model):
         yield channel(MODEL_CHANNEL, model, InputMode.FILE)
-    if tokenizer and is_in_s3(tokenizer) and tokenizer != model and run.tokens is None:
-        yield channel(TOKENIZER_CHANNEL if is_in_s3(model) else MODEL_CHANNEL, tokenizer, InputMode.FILE)
+    if tokenizer and is_s3_uri(tokenizer) and tokenizer != model and run.tokens is None:
+        yield channel(TOKENIZER_CHANNEL if is_s3_uri(model) else MODEL_CHANNEL, tokenizer, InputMode.FILE)
 
 
 def preparation_channels(workload: Workload) -> list[dict[str, Any]]:
     """The dataset and the tokenizer, where they are in S3."""
     dataset = workload.dataset
-    channels = [channel(TRAIN_CHANNEL, dataset.path, dataset.input_mode)] if dataset and is_in_s3(dataset.path) else []
+    channels = [channel(TRAIN_CHANNEL, dataset.path, dataset.input_mode)] if dataset and is_s3_uri(dataset.path) else []
     model = workload.model.path if workload.model else None
     tokenizer = workload.tokenizer.path if workload.tokenizer else None
-    if is_in_s3(model):
+    if is_s3_uri(model):
         # Only the tokenizer's files of the model are read.
         channels.append(channel(MODEL_CHANNEL, model, InputMode.FAST_FILE))
-    if is_in_s3(tokenizer) and tokenizer != model:
-        channels.append(channel(TOKENIZER_CHANNEL if is_in_s3(model) else MODEL_CHANNEL, tokenizer, InputMode.FILE))
+    if is_s3_uri(tokenizer) and tokenizer != model:
+        channels.append(channel(TOKENIZER_CHANNEL if is_s3_uri(model) else MODEL_CHANNEL, tokenizer, InputMode.FILE))
     return channels
-
-
-def is_in_s3(path: str | None) -> TypeGuard[str]:
-    return path is not None and path.startswith("s3://")
 
 
 def channel(name: str, uri: str, mode: InputMode) -> dict[str, Any]:

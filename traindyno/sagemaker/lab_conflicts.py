@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
+from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import InputMode, Task
 from traindyno.core.suite.file_systems import parse_file_system
 from traindyno.core.suite.suite import Cell, Suite
@@ -42,7 +43,7 @@ def _isolation_conflicts(suite: Suite) -> Iterator[str]:
     workload, expected = suite.workload, "expected an S3 prefix, since this lab's containers have no network"
     parts = {"model": workload.model, "tokenizer": workload.tokenizer, "dataset": workload.dataset}
     for name, part in parts.items():
-        if part is not None and part.path is not None and not part.path.startswith("s3://"):
+        if part is not None and part.path is not None and not is_s3_uri(part.path):
             yield f"workload.{name}.path: {expected}, got {part.path}"
     if workload.dataset is not None and workload.dataset.input_mode is InputMode.STREAM:
         modes = f"{InputMode.FILE} or {InputMode.FAST_FILE}"

@@ -7,6 +7,7 @@ from typing import Any
 
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
+from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.job_limits_check import MODEL_PARALLEL_PARAMETERS, MPI_OPTIONS, SMDDP_OPTIONS
 from traindyno.core.suite.suite import Compiler, Run, Settings, Strategy, Suite, Task
 from traindyno.core.suite.suite_file import (
@@ -92,7 +93,7 @@ def _own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
 def find_source(suite: Suite, settings: JobSettings) -> str:
     """The S3 URI of the tarball with the job's code; raises SourceMissing."""
     source = suite.workload.source if suite.workload.task is Task.SCRIPT else settings.source_s3_uri
-    if source is None or not source.startswith("s3://"):
+    if not is_s3_uri(source):
         found = source or "nothing"
         raise SourceMissing(f"suite {suite.name}: expected its code as s3://…/sourcedir.tar.gz, found {found}")
     return source

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.suites import small_document, unprepared_document
+from tests.unit.suites import script_document, small_document, unprepared_document
 
 REPO_ROOT = Path(__file__).resolve().parents[3]
 PRICES = "region: us-east-1\nas_of: 2026-11-21\nprices: {ml.g5.xlarge: 1.408}\n"
@@ -20,6 +20,8 @@ ENOUGH = (
     "  Number of instances across all training jobs: 8\n"
 )
 NONE_LEFT = "region: us-east-1\nquotas: {ml.g5.xlarge for training job usage: 0}\n"
+
+ON_THE_HUB = {**unprepared_document()["workload"], "model": "openai-community/gpt2"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +35,9 @@ class Answer:
 
 
 def plan(folder: Path, *options: str, quotas: str = ENOUGH, prices: str = PRICES, **changes: Any) -> Answer:
-    """Through the command's own front door, in an environment that leads to no account."""
-    files = {"suite.yaml": yaml.safe_dump(unprepared_document(**changes)), "prices.yaml": prices, "quotas.yaml": quotas}
+    """Run the command in an environment that leads to no account; of a model on the Hub, nothing is cached there."""
+    document = unprepared_document(**{"workload": ON_THE_HUB, **changes})
+    files = {"suite.yaml": yaml.safe_dump(document), "prices.yaml": prices, "quotas.yaml": quotas}
     for name, text in files.items():
         (folder / name).write_text(text)
     kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
@@ -129,3 +132,44 @@ def test_preparing_the_data_is_planned_and_priced(tmp_path: Path) -> None:
     unpriced = plan(tmp_path, *FILES, workload=workload)
     assert unpriced.status == 2
     assert "name another type as preparation.instance" in unpriced.errors
+
+
+MISSING = {
+    "a dataset": ({"dataset": {"path": "./none", "format": "text"}}, "workload.dataset.path: './none' does not exist"),
+    "a file of a known kind": ({"dataset": {"path": "none.csv"}}, "workload.dataset.path: 'none.csv' does not exist"),
+    "a sample": (
+        {"dataset": {"path": "sample:moon"}},
+        "workload.dataset.path: expected sample:python-standard-library",
+    ),
+    "a model": ({"model": "./none"}, "workload.model: './none' does not exist"),
+}
+
+
+@pytest.mark.parametrize(("workload", "says"), MISSING.values(), ids=MISSING)
+def test_what_is_missing_on_this_machine_is_refused_with_file_and_line(
+    tmp_path: Path, workload: dict[str, Any], says: str
+) -> None:
+    answer = plan(tmp_path, *FILES, workload={**ON_THE_HUB, **workload})
+    text = (tmp_path / "suite.yaml").read_text().splitlines()
+    (line,) = [line for line in answer.errors.splitlines() if says in line]
+    assert (answer.status, answer.output) == (2, "")
+    number = int(line.split(":")[1])
+    assert text[number - 1].strip().startswith(("path:", "model:"))
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        ((), "suite.yaml:{line}: workload.source: expected a folder or a tarball's s3:// URI; own is not a folder"),
+        (("other.py",), "workload.entry_point: expected a file in own, got 'train.py'; the folder has other.py"),
+    ],
+)
+def test_a_missing_source_folder_or_entry_point_is_refused(tmp_path: Path, names: tuple[str, ...], says: str) -> None:
+    for name in names:
+        (tmp_path / "own").mkdir(exist_ok=True)
+        (tmp_path / "own" / name).write_text("")
+    document = script_document(workload={**script_document()["workload"], "source": "own"})
+    answer = plan(tmp_path, *FILES, **{name: document[name] for name in ("workload", "training", "baseline", "matrix")})
+    written = (tmp_path / "suite.yaml").read_text().splitlines()
+    assert answer.status == 2
+    assert says.format(line=written.index("  source: own") + 1) in answer.errors.replace("\n", "")

@@ -57,9 +57,12 @@ def test_what_is_there_already_is_not_sent_again(tmp_path: Path, s3: tuple[Any, 
     [
         ({"dataset": {"path": "none.csv"}}, r"workload\.dataset\.path: 'none\.csv' does not exist on this machine"),
         ({"channels": {"images": "./pictures"}}, r"workload\.channels\.images: '\./pictures' does not exist"),
-        ({"dataset": {"path": "sample:moon"}}, r"is not a sample; available: sample:python-standard-library"),
+        (
+            {"dataset": {"path": "sample:moon"}},
+            r"is not a sample; available: sample:python-standard-library",
+        ),
         ({"source": "nowhere"}, r"workload\.source: expected a folder"),
-        ({"source": ".", "entry_point": "tran.py"}, r"holds no 'tran\.py'; it holds train\.py"),
+        ({"source": ".", "entry_point": "tran.py"}, r"got 'tran\.py'; the folder has train\.py"),
     ],
 )
 def test_what_is_missing_is_named_before_anything_is_sent(

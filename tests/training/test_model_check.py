@@ -1,0 +1,147 @@
+"""A model that can't be built, or not for this suite, is refused by its configuration before anything is started."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.unit.suites import unprepared_document
+from traindyno.core.suite.choices import Strategy, Task
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite import Model, Workload
+from training.errors import WorkloadError
+from training.model_check import check_model, refuse_model
+
+CONFIG = "workload.model.config"
+
+
+def workload(task: Task, config: dict[str, Any], sequence_length: int = 128) -> Workload:
+    return Workload(task=task, examples=1, model=Model(config=config), sequence_length=sequence_length)
+
+
+def problems(task: Task, config: dict[str, Any], *, sequence_length: int = 128, **settings: Any) -> list[str]:
+    cell = Settings(instance="ml.p4d.24xlarge", **settings)
+    found = check_model(workload(task, config, sequence_length), [cell], model_path=None)
+    return [str(problem) for problem in found]
+
+
+TENSOR = {"strategy": Strategy.TENSOR, "tensor_degree": 2}
+REFUSED: dict[str, tuple[Task, dict[str, Any], dict[str, Any], str]] = {
+    "a misspelt key": (
+        Task.CAUSAL_LM,
+        {"model_type": "gpt2", "n_embed": 64},
+        {},
+        f"{CONFIG}.n_embed: expected a key of gpt2's configuration, such as n_embd, n_head, got n_embed",
+    ),
+    "an unknown type": (
+        Task.CAUSAL_LM,
+        {"model_type": "gpt5"},
+        {},
+        f"{CONFIG}.model_type: expected a model type of transformers, such as gptj, gpt2, t5, got gpt5",
+    ),
+    "T5 for causal-lm": (
+        Task.CAUSAL_LM,
+        {"model_type": "t5"},
+        {},
+        "workload.model: expected a model type with a causal-lm head, such as gpt2, llama or qwen3, got t5; "
+        "it can learn sequence-classification",
+    ),
+    "a model of images": (
+        Task.CAUSAL_LM,
+        {"model_type": "vit"},
+        {},
+        "workload.model: expected a model type with a causal-lm head, such as gpt2, llama or qwen3, got vit",
+    ),
+    "heads that don't divide": (
+        Task.CAUSAL_LM,
+        {"model_type": "gpt2", "n_embd": 10, "n_head": 3},
+        {},
+        f"{CONFIG}: expected a hidden size that 3 attention heads divide, got 10",
+    ),
+    "too few positions": (
+        Task.CAUSAL_LM,
+        {"model_type": "gpt2", "n_positions": 64},
+        {},
+        "workload.sequence_length: expected at most 64 tokens, for the model has 64 positions, got 128",
+    ),
+    "RoBERTa's two more": (
+        Task.MASKED_LM,
+        {"model_type": "roberta", "max_position_embeddings": 128},
+        {},
+        "workload.sequence_length: expected at most 126 tokens, for the model has 128 positions "
+        "(roberta needs 2 more than the tokens of a sequence), got 128",
+    ),
+    "no tensor plan": (
+        Task.CAUSAL_LM,
+        {"model_type": "opt"},
+        TENSOR,
+        "matrix.strategy: strategy tensor has no plan for model type opt: expected one of gpt2, gptj, bert, albert, "
+        "or a model type with a base_model_tp_plan in transformers",
+    ),
+    "one key-value head": (
+        Task.CAUSAL_LM,
+        {"model_type": "llama", "num_key_value_heads": 1},
+        TENSOR,
+        "matrix.tensor_degree: expected a degree that divides the model's 1 num_key_value_heads, got 2",
+    ),
+}
+
+
+@pytest.mark.parametrize(("task", "config", "settings", "expected"), REFUSED.values(), ids=REFUSED)
+def test_a_model_that_cannot_serve_is_refused(
+    task: Task, config: dict[str, Any], settings: dict[str, Any], expected: str
+) -> None:
+    assert problems(task, config, **settings) == [expected]
+
+
+def test_a_value_of_another_type_is_refused() -> None:
+    (problem,) = problems(Task.CAUSAL_LM, {"model_type": "gpt2", "n_embd": "wide"})
+    assert problem.startswith(f"{CONFIG}: expected values that make a configuration of gpt2: ")
+    assert "expected int, got str" in problem
+
+
+GOOD: list[tuple[Task, dict[str, Any], dict[str, Any]]] = [
+    (Task.CAUSAL_LM, {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "attn_pdrop": 0.0}, TENSOR),
+    (Task.CAUSAL_LM, {"model_type": "llama", "num_key_value_heads": 8, "tie_word_embeddings": True}, TENSOR),
+    (Task.MASKED_LM, {"model_type": "roberta", "max_position_embeddings": 130}, {}),
+    (Task.MASKED_LM, {"model_type": "albert", "hidden_size": 64, "num_attention_heads": 4}, {}),
+    (Task.SEQUENCE_CLASSIFICATION, {"model_type": "bert", "hidden_dropout_prob": 0.2, "pad_token_id": 3}, {}),
+]
+
+
+@pytest.mark.parametrize(("task", "config", "settings"), GOOD)
+def test_a_model_that_can_serve_is_not_refused(task: Task, config: dict[str, Any], settings: dict[str, Any]) -> None:
+    assert problems(task, config, **settings) == []
+
+
+def test_a_job_ends_as_an_error_of_the_workload() -> None:
+    with pytest.raises(WorkloadError, match="such as n_embd, n_head, got n_embed"):
+        refuse_model(workload(Task.CAUSAL_LM, {"model_type": "gpt2", "n_embed": 64}), [], model_path=None)
+
+
+def test_a_folder_that_is_no_model_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "gpt5"}')
+    with pytest.raises(WorkloadError, match="gpt5"):
+        refuse_model(workload(Task.CAUSAL_LM, {}), [], model_path=str(tmp_path))
+
+
+@pytest.mark.parametrize("model", [{"config": {"model_type": "gpt2", "n_embed": 64}}, {"path": "./model"}])
+def test_a_plan_ends_with_the_line_of_the_problem(tmp_path: Path, model: dict[str, Any]) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model/config.json").write_text('{"model_type": "gpt2", "n_positions": 64}')
+    document = unprepared_document()
+    document["workload"]["model"] = model
+    (tmp_path / "suite.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
+    ran = subprocess.run(
+        [sys.executable, "-m", "traindyno", "plan", tmp_path / "suite.yaml"],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    lines = (tmp_path / "suite.yaml").read_text().splitlines()
+    word = "n_embed" if "config" in model else "sequence_length"
+    number = next(index for index, line in enumerate(lines, start=1) if line.strip().startswith(word))
+    assert ran.returncode == 2
+    assert f"suite.yaml:{number}: workload." in ran.stderr.replace("\n", "")
+    assert word in ran.stderr

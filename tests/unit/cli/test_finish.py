@@ -1,0 +1,58 @@
+"""The exit status of `run` and `watch` says whether anything was measured."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import typer
+
+from tests.unit.report.test_report import report_of, sample_suite
+from tests.unit.run_samples import completed_result, failed_result
+from traindyno.aws.executions import Execution
+from traindyno.cli.execution_commands import finish
+from traindyno.cli.output import Format
+from traindyno.cli.target import Target
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.verdict.report_data import report_document
+from traindyno.store.results_bucket import ResultsBucket
+
+ENDED = Execution(execution_id="execution-1", status="SUCCEEDED", started_at=0.0, ended_at=60.0, error=None, cause=None)
+
+
+class Objects:
+    """Of S3, one answer to every key."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._text = json.dumps(document)
+
+    def get_object(self, **_: str) -> dict[str, Any]:
+        return {"Body": SimpleNamespace(read=self._text.encode)}
+
+
+def finished(results: list[RunResult], folder: Path) -> None:
+    document = report_document(report_of(results))
+    bucket = ResultsBucket(cast("Any", Objects(document)), "results")
+    nothing, services = cast("Any", None), cast("Any", SimpleNamespace(bucket=bucket))
+    target = Target(is_local=True, deployment=nothing, executions=nothing, services=services)
+    finish(target, ENDED, Format.TABLE, folder)
+
+
+def test_an_execution_that_measured_nothing_ends_with_status_3(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = expand_cells(sample_suite())
+    with pytest.raises(typer.Exit) as ended:
+        finished([failed_result(cell, 1, Outcome.USER_CODE_ERROR) for cell in cells], tmp_path)
+    assert ended.value.exit_code == 3
+    assert "no run of 3 was measured" in capsys.readouterr().err
+    assert (tmp_path / "execution-1.html").exists()
+
+
+def test_one_measured_run_is_enough_for_status_0(tmp_path: Path) -> None:
+    first, second, third = expand_cells(sample_suite())
+    failed = [failed_result(cell, 1, Outcome.OUT_OF_MEMORY) for cell in (second, third)]
+    finished([completed_result(first, 1, suite=sample_suite()), *failed], tmp_path)
