@@ -42,6 +42,15 @@ SHIPPED = sorted(path for path in SUITES.rglob("*.yaml") if path.parent.name != 
 COUNT = int(os.environ.get("TRAINDYNO_FUZZ_COUNT", "2000"))
 PARTS = 8
 MOST_SECONDS = 10.0
+ENVIRONMENT = {
+    "AWS_REGION": "us-east-1",
+    "BUCKET": "b",
+    "LAB": "traindyno",
+    "SECONDS_BETWEEN_STARTS": "1.05",
+    "SOURCE_S3_URI": "s3://b/c",
+    "TABLE": "t",
+    "TRAINING_ROLE_ARN": "arn:aws:iam::111111111111:role/training",
+}
 SERVICE = botocore.session.get_session().get_service_model("sagemaker")
 
 
@@ -90,7 +99,7 @@ def prices(_client: object, instance_types: Any, *, region: str, now: float) -> 
 @pytest.fixture(autouse=True)
 def lab(monkeypatch: pytest.MonkeyPatch) -> None:
     """PlanSuite's surroundings, without a network."""
-    for name, value in {"AWS_REGION": "us-east-1", "BUCKET": "b", "SOURCE_S3_URI": "s3://b/c", "TABLE": "t"}.items():
+    for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(clients, "pricing", lambda: None)
     monkeypatch.setattr(clients, "s3", Objects)

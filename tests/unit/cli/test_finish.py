@@ -11,6 +11,7 @@ import typer
 from tests.unit.report.test_report import report_of, sample_suite
 from tests.unit.run_samples import completed_result, failed_result
 from traindyno.aws.executions import Execution
+from traindyno.aws.objects import Objects
 from traindyno.cli.execution_commands import finish
 from traindyno.cli.output import Format
 from traindyno.cli.target import Target
@@ -23,7 +24,7 @@ from traindyno.store.results_bucket import ResultsBucket
 ENDED = Execution(execution_id="execution-1", status="SUCCEEDED", started_at=0.0, ended_at=60.0, error=None, cause=None)
 
 
-class Objects:
+class OneObject:
     """Of S3, one answer to every key."""
 
     def __init__(self, document: dict[str, Any]) -> None:
@@ -35,7 +36,7 @@ class Objects:
 
 def finished(results: list[RunResult], folder: Path) -> None:
     document = report_document(report_of(results))
-    bucket = ResultsBucket(cast("Any", Objects(document)), "results")
+    bucket = ResultsBucket(Objects(cast("Any", OneObject(document)), "results"))
     nothing, services = cast("Any", None), cast("Any", SimpleNamespace(bucket=bucket))
     target = Target(is_local=True, deployment=nothing, executions=nothing, services=services)
     finish(target, ENDED, Format.TABLE, folder)
