@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from traindyno.core.costs.quantity_text import bytes_text, number_text, seconds_text, share_text, usd_text
-from traindyno.core.measurement.statistics import Estimate
+from traindyno.core.measurement.statistics import Estimate, Interval
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.estimate_text import estimate_cell
@@ -15,23 +15,25 @@ from traindyno.report.table import Column, draw_table
 
 CAPTION = (
     "For the whole workload, projected from each trial: overhead once, then the steady rate, divided by the success"
-    " rate. The recommended cell's figures are corrected for its having been picked as the best."
+    " rate. Time is wall clock, from the job's creation to its end. The recommended cell's figures are corrected for its having been picked as the best."
 )
+PREDICTION = "90 % prediction interval for one future run of the whole workload"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellColumn:
-    """A column of the table; omitted, and named below it, if it is unknown for every cell."""
+    """A column of the table; omitted if it is unknown for every cell, and named below it unless ``is_optional``."""
 
     column: Column
     is_known: Callable[[CellRow], bool]
     draw: Callable[[CellRow], str]
+    is_optional: bool = False
 
 
 def draw_cells(verdict: Verdict) -> Markup:
     rows = verdict.ranked_rows
     shown = [each for each in CELL_COLUMNS if any(each.is_known(row) for row in rows)]
-    hidden = [each.column.heading for each in CELL_COLUMNS if each not in shown]
+    hidden = [each.column.heading for each in CELL_COLUMNS if each not in shown and not each.is_optional]
     return element(
         "section",
         element("h2", "Cells"),
@@ -42,6 +44,7 @@ def draw_cells(verdict: Verdict) -> Markup:
             emphasized=[index for index, row in enumerate(rows) if row.cell_id == verdict.recommended],
         ),
         element("p", f"Unknown for every cell: {', '.join(hidden)}.", class_="hint") if hidden else None,
+        _not_steady(rows),
         _rate_chart(rows, verdict),
         id="cells",
     )
@@ -79,9 +82,42 @@ CELL_COLUMNS = (
         draw=lambda row: estimate_cell(row.seconds, seconds_text),
     ),
     CellColumn(
+        column=Column(
+            heading="Before training",
+            is_number=True,
+            explanation="part of the time: waiting for capacity, starting and downloading",
+        ),
+        is_known=lambda row: row.before_training_seconds is not None,
+        draw=lambda row: seconds_text(row.before_training_seconds),
+    ),
+    CellColumn(
+        column=Column(heading="One run, time", is_number=True, explanation=PREDICTION),
+        is_known=lambda row: row.prediction is not None and row.prediction.seconds is not None,
+        draw=lambda row: _interval(row.prediction.seconds if row.prediction else None, seconds_text),
+    ),
+    CellColumn(
         column=Column(heading="Cost", is_number=True),
         is_known=lambda row: row.usd is not None,
         draw=lambda row: estimate_cell(row.usd, usd_text),
+    ),
+    CellColumn(
+        column=Column(heading="One run, cost", is_number=True, explanation=PREDICTION),
+        is_known=lambda row: row.prediction is not None and row.prediction.usd is not None,
+        draw=lambda row: _interval(row.prediction.usd if row.prediction else None, usd_text),
+    ),
+    CellColumn(
+        column=Column(heading="Billed", is_number=True, explanation="billable ÷ training time; below 100 % with spot"),
+        is_known=lambda row: row.billable_share is not None and row.billable_share < 1,
+        draw=lambda row: share_text(row.billable_share),
+        is_optional=True,
+    ),
+    CellColumn(
+        column=Column(
+            heading="Recurring", is_number=True, explanation="share of step time: checkpoints, evaluation, stalls"
+        ),
+        is_known=lambda row: bool(row.recurring_share),
+        draw=lambda row: share_text(row.recurring_share) if row.trials else "–",
+        is_optional=True,
     ),
     CellColumn(
         column=Column(heading="Accuracy", is_number=True, explanation="of the last evaluation, mean of the trials"),
@@ -109,6 +145,22 @@ CELL_COLUMNS = (
         draw=lambda row: seconds_text(row.waiting_seconds),
     ),
 )
+
+
+def _interval(interval: Interval | None, text: Callable[[float | None], str]) -> str:
+    return "–" if interval is None else f"{text(interval.low)} to {text(interval.high)}"
+
+
+def _not_steady(rows: Sequence[CellRow]) -> Markup | None:
+    """Which cells' trials were not steady, and why."""
+    items = [
+        element("li", f"{row.label or row.instance}: {row.unsteady_trials} of {row.trials} trials. {reason}.")
+        for row in rows
+        for reason in row.unsteady_reasons
+    ]
+    if not items:
+        return None
+    return element("details", element("summary", "Trials that were not steady"), element("ul", *items))
 
 
 def _rate_chart(rows: Sequence[CellRow], verdict: Verdict) -> Markup | None:

@@ -211,3 +211,44 @@ def test_starts_have_a_column_where_instances_were_kept_warm(report: Report, pag
     shown = render(replace(report, results=tuple(warm)))
     assert shown.count("of an earlier job (warm pool)") == 2
     assert shown.count(">warm<") == len(warm) + sum(len(result.attempts) for result in warm)
+
+
+def test_the_cells_show_what_recurs_what_is_billed_and_what_one_run_will_take() -> None:
+    suite = sample_suite()
+    ddp, fsdp, _ = expand_cells(suite)
+    results = [completed_result(ddp, trial, step_seconds=1.0 + trial / 100, suite=suite) for trial in (1, 2)]
+    spot = [completed_result(fsdp, trial, step_seconds=1.3, suite=suite) for trial in (1, 2)]
+    for result in spot:
+        (attempt,) = result.attempts
+        cheaper = replace(attempt, billable_seconds=(attempt.billable_seconds or 0) * 0.3, training_seconds=188.0)
+        assert result.measured is not None
+        assert result.measured.throughput is not None
+        throughput = replace(result.measured.throughput, recurring_share=0.25)
+        results.append(replace(result, attempts=(cheaper,), measured=replace(result.measured, throughput=throughput)))
+    plain, whole = (cells_section(report_of(some, suite)) for some in (results[:2], results))
+    for heading in ("Before training", "One run, time", "One run, cost"):
+        assert heading in plain
+    for heading, value in (("Billed", "30.0 %"), ("Recurring", "25.0 %")):
+        assert heading not in plain
+        assert heading in whole
+        assert value in whole
+    # equal trials: both ends of the interval are the projected time, 12,499 x 1.3 s + 170 s
+    assert "4.56 h to 4.56 h" in whole
+
+
+def cells_section(report: Report) -> str:
+    """Its text."""
+    section = render(report).split('<section id="cells">')[1].split("</section>")[0]
+    return re.sub(r"<[^>]+>", " ", section)
+
+
+def test_the_cells_name_the_trials_that_were_not_steady_and_why() -> None:
+    suite = sample_suite()
+    ddp, *_ = expand_cells(suite)
+    result = completed_result(ddp, 1, suite=suite)
+    assert result.measured is not None
+    state = replace(result.measured.steady_state, is_reached=False, reason="step times drift: by +3.0%")
+    unsteady = replace(result, measured=replace(result.measured, steady_state=state))
+    page = render(report_of([unsteady, completed_result(ddp, 2, suite=suite)], suite))
+    assert "Trials that were not steady" in page
+    assert "1 of 2 trials. step times drift: by +3.0%." in page

@@ -194,7 +194,9 @@ class Measurement:
     )
     stop_when: StopWhen | None = field(
         default=None,
-        metadata=describe("{relative_half_width: 0.01} ends a run once its mean step time is known that well"),
+        metadata=describe(
+            "{relative_half_width: 0.01} ends a run once its mean step time is known that well, after 400 steps or more"
+        ),
     )
     max_steps: int = field(default=200, metadata=describe("optimizer steps of one run at most", bound=STEPS))
     evaluate: bool = field(default=False, metadata=describe("evaluate on dataset.evaluation_split at the end"))
