@@ -11,10 +11,11 @@ from traindyno.cli.options import ExecutionArgument, FormatOption, LabChoice, wi
 from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, Format, print_json
 from traindyno.core.costs.money import exact_usd_text, to_cents
 from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, start_text, usd_text
-from traindyno.core.costs.receipt import PhaseCost, ReceiptLine
+from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, exact_phase_usd
 from traindyno.core.documents.stored import to_document
 
 WIDEST = 64
+SMALLEST_SPLIT_USD = Decimal(1)
 
 
 @with_options_of(LabChoice)
@@ -52,8 +53,8 @@ def summary(found: ExecutionReceipt) -> Iterator[str]:
     unknown = [line.job_name for line in receipt.lines if line.usd is None and line.job_name not in found.running_jobs]
     jobs = "1 training job" if len(receipt.lines) == 1 else f"{len(receipt.lines)} training jobs"
     exact = sum((line.exact_usd for line in receipt.lines if line.exact_usd is not None), Decimal(0))
-    computed = f" (computed: {exact_usd_text(exact)})" if exact != receipt.known_usd else ""
-    total = f"total {usd_text(receipt.known_usd)}{computed} for {jobs}"
+    computed = f" (computed: {exact_usd_text(exact)})" if exact != receipt.known_usd and not is_small(receipt) else ""
+    total = f"total {usd_text(exact if is_small(receipt) else receipt.known_usd)}{computed} for {jobs}"
     if found.is_final and not unknown:
         yield total
         return
@@ -78,12 +79,17 @@ def _lines(found: ExecutionReceipt) -> Table:
     for heading in ("billed", "instances", "price per hour", "computed", "cost"):
         table.add_column(heading, justify="right")
     for line in found.receipt.lines:
-        table.add_row(*_cells(line))
+        table.add_row(*_cells(line, found.receipt))
     return table
 
 
-def _cells(line: ReceiptLine) -> tuple[str, ...]:
-    phases = ", ".join(f"{phase.name.replace('_', ' ')} {_phase_text(phase)}" for phase in line.phases)
+def is_small(receipt: Receipt) -> bool:
+    """Whether whole cents would hide what was paid for what."""
+    return receipt.known_usd < SMALLEST_SPLIT_USD
+
+
+def _cells(line: ReceiptLine, receipt: Receipt) -> tuple[str, ...]:
+    phases = ", ".join(f"{phase.name.replace('_', ' ')} {_phase_text(phase, receipt)}" for phase in line.phases)
     price = line.usd_per_instance_hour
     return (
         f"{line.job_name}\n{line.label}, attempt {line.attempt}{_start(line)}\n{phases or 'phases unknown'}",
@@ -92,7 +98,7 @@ def _cells(line: ReceiptLine) -> tuple[str, ...]:
         f"{line.instance_count} × {line.instance}",
         UNKNOWN if price is None else exact_usd_text(price),
         UNKNOWN if line.exact_usd is None else exact_usd_text(line.exact_usd),
-        UNKNOWN if line.usd is None else usd_text(line.usd),
+        usd_text(line.exact_usd if is_small(receipt) else line.usd),
     )
 
 
@@ -100,8 +106,8 @@ def _start(line: ReceiptLine) -> str:
     return "" if line.started_warm is None else f", started {start_text(line.started_warm)}"
 
 
-def _phase_text(phase: PhaseCost) -> str:
-    paid = f" ({usd_text(phase.usd)})" if phase.usd else ""
+def _phase_text(phase: PhaseCost, receipt: Receipt) -> str:
+    paid = f" ({usd_text(phase.usd)})" if phase.usd and not is_small(receipt) else ""
     return f"{seconds_text(phase.seconds)}{paid}"
 
 
@@ -110,12 +116,13 @@ def _phases(found: ExecutionReceipt) -> Table:
     table.add_column("phase")
     table.add_column("time", justify="right")
     table.add_column("cost", justify="right")
+    exact = exact_phase_usd(found.receipt.lines) if is_small(found.receipt) else {}
     for phase in found.receipt.phases:
         table.add_row(
             phase.name.replace("_", " "),
             seconds_text(phase.seconds),
-            UNKNOWN if phase.usd is None else usd_text(to_cents(phase.usd)),
+            usd_text(exact.get(phase.name, Decimal(0)) if exact else phase.usd and to_cents(phase.usd)),
         )
     table.add_section()
-    table.add_row("all", "", usd_text(found.receipt.known_usd))
+    table.add_row("all", "", usd_text(sum(exact.values(), Decimal(0)) if exact else found.receipt.known_usd))
     return table

@@ -160,6 +160,18 @@ def _in_cents(line: ReceiptLine, usd: Decimal) -> ReceiptLine:
     return ReceiptLine(**{**values, "usd": usd, "phases": phases})
 
 
+def exact_phase_usd(lines: Sequence[ReceiptLine]) -> dict[str, Decimal]:
+    """What each phase cost, unrounded: for receipts so small that most phases cost no whole cent."""
+    usd: dict[str, Decimal] = {}
+    for line in lines:
+        billed = [phase for phase in line.phases if phase.name not in UNBILLED_PHASES and phase.seconds > 0]
+        seconds = sum((Decimal(str(phase.seconds)) for phase in billed), Decimal(0))
+        for phase in billed if line.exact_usd is not None else ():
+            share = Decimal(str(phase.seconds)) / seconds
+            usd[phase.name] = usd.get(phase.name, Decimal(0)) + (line.exact_usd or Decimal(0)) * share
+    return usd
+
+
 def _sum_phases(lines: Sequence[ReceiptLine]) -> tuple[PhaseCost, ...]:
     seconds: dict[str, float] = {}
     usd: dict[str, Decimal] = {}
