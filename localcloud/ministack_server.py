@@ -95,7 +95,7 @@ class Gate:
             await _refuse(scope, send, refusal)
         elif scope["type"] == "http" and scope["path"] in {SAVE_PATH, FAULTS_PATH}:
             await self._administer(scope["path"], receive, send)
-        elif throttled := self._throttle.refuse(scope["path"], headers):
+        elif not scope["path"].startswith("/_") and (throttled := self._throttle.refuse(scope["path"], headers)):
             await _send(send, throttled.status, throttled.headers, throttled.body)
         else:
             if scope.get("method") not in {"GET", "HEAD"}:

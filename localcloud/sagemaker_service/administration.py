@@ -12,7 +12,7 @@ from localcloud.sagemaker_service.job import TERMINAL, Job, billed_seconds
 from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.quota_table import QuotaTable
 from localcloud.sagemaker_service.rate_limits import RateLimits
-from localcloud.sagemaker_service.service_health import ServiceHealth
+from localcloud.sagemaker_service.service_health import ServiceHealth, find_disk_problem
 from localcloud.sagemaker_service.settings import Settings
 from localcloud.sagemaker_service.stray_processes import end_stray_processes, process_mark
 
@@ -71,7 +71,7 @@ class Administration:
 
     def _health(self, _document: Mapping[str, Any]) -> Mapping[str, Any]:
         """Refused with 503 while a part of the service does not work: the answer names it."""
-        problems = self._service_health.problems
+        problems = self._service_health.problems | find_disk_problem(self._settings.state_folder)
         if problems:
             raise ServiceFailing(problems)
         return {

@@ -3,14 +3,13 @@
 import errno
 import os
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from localcloud.sagemaker_service.container_tree import HostTree
 from localcloud.sagemaker_service.host_training import TrainingEnd
 from localcloud.sagemaker_service.job import FAILURE_REASON_LIMIT
-from localcloud.sagemaker_service.service_health import error_text
+from localcloud.sagemaker_service.service_health import error_text, find_disk_problem
 
 INTERNAL_ERROR = "InternalServerError: We encountered an internal error.  Please try again."
 CAPACITY_ERROR = (
@@ -19,7 +18,6 @@ CAPACITY_ERROR = (
 LAST_LINES = 8
 DISK_IS_FULL = os.strerror(errno.ENOSPC)
 KILLED_EXIT_CODE = 137  # 128 and the number of SIGKILL
-LEAST_FREE_BYTES = 2**20
 KEPT_BYTES = 16_384
 TORCHRUN_REPORT = re.compile(
     r"^[EW]\d{4} .*torch/distributed/elastic/.*(failed \(exitcode|Sending process)", re.MULTILINE
@@ -35,7 +33,7 @@ def training_failure(trees: Sequence[HostTree], training_end: TrainingEnd, logs:
     """The reason of a job whose processes failed. A full disk is this machine's fault and not the script's."""
     reason = algorithm_error(trees, training_end, logs)
     folder = trees[0].root
-    if DISK_IS_FULL in reason or shutil.disk_usage(folder).free < LEAST_FREE_BYTES:
+    if DISK_IS_FULL in reason or find_disk_problem(folder):
         return internal_error(f"{DISK_IS_FULL}: {folder}")
     return reason
 

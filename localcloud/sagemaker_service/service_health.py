@@ -1,10 +1,15 @@
 """What is wrong with the service now, part by part, and threads whose end is always noticed."""
 
+import errno
 import logging
+import os
+import shutil
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 LOG = logging.getLogger(__name__)
+LEAST_FREE_BYTES = 2**20
 
 
 class ServiceHealth:
@@ -52,6 +57,16 @@ class WatchedThread(threading.Thread):
             self.death = error
             self._health.report(f"{self.name} has ended", error)
             self._at_death(error)
+
+
+def find_disk_problem(folder: Path, least_free_bytes: int = LEAST_FREE_BYTES) -> dict[str, str]:
+    """As a problem of the part ``disk``; empty while there is space."""
+    free = shutil.disk_usage(folder).free
+    if free >= least_free_bytes:
+        return {}
+    return {
+        "disk": f"{os.strerror(errno.ENOSPC)}: {folder} has {free:,} free bytes, and {least_free_bytes:,} are needed"
+    }
 
 
 def error_text(error: BaseException) -> str:

@@ -13,7 +13,7 @@ from localcloud.sagemaker_service.job import TERMINAL, Engine, Job, new_job
 from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.process_engine import ProcessEngine
 from localcloud.sagemaker_service.replay_engine import ReplayEngine
-from localcloud.sagemaker_service.service_health import ServiceHealth
+from localcloud.sagemaker_service.service_health import ServiceHealth, find_disk_problem
 from localcloud.sagemaker_service.settings import Settings
 
 REQUEST: dict[str, Any] = {
@@ -159,3 +159,9 @@ def test_a_simulated_job_that_cannot_be_played_fails_with_the_text(store: JobSto
     engine.close()
     assert (job.status, job.engine) == ("Failed", "replay")
     assert "ValueError: a step log of no steps" in str(job.failure_reason)
+
+
+def test_a_disk_without_space_is_a_problem_of_its_own(tmp_path: Path) -> None:
+    assert find_disk_problem(tmp_path) == {}
+    (problem,) = find_disk_problem(tmp_path, least_free_bytes=2**60).values()
+    assert problem.startswith(f"No space left on device: {tmp_path}")
