@@ -28,6 +28,7 @@ class Launch:
 
     training_role: iam.IRole
     source_s3_uri: str
+    source_arn: str
     image_uris: Mapping[str, str]
     data_buckets: Sequence[str]
     jobs: LabJobs
@@ -82,6 +83,8 @@ class Functions(Construct):
         grants = [
             *self._grants.objects(reads=False, writes=True),
             self._grants.rows("PutItem", "GetItem", "Query"),
+            Grant(actions=["s3:GetObject"], resources=[launch.source_arn]),
+            self._grants.code_copies(),
             *self._grants.tokens(reads=True, writes=False),
             self._grants.listing(launch.data_buckets),
             without_resources("pricing:GetProducts"),

@@ -10,7 +10,7 @@ from infra.identity import JOB_LOG_GROUP
 from infra.permissions import Grant
 from infra.storage import Storage
 from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX, jobs_prefix, state_machine_name
-from traindyno.core.s3_keys import PREPARED_PREFIX, RUNS_PREFIX, TOKEN_MARKERS_PREFIX
+from traindyno.core.s3_keys import CODE_PREFIX, PREPARED_PREFIX, RUNS_PREFIX, TOKEN_MARKERS_PREFIX
 
 PER_EXECUTION = "Objects and executions are named after deployment, when suites run."
 PER_KEY = "Prepared data lies under a key made of its content."
@@ -52,6 +52,11 @@ class LabGrants:
         actions = ["s3:GetObject"] * reads + ["s3:PutObject"] * writes
         markers = f"{self.bucket_arn}/{TOKEN_MARKERS_PREFIX}*"
         return [Grant(actions=actions, resources=[markers], wildcard_reason=PER_KEY)]
+
+    def code_copies(self) -> Grant:
+        """Each execution's own copy of the training code."""
+        copies = f"{self.bucket_arn}/{CODE_PREFIX}*"
+        return Grant(actions=["s3:PutObject"], resources=[copies], wildcard_reason=PER_EXECUTION)
 
     def manifests(self) -> Grant:
         prepared = f"{self.bucket_arn}/{PREPARED_PREFIX}*"

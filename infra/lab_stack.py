@@ -64,6 +64,7 @@ class LabStack(cdk.Stack):
         launch = Launch(
             training_role=identity.training_role,
             source_s3_uri=source.s3_object_url,
+            source_arn=source.bucket.arn_for_objects(source.s3_object_key),
             image_uris=images.uris if images else {},
             data_buckets=settings.data_buckets,
             jobs=settings.jobs,

@@ -7,7 +7,7 @@ from constructs import Construct
 
 from infra.acknowledgements import acknowledge
 from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX
-from traindyno.core.s3_keys import PREPARED_PREFIX, RUNS_PREFIX, TOKEN_MARKERS_PREFIX
+from traindyno.core.s3_keys import CODE_PREFIX, DATA_PREFIX, PREPARED_PREFIX, RUNS_PREFIX, TOKEN_MARKERS_PREFIX
 
 LARGE_OBJECT_BYTES = 16 * 2**20
 
@@ -78,10 +78,10 @@ def _results_lifecycle() -> list[s3.LifecycleRule]:
         s3.LifecycleRule(  # models and checkpoints; results, step logs and reports are smaller and stay
             prefix=RUNS_PREFIX, object_size_greater_than=LARGE_OBJECT_BYTES, expiration=cdk.Duration.days(30)
         ),
-        # Longer than the lab reads them anew plus the longest execution, so that nothing vanishes while it is read.
+        # Longer than they may be read anew (60 days at most) plus the longest execution (28 days).
         *(
             s3.LifecycleRule(prefix=prefix, expiration=cdk.Duration.days(90))
-            for prefix in (PREPARED_PREFIX, TOKEN_MARKERS_PREFIX)
+            for prefix in (PREPARED_PREFIX, TOKEN_MARKERS_PREFIX, CODE_PREFIX, DATA_PREFIX)
         ),
         s3.LifecycleRule(
             transitions=[

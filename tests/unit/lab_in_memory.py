@@ -56,6 +56,7 @@ PLANNED = ExecutionRow(
     goal=GoalKind.CHEAPEST,
     max_usd=Decimal(100),
     max_steps=200,
+    source_s3_uri="s3://results/code/execution-1/sourcedir.tar.gz",
     warm_pool_seconds=0,
     prices={PRICE.instance_type: PRICE},
 )
@@ -78,6 +79,12 @@ class MemoryObjects(Objects):
     def write(self, key: str, content: bytes, content_type: str) -> None:
         self.contents[key] = content
         self.writes[key] += 1
+
+    def copy(self, source_s3_uri: str, key: str) -> None:
+        """Objects of other buckets are not kept: their URI stands for what they hold."""
+        own = f"s3://{self.bucket}/"
+        content = self.contents[source_s3_uri.removeprefix(own)] if source_s3_uri.startswith(own) else b""
+        self.write(key, content or source_s3_uri.encode(), "")
 
     def list_keys(self, prefix: str) -> Iterator[str]:
         return iter(sorted(key for key in self.contents if key.startswith(prefix)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
 
@@ -30,6 +31,13 @@ class Objects:
 
     def write(self, key: str, content: bytes, content_type: str) -> None:
         self._s3.put_object(Bucket=self.bucket, Key=key, Body=content, ContentType=content_type)
+
+    def copy(self, source_s3_uri: str, key: str) -> None:
+        """Of an object of up to 5 GB, from any bucket that the caller may read."""
+        source = urlsplit(source_s3_uri)
+        self._s3.copy_object(
+            Bucket=self.bucket, Key=key, CopySource={"Bucket": source.netloc, "Key": source.path.lstrip("/")}
+        )
 
     def list_keys(self, prefix: str) -> Iterator[str]:
         """In the order of their UTF-8 bytes."""

@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ from traindyno.core.s3_keys import code_key, data_prefix, is_s3_uri, s3_uri
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+
+# The bucket expires code and data after 90 days; an execution takes up to 28.
+RENEWED_AFTER = timedelta(days=30)
 
 
 class StagingRefused(TraindynoError):
@@ -34,6 +38,7 @@ class Stage:
     bucket: str
     tell: Callable[[str], None]
     sends: bool = True
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def stage_suite(self, document: dict[str, Any]) -> dict[str, Any]:
         """The suite document with every local path replaced by the S3 URI of its copy.
@@ -99,8 +104,10 @@ class Stage:
         return s3_uri(self.bucket, key)
 
     def _keys(self, prefix: str) -> set[str]:
+        """Of objects young enough to outlast the longest execution; older ones are uploaded again."""
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
-        return {entry["Key"] for page in pages for entry in page.get("Contents", [])}
+        entries = (entry for page in pages for entry in page.get("Contents", []))
+        return {entry["Key"] for entry in entries if entry["LastModified"] > self.now() - RENEWED_AFTER}
 
 
 def _files(local: Path) -> Iterator[tuple[str, Path]]:

@@ -11,6 +11,8 @@ RUNS_PREFIX = "runs/"
 PREPARED_PREFIX = "prepared/"
 SUITES_PREFIX = "suites/"
 TOKEN_MARKERS_PREFIX = "tokens/"
+CODE_PREFIX = "code/"
+DATA_PREFIX = "data/"
 
 
 def suite_key(execution_id: str) -> str:
@@ -78,11 +80,16 @@ def output_prefix(execution_id: str, run_id: str) -> str:
 
 
 def code_key(sha256: str) -> str:
-    return f"code/{sha256}/sourcedir.tar.gz"
+    return f"{CODE_PREFIX}{sha256}/sourcedir.tar.gz"
+
+
+def execution_code_key(execution_id: str) -> str:
+    """The execution's own copy of the lab's training code: a later deployment leaves it as it is."""
+    return f"{CODE_PREFIX}{execution_id}/sourcedir.tar.gz"
 
 
 def data_prefix(sha256: str) -> str:
-    return f"data/{sha256}/"
+    return f"{DATA_PREFIX}{sha256}/"
 
 
 def tokens_prefix(key: str) -> str:

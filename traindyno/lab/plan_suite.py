@@ -11,7 +11,7 @@ from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.core.planning.history import work_id_of
 from traindyno.core.planning.plan import Plan, plan_suite, stored_plan
 from traindyno.core.planning.preparation_plan import planned_instances
-from traindyno.core.s3_keys import is_s3_uri, plan_key, suite_key
+from traindyno.core.s3_keys import execution_code_key, is_s3_uri, plan_key, suite_key
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import (
     DataPreparation,
@@ -91,6 +91,9 @@ def take_in_suite(
         goal=suite.goal.kind,
         max_steps=suite.measurement.max_steps,
         warm_pool_seconds=suite.warm_pool_seconds,
+        source_s3_uri=services.bucket.copy(str(settings.source_s3_uri), execution_code_key(execution_id)),
+        gpu_image_uri=settings.gpu_image_uri,
+        neuron_image_uri=settings.neuron_image_uri,
         prices=prices,
     )
     services.executions.create(row)

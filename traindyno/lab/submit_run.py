@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from math import ceil
@@ -94,22 +94,22 @@ class _Start:
 
     def submit(self) -> str:
         suite = read_stored_suite(self.services.bucket.read_fixed_json(suite_key(self.owner.execution_id)))
+        execution = self._execution()
         known = self.services.row_of(self.owner)
         attempts = self.services.attempts_of(known)
         latest = attempts[-1] if attempts else None
         if latest and latest.end is None:
             # The task was started again by a fault between the two; its job may exist and must not be paid twice.
-            return self._take_over(latest, suite)
+            return self._take_over(latest, suite, execution)
         if latest and latest.end and latest.end.outcome:
             return self._answer_again(latest)
-        execution = self._execution()
         placed_on = self._placed_on(suite, attempts)
         terms = job_terms(self.owner, suite, placed_on=placed_on)
         self._refuse_late(suite, terms, execution)
         usd_by_type = self._usd_by_type(terms, execution)
         slot = self._reserve_slot(known.start_at)
         number = latest.number + 1 if latest else 1
-        request = self._request(suite, number, placed_on)
+        request = self._request(suite, execution, number, placed_on)
         row = AttemptRow(
             job_name=job_name_of(request),
             owner=self.owner,
@@ -127,10 +127,10 @@ class _Start:
         )
         return self._start(row, request, cap_usd=execution.max_usd, slot=slot)
 
-    def _take_over(self, row: AttemptRow, suite: Suite) -> str:
+    def _take_over(self, row: AttemptRow, suite: Suite, execution: ExecutionRow) -> str:
         if not self.services.attempts.hand_over(row.job_name, self.token):
             raise ServiceFault(f"{row.job_name} ended while another task took it over")
-        self.services.jobs.start(self._request(suite, row.number, row.placed_on))
+        self.services.jobs.start(self._request(suite, execution, row.number, row.placed_on))
         return row.job_name
 
     def _answer_again(self, row: AttemptRow) -> str:
@@ -192,12 +192,17 @@ class _Start:
             raise StartLater(at)
         return StartSlot(at=at, slots=slots, seconds_between=between, clock=self.clock, sleep=self.sleep)
 
-    def _request(self, suite: Suite, number: int, placed_on: str | None) -> dict[str, Any]:
+    def _request(self, suite: Suite, execution: ExecutionRow, number: int, placed_on: str | None) -> dict[str, Any]:
+        """With the code and images that the suite was planned with, whatever was deployed since."""
+        settings = replace(
+            self.settings,
+            source_s3_uri=execution.source_s3_uri,
+            gpu_image_uri=execution.gpu_image_uri,
+            neuron_image_uri=execution.neuron_image_uri,
+        )
         if isinstance(self.owner, Run):
-            return build_training_job_request(
-                self.owner, suite, attempt=number, settings=self.settings, placed_on=placed_on
-            )
-        return build_preparation_request(self.owner, suite, attempt=number, settings=self.settings)
+            return build_training_job_request(self.owner, suite, attempt=number, settings=settings, placed_on=placed_on)
+        return build_preparation_request(self.owner, suite, attempt=number, settings=settings)
 
     def _start(self, row: AttemptRow, request: dict[str, Any], *, cap_usd: Decimal, slot: StartSlot | None) -> str:
         """The row comes first: the event of the job's end may arrive before CreateTrainingJob has answered."""

@@ -27,6 +27,7 @@ class ExecutionRow:
     """Times are epoch seconds. ``max_usd`` is the cap that holds: jobs can't write it.
 
     ``latest_end``: when the suite's ``max_hours`` are over. ``prices``: instance type → price, as planned.
+    ``source_s3_uri`` and the images are those of the deployment that planned the suite: its jobs keep them.
     """
 
     execution_id: str
@@ -39,6 +40,9 @@ class ExecutionRow:
     max_usd: Decimal
     max_steps: int
     warm_pool_seconds: int
+    source_s3_uri: str
+    gpu_image_uri: str | None = None
+    neuron_image_uri: str | None = None
     prices: Mapping[str, Price] = field(default_factory=dict)
     is_stopping: bool = False
     judgement: Judgement | None = None

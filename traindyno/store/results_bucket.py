@@ -6,7 +6,7 @@ from typing import Any
 
 from traindyno.aws.objects import Objects
 from traindyno.core.errors import TraindynoError
-from traindyno.core.s3_keys import checkpoints_prefix
+from traindyno.core.s3_keys import checkpoints_prefix, s3_uri
 
 FIXED_DOCUMENTS = 8
 
@@ -54,6 +54,11 @@ class ResultsBucket:
 
     def write(self, key: str, content: bytes, content_type: str) -> None:
         self._objects.write(key, content, content_type)
+
+    def copy(self, source_s3_uri: str, key: str) -> str:
+        """The URI of the copy."""
+        self._objects.copy(source_s3_uri, key)
+        return s3_uri(self.name, key)
 
     def list_keys(self, prefix: str) -> Iterator[str]:
         return self._objects.list_keys(prefix)

@@ -156,6 +156,16 @@ def test_a_job_without_a_log_has_no_tail() -> None:
         assert LogTail(client).read("job") == ()
 
 
+@pytest.mark.parametrize("code", ["ThrottlingException", "AccessDeniedException", "InternalFailure"])
+def test_a_log_that_can_not_be_read_costs_no_result_and_says_why(code: str) -> None:
+    with stubbed("logs") as (client, stubber):
+        stubber.add_response("describe_log_streams", {"logStreams": [{"logStreamName": "job/algo-1"}]})
+        stubber.add_client_error("get_log_events", code, "Rate exceeded")
+        (line,) = LogTail(client).read("job")
+    assert "the log of job could not be read" in line
+    assert code in line
+
+
 def test_step_logs_are_read_by_name_and_other_checkpoints_are_left_alone() -> None:
     prefix = "runs/e/r/checkpoints/step_log/"
     keys = [f"{prefix}job-a1/rank-00000.1.jsonl", f"{prefix}job-a1/notes.txt"]

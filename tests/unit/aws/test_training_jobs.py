@@ -1,9 +1,10 @@
 from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from tests.unit.stubbed import stubbed
+from tests.unit.stubbed import KEYS, stubbed
 from traindyno.aws.training_jobs import JobRefused, TrainingJobs
 from traindyno.core.errors import ServiceFault, SlotUnavailable, Throttled
 from traindyno.core.jobs.outcome import Outcome
@@ -129,3 +130,14 @@ def test_jobs_at_work_are_listed_page_by_page_in_both_states() -> None:
         found = TrainingJobs(client).working("traindyno-", now=1_790_000_060)
     # The second page was answered at a time of its own, 1,790,000,600
     assert found == {"a": 60, "b": 60, "c": 600, "d": 60}
+
+
+@pytest.mark.parametrize(
+    "resources", [{"InstanceType": "ml.g5.xlarge", "InstanceCount": "two"}, {"FieldOfTomorrow": [], "InstanceCount": 1}]
+)
+def test_a_request_that_this_boto3_does_not_know_is_refused_and_not_tried_again(resources: dict[str, Any]) -> None:
+    # A stub would answer before botocore checks the request; nothing listens at this endpoint.
+    client = boto3.client("sagemaker", endpoint_url="http://127.0.0.1:9", **KEYS)  # type: ignore[call-overload]
+    with pytest.raises(JobRefused, match="Parameter validation failed") as caught:
+        TrainingJobs(client).start({**REQUEST, "ResourceConfig": resources})
+    assert caught.value.outcome is Outcome.INTERNAL_ERROR

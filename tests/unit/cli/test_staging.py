@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def test_a_local_file_becomes_an_object_named_by_its_content(tmp_path: Path, s3:
     assert "1 files" in told[0]
 
 
-def test_what_is_there_already_is_not_sent_again(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
+def test_what_is_there_already_is_sent_again_only_before_it_expires(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
     client, stubber = s3
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "train.py").write_text("print(1)")
@@ -47,7 +48,12 @@ def test_what_is_there_already_is_not_sent_again(tmp_path: Path, s3: tuple[Any, 
     document = suite_with(task="script", source="own", entry_point="train.py")
     first = stage(client, tmp_path).stage_suite(document)["workload"]["source"]
     key = first.removeprefix("s3://results/")
-    stubber.add_response("list_objects_v2", {"Contents": [{"Key": key}]}, {"Bucket": "results", "Prefix": key})
+    young = {"Key": key, "LastModified": datetime.now(UTC) - timedelta(days=29)}
+    stubber.add_response("list_objects_v2", {"Contents": [young]}, {"Bucket": "results", "Prefix": key})
+    assert stage(client, tmp_path).stage_suite(document)["workload"]["source"] == first
+    old = {"Key": key, "LastModified": datetime.now(UTC) - timedelta(days=31)}
+    stubber.add_response("list_objects_v2", {"Contents": [old]}, {"Bucket": "results", "Prefix": key})
+    stubber.add_response("put_object", {}, {"Bucket": "results", "Key": key, "Body": ANY})
     assert stage(client, tmp_path).stage_suite(document)["workload"]["source"] == first
     assert document["workload"]["source"] == "own"
 

@@ -47,12 +47,13 @@ def run_event() -> dict[str, Any]:
     return run_document(make_lab()[1][0])
 
 
-def test_submit_run_starts_the_lab_image_with_the_labs_source_and_role(lab: MemoryLab) -> None:
+def test_submit_run_starts_the_suites_image_with_its_source_and_the_labs_role(lab: MemoryLab) -> None:
+    lab.plan(gpu_image_uri="111111111111.dkr.ecr.us-east-1.amazonaws.com/efa:1")
     submit_run.handle({"run": run_event(), "token": "t"}, None)
     (request,) = lab.jobs.requests
     assert request["RoleArn"] == "arn:aws:iam::111111111111:role/training"
     assert request["AlgorithmSpecification"]["TrainingImage"].endswith("/efa:1")
-    assert "s3://assets/source.tar.gz" in request["HyperParameters"]["sagemaker_submit_directory"]
+    assert "s3://results/code/" in request["HyperParameters"]["sagemaker_submit_directory"]
     assert request["TrainingJobName"].startswith("traindyno--")
 
 

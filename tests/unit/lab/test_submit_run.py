@@ -1,3 +1,5 @@
+import json
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -11,6 +13,8 @@ from traindyno.core.suite.suite import Run
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.submit_run import submit_run
 from traindyno.store.runs import RunRow
+
+REDEPLOYED = replace(SETTINGS, source_s3_uri="s3://assets/newer.tar.gz", gpu_image_uri="me/efa:2")
 
 
 def submit(lab: MemoryLab, run: Run, token: str = "token-1", now: float = NOW) -> None:
@@ -163,3 +167,42 @@ def test_taking_over_an_attempt_that_may_run_never_discards_it() -> None:
     submit(lab, run, "token-2")
     assert [answer[1] for answer in lab.answers.given] == ["ServiceFault", "SlotUnavailable"]
     assert [row.token for row in lab.attempt_rows.values()] == ["token-2"]
+
+
+def test_after_a_redeployment_a_suites_runs_keep_the_code_and_images_that_it_was_planned_with() -> None:
+    lab, (run, other, *_) = make_lab()
+    lab.plan(gpu_image_uri="me/efa:1")
+    requests = []
+    for each, settings in ((run, SETTINGS), (other, REDEPLOYED)):
+        submit_run(each, "token", services=lab, settings=settings, now=NOW, sleep=no_sleep)
+        request = dict(lab.jobs.requests[-1])
+        requests.append((request["AlgorithmSpecification"], request["HyperParameters"]["sagemaker_submit_directory"]))
+    assert requests[0] == requests[1]
+    assert requests[0][0]["TrainingImage"] == "me/efa:1"
+    assert requests[0][1] == '"s3://results/code/execution-1/sourcedir.tar.gz"'
+
+
+def test_the_cap_is_the_one_in_the_table_whatever_the_suites_document_says() -> None:
+    lab, (run, *_) = make_lab()
+    lab.plan(max_usd=Decimal("0.59"))
+    submit(lab, run)
+    ((_, name, output),) = lab.answers.given
+    assert (name, json.loads(output)["outcome"]) == ("success", "cost_stopped")
+    assert "of limits.max_usd $0.59" in output
+    assert lab.jobs.requests == []
+
+
+def test_without_its_row_no_job_of_an_execution_starts() -> None:
+    lab, (run, *_) = make_lab()
+    lab.table.items.clear()
+    submit(lab, run)
+    ((_, _, output),) = lab.answers.given
+    assert "expected its row with the cap, found none" in output
+
+
+def test_throttling_of_any_service_is_answered_as_throttling() -> None:
+    lab, (run, *_) = make_lab()
+    error = {"Error": {"Code": "ProvisionedThroughputExceededException", "Message": "slow down"}}
+    lab.jobs.refusals = [ClientError(error, "UpdateItem")]  # type: ignore[arg-type]
+    submit(lab, run)
+    assert lab.answers.given[0][1] == "Throttled"

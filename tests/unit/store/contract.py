@@ -52,6 +52,7 @@ def execution_row(name: str) -> ExecutionRow:
         max_usd=usd("50.10"),
         max_steps=200,
         warm_pool_seconds=0,
+        source_s3_uri="s3://results/code/e/sourcedir.tar.gz",
         prices={PRICE.instance_type: PRICE},
     )
 
@@ -276,6 +277,13 @@ class ObjectsContract:
         assert objects.find(key) == b"two"
         assert objects.find(key, last_bytes=2) == b"wo"
         assert objects.find(key, last_bytes=20) == b"two"
+
+    def test_a_copy_keeps_its_key_when_the_original_changes(self, objects: Objects) -> None:
+        key = f"contract/{uuid.uuid4().hex}"
+        objects.write(key, b"one", "text/plain")
+        objects.copy(f"s3://{objects.bucket}/{key}", f"{key}-copy")
+        objects.write(key, b"two", "text/plain")
+        assert objects.find(f"{key}-copy") == b"one"
 
     def test_keys_are_listed_by_prefix_and_in_order(self, objects: Objects) -> None:
         prefix = f"contract/{uuid.uuid4().hex}/"

@@ -1,13 +1,12 @@
 """Search by elimination: cells that can no longer win get no further trials; those that may get one more each."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.selection import Relation
 from traindyno.core.measurement.statistics import Estimate
 from traindyno.core.suite.runs import planned_cell_id
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Cell, Search, Suite
 from traindyno.core.verdict.goal_metric import estimate_of, may_keep_limit
 from traindyno.core.verdict.repeats import planned_results
 from traindyno.core.verdict.verdict import FIRST_TRIALS, Finding, Verdict, judge
@@ -19,18 +18,27 @@ def first_trials(suite: Suite) -> range:
     return range(1, min(FIRST_TRIALS, suite.measurement.trials) + 1)
 
 
+def last_round(suite: Suite) -> int:
+    """Twice the rounds that a search without losses takes: a result that is lost again and again ends the search."""
+    rounds = 1 if suite.search is Search.GRID else max(1, suite.measurement.trials - FIRST_TRIALS + 1)
+    return 2 * rounds * (1 + suite.limits.max_contended_repeats)
+
+
 def next_trials(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[tuple[Cell, int], ...]:
-    """Cells with the trial that comes next; none once the answer is settled or every open cell has all its trials."""
+    """Cells with the trial that comes next; none once the answer is settled or every open cell has all its trials.
+
+    A trial whose result was lost comes next again: its jobs are not repeated, only its result is.
+    """
     verdict = judge(suite, cells, results)
     still_open = find_open_cells(suite, verdict)
     if len(still_open) < 2 or _is_precise_enough(suite, verdict, still_open):
         return ()
     # By the cell that a run was planned for: where it ran is another matter.
-    done = Counter(planned_cell_id(result.run) for result in planned_results(suite, results))
+    done = {(planned_cell_id(result.run), result.run.trial) for result in planned_results(suite, results)}
+    trials = range(1, suite.measurement.trials + 1)
+    missing = {cell.cell_id: [trial for trial in trials if (cell.cell_id, trial) not in done] for cell in cells}
     return tuple(
-        (cell, done[cell.cell_id] + 1)
-        for cell in cells
-        if cell.cell_id in still_open and done[cell.cell_id] < suite.measurement.trials
+        (cell, missing[cell.cell_id][0]) for cell in cells if cell.cell_id in still_open and missing[cell.cell_id]
     )
 
 

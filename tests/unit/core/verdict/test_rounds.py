@@ -156,3 +156,22 @@ def test_a_search_spends_its_trials_where_the_answer_is_open(seed: int) -> None:
     assert verdict.finding in (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE)
     assert all(trials[label] == 3 for label in labels[2:])
     assert len(results) <= 28  # the grid would take 48
+
+
+def test_a_trial_whose_result_was_lost_comes_again_instead_of_one_that_is_there() -> None:
+    suite = suite_of()
+    results = results_of(suite, [1.00, 1.04, 1.02], [1.01, 1.03, 1.0], [1.02, 1.00, 1.03])
+    lost = [result for result in results if (result.run.cell.label, result.run.trial) != ("ddp", 1)]
+    assert ("ddp", 1) in next_round(suite, lost)
+    assert {trial for label, trial in next_round(suite, lost) if label != "ddp"} <= {4}
+
+
+def test_a_result_that_is_lost_in_every_round_does_not_keep_the_search_going() -> None:
+    suite = suite_of(trials=5)
+    results = results_of(suite, [1.00, 1.04, 1.02], [1.01, 1.03, 1.0], [1.02, 1.00, 1.03])
+    lost = [result for result in results if (result.run.cell.label, result.run.trial) != ("ddp", 1)]
+    # Without losses: three trials at once, then one a round, so three rounds; each may be followed by one of repeats on
+    # quiet hosts; twice as many at most.
+    assert suite.limits.max_contended_repeats == 1
+    goes_on = [bool(next_round(suite, lost, number=number)) for number in range(2, 15)]
+    assert goes_on == [True] * 11 + [False] * 2
