@@ -151,3 +151,10 @@ def test_money_is_written_with_cents_or_as_unknown() -> None:
 def test_an_exact_price_keeps_what_cents_would_hide() -> None:
     prices = [Decimal(price) for price in ("7.09", "12.5", "6.45481234", "0.10")]
     assert [exact_usd_text(price) for price in prices] == ["$7.09", "$12.50", "$6.454812", "$0.10"]
+
+
+def test_a_phase_of_several_lines_adds_up() -> None:
+    line = with_attempts(completed_result(make_cell(), 1), 140)
+    receipt = write_receipt([line, replace(line, run=replace(line.run, trial=2))])
+    one = {phase.name: phase.seconds for phase in write_receipt([line]).phases}
+    assert {phase.name: phase.seconds for phase in receipt.phases} == {name: 2 * each for name, each in one.items()}

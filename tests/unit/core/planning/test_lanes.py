@@ -75,3 +75,15 @@ def test_no_meeting_of_runs_passes_a_limit() -> None:
         peaks = [sum(sorted(lane.sizes, reverse=True)[: shared.runs[lane.lane_id]]) for lane in lanes]
         assert all(peak <= (lane.available or 0) for peak, lane in zip(peaks, lanes, strict=True))
         assert all(sum(meeting) <= account for meeting in combinations(peaks, shared.lanes))
+
+
+def test_without_a_known_account_total_all_lanes_run_together() -> None:
+    one, two = demand("a", [1], 1), demand("b", [1], 1)
+    assert share_instances([one], None).lanes == 1
+    assert share_instances([one, two, demand("c", [1], 1)], None).lanes == 3
+
+
+def test_one_lane_of_this_machine_runs_beside_a_lane_of_aws() -> None:
+    lanes = [demand("cpu", [1] * 3, None, shares_host=True), demand("a", [1] * 3, 3)]
+    shared = share_instances(lanes, None)
+    assert (shared.lanes, shared.runs) == (2, {"cpu": 1, "a": 3})

@@ -179,3 +179,23 @@ def test_arithmetic_is_evaluated(text: str, value: float) -> None:
 def test_nothing_but_arithmetic_is_evaluated(text: str) -> None:
     with pytest.raises(ArithmeticInvalid):
         evaluate(text, {"a": 4.0})
+
+
+@pytest.mark.parametrize(
+    ("published", "tolerance"),
+    [
+        (0.28, 0.11),  # accepted from 0.2492: the interval around 0.25 begins below it
+        (0.22, 0.137),  # accepted up to 0.2501: the interval ends above it
+    ],
+)
+def test_an_interval_across_either_limit_is_undecided(published: float, tolerance: float) -> None:
+    results = trials(cell_of(Strategy.DDP), [1.0, 1.001, 0.999])
+    results += trials(cell_of(Strategy.FSDP), [0.8, 0.801, 0.799])
+    judgement = judged(results, published=published, tolerance=tolerance)
+    assert judgement.finding is ClaimFinding.UNDECIDED
+
+
+def test_an_interval_above_what_is_accepted_is_not_reproduced() -> None:
+    results = trials(cell_of(Strategy.DDP), [1.0, 1.001, 0.999])
+    results += trials(cell_of(Strategy.FSDP), [0.7, 0.701, 0.699])
+    assert judged(results).finding is ClaimFinding.NOT_REPRODUCED

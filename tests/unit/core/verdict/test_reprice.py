@@ -101,3 +101,16 @@ def test_a_goal_within_a_sum_flips_where_the_sum_is_reached() -> None:
 def test_one_instance_type_has_one_price_and_no_flip() -> None:
     suite = make_suite(matrix={"strategy": ("ddp", "fsdp")}, training={"instance": P4D})
     assert find_flips(judge(suite, expand_cells(suite), measured(suite))) == ()
+
+
+def test_an_answer_without_a_known_cost_has_no_flip() -> None:
+    suite = suite_of(Goal(kind=GoalKind.FASTEST))
+    verdict = judge(suite, expand_cells(suite), measured(suite))
+    best = verdict.recommended
+    rows = tuple(
+        replace(row, usd=None, usd_per_instance_hour=None) if row.cell_id == best else row for row in verdict.rows
+    )
+    within = replace(verdict, rows=rows, goal=Goal(kind=GoalKind.FASTEST_WITHIN, usd=Decimal("100")))
+    assert find_flips(within) == ()
+    unpriced = tuple(replace(row, usd_per_instance_hour=None) if row.cell_id == best else row for row in verdict.rows)
+    assert find_flips(replace(within, rows=unpriced)) == ()

@@ -53,3 +53,19 @@ def test_efficiency_has_an_interval_where_trials_do() -> None:
     assert interval is not None
     assert interval.low < 1 / 0.6 / 2 < interval.high
     assert series.points[0].efficiency_interval is None
+
+
+def test_the_interval_of_the_efficiency_is_that_of_the_speed_up_times_the_share_of_instances() -> None:
+    cells = [make_cell("0000000a", instance_count=1), make_cell("0000000b", instance_count=4)]
+    rates = {1: (1.0, 1.01, 0.99), 4: (0.30, 0.305, 0.295)}
+    results = [
+        completed_result(cell, trial, step_seconds=rates[cell.settings.instance_count][trial - 1])
+        for cell in cells
+        for trial in (1, 2, 3)
+    ]
+    (series,) = measure_scaling(cells, results)
+    interval = series.points[1].efficiency_interval
+    assert interval is not None
+    # 1 / 0.3 / 4 = 0.833 in the middle of an interval on logarithms: low x high is its square
+    assert interval.low * interval.high == pytest.approx(series.points[1].efficiency ** 2)
+    assert 0.7 < interval.low < interval.high < 1
