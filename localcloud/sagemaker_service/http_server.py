@@ -13,6 +13,7 @@ from localcloud.loopback_gate import refuse
 from localcloud.sagemaker_service.activity import Activity
 from localcloud.sagemaker_service.api_error import ApiError
 from localcloud.sagemaker_service.request_check import check_request
+from traindyno.core.documents.extent import excess_of
 
 LOOPBACK = "127.0.0.1"
 JSON = "application/json"
@@ -92,9 +93,9 @@ class RequestHandler(BaseHTTPRequestHandler):
             found = self.headers.get("Content-Type")
             self._send(415, {"message": f"{self.path}: expected Content-Type {wanted}, found {found}"})
         elif wanted == JSON:
-            self._respond(lambda: self.server.administration("POST", self.path, _document(body)))
+            self._respond(lambda: self.server.administration("POST", self.path, read_document(body)))
         else:
-            self._respond(lambda: self.server.answer(self.headers.get("X-Amz-Target", ""), _document(body)))
+            self._respond(lambda: self.server.answer(self.headers.get("X-Amz-Target", ""), read_document(body)))
 
     def do_GET(self) -> None:
         if self._is_of_this_machine():
@@ -151,11 +152,15 @@ class RequestHandler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def _document(body: bytes) -> dict[str, Any]:
+def read_document(body: bytes) -> dict[str, Any]:
+    """The JSON object of a request's body; raises ApiError."""
     try:
         document = json.loads(body or b"{}")
-    except ValueError as error:
-        raise ApiError("SerializationException", f"the body is no JSON: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise ApiError("SerializationException", f"the body is not valid JSON: {error}") from error
     if not isinstance(document, dict):
-        raise ApiError("SerializationException", "the body is no JSON object")
+        raise ApiError("SerializationException", "the body is not a JSON object")
+    excess = excess_of(document)
+    if excess is not None:
+        raise ApiError("SerializationException", f"the body: {excess}")
     return document

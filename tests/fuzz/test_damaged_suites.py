@@ -18,7 +18,7 @@ from boto3.dynamodb.types import TypeSerializer
 from lambdas.plan_suite import handler as plan_suite
 from localcloud.sagemaker_service.api_error import ApiError
 from localcloud.sagemaker_service.clock import SystemClock
-from localcloud.sagemaker_service.http_server import Api
+from localcloud.sagemaker_service.http_server import Api, read_document
 from localcloud.sagemaker_service.job import Engine
 from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.quota_table import QuotaTable
@@ -193,7 +193,8 @@ def _send_jobs(loaded: LoadedSuite, source: random.Random, api: Api) -> None:
     except SourceMissing:
         return  # the source of a script is not in S3 yet
     for sent in (request, damaged_document(request, source)):
+        body = _as_json(sent)
         try:
-            api.answer("CreateTrainingJob", sent)
+            api.answer("CreateTrainingJob", read_document((body or "[" * 3000).encode()))
         except ApiError as error:
             assert str(error)

@@ -8,7 +8,8 @@ from traindyno.cli.plan_totals import totals_table
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.costs.quantity_text import UNKNOWN, count_text, seconds_text, usd_text
-from traindyno.core.planning.plan import LanePlan, Plan
+from traindyno.core.planning.lane_plan import LanePlan
+from traindyno.core.planning.plan import Plan
 from traindyno.core.planning.quotas import QuotaReading, UsageSource
 from traindyno.core.suite.suite import Purchase, Suite
 

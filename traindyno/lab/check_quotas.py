@@ -5,7 +5,8 @@ from typing import Any
 
 from traindyno.aws.quotas import Quotas
 from traindyno.core.errors import SuiteRefused
-from traindyno.core.planning.plan import LanePlan, plan_suite, read_stored_plan, stored_plan
+from traindyno.core.planning.lane_plan import LanePlan
+from traindyno.core.planning.plan import plan_suite, read_stored_plan, stored_plan
 from traindyno.core.planning.preparation_plan import PreparationPlan, due_preparations
 from traindyno.core.planning.quotas import needed_quotas
 from traindyno.core.planning.refusals import refusal_lines

@@ -109,7 +109,7 @@ def test_a_plan_is_bounded_by_the_dearest_type_and_the_scarcest() -> None:
     assert (planned.one_attempt_usd, planned.worst_case_usd) == (Decimal(6), Decimal(18))
     assert planned.lanes[0].concurrency == 3
     (note,) = planned.notes
-    assert note == f"runs on {OWN} may go to {OTHER} where it is short: what they may cost is at $3.00/h, the dearest"
+    assert note == f"runs on {OWN} may use {OTHER} if it has no capacity: cost bounds take the highest price, $3.00/h"
     assert planned.refusals == ()
 
 

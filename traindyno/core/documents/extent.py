@@ -1,4 +1,4 @@
-"""What a document may hold, whatever it means: its depth, its size, and values that JSON and 64 bits can hold."""
+"""Limits of every document: its depth, its size, and numbers that JSON and 64 bits can hold."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ LARGEST_INTEGER = 2**63 - 1
 def excess_of(document: object) -> Problem | None:
     """The first thing that is too much, with what is accepted; None if nothing is.
 
-    A part that occurs in several places counts each time.
+    A part that occurs in several places counts once for each place.
     """
     waiting, count = [(document, "", 1)], 0
     while waiting:

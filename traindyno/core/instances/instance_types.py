@@ -53,7 +53,7 @@ def find_instance_type(name: str) -> InstanceType | None:
 
 
 def close_instance_types(name: str) -> list[str]:
-    """Names like a misspelt one, the likeliest first."""
+    """Known names that resemble a misspelt one, the closest first."""
     return get_close_matches(name, instance_types(), n=3, cutoff=0.6)
 
 

@@ -1,4 +1,4 @@
-"""What earlier runs of a suite's cells were billed and took: the only ground for what the suite is expected to."""
+"""The cost and time of earlier runs of a suite's cells, from which the plan expects its own."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from traindyno.core.suite.suite import Limits, Suite, Task
 from traindyno.core.suite.suite_file import measurement_document, workload_document
 
 WORK_ID_DIGITS = 16
-# How these runs ended lay in the cell itself; how long the others took says nothing of the next one.
+# The cell itself caused these ends; the time of other runs does not predict the next one.
 TELLING_OUTCOMES = (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY, Outcome.LOSS_DIVERGED, Outcome.TIMED_OUT)
 # Of the measurement, what decides when a run stops; its bound of steps is reckoned with instead.
 DECIDES_LENGTH = ("stop_when", "evaluate", "save_model")
@@ -59,7 +59,7 @@ def work_id_of(suite: Suite) -> str:
 
 
 def learn_from(suite: Suite, past: Iterable[PastRun]) -> dict[str, CellHistory]:
-    """By cell; a cell that no earlier run tells anything of is left out."""
+    """By cell; a cell without a usable earlier run is left out."""
     by_cell: dict[str, list[PastRun]] = {}
     for run in past:
         if run.outcome in TELLING_OUTCOMES and _added_seconds(run, suite) is not None:

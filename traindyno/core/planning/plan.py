@@ -4,16 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from heapq import heappop, heappush
-from math import ceil
 from typing import Any
 
-from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList, cost_usd
+from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
-from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect, expect_all
+from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect_all
 from traindyno.core.planning.history import CellHistory, Histories
+from traindyno.core.planning.lane_plan import LanePlan, plan_lane, write_notes
 from traindyno.core.planning.lanes import Concurrency, Lane, LaneDemand, share_instances, split_lanes
-from traindyno.core.planning.plan_notes import write_notes
 from traindyno.core.planning.preparation_plan import PreparationPlan, plan_preparation, refuse_preparation
 from traindyno.core.planning.quotas import (
     QuotaReading,
@@ -27,31 +26,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.fallback_cells import accepted_types
 from traindyno.core.suite.preparation import TokenSet
 from traindyno.core.suite.runs import trial_runs
-from traindyno.core.suite.suite import Cell, Purchase, Suite
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LanePlan:
-    """``expected``: from earlier runs of these cells. ``one_attempt_usd``: every run once, to its time limit.
-
-    Where runs may go to other types, both bounds are at the dearest; ``fallback_prices`` are those types'.
-
-    ``worst_case_usd``: every attempt of every run so, its instances kept warm afterwards where the suite asks for that.
-    """
-
-    lane_id: str
-    instance_type: str
-    purchase: Purchase
-    run_count: int
-    largest_instance_count: int
-    concurrency: int
-    waves: int
-    quota: QuotaReading | None
-    price: Price | None
-    one_attempt_usd: Decimal | None
-    worst_case_usd: Decimal | None
-    expected: Expectation = NOTHING_KNOWN
-    fallback_prices: tuple[Price, ...] = ()
+from traindyno.core.suite.suite import Cell, Suite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +82,7 @@ def plan_suite(
     account = quotas.get(account_quota(suite.purchase).name)
     concurrency = plan_concurrency(suite, lanes, quotas)
     lane_plans = tuple(
-        _plan_lane(
+        plan_lane(
             suite,
             lane,
             prices=prices,
@@ -163,34 +138,6 @@ def _demand(suite: Suite, lane: Lane, quotas: QuotaReadings) -> LaneDemand:
         sizes=tuple(run.cell.settings.instance_count for run in lane.runs),
         available=min(known) if len(known) == len(available) else None,
         shares_host=is_host_shared(lane.instance_type),
-    )
-
-
-def _plan_lane(
-    suite: Suite, lane: Lane, *, prices: PriceList, quotas: QuotaReadings, histories: Histories, concurrency: int
-) -> LanePlan:
-    price = prices.get(lane.instance_type)
-    fallbacks = tuple(prices[name] for name in accepted_types(suite, lane.instance_type)[1:] if name in prices)
-    limit_usd = max(each.usd_per_hour for each in (price, *fallbacks)) if price else None
-    instances = sum(run.cell.settings.instance_count for run in lane.runs)
-    job_seconds = suite.limits.max_job_seconds
-    worst_seconds = suite.limits.max_attempts * (job_seconds + suite.warm_pool_seconds)
-    return LanePlan(
-        lane_id=lane.lane_id,
-        instance_type=lane.instance_type,
-        purchase=lane.purchase,
-        run_count=len(lane.runs),
-        largest_instance_count=lane.largest.instance_count,
-        concurrency=concurrency,
-        waves=ceil(len(lane.runs) / concurrency),
-        quota=quotas.get(instance_quota(lane.instance_type, suite.purchase).name),
-        price=price,
-        fallback_prices=fallbacks,
-        one_attempt_usd=cost_usd(job_seconds, instances, limit_usd) if limit_usd is not None else None,
-        worst_case_usd=cost_usd(worst_seconds, instances, limit_usd) if limit_usd is not None else None,
-        expected=expect(
-            lane.runs, histories, usd_per_hour=price.usd_per_hour if price else None, concurrency=concurrency
-        ),
     )
 
 

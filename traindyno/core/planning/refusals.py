@@ -1,4 +1,4 @@
-"""Why a well-formed suite can't be run as asked, all reasons at once: no price, over a cap, over a quota."""
+"""All reasons why a valid suite can't run: unknown prices, costs over a cap, instances over a quota."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -101,11 +101,11 @@ def refuse_instances(
     """``what`` needs ``count`` instances of the type at once."""
     quota = instance_quota(instance_type, purchase)
     if quota.name in quotas and quotas[quota.name].is_not_listed:
-        yield Refusal(reason=_unheard_of_text(quota.name, instance_type))
+        yield Refusal(reason=_not_listed_text(quota.name, instance_type))
     yield from refuse_quota(quotas.get(quota.name), count, what)
 
 
-def _unheard_of_text(name: str, instance_type: str) -> str:
+def _not_listed_text(name: str, instance_type: str) -> str:
     listed = [known for known in instance_types() if instance_quota(known, Purchase.ON_DEMAND).code]
     meant = get_close_matches(instance_type, listed, n=1)
     return (

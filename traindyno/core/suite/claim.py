@@ -52,7 +52,7 @@ class Derivation:
 class Claim:
     """``cell`` and ``against`` each name one cell by its settings, as ``exclude`` does.
 
-    ``tolerance`` is a share of the published value (of its distance from nought for a gain or a saving).
+    ``tolerance`` is a share of the published value (of its distance from 0 for a gain or a saving).
     ``untestable`` says why nobody can measure it any more; the arithmetic is checked nevertheless.
     """
 
@@ -87,7 +87,7 @@ def parse_claims(document: Mapping[str, Any]) -> Claims:
     problems = [problem for index, claim in enumerate(found.claims) for problem in _problems(claim, f"claims[{index}]")]
     names = [claim.claim_id for claim in found.claims]
     problems += [
-        Problem(path="claims", message=f"claim_id {name} is there twice")
+        Problem(path="claims", message=f"claim_id {name} occurs twice")
         for name in sorted(set(names))
         if names.count(name) > 1
     ]

@@ -1,4 +1,4 @@
-"""Cells whose jobs may run on another instance type than their own: what ran elsewhere is a cell of its own."""
+"""Cells whose jobs may run on another instance type: such a run belongs to a cell of that type."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ def needed_types(suite: Suite, cells: Iterable[Cell]) -> tuple[str, ...]:
 
 
 def cell_on(planned: Iterable[Cell], cell: Cell, instance_type: str) -> Cell:
-    """The planned cell of these settings on that type, where there is one; else a cell beside those planned."""
+    """The planned cell of these settings on that type, if there is one; else a new cell."""
     own = cell.settings.instance
     if instance_type == own:
         return cell
@@ -31,12 +31,12 @@ def cell_on(planned: Iterable[Cell], cell: Cell, instance_type: str) -> Cell:
 
 
 def run_on(suite: Suite, run: Run, instance_type: str) -> Run:
-    """The same run, filed under the cell of the type that it ran on."""
+    """The same run, as one of the cell of the type that it ran on."""
     return replace(run, cell=cell_on(expand_cells(suite), run.cell, instance_type))
 
 
 def with_cells_of(cells: Sequence[Cell], runs: Iterable[Run]) -> tuple[Cell, ...]:
-    """The planned cells, and those that runs were filed under beside them."""
+    """The planned cells, and the further cells that runs belong to."""
     known = {cell.cell_id for cell in cells}
     others = {run.cell.cell_id: run.cell for run in runs if run.cell.cell_id not in known}
     return (*cells, *others.values())

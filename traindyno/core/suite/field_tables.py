@@ -1,4 +1,4 @@
-"""The tables of fields in docs/suite-file.md, made from the descriptions that stand beside the fields."""
+"""The tables of fields in docs/suite-file.md, made from the descriptions of the fields."""
 
 import re
 from dataclasses import MISSING, Field

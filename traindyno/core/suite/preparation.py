@@ -64,7 +64,7 @@ AttemptOwner = Run | DataPreparation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What decides tokens beside the suite itself: the code and image that make them, and what the names stand for."""
+    """What else decides the tokens: the code and image that make them, and the content of the data."""
 
     code: str
     image: str
@@ -92,7 +92,7 @@ def needed_tokens(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
 
 
 def is_packed(settings: Settings, workload: Workload) -> bool:
-    """Text to be classified is never packed, whatever the setting says."""
+    """Text for classification is never packed; the setting has no effect on it."""
     return settings.packing and workload.task is not Task.SEQUENCE_CLASSIFICATION
 
 

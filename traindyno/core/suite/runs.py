@@ -48,7 +48,7 @@ def _lot(execution_id: str, trial: int, cell: Cell) -> bytes:
 def waiting_seconds(limits: Limits) -> int:
     """How long a task waits for its job at most.
 
-    Only a safety net: SageMaker ends the job by itself, and ReconcileRuns finds an end that nobody heard of.
+    Only a safety net: SageMaker ends the job itself, and ReconcileRuns finds jobs whose event was lost.
     """
     return limits.max_pending_seconds + limits.max_job_seconds + GRACE_SECONDS
 

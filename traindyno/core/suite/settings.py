@@ -1,4 +1,4 @@
-"""A cell's settings, each described once, beside its field: meaning, bounds, who uses it and what it changes."""
+"""A cell's settings. Each field has its description: meaning, bounds, strategies that use it, and its effect."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -34,7 +34,7 @@ MOST_SEED = 2**32 - 1
 
 
 class Effect(StrEnum):
-    """What a setting changes beside speed and memory."""
+    """What a setting changes in addition to speed and memory."""
 
     LEARNING = "learning"  # the losses
     BATCH = "batch"  # the global batch size, by multiplying it

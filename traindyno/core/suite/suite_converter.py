@@ -93,7 +93,7 @@ def _structure_fields(document: Any, structure: Callable[[str, Any], Part]) -> d
 def _structure_each(
     parts: Iterable[tuple[str, Any]], structure: Callable[[str, Any], Part], problems: Iterable[Problem] = ()
 ) -> list[Part]:
-    """All parts, or FieldProblems with the problems of all of them beside those given."""
+    """All parts; raises FieldProblems with the given problems and those of all parts."""
     found, wrong = [], list(problems)
     for path, value in parts:
         try:

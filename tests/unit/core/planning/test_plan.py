@@ -193,7 +193,7 @@ def test_a_quota_that_nobody_knows_leaves_one_run_at_a_time() -> None:
     assert (quota.code, quota.default) == (None, None)
     planned = plan(suite, price("ml.m5.large", "0.1"), across_all=50)
     assert planned.lanes[0].concurrency == 1
-    assert planned.notes == ("the quota for ml.m5.large is unknown: its runs go one at a time",)
+    assert planned.notes == ("the quota for ml.m5.large is unknown: its runs start one at a time",)
 
 
 def test_a_type_that_service_quotas_does_not_list_is_refused_with_what_is_meant() -> None:

@@ -1,0 +1,28 @@
+"""A request's body that no job could come of is refused as AWS refuses it, not by an error of the service."""
+
+import pytest
+
+from localcloud.sagemaker_service.api_error import ApiError
+from localcloud.sagemaker_service.http_server import read_document
+
+REFUSED = {
+    "no JSON": (b"{", "the body is not valid JSON"),
+    "a list": (b"[]", "the body is not a JSON object"),
+    "3,000 levels": (b'{"a": ' + b"[" * 3000 + b"]" * 3000 + b"}", "the body is not valid JSON"),
+    "300 levels": (b'{"a": ' + b"[" * 300 + b"]" * 300 + b"}", "expected at most 100 levels"),
+    "an integer of 5,000 digits": (b'{"a": ' + b"9" * 5000 + b"}", "the body is not valid JSON"),
+    "an integer of 100 digits": (b'{"a": ' + b"9" * 100 + b"}", "a: expected a finite number within 64 bits"),
+    "no number": (b'{"a": NaN}', "a: expected a finite number within 64 bits, got NaN"),
+}
+
+
+@pytest.mark.parametrize(("body", "says"), REFUSED.values(), ids=REFUSED)
+def test_a_body_that_is_no_request_is_refused(body: bytes, says: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        read_document(body)
+    assert refused.value.code == "SerializationException"
+    assert says in str(refused.value)
+
+
+def test_an_empty_body_is_an_empty_request() -> None:
+    assert read_document(b"") == {}

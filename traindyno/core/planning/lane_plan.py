@@ -1,0 +1,97 @@
+"""The plan of one lane: its price, its quota, the cost and time of its runs, and notes about it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from math import ceil
+
+from traindyno.core.costs.money import exact_usd_text
+from traindyno.core.costs.prices import Price, PriceList, cost_usd
+from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect
+from traindyno.core.planning.history import Histories
+from traindyno.core.planning.lanes import Lane
+from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, instance_quota, is_host_shared, warm_pool_quota
+from traindyno.core.suite.choices import Purchase
+from traindyno.core.suite.fallback_cells import accepted_types
+from traindyno.core.suite.suite import Suite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanePlan:
+    """The runs of one instance type: what they cost, expected and at most.
+
+    ``expected``: from earlier runs of these cells. ``one_attempt_usd``: each run takes one attempt to its time limit.
+    ``worst_case_usd``: each run takes all attempts to the time limit, and instances are kept warm where the suite asks.
+    Where runs may use other types (``fallback_prices``), both bounds take the highest price.
+    """
+
+    lane_id: str
+    instance_type: str
+    purchase: Purchase
+    run_count: int
+    largest_instance_count: int
+    concurrency: int
+    waves: int
+    quota: QuotaReading | None
+    price: Price | None
+    one_attempt_usd: Decimal | None
+    worst_case_usd: Decimal | None
+    expected: Expectation = NOTHING_KNOWN
+    fallback_prices: tuple[Price, ...] = ()
+
+
+def plan_lane(
+    suite: Suite, lane: Lane, *, prices: PriceList, quotas: QuotaReadings, histories: Histories, concurrency: int
+) -> LanePlan:
+    price = prices.get(lane.instance_type)
+    fallbacks = tuple(prices[name] for name in accepted_types(suite, lane.instance_type)[1:] if name in prices)
+    limit_usd = max(each.usd_per_hour for each in (price, *fallbacks)) if price else None
+    instances = sum(run.cell.settings.instance_count for run in lane.runs)
+    job_seconds = suite.limits.max_job_seconds
+    worst_seconds = suite.limits.max_attempts * (job_seconds + suite.warm_pool_seconds)
+    return LanePlan(
+        lane_id=lane.lane_id,
+        instance_type=lane.instance_type,
+        purchase=lane.purchase,
+        run_count=len(lane.runs),
+        largest_instance_count=lane.largest.instance_count,
+        concurrency=concurrency,
+        waves=ceil(len(lane.runs) / concurrency),
+        quota=quotas.get(instance_quota(lane.instance_type, suite.purchase).name),
+        price=price,
+        fallback_prices=fallbacks,
+        one_attempt_usd=cost_usd(job_seconds, instances, limit_usd) if limit_usd is not None else None,
+        worst_case_usd=cost_usd(worst_seconds, instances, limit_usd) if limit_usd is not None else None,
+        expected=expect(
+            lane.runs, histories, usd_per_hour=price.usd_per_hour if price else None, concurrency=concurrency
+        ),
+    )
+
+
+def write_notes(suite: Suite, lanes: Sequence[LanePlan], quotas: QuotaReadings) -> Iterator[str]:
+    """What else to know about the lanes: unknown quotas, instances in use, other types, missing warm pools."""
+    for lane in lanes:
+        if is_host_shared(lane.instance_type):
+            continue
+        yield from _fallback_note(lane)
+        if lane.quota is not None and lane.quota.is_not_listed:
+            continue
+        if lane.quota is None or lane.quota.limit is None:
+            yield f"the quota for {lane.instance_type} is unknown: its runs start one at a time"
+        elif (
+            lane.quota.available is not None and lane.quota.available < lane.largest_instance_count <= lane.quota.limit
+        ):
+            yield f"{lane.quota.in_use} of {lane.quota.limit} {lane.instance_type} are in use: runs wait for them"
+        warm_pool = quotas.get(warm_pool_quota(lane.instance_type).name)
+        if suite.warm_pool_seconds and (warm_pool is None or not warm_pool.limit):
+            yield f"no warm pool quota for {lane.instance_type}: its jobs run, but instances are not kept warm"
+
+
+def _fallback_note(lane: LanePlan) -> Iterator[str]:
+    if lane.fallback_prices and lane.price:
+        others = " or ".join(price.instance_type for price in lane.fallback_prices)
+        highest = max(price.usd_per_hour for price in (lane.price, *lane.fallback_prices))
+        yield (
+            f"runs on {lane.instance_type} may use {others} if it has no capacity:"
+            f" cost bounds take the highest price, {exact_usd_text(highest)}/h"
+        )

@@ -1,0 +1,103 @@
+"""The workload of a suite: its task, model, tokenizer, data and size, or a user's own script."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from traindyno.core.documents.field_description import Bound, describe
+from traindyno.core.documents.json_scalar import JsonScalar
+from traindyno.core.suite.choices import DatasetFormat, InputMode, Task
+
+# Bounds that only keep numbers within what a database row and 64 bits can hold.
+EXAMPLES = Bound(least=1, most=10**15)
+TOKENS = Bound(least=1, most=10**9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """Exactly one of ``path`` (Hub id, S3 URI or local folder) and ``config`` (random weights) is set.
+
+    ``config`` is a transformers configuration with its ``model_type``, for example
+    ``{"model_type": "gpt2", "n_layer": 6, "n_embd": 256}``.
+    """
+
+    path: str | None = None
+    config: Mapping[str, Any] | None = None
+    revision: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokenizer:
+    """Exactly one of ``path`` and ``train_vocabulary_size`` is set; the latter trains one on the dataset itself."""
+
+    path: str | None = None
+    revision: str | None = None
+    train_vocabulary_size: int | None = field(
+        default=None, metadata=describe("tokens of a tokenizer that is trained on the dataset", bound=TOKENS)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """``path`` is a Hub id, an S3 URI, or a local file or folder (staged to S3 before the suite starts)."""
+
+    path: str | None = None
+    format: DatasetFormat = DatasetFormat.AUTO
+    name: str | None = None
+    revision: str | None = None
+    split: str = "train"
+    evaluation_split: str | None = None
+    text_column: str = "text"
+    label_column: str = "label"
+    input_mode: InputMode = InputMode.FILE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What is trained."""
+
+    task: Task = field(metadata=describe("what the model learns; script runs your own"))
+    examples: int = field(
+        metadata=describe(
+            "the work to be done, the same for every cell; the verdict is about this much", bound=EXAMPLES
+        )
+    )
+    model: Model | None = field(
+        default=None,
+        metadata=describe("a Hub id, {path: …} (Hub id, S3 URI, local folder), or {config: {model_type: gpt2, …}}"),
+    )
+    tokenizer: Tokenizer | None = field(
+        default=None,
+        metadata=describe("{path: …, revision: …}, or {train_vocabulary_size: 8192}", default="the model's own"),
+    )
+    dataset: Dataset | None = field(
+        default=None,
+        metadata=describe(
+            "{path, format, name, revision, split, evaluation_split, text_column, label_column, input_mode}"
+        ),
+    )
+    sequence_length: int | None = field(
+        default=None, metadata=describe("the length of a sequence", bound=TOKENS, unit="tokens")
+    )
+    label_count: int | None = field(
+        default=None, metadata=describe("classes, for sequence-classification", bound=Bound(least=2, most=10**6))
+    )
+    source: str | None = field(
+        default=None, metadata=describe("for script: the folder or S3 tarball that holds the code")
+    )
+    entry_point: str | None = field(default=None, metadata=describe("for script: the .py file in source that is run"))
+    hyperparameters: Mapping[str, JsonScalar] = field(
+        default_factory=dict, metadata=describe("for script: the arguments that every cell gets")
+    )
+    hub_token_secret: str | None = field(
+        default=None,
+        metadata=describe("for gated models: the ARN of the Secrets Manager secret that holds your Hugging Face token"),
+    )
+    image: str | None = field(default=None, metadata=describe("a container image of your own", default="the lab's"))
+    environment: Mapping[str, str] = field(
+        default_factory=dict, metadata=describe("environment variables of every job")
+    )
+    channels: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata=describe("further inputs beside the dataset: channel name → S3 URI, local path, fsx://… or efs://…"),
+    )
