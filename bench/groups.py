@@ -14,6 +14,7 @@ MODULES = {
     "loop": "bench.training_loop",
     "gpu": "bench.gpu",
     "replay": "bench.replay",
+    "projection": "bench.projection",
 }
 TITLES = {
     "demo": "The demo, from nothing to the report",
@@ -24,6 +25,7 @@ TITLES = {
     "loop": "The training loop against Hugging Face's Trainer, on a CPU",
     "gpu": "Full-size models on a GPU",
     "replay": "Thousands of runs in the replay engine",
+    "projection": "Short trials against long runs in the local cloud",
 }
 
 

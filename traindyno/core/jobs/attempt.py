@@ -1,4 +1,4 @@
-"""An attempt: one training job submitted for a run, as its description told when it had ended."""
+"""An attempt: one training job submitted for a run, as it was described after its end."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,14 +20,15 @@ LAST_OUTCOMES: dict[type[NextAttempt], Outcome] = {
 class Attempt:
     """``outcome`` is None where the attempt led to the next one; ``error`` then names why (an ErrorEquals name).
 
-    ``billable_seconds`` are wall-clock, to be multiplied by the number of instances. ``phase_seconds`` are the
-    service's own statuses (waiting, starting, downloading, training, uploading). Times are epoch seconds.
+    ``billable_seconds`` is what SageMaker bills of each instance, after a spot discount; ``training_seconds`` is before
+    it. ``phase_seconds`` is wall clock by the service's own statuses (waiting, starting, downloading, training,
+    uploading). Times are epoch seconds.
 
-    ``instance_type`` is the one that it ran on, or was to; None where none of several had been selected.
+    ``instance_type`` is the one that it ran on or was submitted for; None where SageMaker had selected none of several.
 
     ``started_warm``: on the instances that an earlier job left; None where nothing is kept warm. ``keep_warm_seconds``
-    is for how long its own may be kept after it at most, ``kept_warm_seconds`` for how long they were, once that is
-    known; both are wall clock too.
+    is for how long its own instances may be kept after it, ``kept_warm_seconds`` for how long they were kept, None until
+    that is known.
     """
 
     number: int

@@ -1,4 +1,4 @@
-"""Other tools' definitions of samples per second, computed from our log: shown beside ours, never instead.
+"""Other tools' definitions of samples per second, computed from the step log; the report shows them next to ours.
 
 Each one keeps its author's window and aggregation, so that a published figure can be compared with like.
 """
@@ -14,7 +14,7 @@ COMPOSER_WINDOW_STEPS = 10
 LLM_FOUNDRY_STEPS = 30
 TORCHTITAN_LOG_STEPS = 10
 TORCHTITAN_READ_AT_STEP = 90
-LEAST_SECONDS = 1e-6  # a step shorter than a clock tick reads as nought
+LEAST_SECONDS = 1e-6  # a step shorter than a clock tick has a duration of 0
 LLMB_FIRST_ITERATION, LLMB_LAST_ITERATION = 35, 44
 
 
