@@ -24,7 +24,7 @@ class Attempt:
     it. ``phase_seconds`` is wall clock by the service's own statuses (waiting, starting, downloading, training,
     uploading). Times are epoch seconds.
 
-    ``instance_type`` is the one that it ran on or was submitted for; None where SageMaker had selected none of several.
+    ``instance_type`` is the one that it ran on or was submitted for; None if SageMaker had selected none of several.
 
     ``started_warm``: on the instances that an earlier job left; None where nothing is kept warm. ``keep_warm_seconds``
     is for how long its own instances may be kept after it, ``kept_warm_seconds`` for how long they were kept, None until
