@@ -1,8 +1,9 @@
 """When a run's mean step time is known well enough to end the run."""
 
 from collections.abc import Sequence
+from statistics import fmean
 
-from traindyno.core.measurement.step_time import measure_step_time
+from traindyno.core.measurement.step_time import StepTime, measure_step_time
 
 # A stall that comes once in 100 steps is missing from 400 steps in 2 % of runs; a rarer one cannot be seen.
 FIRST_LOOK_STEPS = 400
@@ -23,15 +24,25 @@ def is_known_well_enough(
 
     ``look`` counts from 1. Look k has an error of 5 % ÷ k(k + 1): these sum to 5 % over any number of looks, the last
     one included (alpha spending, after Lan and DeMets 1983). The interval includes stalls and allows for
-    autocorrelation. Step times that are not steady, that drift by more than the half width, or whose latest regime is
-    less than three quarters of the run, are not known well enough.
+    autocorrelation. Step times that drift by more than the half width are not known well enough, nor are those that are
+    not steady, or whose latest regime is less than three quarters of the run, unless the mean of all steps is the same
+    within half of the half width.
     """
     step_time = measure_step_time(step_seconds, warmup_steps=warmup_steps)
-    steady, trend = step_time.steady_state, step_time.trend
+    trend = step_time.trend
     half_width = step_time.relative_half_width(confidence=1 - ERROR_RATE / (look * (look + 1)))
-    if not steady.is_reached or half_width is None or trend is None:
+    if half_width is None or trend is None or half_width > relative_half_width:
         return False
-    if len(step_seconds) - steady.warmup_steps < LEAST_LATEST_SHARE * len(step_seconds):
+    if abs(trend.change) > relative_half_width and trend.p < ERROR_RATE:
         return False
-    drifts = abs(trend.change) > relative_half_width and trend.p < ERROR_RATE
-    return half_width <= relative_half_width and not drifts
+    return _is_settled(step_time, len(step_seconds)) or _is_mean_of(step_seconds, step_time, relative_half_width / 2)
+
+
+def _is_settled(step_time: StepTime, count: int) -> bool:
+    steady = step_time.steady_state
+    return steady.is_reached and count - steady.warmup_steps >= LEAST_LATEST_SHARE * count
+
+
+def _is_mean_of(step_seconds: Sequence[float], step_time: StepTime, tolerance: float) -> bool:
+    """Whether it makes little difference which steps are left out; the first one always is."""
+    return abs(fmean(step_seconds[1:]) / step_time.seconds - 1) <= tolerance
