@@ -27,8 +27,8 @@ class Attempt:
     ``instance_type`` is the one that it ran on or was submitted for; None if SageMaker had selected none of several.
 
     ``started_warm``: on the instances that an earlier job left; None where nothing is kept warm. ``keep_warm_seconds``
-    is for how long its own instances may be kept after it, ``kept_warm_seconds`` for how long they were kept; None until
-    that is known.
+    is for how long its own instances may be kept after it, ``kept_warm_seconds`` for how long they were kept; None
+    until that is known.
     """
 
     number: int
