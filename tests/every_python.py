@@ -13,6 +13,11 @@ ROOT = Path(__file__).resolve().parents[1]
 OLDEST, FIRST_UNSUPPORTED = (3, 11), (3, 15)
 PIP = "pip==25.3"  # the first versions of pip know no dependency groups
 TESTS = ("tests/unit", "tests/infra")
+# tests/infra/test_images.py reads their requirements; they run only with PyTorch, which these tests do without.
+READ_BY_TESTS = (
+    *("transformers", "tokenizers", "safetensors", "huggingface_hub", "hf-xet", "regex"),
+    *("s3torchconnector", "s3torchconnectorclient"),
+)
 ASK_VERSION = "import sys; print('.'.join(map(str, sys.version_info[:3])))"
 
 
@@ -68,6 +73,7 @@ def _environment(name: str, program: Path) -> Path:
     subprocess.run([*install, PIP], check=True)
     pinned = [*install, "--constraint", str(requirements)]
     subprocess.run([*pinned, f"{ROOT}[lab]", "--group", f"{ROOT / 'pyproject.toml'}:unit"], check=True)
+    subprocess.run([*pinned, "--no-deps", *READ_BY_TESTS], check=True)
     subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", "traindyno"], check=True)
     ready.touch()
     return python
