@@ -36,7 +36,7 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
     "gradient_accumulation_steps": lambda value: f"{value} accumulation steps",
     "learning_rate": lambda value: f"learning rate {_text(value)}",
     "gradient_clip_norm": lambda value: "no clipping" if value is None else f"clip norm {value:g}",
-    "loader_workers": lambda value: f"{value} loader workers",
+    "loader_workers": lambda value: f"{value} loader worker{'' if value == 1 else 's'}",
     "padding": lambda value: f"padded to {_text(value).replace('-', ' ')}",
     "packing": lambda value: "packed" if value else "not packed",
     "activation_checkpointing": lambda value: "checkpointing" if value else "no checkpointing",

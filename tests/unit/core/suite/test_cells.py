@@ -50,6 +50,11 @@ def test_a_label_is_made_of_short_words() -> None:
     ]
 
 
+def test_a_count_is_said_in_the_right_number() -> None:
+    found = labels(matrix={"loader_workers": [0, 1, 4]}, baseline={})
+    assert found == ["0 loader workers", "1 loader worker", "4 loader workers"]
+
+
 def test_a_single_cell_is_labelled_by_its_instance() -> None:
     assert labels(matrix={"compiler": ["none"]}) == ["ml.g5.xlarge"]
 
