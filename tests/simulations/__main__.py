@@ -1,8 +1,10 @@
-"""Runs all simulations of the measurement and writes their tables into docs/method.md."""
+"""Runs all simulations and writes their tables into docs/method.md."""
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from tests.simulations.decision_tables import coverage, false_claims, power
 from tests.simulations.future_runs import measure_coverage
 from tests.simulations.logged_runs import judge
 from tests.simulations.repetitions import repetitions
@@ -11,15 +13,29 @@ from tests.simulations.stopped_runs import measure_stops
 
 PAGE = Path("docs/method.md")
 BEGIN, END = "<!-- measurement simulations: begin -->", "<!-- measurement simulations: end -->"
+DECISION_BEGIN, DECISION_END = "<!-- decision simulations: begin -->", "<!-- decision simulations: end -->"
 REPETITIONS = 400
 PREDICTION_STEPS = 120
 
 
 def main() -> None:
-    tables = "\n\n".join("\n".join(table) for table in (_rates(), _stops(), _predictions()))
-    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n\n{tables}\n\n{END}{after}", encoding="utf-8")
+    parts = sys.argv[1:] or ["measurement", "decision"]
+    if "measurement" in parts:
+        _write((_rates(), _stops(), _predictions()), BEGIN, END)
+    if "decision" in parts:
+        _write(map(_table, (false_claims(), power(), coverage())), DECISION_BEGIN, DECISION_END)
+
+
+def _write(tables: Iterable[Iterable[str]], begin: str, end: str) -> None:
+    text = "\n\n".join("\n".join(table) for table in tables)
+    before, rest = PAGE.read_text(encoding="utf-8").split(begin)
+    after = rest.split(end)[1]
+    PAGE.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
+
+
+def _table(rows: Iterator[list[str]]) -> Iterator[str]:
+    yield from _head(next(rows))
+    yield from map(_row, rows)
 
 
 def _rates() -> Iterator[str]:

@@ -21,6 +21,8 @@ from traindyno.core.measurement.student_t import t_quantile
 
 # A cell is a contender unless it is behind at this two-sided level; chosen so that no simulation errs above 5 %.
 CONTENDER_P = 0.25
+# Cells that the best is not ahead of at this level may have been picked in its place.
+LUCKY_P = 0.1
 POWER = 0.8
 MOST_TRIALS = 200
 
@@ -99,10 +101,10 @@ class Correction:
 def correct_for_selection(comparisons: Sequence[Comparison]) -> Correction:
     """The winner's curse: the best of several that can't be told apart is partly the luckiest.
 
-    Its mean is shrunk towards the mean of the cells that it does not beat (empirical Bayes; Efron and Morris 1975), and
-    the upper end of its interval holds for all of them at once (Bonferroni). A cell that beats all others keeps both.
+    Its mean is shrunk towards the mean of the cells that it is not clearly ahead of (empirical Bayes; Efron and Morris
+    1975), and the upper end of its interval holds for all of them at once (Bonferroni). A clear winner keeps both.
     """
-    rivals = [each for each in comparisons if each.standard_error is not None and not _is_beaten(each, SIGNIFICANCE)]
+    rivals = [each for each in comparisons if each.standard_error is not None and not _is_beaten(each, LUCKY_P)]
     tail = SIGNIFICANCE / 2 / (len(rivals) + 1)
     behind = [-log(each.ratio) for each in rivals]
     if not rivals or not any(behind):

@@ -116,15 +116,19 @@ def estimate_of_mean(
     *,
     confidence: float = CONFIDENCE,
     tails: tuple[float, float] | None = None,
+    shift: float = 0.0,
 ) -> Estimate:
-    """``found`` is the mean of ``values``, corrected or not. ``tails`` (lower, upper) of None: equal ones."""
+    """``found`` is the mean of ``values``. ``tails`` (lower, upper) of None: equal ones.
+
+    ``shift`` moves the estimate within its interval, and not the interval.
+    """
     if found.variance is None or found.degrees_of_freedom is None:
-        return Estimate(mean=exp(found.mean), count=len(values), variation=None, interval=None)
+        return Estimate(mean=exp(found.mean + shift), count=len(values), variation=None, interval=None)
     error = sqrt(found.variance)
     lower, upper = tails or ((1 - confidence) / 2, (1 - confidence) / 2)
     down, up = (t_quantile(1 - tail, found.degrees_of_freedom) * error for tail in (lower, upper))
     return Estimate(
-        mean=exp(found.mean),
+        mean=exp(found.mean + min(up, max(-down, shift))),
         count=len(values),
         variation=stdev(values) / fmean(values),
         interval=Interval(low=exp(found.mean - down), high=exp(found.mean + up), confidence=confidence),

@@ -161,9 +161,10 @@ def estimate_cell(
     is_one_draw = draw_count(known) == 1
     found = log_mean(values, inflation=inflation) if is_one_draw else mean_over_hosts(known, noise.spread, inflation)
     retries = trials.retries(quantity)
-    shift = retries.log_factor + (correction.shift if correction else 0.0)
-    tails = (correction.lower_tail, correction.upper_tail) if correction else None
-    return estimate_of_mean(found.plus(shift, retries.variance), values, tails=tails)
+    found = found.plus(retries.log_factor, retries.variance)
+    if correction is None:
+        return estimate_of_mean(found, values)
+    return estimate_of_mean(found, values, tails=(correction.lower_tail, correction.upper_tail), shift=correction.shift)
 
 
 def compare_cells(first: CellTrials, second: CellTrials, quantity: Quantity, noise: Noise) -> Comparison | None:

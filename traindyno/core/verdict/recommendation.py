@@ -15,7 +15,6 @@ from traindyno.core.measurement.statistics import Comparison, Interval
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, estimate_cell
-from traindyno.core.verdict.goal_metric import Metric, quantity_of
 from traindyno.core.verdict.quantity import (
     Quantity,
     projected_instance_hours,
@@ -64,10 +63,9 @@ class Recommendation:
 
 
 def recommend(
-    eligible: Sequence[CellTrials], metric: Metric, noise: Noise, *, tolerance: float, significance: float
+    eligible: Sequence[CellTrials], quantity: Quantity, noise: Noise, *, tolerance: float, significance: float
 ) -> Recommendation | None:
-    """``eligible`` cells all know the metric. None where there is none."""
-    quantity = quantity_of(metric)
+    """The cell of which ``quantity`` is least; all ``eligible`` cells know it. None where there is none."""
     ranked = sorted(eligible, key=lambda each: _mean(each, quantity, noise))
     if not ranked:
         return None

@@ -142,7 +142,7 @@ def judge(
     refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities, unlike=unlike)
     eligible = [each for each in trials if each.measured and each.cell.cell_id not in refused]
     significance = looks_of(suite, trials).significance
-    found = recommend(eligible, metric, noise, tolerance=suite.tolerance, significance=significance)
+    found = recommend(eligible, quantity_of(metric), noise, tolerance=suite.tolerance, significance=significance)
     verdict = Verdict(
         suite_name=suite.name,
         goal=suite.goal,

@@ -1,0 +1,66 @@
+"""The tables of docs/method.md on decisions, made by the simulations."""
+
+from collections.abc import Iterator
+from math import log
+
+from tests.simulations.decisions import Share, further_trials, measure_coverage, simulate, wrong_with_looks
+from tests.simulations.noise_models import (
+    Shape,
+    correlated_in_cells,
+    correlated_in_time,
+    independent,
+    noisy_leader,
+    own_hosts,
+    shared_hosts,
+    unequal_spreads,
+)
+
+CELLS = (2, 8, 32)
+TRIALS = 5
+FIVE_PERCENT = log(1.05)
+TOLERANCE = log(1.02)
+MODELS = {
+    "independent trials, CV 2 %": independent,
+    "each cell on one host, hosts' CV 2 %": own_hosts,
+    "all cells on the same three hosts": shared_hosts,
+    "speed drifts from run to run (AR 0.7), order drawn by the lab": correlated_in_time,
+    "trials resemble the one before in their cell only (AR 0.7)": correlated_in_cells,
+    "spreads of 1 to 5 %": unequal_spreads,
+    "one cell scatters by 5 %, the others by 1 %": noisy_leader,
+}
+
+
+def false_claims() -> Iterator[list[str]]:
+    yield ["false claims, 5 trials", *(f"{cells} cells" for cells in CELLS)]
+    for name, model in MODELS.items():
+        shares = (simulate(model, Shape(levels=(0.0,) * cells, trials=TRIALS)).wrong for cells in CELLS)
+        yield [f"equal cells; {name}", *map(_percent, shares)]
+    shapes = (Shape(levels=(0.0, *[TOLERANCE] * (cells - 1)), trials=TRIALS) for cells in CELLS)
+    yield ["one cell better by just the tolerance", *(_percent(simulate(independent, shape).wrong) for shape in shapes)]
+    looks = (wrong_with_looks(independent, cells, 6) for cells in CELLS[:2])
+    yield ["elimination: equal cells, four looks", *map(_percent, looks), "–"]
+
+
+def power() -> Iterator[list[str]]:
+    yield ["a lead of 5 %, CV 2 %", *(f"{cells} cells" for cells in CELLS)]
+    for trials in (3, 4, 5, 6, 8):
+        found = [simulate(independent, Shape(levels=_led(cells), trials=trials)) for cells in CELLS]
+        yield [f"{trials} trials: recommended", *(_percent(each.decided) for each in found)]
+        yield [f"{trials} trials: said to beat each other cell", *(_percent(each.superior) for each in found)]
+    yield ["the trials named after 3: recommended", *(_percent(further_trials(cells, 3)) for cells in CELLS)]
+
+
+def coverage() -> Iterator[list[str]]:
+    yield ["95 % intervals that hold the truth, 5 trials", *(f"{cells} cells" for cells in CELLS)]
+    for name, lead in (("equal cells", 0.0), ("a lead of 5 %", FIVE_PERCENT)):
+        found = [measure_coverage((0.0, *[lead] * (cells - 1)), TRIALS) for cells in CELLS]
+        yield [f"{name}: the recommended cell's figure", *(_percent(each.expected) for each in found)]
+        yield [f"{name}: its ratio to the baseline", *(_percent(each.against_baseline) for each in found)]
+
+
+def _led(cells: int) -> tuple[float, ...]:
+    return (0.0, *[FIVE_PERCENT] * (cells - 1))
+
+
+def _percent(share: Share) -> str:
+    return f"{share.share * 100:.1f} %"

@@ -1,0 +1,203 @@
+"""Many suites with known truth, decided by the lab's own functions, and how often the decision was right or wrong."""
+
+import os
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from math import exp, log, sqrt
+
+from tests.simulations.noise_models import Cells, NoiseModel, Shape, independent
+from tests.unit.run_samples import completed_result, make_cell
+from traindyno.core.measurement.many_comparisons import SIGNIFICANCE
+from traindyno.core.measurement.measured_run import RunEnvironment
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.selection import Looks, Relation, correct_for_selection
+from traindyno.core.suite.suite import Cell
+from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, measure_noise
+from traindyno.core.verdict.recommendation import Recommendation, recommend
+
+SEED = 20261121
+TOLERANCE = 0.02
+TIMES = int(os.environ.get("TRAINDYNO_SIMULATIONS", "1"))
+REPETITIONS = {2: 600, 8: 300, 32: 80}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """``hits`` of ``count`` suites."""
+
+    hits: int
+    count: int
+
+    @property
+    def share(self) -> float:
+        return self.hits / self.count if self.count else 0.0
+
+    def error(self, expected: float) -> float:
+        """Two and a half standard errors of a share that is truly ``expected``."""
+        return 2.5 * sqrt(expected * (1 - expected) / max(1, self.count))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """Of suites in which the first cell is the best, alone or with others.
+
+    ``wrong``: "it beats each other cell" was said where no cell is better than all others, or of a cell that is not the
+    best; or a cell was called good enough that is worse than the best by the tolerance or more. ``superior``: the best
+    was said to beat each other cell. ``decided``: it was recommended, for that or for being within the tolerance.
+    """
+
+    wrong: Share
+    superior: Share
+    decided: Share
+
+
+def repetitions(cells: int) -> int:
+    return REPETITIONS[cells] * TIMES
+
+
+def simulate(model: NoiseModel, shape: Shape) -> Outcomes:
+    source = random.Random(f"{SEED} {model.__name__} {shape}")
+    found = [
+        decide(model(source, shape, cells_of(len(shape.levels))))[0] for _ in range(repetitions(len(shape.levels)))
+    ]
+    return Outcomes(
+        wrong=_count(found, lambda each: is_wrong(each, shape)),
+        superior=_count(found, lambda each: best_of(each) == 0 and is_superior(each)),
+        decided=_count(found, lambda each: best_of(each) == 0 and is_decided(each)),
+    )
+
+
+def decide(cells: Cells, looks: Looks = Looks()) -> tuple[Recommendation, Noise]:  # noqa: B008 (frozen)
+    trials = as_cell_trials(cells)
+    noise = measure_noise(trials, value_of)
+    found = recommend(trials, value_of, noise, tolerance=TOLERANCE, significance=looks.significance)
+    assert found is not None
+    return found, noise
+
+
+def is_superior(found: Recommendation) -> bool:
+    return all(rival.relation is Relation.BEATEN for rival in found.rivals)
+
+
+def is_decided(found: Recommendation) -> bool:
+    return all(rival.relation not in (Relation.OPEN, Relation.UNKNOWN) for rival in found.rivals)
+
+
+def is_wrong(found: Recommendation, shape: Shape) -> bool:
+    lead = shape.levels[best_of(found)] - min(shape.levels)
+    is_alone = shape.levels.count(min(shape.levels)) == 1
+    if is_superior(found):
+        return lead > 0 or not is_alone
+    return is_decided(found) and lead >= log(1 + TOLERANCE) - 1e-12
+
+
+def best_of(found: Recommendation) -> int:
+    return int(found.best.cell.cell_id, 16)
+
+
+def value_of(result: RunResult) -> float | None:
+    """The simulated quantity travels as the billed time."""
+    return result.billable_seconds
+
+
+def as_cell_trials(cells: Cells) -> list[CellTrials]:
+    return [
+        CellTrials(
+            cell=cell,
+            measured=tuple(
+                replace(_template(), billable_seconds=trial.value, environment=_environment(trial.hosts))
+                for trial in trials
+            ),
+            others=(),
+        )
+        for cell, trials in zip(cells_of(len(cells)), cells, strict=True)
+    ]
+
+
+@cache
+def cells_of(count: int) -> tuple[Cell, ...]:
+    return tuple(make_cell(f"{index:08x}", f"cell {index}") for index in range(count))
+
+
+def further_trials(cells: int, trials: int) -> Share:
+    """Suites of ``trials`` that stay open are run again with the cells and the trials that the verdict names."""
+    source = random.Random(f"{SEED} further {cells} {trials}")
+    levels = (0.0, *[log(1.05)] * (cells - 1))
+    settled: list[bool] = []
+    while len(settled) < REPETITIONS[cells] // 4 * TIMES:
+        found, _ = decide(independent(source, Shape(levels=levels, trials=trials), ()))
+        wanted = found.trials_to_decide
+        if wanted is None:
+            continue
+        assert wanted > trials
+        still_open = [int(each.cell_id, 16) for each in found.rivals if each.relation is Relation.OPEN]
+        again = sorted({0, best_of(found), *still_open})
+        shape = Shape(levels=tuple(levels[index] for index in again), trials=wanted)
+        second, _ = decide(independent(source, shape, ()))
+        settled.append(best_of(second) == 0 and is_decided(second))
+    return Share(hits=sum(settled), count=len(settled))
+
+
+def wrong_with_looks(model: NoiseModel, cells: int, trials: int) -> Share:
+    """Elimination judges equal cells after each round from the third on, and stops at the first claim."""
+    source = random.Random(f"{SEED} looks {model.__name__} {cells}")
+    shape = Shape(levels=(0.0,) * cells, trials=trials)
+    count = trials - 2
+
+    def claims() -> bool:
+        values = model(source, shape, cells_of(cells))
+        return any(
+            is_superior(decide([each[: look + 2] for each in values], Looks(count=count, index=look))[0])
+            for look in range(1, count + 1)
+        )
+
+    suites = repetitions(cells) // 2
+    return Share(hits=sum(claims() for _ in range(suites)), count=suites)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """How often the 95 % intervals hold the truth: the recommended cell's figure, and its ratio to the baseline."""
+
+    expected: Share
+    against_baseline: Share
+
+
+def measure_coverage(levels: Sequence[float], trials: int) -> Coverage:
+    """The last cell is the baseline. Suites in which it is recommended itself are left out of its comparison."""
+    source = random.Random(f"{SEED} coverage {levels} {trials}")
+    expected: list[bool] = []
+    against: list[bool] = []
+    baseline = len(levels) - 1
+    for _ in range(repetitions(len(levels))):
+        found, noise = decide(independent(source, Shape(levels=tuple(levels), trials=trials), ()))
+        estimate = estimate_cell(found.best, value_of, noise, correct_for_selection(found.comparisons))
+        assert estimate is not None
+        assert estimate.interval is not None
+        truth = exp(levels[best_of(found)])
+        expected.append(estimate.interval.low <= truth <= estimate.interval.high)
+        for rival in found.rivals:
+            if int(rival.cell_id, 16) == baseline:
+                interval, _ = found.simultaneous(rival.comparison, SIGNIFICANCE)
+                assert interval is not None
+                against.append(interval.low <= truth / exp(levels[baseline]) <= interval.high)
+    return Coverage(
+        expected=Share(hits=sum(expected), count=len(expected)),
+        against_baseline=Share(hits=sum(against), count=len(against)),
+    )
+
+
+def _count(found: Sequence[Recommendation], holds: Callable[[Recommendation], bool]) -> Share:
+    return Share(hits=sum(map(holds, found)), count=len(found))
+
+
+@cache
+def _template() -> RunResult:
+    return completed_result(make_cell(), 1)
+
+
+@cache
+def _environment(host: str | None) -> RunEnvironment:
+    return RunEnvironment(world_size=1, hosts=("algo-1",), facts={}, host_ids=(host,) if host else ())

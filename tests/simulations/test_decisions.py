@@ -1,0 +1,85 @@
+"""The figures of docs/method.md hold: false claims, power, further trials, coverage. TRAINDYNO_SIMULATIONS=10 is `make
+chaos`: ten times as many suites."""
+
+from itertools import pairwise
+from math import log
+
+import pytest
+
+from tests.simulations.decisions import further_trials, measure_coverage, simulate, wrong_with_looks
+from tests.simulations.noise_models import (
+    NoiseModel,
+    Shape,
+    correlated_in_cells,
+    correlated_in_time,
+    independent,
+    noisy_leader,
+    own_hosts,
+    shared_hosts,
+    unequal_spreads,
+)
+
+CELLS = (2, 8, 32)
+EQUAL = (independent, own_hosts, shared_hosts, correlated_in_time, unequal_spreads, noisy_leader)
+FIVE_PERCENT = log(1.05)
+TOLERANCE = log(1.02)
+
+
+@pytest.mark.parametrize("cells", CELLS)
+@pytest.mark.parametrize("model", EQUAL)
+def test_of_equal_cells_one_is_called_the_best_in_at_most_one_suite_of_twenty(model: NoiseModel, cells: int) -> None:
+    wrong = simulate(model, Shape(levels=(0.0,) * cells, trials=5)).wrong
+    assert wrong.share <= 0.05 + wrong.error(0.05)
+
+
+@pytest.mark.parametrize("cells", [8, 32])
+def test_trials_that_resemble_the_one_before_make_no_more_false_claims(cells: int) -> None:
+    """With two cells no rule can keep this and find a difference of 5 % (see docs/method.md)."""
+    wrong = simulate(correlated_in_cells, Shape(levels=(0.0,) * cells, trials=5)).wrong
+    assert wrong.share <= 0.05 + wrong.error(0.05)
+
+
+@pytest.mark.parametrize("cells", CELLS)
+@pytest.mark.parametrize("model", [independent, noisy_leader])
+def test_a_cell_outside_the_tolerance_is_called_good_enough_in_at_most_one_suite_of_twenty(
+    model: NoiseModel, cells: int
+) -> None:
+    """All other cells are worse than the first by just the tolerance."""
+    wrong = simulate(model, Shape(levels=(0.0, *[TOLERANCE] * (cells - 1)), trials=5)).wrong
+    assert wrong.share <= 0.05 + wrong.error(0.05)
+
+
+@pytest.mark.parametrize("cells", CELLS)
+def test_a_lead_of_five_percent_is_found_in_four_suites_of_five_and_never_less_often_with_more_trials(
+    cells: int,
+) -> None:
+    found = [
+        simulate(independent, Shape(levels=(0.0, *[FIVE_PERCENT] * (cells - 1)), trials=trials)) for trials in (4, 6, 8)
+    ]
+    for outcome in found:
+        assert outcome.decided.share >= 0.8 - outcome.decided.error(0.8)
+        assert outcome.wrong.share <= 0.05
+    for fewer, more in pairwise(found):
+        assert more.decided.share >= fewer.decided.share - more.decided.error(fewer.decided.share)
+        assert more.superior.share >= fewer.superior.share - more.superior.error(fewer.superior.share)
+
+
+@pytest.mark.parametrize("cells", CELLS)
+def test_the_further_trials_that_are_named_settle_four_suites_of_five(cells: int) -> None:
+    found = further_trials(cells, trials=3)
+    assert found.share >= 0.8 - found.error(0.8)
+
+
+@pytest.mark.parametrize("cells", [2, 8])
+@pytest.mark.parametrize("model", [independent, noisy_leader])
+def test_looking_after_every_round_claims_no_more_than_one_look(model: NoiseModel, cells: int) -> None:
+    wrong = wrong_with_looks(model, cells, trials=6)
+    assert wrong.share <= 0.05 + wrong.error(0.05)
+
+
+@pytest.mark.parametrize("cells", CELLS)
+@pytest.mark.parametrize("lead", [0.0, FIVE_PERCENT])
+def test_intervals_hold_the_truth_as_often_as_they_say(cells: int, lead: float) -> None:
+    found = measure_coverage((0.0, *[lead] * (cells - 1)), trials=5)
+    for share in (found.expected, found.against_baseline):
+        assert 0.93 - share.error(0.95) <= share.share <= 0.97 + share.error(0.97)

@@ -1,0 +1,83 @@
+"""Hosts as draws: what a comparison may claim depends on which machines the trials ran on."""
+
+from math import exp, sqrt
+
+import pytest
+
+from traindyno.core.measurement.hosts import (
+    STATED_PRIOR,
+    HostSpread,
+    Trial,
+    compare_on_hosts,
+    draw_count,
+    estimate_host_spread,
+    needs_prior,
+)
+from traindyno.core.measurement.statistics import compare
+
+
+def on(host: str | None, *logs: float) -> list[Trial]:
+    return [Trial(value=exp(each), hosts=host) for each in logs]
+
+
+def test_trials_on_hosts_of_their_own_or_on_unknown_ones_are_compared_as_they_are() -> None:
+    values = [1.0, 1.1, 1.05], [0.9, 0.95, 0.99]
+    unknown = compare_on_hosts(*([Trial(value=value) for value in side] for side in values))
+    assert unknown.with_interval() == compare(*values)
+    assert draw_count([Trial(value=1.0), Trial(value=1.0)]) == 2
+
+
+def test_a_difference_between_two_single_hosts_may_be_the_hosts() -> None:
+    # 5 % apart with hardly any noise: each cell's own host decides. sqrt(2) x 3 % = 4.24 %, t(0.975, 6) = 2.447: 10.4 %
+    first, second = on("a", 0.0, 0.001, -0.001), on("b", 0.05, 0.051, 0.049)
+    found = compare_on_hosts(first, second)
+    assert found.standard_error == pytest.approx(sqrt(2) * 0.03, rel=1e-2)
+    assert found.p is not None
+    assert found.p > 0.2
+    assert needs_prior(first, second)
+    far = compare_on_hosts(first, on("b", 0.3, 0.301, 0.299))
+    assert far.p is not None
+    assert far.p < 0.05
+
+
+def test_a_narrower_spread_from_history_tells_them_apart() -> None:
+    history = HostSpread(deviation=0.005, degrees_of_freedom=20, source="history")
+    found = compare_on_hosts(on("a", 0.0, 0.001), on("b", 0.05, 0.051), spread=history)
+    assert found.p is not None
+    assert found.p < 0.05
+
+
+def test_on_one_shared_host_its_speed_cancels() -> None:
+    first, second = on("a", 0.0, 0.01, -0.01), on("a", 0.05, 0.06, 0.04)
+    found = compare_on_hosts(first, second)
+    assert found.ratio == pytest.approx(exp(-0.05))
+    # two variances of 0.0001, three trials each: sqrt(2 x 0.0001 / 3)
+    assert found.standard_error == pytest.approx(sqrt(2e-4 / 3))
+    assert not needs_prior(first, second)
+
+
+def test_shared_hosts_are_blocks() -> None:
+    # hosts 20 % apart; within each, the second cell takes 5 % longer, give or take 0.5 %: the paired t test on
+    # differences -0.045 and -0.055: error 0.00707 / sqrt(2) = 0.005, one degree of freedom
+    found = compare_on_hosts(on("a", 0.0) + on("b", 0.2), on("a", 0.045) + on("b", 0.255))
+    assert found.ratio == pytest.approx(exp(-0.05))
+    assert found.standard_error == pytest.approx(0.005)
+    assert found.degrees_of_freedom == 1
+
+
+def test_trials_that_repeat_on_hosts_count_as_their_means() -> None:
+    first = on("a", 0.0, 0.002) + on("b", 0.04, 0.042)
+    found = compare_on_hosts(first, on("c", 0.10, 0.102) + on("d", 0.14, 0.142))
+    # host means 0.001 and 0.041 (variance 0.0008) on both sides: sqrt(0.0008 / 2 + 0.0008 / 2), 2 degrees
+    assert found.standard_error == pytest.approx(sqrt(0.0008))
+    assert found.degrees_of_freedom == pytest.approx(2)
+
+
+def test_the_spread_between_hosts_comes_from_the_suite_where_it_has_enough() -> None:
+    few = [on("a", 0.0, 0.002) + on("b", 0.04, 0.042)]
+    assert estimate_host_spread(few) == STATED_PRIOR
+    cells = [on("a", 0.0, 0.0) + on("b", 0.04, 0.04), on("c", 0.0, 0.0) + on("d", 0.04, 0.04), *2 * few]
+    found = estimate_host_spread(cells)
+    assert (found.degrees_of_freedom, found.source) == (4, "this suite's trials")
+    # host means 0.04 apart: variance 0.0008 less what the trials' own spread explains
+    assert found.deviation == pytest.approx(sqrt(0.0008), rel=1e-2)

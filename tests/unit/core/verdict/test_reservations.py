@@ -1,0 +1,160 @@
+"""What a verdict makes of failed, diverged, contended and unlike trials, of hosts, and of accuracy."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.unit.run_samples import completed_result, failed_result, make_suite
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.contention import Contention
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.step_log import line
+from traindyno.core.step_log.content import Evaluation
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.suite import Strategy
+from traindyno.core.verdict.verdict import Finding, Verdict, judge
+from traindyno.core.verdict.verdict_text import describe_verdict
+
+SUITE = make_suite(matrix={"strategy": (Strategy.DDP, Strategy.FSDP)}, training={"instance": "ml.p4d.24xlarge"})
+DDP, FSDP = expand_cells(SUITE)
+FAST, SLOW = (1.0, 1.01, 0.99), (1.3, 1.31, 1.29)
+
+
+def results_of(ddp: Sequence[float] = FAST, fsdp: Sequence[float] = SLOW, **changes: Any) -> list[RunResult]:
+    return [
+        completed_result(cell, trial, step_seconds=seconds, suite=SUITE, **changes)
+        for cell, steps in ((DDP, ddp), (FSDP, fsdp))
+        for trial, seconds in enumerate(steps, start=1)
+    ]
+
+
+def judged(results: Sequence[RunResult]) -> Verdict:
+    return judge(SUITE, (DDP, FSDP), results)
+
+
+def on_host(result: RunResult, host: str) -> RunResult:
+    assert result.environment is not None
+    return replace(result, environment=replace(result.environment, host_ids=(host,)))
+
+
+def measured_with(result: RunResult, **changes: Any) -> RunResult:
+    assert result.measured is not None
+    return replace(result, measured=replace(result.measured, **changes))
+
+
+def test_failed_trials_raise_cost_and_stand_in_the_headline() -> None:
+    plain = judged(results_of())
+    failures = [failed_result(DDP, trial, Outcome.LOSS_DIVERGED) for trial in (4, 5)]
+    verdict = judged([*results_of(), *failures])
+    before, after = plain.row(DDP.cell_id).usd, verdict.row(DDP.cell_id).usd
+    assert before is not None
+    assert after is not None
+    # three of five attempts succeed: each success is paid 5 / 3 times
+    assert after.mean == pytest.approx(before.mean * 5 / 3)
+    assert verdict.recommended == FSDP.cell_id
+    assert "2 of 5 trials of ddp failed, 2 of them by a loss" in " ".join(describe_verdict(verdict).cautions)
+    alone = describe_verdict(judge(SUITE, (DDP,), [*results_of(fsdp=()), *failures]))
+    assert "2 of its 5 trials failed, 2 diverged" in alone.headline
+
+
+def test_a_cell_whose_loss_is_no_finite_number_is_not_recommended() -> None:
+    results = results_of()
+    broken = [
+        measured_with(result, loss=replace(result.measured.loss, diverged_at_step=20))
+        if result.run.cell == DDP and result.measured
+        else result
+        for result in results
+    ]
+    verdict = judged(broken)
+    assert verdict.recommended == FSDP.cell_id
+    assert (verdict.row(DDP.cell_id).trials, verdict.row(DDP.cell_id).diverged) == (0, 3)
+    assert "3 of 3 trials of ddp failed" in " ".join(describe_verdict(verdict).cautions)
+
+
+def test_a_contended_host_forbids_a_recommendation_and_says_so_first() -> None:
+    busy = Contention(steal_share=0.1, foreign_share=0.0, queue_share=0.0, involuntary_switches_per_second=0.0)
+    first, *rest = results_of()
+    verdict = judged([measured_with(first, contention=busy), *rest])
+    assert verdict.finding is Finding.CONTENDED
+    assert describe_verdict(verdict).headline.startswith("No recommendation: other work on the hosts")
+    quiet = replace(busy, steal_share=0.0)
+    assert judged([measured_with(first, contention=quiet), *rest]).finding is Finding.RECOMMENDED
+
+
+def test_cells_on_two_single_hosts_are_not_told_apart_by_a_small_difference() -> None:
+    steps = (1.0, 1.001, 0.999), (1.05, 1.051, 1.049)
+    hosts = {DDP.cell_id: "a", FSDP.cell_id: "b"}
+    apart = [on_host(result, hosts[result.run.cell.cell_id]) for result in results_of(*steps)]
+    shared = [on_host(result, "a") for result in results_of(*steps)]
+    assert judged(results_of(*steps)).finding is Finding.RECOMMENDED
+    assert judged(shared).finding is Finding.RECOMMENDED
+    verdict = judged(apart)
+    assert verdict.finding is Finding.UNDECIDED
+    cautions = " ".join(describe_verdict(verdict).cautions)
+    assert "A spread between hosts of 3.0 % is assumed (a stated prior)" in cautions
+    assert "The answer holds for these hosts" in " ".join(describe_verdict(judged(shared)).cautions)
+
+
+def test_a_run_on_instances_that_were_kept_warm_shares_their_unknown_hosts() -> None:
+    results = [
+        replace(result, attempts=tuple(replace(each, started_warm=True) for each in result.attempts))
+        for result in results_of()
+    ]
+    assert judged(results).row(DDP.cell_id).host_draws == 1
+    assert judged(results_of()).row(DDP.cell_id).host_draws is None
+
+
+def test_work_is_counted_in_one_unit() -> None:
+    """A packed example holds twice the tokens: at the same samples per second it does the work in half the time."""
+    facts = {line.WORK_UNIT: line.TOKENS}
+    results = results_of(fsdp=FAST, facts=facts)
+    twice = [
+        completed_result(FSDP, trial, step_seconds=seconds, suite=SUITE, samples=4, facts=facts)
+        for trial, seconds in enumerate(FAST, start=1)
+    ]
+    assert judged(results).finding is Finding.WITHIN_TOLERANCE
+    doubled = [measured_with(each, throughput=_double_tokens(each)) for each in twice]
+    row = judged([*results[:3], *doubled]).row(FSDP.cell_id)
+    reference = judged(results).row(DDP.cell_id)
+    assert row.seconds is not None
+    assert reference.seconds is not None
+    assert row.seconds.mean == pytest.approx(reference.seconds.mean, rel=0.01)
+
+
+def _double_tokens(result: RunResult) -> Any:
+    assert result.measured is not None
+    assert result.measured.throughput is not None
+    assert result.measured.throughput.tokens is not None
+    return replace(result.measured.throughput, tokens=2 * result.measured.throughput.tokens)
+
+
+def test_cells_of_another_unit_are_refused() -> None:
+    rows = results_of(fsdp=(), facts={line.WORK_UNIT: line.ROWS})
+    tokens = results_of(ddp=(), facts={line.WORK_UNIT: line.TOKENS})
+    verdict = judged([*rows, *tokens])
+    assert verdict.refused == {FSDP.cell_id: "its work is counted in tokens, the reference's in rows"}
+
+
+def test_accuracy_stands_in_the_rows_and_the_text() -> None:
+    results = [
+        measured_with(result, evaluations=(Evaluation(time=0.0, step=60, metrics={"accuracy": 0.9 + index / 100}),))
+        for index, result in enumerate(results_of())
+    ]
+    verdict = judged(results)
+    accuracy = verdict.row(DDP.cell_id).accuracy
+    assert accuracy is not None
+    assert accuracy.mean == pytest.approx(0.91)
+    assert (
+        "Its evaluation accuracy is 91.0 %; the other cells reach 94.0 % to 94.0 %."
+        in describe_verdict(verdict).support
+    )
+
+
+def test_a_trial_with_an_unknown_bill_is_left_out_and_not_its_cell() -> None:
+    first, *rest = results_of()
+    unknown = replace(first, billable_seconds=None, attempts=())
+    row = judged([unknown, *rest]).row(DDP.cell_id)
+    assert row.usd is not None
+    assert (row.usd.count, row.trials) == (2, 3)
