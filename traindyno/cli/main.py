@@ -12,6 +12,7 @@ from traindyno.cli import execution_commands, quota_commands
 from traindyno.cli.checkout import add_local
 from traindyno.cli.claims_command import claims
 from traindyno.cli.compare_command import compare
+from traindyno.cli.doctor_command import doctor
 from traindyno.cli.output import STANDARD_ERROR, print_json
 from traindyno.cli.plan_command import plan
 from traindyno.cli.receipt_command import receipt
@@ -40,6 +41,7 @@ commands.command()(receipt)
 commands.command("reprice")(reprice_execution)
 commands.command()(compare)
 commands.command()(claims)
+commands.command()(doctor)
 commands.add_typer(quota_commands.app, name="quotas")
 add_local(commands)
 

@@ -1,0 +1,249 @@
+"""`traindyno doctor`: each line with what to do, for this machine and for an account."""
+
+import json
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from email.message import Message
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from botocore.stub import Stubber
+
+from tests.unit.stubbed import stubbed
+from traindyno.aws import account_checks
+from traindyno.cli import account_findings, machine_checks
+from traindyno.cli.account_findings import BASE_IMAGE, SMOKE_INSTANCE, check_account
+from traindyno.cli.doctor_command import line_of
+from traindyno.cli.machine_checks import Finding
+
+REPO_ROOT = Path(__file__).resolve().parents[3]
+ARN = "arn:aws:sts::111122223333:assumed-role/Engineer/me"
+ROLE = "arn:aws:iam::111122223333:role/Engineer"
+REGION = "us-east-1"
+
+
+def test_this_machine_is_looked_at_from_the_commands_front_door() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "traindyno", "doctor"], cwd=REPO_ROOT, capture_output=True, text=True, check=False
+    )
+    for subject in ("Python", "C++ compiler", "free disk space", "ports", "boto3", "torch"):
+        assert re.search(rf"^(ok|missing) +{re.escape(subject)}: ", ran.stdout, re.MULTILINE), subject
+    assert ran.returncode == (1 if "→" in ran.stdout else 0)
+
+
+@pytest.mark.parametrize(
+    ("finding", "advice"),
+    [
+        (machine_checks._python((3, 10, 1)), "install Python 3.11 or newer"),
+        (machine_checks._compiler(None), "install g++"),
+        (machine_checks._disk(3.0), "free 10 GB"),
+        (machine_checks._package("no-such-package"), "run `make install`"),
+    ],
+)
+def test_what_is_missing_comes_with_what_to_do(finding: Finding, advice: str) -> None:
+    assert (finding.advice or "").startswith(advice)
+    first, second = line_of(finding).split("\n")
+    assert first.startswith("missing ")
+    assert second.strip().startswith(f"→ {advice}")
+
+
+@contextmanager
+def account(**answers: Any) -> Iterator[Any]:
+    """Clients that answer by botocore's service models; ``answers`` change what a good account says."""
+    with ExitStack() as stack:
+        clients = {}
+        for service, responses in good_account(**answers).items():
+            client, stubber = stack.enter_context(stubbed(service))
+            lay_out(stubber, responses)
+            clients[service] = client
+        yield clients.__getitem__
+
+
+def lay_out(stubber: Stubber, responses: list[tuple[str, Any]]) -> None:
+    for operation, response in responses:
+        if isinstance(response, str):
+            stubber.add_client_error(operation, response)
+        else:
+            stubber.add_response(operation, response)
+
+
+def good_account(
+    *,
+    bootstrap: Any = "21",
+    denied: dict[str, Any] | None = None,
+    concurrency: int = 1000,
+    builds: float = 1.0,
+    jobs: float = 2.0,
+    price: bool = True,
+    diagnostics: tuple[dict[str, str], ...] = (),
+) -> dict[str, list[tuple[str, Any]]]:
+    results = [{"EvalActionName": name, "EvalDecision": "allowed"} for name in account_checks.ACTIONS]
+    results[0] |= denied or {}
+    quota_name = "Concurrently running builds for Linux/Large environment"
+    build_quota = {"QuotaCode": "L-1", "QuotaName": quota_name, "Value": builds}
+    training_name = f"{SMOKE_INSTANCE} for training job usage"
+    training_quota = {"QuotaCode": "L-2", "QuotaName": training_name, "Value": jobs}
+    product = {
+        "product": {"attributes": {"usagetype": f"USE1-Train:{SMOKE_INSTANCE}"}},
+        "terms": {"OnDemand": {"a": {"priceDimensions": {"b": {"unit": "Hrs", "pricePerUnit": {"USD": "0.115"}}}}}},
+    }
+    outputs = [{"OutputKey": key, "OutputValue": "x"} for key in ("ResultsBucket", "Table", "TopicArn", "SourceS3Uri")]
+    machine = f"arn:aws:states:{REGION}:111122223333:stateMachine:traindyno-suites"
+    outputs += [{"OutputKey": "StateMachineArn", "OutputValue": machine}]
+    outputs += [{"OutputKey": "TrainingRoleArn", "OutputValue": ROLE}]
+    at = datetime(2026, 11, 21, tzinfo=UTC)
+    stack = {"StackName": "traindyno-lab", "CreationTime": at, "StackStatus": "CREATE_COMPLETE", "Outputs": outputs}
+    parameter = bootstrap if bootstrap == "ParameterNotFound" else {"Parameter": {"Value": bootstrap}}
+    described = {
+        "stateMachineArn": machine, "name": "traindyno-suites", "definition": "{}", "roleArn": ROLE,
+        "type": "STANDARD", "creationDate": at,
+    }  # fmt: skip
+    listing = {"TrainingJobSummaries": []}
+    return {
+        "sts": [("get_caller_identity", {"Arn": ARN, "Account": "111122223333", "UserId": "x"})],
+        "ssm": [("get_parameter", parameter)],
+        "iam": [("simulate_principal_policy", {"EvaluationResults": results})],
+        "lambda": [("get_account_settings", {"AccountLimit": {"ConcurrentExecutions": concurrency}})],
+        "service-quotas": [
+            ("list_aws_default_service_quotas", {"Quotas": [build_quota]}),
+            ("get_service_quota", {"Quota": build_quota}),
+            ("list_aws_default_service_quotas", {"Quotas": [training_quota]}),
+            ("get_service_quota", {"Quota": training_quota}),
+        ],
+        "cloudwatch": [],
+        "sagemaker": [("list_training_jobs", listing)] * 3,
+        "pricing": [("get_products", {"PriceList": [json.dumps(product)] if price else []})],
+        "cloudformation": [("describe_stacks", {"Stacks": [stack]})],
+        "stepfunctions": [
+            ("describe_state_machine", described),
+            ("validate_state_machine_definition", {"result": "OK", "diagnostics": list(diagnostics)}),
+        ],
+    }
+
+
+@pytest.fixture
+def gallery(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(account_checks, "public_image_digest", lambda _uri: "sha256:abc")
+    monkeypatch.setattr(account_findings.time, "sleep", lambda _seconds: None)
+
+
+def findings(**answers: Any) -> dict[str, Finding]:
+    with account(**answers) as connect:
+        return {each.subject: each for each in check_account(connect, region=REGION, lab="traindyno")}
+
+
+@pytest.mark.usefixtures("gallery")
+def test_an_account_that_lacks_nothing_has_no_advice() -> None:
+    found = findings()
+    assert {each.subject: each.advice for each in found.values() if each.advice} == {}
+    assert found["identity"].found == ARN
+    assert found["lab"].found == "traindyno: Step Functions finds the state machine valid"
+    assert len(found) == 10
+
+
+@pytest.mark.usefixtures("gallery")
+@pytest.mark.parametrize(
+    ("answers", "subject", "advice"),
+    [
+        ({"bootstrap": "ParameterNotFound"}, "CDK bootstrap", "run `cdk bootstrap` in us-east-1"),
+        ({"bootstrap": "3"}, "CDK bootstrap", "run `cdk bootstrap` in us-east-1: version 6 or newer"),
+        ({"concurrency": 10}, "Lambda concurrency", "deploy with -c reserve_sweep=off"),
+        ({"builds": 0.0}, "image builds", "the lab's images can't be built"),
+        ({"jobs": 0.0}, f"{SMOKE_INSTANCE} for training job usage", "ask for it: `traindyno quotas request"),
+        ({"price": False}, "prices", "choose a region where SageMaker trains"),
+        (
+            {"diagnostics": ({"severity": "ERROR", "code": "SCHEMA", "message": "no Next"},)},
+            "lab",
+            "Step Functions refuses the state machine",
+        ),
+    ],
+)
+def test_what_an_account_lacks_comes_with_what_to_do(answers: dict[str, Any], subject: str, advice: str) -> None:
+    found = findings(**answers)
+    assert {name for name, each in found.items() if each.advice} == {subject}
+    assert (found[subject].advice or "").startswith(advice)
+
+
+@pytest.mark.usefixtures("gallery")
+@pytest.mark.parametrize(
+    ("detail", "who"),
+    [
+        ({"OrganizationsDecisionDetail": {"AllowedByOrganizations": False}}, "a service control policy"),
+        ({"PermissionsBoundaryDecisionDetail": {"AllowedByPermissionsBoundary": False}}, "the permissions boundary"),
+        ({}, "the caller's own policies"),
+    ],
+)
+def test_a_denied_action_is_named_with_who_denies_it(detail: dict[str, Any], who: str) -> None:
+    finding = findings(denied={"EvalDecision": "implicitDeny", **detail})["permissions"]
+    assert finding.found.startswith(f"{account_checks.ACTIONS[0]} is denied by {who}")
+
+
+def test_iam_simulates_the_role_behind_a_session() -> None:
+    with stubbed("iam") as (client, stubber):
+        asked = {"PolicySourceArn": ROLE, "ActionNames": ["s3:CreateBucket"]}
+        stubber.add_response("simulate_principal_policy", {"EvaluationResults": []}, asked)
+        assert account_checks.denied_actions(client, ARN, ["s3:CreateBucket"]) == {}
+
+
+def test_without_credentials_the_first_line_says_so_and_nothing_else_is_asked() -> None:
+    with stubbed("sts") as (client, stubber):
+        stubber.add_client_error("get_caller_identity", "ExpiredToken")
+        (finding,) = check_account(lambda _service: client, region=REGION, lab="traindyno")
+    assert finding.subject == "identity"
+    assert "aws sts get-caller-identity" in (finding.advice or "")
+
+
+@pytest.mark.usefixtures("gallery")
+def test_a_check_that_is_not_allowed_is_a_finding_and_the_others_go_on() -> None:
+    with account() as connect, stubbed("ssm") as (ssm, stubber):
+        connect("ssm").get_parameter(Name="used up")
+        stubber.add_client_error("get_parameter", "AccessDeniedException")
+        found = list(
+            check_account(lambda service: ssm if service == "ssm" else connect(service), region=REGION, lab="traindyno")
+        )
+    (refused,) = [each for each in found if each.advice]
+    assert refused.subject == "CDK bootstrap"
+    assert refused.found.startswith("not known: ")
+
+
+class Response(BytesIO):
+    def __init__(self, document: Any, **headers: str) -> None:
+        super().__init__(json.dumps(document).encode())
+        self.headers = headers
+
+
+def test_the_gallery_is_asked_for_the_tags_digest() -> None:
+    asked: list[str] = []
+
+    def fetch(request: urllib.request.Request) -> Response:
+        asked.append(f"{request.get_method()} {request.full_url}")
+        return Response({"token": "t"}, **{"Docker-Content-Digest": "sha256:abc"})
+
+    assert account_checks.public_image_digest(BASE_IMAGE, fetch=fetch) == "sha256:abc"
+    repository = "https://public.ecr.aws/v2/deep-learning-containers/pytorch"
+    assert asked[1] == f"HEAD {repository}/manifests/2.13-cu133-amzn2023-sagemaker"
+
+
+def test_a_tag_that_is_gone_has_no_digest() -> None:
+    def fetch(request: urllib.request.Request) -> Response:
+        if "manifests" in request.full_url:
+            raise urllib.error.HTTPError(request.full_url, 404, "gone", Message(), None)
+        return Response({"token": "t"})
+
+    assert account_checks.public_image_digest(BASE_IMAGE, fetch=fetch) is None
+
+
+def test_the_doctor_checks_what_the_smoke_suite_and_the_image_use() -> None:
+    suite = yaml.safe_load((REPO_ROOT / "suites/smoke_aws.yaml").read_text())
+    assert suite["training"]["instance"] == suite["preparation"]["instance"] == SMOKE_INSTANCE
+    assert suite["limits"]["max_usd"] <= 0.10
+    assert f"FROM {BASE_IMAGE}\n" in (REPO_ROOT / "images/efa/Dockerfile").read_text()

@@ -1,0 +1,108 @@
+"""What an AWS account allows a lab, read and never changed: identity, bootstrap, limits, permissions, deployment."""
+
+import json
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from traindyno.aws.client_errors import error_code
+
+BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
+# What `cdk deploy` does through the bootstrap's roles, and what a lab's roles do; an SCP or a boundary may refuse it.
+ACTIONS = (
+    "cloudformation:CreateStack",
+    "codebuild:StartBuild",
+    "dynamodb:CreateTable",
+    "ecr:CreateRepository",
+    "iam:CreateRole",
+    "iam:PassRole",
+    "lambda:CreateFunction",
+    "s3:CreateBucket",
+    "sagemaker:CreateTrainingJob",
+    "sns:CreateTopic",
+    "sqs:CreateQueue",
+    "states:CreateStateMachine",
+    "sts:AssumeRole",
+)
+ASSUMED_ROLE = re.compile(r"arn:aws:sts::(\d+):assumed-role/([^/]+)/.+")
+PUBLIC_IMAGE = re.compile(r"public\.ecr\.aws/(?P<repository>[^:]+):(?P<tag>.+)")
+MANIFEST_TYPES = "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.v2+json"
+TIMEOUT_SECONDS = 20
+
+
+def caller_arn(sts: Any) -> str:
+    arn: str = sts.get_caller_identity()["Arn"]
+    return arn
+
+
+def bootstrap_version(ssm: Any) -> int | None:
+    """None where the region is not bootstrapped for the CDK."""
+    try:
+        return int(ssm.get_parameter(Name=BOOTSTRAP_PARAMETER)["Parameter"]["Value"])
+    except ClientError as error:
+        if error_code(error) == "ParameterNotFound":
+            return None
+        raise
+
+
+def concurrent_executions(lambda_client: Any) -> int:
+    """Lambda's limit for the account and region."""
+    return int(lambda_client.get_account_settings()["AccountLimit"]["ConcurrentExecutions"])
+
+
+def denied_actions(iam: Any, arn: str, actions: Sequence[str] = ACTIONS) -> dict[str, str]:
+    """Action → who denies it, by IAM's policy simulation for the caller; empty where all are allowed."""
+    results = iam.simulate_principal_policy(PolicySourceArn=_principal(arn), ActionNames=[*actions])
+    return {each["EvalActionName"]: _denier(each) for each in results["EvaluationResults"] if not _is_allowed(each)}
+
+
+def _principal(arn: str) -> str:
+    """IAM simulates users and roles, not sessions of roles."""
+    found = ASSUMED_ROLE.fullmatch(arn)
+    return f"arn:aws:iam::{found[1]}:role/{found[2]}" if found else arn
+
+
+def _is_allowed(result: dict[str, Any]) -> bool:
+    return bool(result["EvalDecision"] == "allowed")
+
+
+def _denier(result: dict[str, Any]) -> str:
+    if not result.get("OrganizationsDecisionDetail", {}).get("AllowedByOrganizations", True):
+        return "a service control policy of the organization"
+    if not result.get("PermissionsBoundaryDecisionDetail", {}).get("AllowedByPermissionsBoundary", True):
+        return "the permissions boundary"
+    return "the caller's own policies"
+
+
+def definition_problems(stepfunctions: Any, state_machine_arn: str) -> Iterator[str]:
+    """What Step Functions' own validation says of the deployed state machine."""
+    definition = stepfunctions.describe_state_machine(stateMachineArn=state_machine_arn)["definition"]
+    answer = stepfunctions.validate_state_machine_definition(definition=definition, type="STANDARD")
+    return (f"{each['severity']} {each['code']}: {each['message']}" for each in answer["diagnostics"])
+
+
+def public_image_digest(uri: str, *, fetch: Callable[[urllib.request.Request], Any] | None = None) -> str | None:
+    """The digest that a public image's tag has now; None where the gallery has no such tag."""
+    found = PUBLIC_IMAGE.fullmatch(uri)
+    if found is None:
+        raise ValueError(f"expected an image of public.ecr.aws, got {uri}")
+    fetch = fetch or (lambda request: urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS))
+    with fetch(urllib.request.Request("https://public.ecr.aws/token/")) as answer:
+        token = json.load(answer)["token"]
+    manifest = urllib.request.Request(
+        f"https://public.ecr.aws/v2/{found['repository']}/manifests/{found['tag']}",
+        headers={"Authorization": f"Bearer {token}", "Accept": MANIFEST_TYPES},
+        method="HEAD",
+    )
+    try:
+        with fetch(manifest) as answer:
+            digest: str | None = answer.headers["Docker-Content-Digest"]
+            return digest
+    except urllib.error.HTTPError as error:
+        if error.code == 404:
+            return None
+        raise

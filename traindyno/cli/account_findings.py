@@ -1,0 +1,131 @@
+"""What `traindyno doctor --aws` looks at in an account, each with what to do about it."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.error import URLError
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from traindyno.aws import account_checks
+from traindyno.aws.deployment import LabNotDeployed, find_deployment
+from traindyno.aws.prices import read_prices
+from traindyno.aws.quotas import Quotas
+from traindyno.cli.machine_checks import Finding
+from traindyno.core.planning.quotas import instance_quota
+from traindyno.core.suite.choices import Purchase
+from traindyno.lab.check_build_quota import refusal_to_build
+
+# The instance type of suites/smoke_aws.yaml, which README's AWS path runs first.
+SMOKE_INSTANCE = "ml.m5.large"
+NEEDED_BOOTSTRAP = 6
+# Lambda keeps this many executions unreserved in accounts with a low limit; the sweep reserves one.
+NEEDED_CONCURRENCY = 11
+BASE_IMAGE = "public.ecr.aws/deep-learning-containers/pytorch:2.13-cu133-amzn2023-sagemaker"
+OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso")
+
+Connect = Callable[[str], Any]
+
+
+def check_account(connect: Connect, *, region: str | None, lab: str) -> Iterator[Finding]:
+    """``connect`` makes a client of a service. A check that fails for itself is a finding, and the others go on."""
+    identity = _guarded("identity", lambda: account_checks.caller_arn(connect("sts")))
+    if isinstance(identity, Finding):
+        yield identity
+        return
+    yield Finding(subject="identity", found=identity)
+    yield _region(region)
+    checks: tuple[tuple[str, Callable[[], Finding]], ...] = (
+        ("CDK bootstrap", lambda: _bootstrap(connect("ssm"), region)),
+        ("permissions", lambda: _permissions(connect("iam"), identity)),
+        ("Lambda concurrency", lambda: _concurrency(connect("lambda"))),
+        ("image builds", lambda: _builds(connect("service-quotas"), region)),
+        ("training quota", lambda: _training_quota(connect)),
+        ("prices", lambda: _price(connect("pricing"), region)),
+        ("base image", _base_image),
+        ("lab", lambda: _lab(connect, lab)),
+    )
+    for subject, check in checks:
+        found = _guarded(subject, check)
+        yield found
+
+
+def _guarded(subject: str, check: Callable[[], Any]) -> Any:
+    try:
+        return check()
+    except (ClientError, BotoCoreError, URLError) as error:
+        advice = "allow this read, or check your AWS settings: `aws sts get-caller-identity` must succeed"
+        return Finding(subject=subject, found=f"not known: {error}", advice=advice)
+
+
+def _region(region: str | None) -> Finding:
+    advice = None
+    if region is None:
+        advice = "set AWS_REGION, or give --region"
+    elif region.startswith(OTHER_PARTITIONS):
+        advice = "choose a region of AWS's standard partition, such as us-east-1: labs work in no other"
+    return Finding(subject="region", found=region or "none", advice=advice)
+
+
+def _bootstrap(ssm: Any, region: str | None) -> Finding:
+    version = account_checks.bootstrap_version(ssm)
+    is_enough = version is not None and version >= NEEDED_BOOTSTRAP
+    advice = None if is_enough else f"run `cdk bootstrap` in {region}: version {NEEDED_BOOTSTRAP} or newer is needed"
+    return Finding(subject="CDK bootstrap", found=f"version {version}" if version else "none", advice=advice)
+
+
+def _permissions(iam: Any, arn: str) -> Finding:
+    denied = account_checks.denied_actions(iam, arn)
+    if not denied:
+        return Finding(subject="permissions", found=f"{len(account_checks.ACTIONS)} simulated actions are allowed")
+    found = "; ".join(f"{action} is denied by {who}" for action, who in sorted(denied.items()))
+    return Finding(subject="permissions", found=found, advice="ask your administrator to allow these actions")
+
+
+def _concurrency(client: Any) -> Finding:
+    limit = account_checks.concurrent_executions(client)
+    advice = None
+    if limit < NEEDED_CONCURRENCY:
+        advice = "deploy with -c reserve_sweep=off, or ask Service Quotas for more concurrent executions"
+    return Finding(subject="Lambda concurrency", found=str(limit), advice=advice)
+
+
+def _builds(service_quotas: Any, region: str | None) -> Finding:
+    refusal = refusal_to_build(service_quotas, region=region or "")
+    return Finding(subject="image builds", found="refused" if refusal else "allowed", advice=refusal)
+
+
+def _training_quota(connect: Connect) -> Finding:
+    quota = instance_quota(SMOKE_INSTANCE, Purchase.ON_DEMAND)
+    quotas = Quotas(connect("service-quotas"), connect("cloudwatch"), connect("sagemaker"), sleep=time.sleep)
+    reading = quotas.read([quota], now=time.time())[quota.name]
+    advice = None
+    if not reading.limit:
+        advice = "ask for it: `traindyno quotas request suites/smoke_aws.yaml`; AWS answers within hours or days"
+    found = "unknown" if reading.limit is None else str(reading.limit)
+    return Finding(subject=quota.name, found=found, advice=advice)
+
+
+def _price(pricing: Any, region: str | None) -> Finding:
+    price = read_prices(pricing, [SMOKE_INSTANCE], region=region or "", now=time.time()).get(SMOKE_INSTANCE)
+    found = f"{SMOKE_INSTANCE} ${price.usd_per_hour}/h" if price else f"none for {SMOKE_INSTANCE}"
+    advice = None if price else "choose a region where SageMaker trains on this type"
+    return Finding(subject="prices", found=found, advice=advice)
+
+
+def _base_image() -> Finding:
+    digest = account_checks.public_image_digest(BASE_IMAGE)
+    advice = None if digest else "the tag is gone: set another base in images/efa/Dockerfile"
+    return Finding(subject="base image", found=digest or f"no {BASE_IMAGE}", advice=advice)
+
+
+def _lab(connect: Connect, lab: str) -> Finding:
+    try:
+        deployment = find_deployment(connect("cloudformation"), lab)
+    except LabNotDeployed as error:
+        return Finding(subject="lab", found="not deployed", advice=str(error))
+    problems = [*account_checks.definition_problems(connect("stepfunctions"), deployment.state_machine_arn)]
+    if problems:
+        advice = "Step Functions refuses the state machine: deploy this version again, or report these lines"
+        return Finding(subject="lab", found="; ".join(problems), advice=advice)
+    return Finding(subject="lab", found=f"{lab}: Step Functions finds the state machine valid")

@@ -1,0 +1,40 @@
+"""`traindyno doctor`: what is missing on this machine, or in an AWS account, and what to do about each."""
+
+from pathlib import Path
+from typing import Annotated
+
+import boto3
+import typer
+
+from traindyno.cli.account_findings import check_account
+from traindyno.cli.machine_checks import Finding, check_machine
+from traindyno.cli.options import LabOption, ProfileOption, RegionOption
+from traindyno.cli.output import STANDARD_OUTPUT
+from traindyno.core.lab_names import DEFAULT_LAB
+
+
+def doctor(
+    aws: Annotated[bool, typer.Option("--aws", help="Check the AWS account too; nothing in it is changed.")] = False,
+    lab: LabOption = DEFAULT_LAB,
+    region: RegionOption = None,
+    profile: ProfileOption = None,
+) -> None:
+    """Check this machine, and with --aws the account, for what a lab needs. Exit status 1 if something is missing."""
+    findings = [*check_machine(Path.cwd())]
+    if aws:
+        session = boto3.Session(profile_name=profile, region_name=region)
+        findings += check_account(
+            lambda service: session.client(service, region_name="us-east-1" if service == "pricing" else None),  # type: ignore[call-overload]
+            region=session.region_name,
+            lab=lab,
+        )
+    for finding in findings:
+        STANDARD_OUTPUT.print(line_of(finding), markup=False, highlight=False, soft_wrap=True)
+    if any(finding.advice for finding in findings):
+        raise typer.Exit(1)
+
+
+def line_of(finding: Finding) -> str:
+    mark = "ok     " if finding.advice is None else "missing"
+    what_to_do = f"\n        → {finding.advice}" if finding.advice else ""
+    return f"{mark} {finding.subject}: {finding.found}{what_to_do}"
