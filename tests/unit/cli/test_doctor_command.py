@@ -20,7 +20,7 @@ from botocore.stub import Stubber
 
 from tests.unit.stubbed import stubbed
 from traindyno.aws import account_checks
-from traindyno.cli import account_findings, machine_checks
+from traindyno.cli import machine_checks
 from traindyno.cli.account_findings import BASE_IMAGE, SMOKE_INSTANCE, check_account
 from traindyno.cli.doctor_command import line_of
 from traindyno.cli.machine_checks import Finding
@@ -107,7 +107,7 @@ def good_account(
         "stateMachineArn": machine, "name": "traindyno-suites", "definition": "{}", "roleArn": ROLE,
         "type": "STANDARD", "creationDate": at,
     }  # fmt: skip
-    listing = {"TrainingJobSummaries": []}
+    listing: dict[str, Any] = {"TrainingJobSummaries": []}
     return {
         "sts": [("get_caller_identity", {"Arn": ARN, "Account": "111122223333", "UserId": "x"})],
         "ssm": [("get_parameter", parameter)],
@@ -133,7 +133,7 @@ def good_account(
 @pytest.fixture
 def gallery(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(account_checks, "public_image_digest", lambda _uri: "sha256:abc")
-    monkeypatch.setattr(account_findings.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
 
 
 def findings(**answers: Any) -> dict[str, Finding]:

@@ -1,0 +1,43 @@
+"""Writes a synthesised template's state machine with example ARNs, for validators that know nothing of CloudFormation.
+
+Usage: python -m infra.state_machine_text TEMPLATE FILE
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+ACCOUNT, REGION = "111122223333", "us-east-1"
+PSEUDO_PARAMETERS = {
+    "AWS::Partition": "aws",
+    "AWS::Region": REGION,
+    "AWS::AccountId": ACCOUNT,
+    "AWS::URLSuffix": "amazonaws.com",
+}
+KIND = "AWS::StepFunctions::StateMachine"
+
+
+def state_machine_definition(template: dict[str, Any]) -> dict[str, Any]:
+    """The one state machine of the template."""
+    (machine,) = [each for each in template["Resources"].values() if each["Type"] == KIND]
+    return dict(json.loads(_text(machine["Properties"]["DefinitionString"])))
+
+
+def _text(value: Any) -> str:
+    match value:
+        case str():
+            return value
+        case {"Fn::Join": [str(separator), list(parts)]}:
+            return separator.join(map(_text, parts))
+        case {"Ref": str(name)}:
+            return PSEUDO_PARAMETERS.get(name, name.lower())
+        case {"Fn::GetAtt": [str(name), "Arn"]}:
+            return f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
+    raise ValueError(f"expected text, Fn::Join, Ref or the Arn of a function, found {value}")
+
+
+if __name__ == "__main__":
+    source, target = map(Path, sys.argv[1:])
+    definition = state_machine_definition(json.loads(source.read_text()))
+    target.write_text(json.dumps(definition, indent=1))
