@@ -64,10 +64,10 @@ def test_cfn_lint_finds_nothing_in_the_template_of_a_lab_with_every_setting(tmp_
 def test_cfn_lint_finds_a_wrong_property(tmp_path: Path) -> None:
     document = copy.deepcopy(lab(target="aws").document)
     (queue,) = [each for each in document["Resources"].values() if each["Type"] == "AWS::SQS::Queue"]
-    queue["Properties"]["MessageRetentionPeriod"] = 5
+    queue["Properties"]["MessageRetention"] = 5
     answer = run_linter("cfn-lint", write_template(document, tmp_path))
     assert answer.returncode != 0
-    assert "MessageRetentionPeriod" in answer.stdout
+    assert "MessageRetention" in answer.stdout
 
 
 @needs_linters
