@@ -22,14 +22,14 @@ LEFT, RIGHT, TOP, BOTTOM = 62, 16, 10, 40
 
 def draw_losses(cells: Sequence[tuple[str, Sequence[LossCurve]]], *, title: str) -> Markup:
     """Pairs of a cell's label and its runs' curves, each with at least one point."""
-    points = [point for _, curves in cells for curve in curves for point in curve.points]
+    points = [point for _, curves in cells for curve in curves for point in curve.finite_points]
     across = make_scale(0.0, max(point.samples for point in points), begin=LEFT, end=WIDTH - RIGHT)
     losses = [point.loss for point in points]
     margin = 0.04 * (max(losses) - min(losses))
     up = make_scale(min(losses) - margin, max(losses) + margin, begin=HEIGHT - BOTTOM, end=TOP)
     lines = [
         polyline(
-            [(across(point.samples), up(point.loss)) for point in curve.points],
+            [(across(point.samples), up(point.loss)) for point in curve.finite_points],
             class_=f"line {series_class(index)}",
         )
         for index, (_, curves) in enumerate(cells)

@@ -10,7 +10,7 @@ def draw_loss(report: Report) -> Markup | None:
     cells = []
     for cell in report.cells:
         mine = [each for each in report.results if each.run.cell.cell_id == cell.cell_id and each.measured]
-        curves = [each.measured.loss for each in mine if each.measured and each.measured.loss.points]
+        curves = [each.measured.loss for each in mine if each.measured and each.measured.loss.finite_points]
         if curves:
             cells.append((cell.label, curves))
     if not cells:

@@ -1,8 +1,8 @@
-"""The loss of a run by step, averaged over ranks and thinned for storage."""
+"""The loss of a run by step, averaged over ranks, with fewer points where it is long."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, nan
 from statistics import fmean
 
 from traindyno.core.step_log.step_table import StepTable
@@ -12,7 +12,10 @@ MOST_POINTS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossPoint:
-    """Mean loss of ``steps`` neighbouring steps; ``samples`` is what all ranks had seen by the last of them."""
+    """Mean loss of ``steps`` neighbouring steps, not a number if one of theirs is not finite.
+
+    ``samples`` is what all ranks had seen by the last of them.
+    """
 
     step: int
     samples: int
@@ -22,12 +25,17 @@ class LossPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossCurve:
-    """``first`` and ``last`` are single steps' losses; ``diverged_at_step`` is the first that was no finite number."""
+    """``first`` and ``last`` are single steps' losses; ``diverged_at_step`` is the first that was not finite."""
 
     points: tuple[LossPoint, ...]
     first: float | None
     last: float | None
     diverged_at_step: int | None
+
+    @property
+    def finite_points(self) -> tuple[LossPoint, ...]:
+        """What can be drawn and compared."""
+        return tuple(point for point in self.points if isfinite(point.loss))
 
 
 def draw_loss_curve(table: StepTable) -> LossCurve:
@@ -44,7 +52,7 @@ def draw_loss_curve(table: StepTable) -> LossCurve:
 
 
 def _mean_loss(table: StepTable, index: int) -> float | None:
-    """Over the ranks that logged one (a pipeline's last stage is alone in knowing it)."""
+    """Over the ranks that logged one (of a pipeline, the last stage)."""
     losses = [loss for rank in table.ranks if (loss := rank.steps[index].loss) is not None]
     return fmean(losses) if losses else None
 
@@ -56,9 +64,8 @@ def _thin(table: StepTable, losses: Sequence[float | None]) -> list[LossPoint]:
     for begin in range(0, len(losses), stride):
         end = min(begin + stride, len(losses))
         samples += sum(table.samples[begin:end])
-        finite = [loss for loss in losses[begin:end] if loss is not None and isfinite(loss)]
-        if finite:
-            points.append(
-                LossPoint(step=table.numbers[end - 1], samples=samples, steps=len(finite), loss=fmean(finite))
-            )
+        known = [loss for loss in losses[begin:end] if loss is not None]
+        if known:
+            mean = fmean(known) if all(map(isfinite, known)) else nan
+            points.append(LossPoint(step=table.numbers[end - 1], samples=samples, steps=len(known), loss=mean))
     return points

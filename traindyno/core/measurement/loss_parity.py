@@ -119,7 +119,7 @@ def _judge(found: Comparison | None, tolerance: float, share: float) -> ParityFi
 
 def _curve(result: RunResult) -> Mapping[int, float]:
     """Loss by samples seen."""
-    return {point.samples: point.loss for point in result.measured.loss.points} if result.measured else {}
+    return {point.samples: point.loss for point in result.measured.loss.finite_points} if result.measured else {}
 
 
 def _late(curve: Mapping[int, float], end: int) -> list[float]:

@@ -1,0 +1,42 @@
+from math import inf, isnan, nan
+
+import pytest
+
+from tests.unit.run_samples import completed_result, make_cell, step_log_of
+from traindyno.core.measurement.loss_curve import MOST_POINTS, LossCurve, draw_loss_curve
+from traindyno.core.measurement.run_result import parse_run_result, run_result_document
+from traindyno.core.step_log.step_table import tabulate_steps
+
+
+def curve_of(*losses: float | None) -> LossCurve:
+    session = step_log_of([1.0] * len(losses), loss=lambda index: losses[index]).measured
+    assert session is not None
+    return draw_loss_curve(tabulate_steps(session))
+
+
+@pytest.mark.parametrize("broken", [nan, inf, -inf])
+def test_points_that_are_not_finite_stay_in_the_curve(broken: float) -> None:
+    curve = curve_of(4.0, 3.0, broken, broken)
+    assert [point.step for point in curve.points] == [0, 1, 2, 3]
+    assert [isnan(point.loss) for point in curve.points] == [False, False, True, True]
+    assert [point.loss for point in curve.finite_points] == [4.0, 3.0]
+    assert (curve.first, curve.last, curve.diverged_at_step) == (4.0, 3.0, 2)
+
+
+def test_one_loss_that_is_not_finite_marks_the_point_of_many_steps() -> None:
+    losses = [1.0] * (2 * MOST_POINTS)
+    losses[101] = nan
+    curve = curve_of(*losses)
+    assert [index for index, point in enumerate(curve.points) if isnan(point.loss)] == [50]
+
+
+def test_steps_without_a_loss_have_no_point() -> None:
+    assert [point.step for point in curve_of(None, 2.0, None).points] == [1]
+
+
+def test_a_curve_that_diverged_is_stored_and_read_again() -> None:
+    result = completed_result(make_cell(), 1, loss=lambda index: nan if index > 30 else 2.0)
+    read = parse_run_result(run_result_document(result))
+    assert read.measured is not None
+    assert isnan(read.measured.loss.points[-1].loss)
+    assert read.measured.loss.finite_points[-1].loss == 2.0
