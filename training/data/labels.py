@@ -4,10 +4,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from training.data.rows import Rows
 from training.errors import WorkloadError
+
+if TYPE_CHECKING:
+    from training.data.rows import Rows  # pyarrow: not needed for tokens that exist
 
 LABEL_NAMES = "label_names.json"
 NUMBERS_EXPECTED = "a whole number from 0 (a dataset that is streamed can't have its texts numbered)"
@@ -21,7 +23,7 @@ class Labelled(NamedTuple):
     row: int
 
 
-def labels_of(rows: Rows) -> Iterable[Labelled]:
+def labels_of(rows: "Rows") -> Iterable[Labelled]:
     return (Labelled(value, rows.file, row) for row, value in enumerate(rows.labels or [], start=rows.first_row))
 
 

@@ -1,0 +1,14 @@
+"""A run loads only what it needs: importing takes most of a short run's billed time."""
+
+import subprocess
+import sys
+
+from tests.training.jobs import REPO_ROOT
+
+FOR_FILES_ONLY = ("pyarrow", "datasets", "pandas", "s3torchconnector")
+
+
+def test_a_run_on_tokens_that_exist_loads_nothing_that_reads_files() -> None:
+    code = f"import sys, training.main; print([name for name in {FOR_FILES_ONLY} if name in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
