@@ -7,9 +7,10 @@ from typing import Any
 from traindyno.cli import sample_data
 from traindyno.core.errors import Problem
 from traindyno.core.s3_keys import is_s3_uri
+from traindyno.core.suite.dataset_files import COMPRESSIONS, FORMATS
 from traindyno.core.suite.file_systems import parse_file_system
 
-DATA_SUFFIXES = {".csv", ".json", ".jsonl", ".txt", ".parquet"}
+DATA_SUFFIXES = {*FORMATS, *COMPRESSIONS, ".txt"}
 SECTIONS = ("dataset", "tokenizer", "model")
 
 

@@ -62,6 +62,7 @@ def test_what_is_there_already_is_sent_again_only_before_it_expires(tmp_path: Pa
     ("workload", "says"),
     [
         ({"dataset": {"path": "none.csv"}}, r"workload\.dataset\.path: 'none\.csv' does not exist on this machine"),
+        ({"dataset": {"path": "none.jsonl.gz"}}, r"'none\.jsonl\.gz' does not exist on this machine"),
         ({"channels": {"images": "./pictures"}}, r"workload\.channels\.images: '\./pictures' does not exist"),
         (
             {"dataset": {"path": "sample:moon"}},
