@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from localcloud.sagemaker_service import RunningService
 from tests.local.aws_double import AwsDouble
 from tests.local.jobs import client, job_request, stage_script, wait_until
+from tests.local.running_service import RunningService
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.measurement.run_phases import OTHER, measure_phases
 from traindyno.core.step_log.reader import read_step_log
