@@ -109,6 +109,20 @@ def save_state(ports: Ports) -> None:
         pass
 
 
+def begin_anew(home: Home, ports: Ports) -> Path:
+    """Have MiniStack forget what is left of a state that was lost; the folder where its objects are kept.
+
+    Buckets are folders, and outlive the stacks that made them: a new stack could not make them again.
+    """
+    objects, kept = home.state("ministack-s3"), home.state(f"lost-objects-{int(time.time())}")
+    kept.mkdir()
+    for path in list(objects.iterdir()) if objects.exists() else ():
+        path.rename(kept / path.name)
+    request = urllib.request.Request(f"http://{LOOPBACK}:{ports.aws}/_ministack/reset", method="POST")
+    with urllib.request.urlopen(request, timeout=60):
+        return kept
+
+
 def _ports(home: Home) -> Ports | None:
     ministack, sagemaker = daemons.running(home, MINISTACK), daemons.running(home, SAGEMAKER)
     return Ports(aws=ministack.port, sagemaker=sagemaker.port) if ministack and sagemaker else None

@@ -28,7 +28,11 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
     if before and has_stacks and before["fingerprint"] == fingerprint:
         return False
     if before and not has_stacks:
-        tell("the local cloud has lost its stacks, as MiniStack was killed before it saved them; deploying them again")
+        kept = cloud.begin_anew(home, ports)
+        tell(
+            "the local cloud has lost its stacks, as MiniStack was killed before it saved them; deploying them again "
+            f"(the objects of the old buckets are in {kept})"
+        )
         before = None
     own_output = ("--output", str(home.state("cdk.out")))  # two local clouds may be started at once
     if not before:
