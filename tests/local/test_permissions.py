@@ -52,7 +52,8 @@ ELSEWHERE = {
     "JudgeSuite": WARM_POOLS,
     "StopRuns": WARM_POOLS,
 }
-OWN_LOG = {"logs:CreateLogStream", "logs:PutLogEvents"}
+# What Lambda itself does under the function's role: log, and keep events that failed.
+OWN_LOG = {"logs:CreateLogStream", "logs:PutLogEvents", "sqs:SendMessage"}
 # A lab of another name, so that the deployed functions leave this one's jobs alone.
 LAB, BUCKET, TABLE, EXECUTION = "granted", "granted-results", "granted-rows", "e1"
 
