@@ -76,6 +76,8 @@ def start(home: Home, *, tell: Callable[[str], None], service_options: Sequence[
     service, the service gets the arguments that it had.
     """
     ministack, sagemaker = daemons.running(home, MINISTACK), daemons.running(home, SAGEMAKER)
+    for part in (MINISTACK, SAGEMAKER):
+        daemons.end_leftovers(home, part)
     ports = _choose_ports(home, ministack, sagemaker)
     home.write("ports", {"aws": ports.aws, "sagemaker": ports.sagemaker})
     if not ministack:

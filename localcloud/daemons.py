@@ -1,11 +1,13 @@
 """Start, find and stop the two processes of a local cloud."""
 
+import os
 import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -103,6 +105,26 @@ def stop(home: Home, name: str, *, seconds: float) -> bool:
         _await_end(family, KILL_SECONDS)
     home.forget(name)
     return process is not None
+
+
+def end_leftovers(home: Home, name: str) -> None:
+    """Kill what a daemon that was killed has left: its children hold its port, and know nothing of the next one."""
+    daemon = home.read_daemon(name)
+    if daemon is None or _process_of(daemon):
+        return
+    left = [psutil.Process(number) for number in psutil.pids() if _session_of(number) == daemon.process_id]
+    for process in left:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    _await_end(left, KILL_SECONDS)
+
+
+def _session_of(process_id: int) -> int | None:
+    """A daemon leads a session of its own, which its children are in even after its end."""
+    try:
+        return os.getsid(process_id)
+    except OSError:
+        return None
 
 
 def tail(log: Path) -> str:
