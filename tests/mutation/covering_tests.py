@@ -51,9 +51,7 @@ def _read(data: Path, tree: Path) -> CoveringTests:
     found = CoverageData(basename=str(data))
     found.read()
     by_line = {
-        (Path(file).relative_to(tree).as_posix(), line): frozenset(
-            _node_id(name) if name else OUTSIDE for name in contexts
-        )
+        (Path(file).relative_to(tree).as_posix(), line): frozenset(node_id(tree, name) for name in contexts)
         for file in found.measured_files()
         for line, contexts in found.contexts_by_lineno(file).items()
     }
@@ -65,11 +63,11 @@ def _digest(tree: Path) -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
 
-def _node_id(tree: Path, context: str) -> str:
+def node_id(tree: Path, context: str) -> str:
     """``tests/unit/core/test_x.py::test_y``; a test that another module's class inherits has no id of its own here."""
     parts = context.split(".")
     for end in range(len(parts), 0, -1):
-        file = Path(*parts[:end]).with_suffix(".py")
+        file = Path("/".join(parts[:end]) + ".py")
         if file.name.startswith("test_") and (tree / file).is_file():
             return "::".join((file.as_posix(), *parts[end:]))
     return OUTSIDE
