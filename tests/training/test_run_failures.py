@@ -57,7 +57,7 @@ def test_a_label_out_of_range_is_named_with_its_row(tmp_path: Path) -> None:
     (data / "train.csv").write_text("text,label\nfine,0\nodd,7\n")
     document = run_document("bert", workload={"tokenizer": {"train_vocabulary_size": 300}}, settings=SPREAD)
     end = run_training(tmp_path, document, data, processes=2)
-    words = ("row 2 has 7 in column 'label'", "2 labels, numbered 0 to 1")
+    words = ("train.csv, row 2: the label is '7'", "expected 0 to 1")
     assert_failed(end, Outcome.USER_CODE_ERROR, *words, processes=2)
 
 
@@ -75,7 +75,7 @@ def test_a_model_with_a_smaller_vocabulary_than_the_tokenizer_is_refused(tmp_pat
             {"path": "s3://bucket/data", "split": "validation"},
             "no file of the dataset belongs to the split 'validation'",
         ),
-        ({"path": "s3://bucket/data", "format": "json"}, "can't be read as json"),
+        ({"path": "s3://bucket/data", "format": "json"}, "part0.txt, line 1 is not JSON"),
     ],
 )
 def test_a_split_or_format_that_is_not_there_is_named(
