@@ -115,6 +115,7 @@ def recorder(lab: LocalLab) -> Iterator[Recorder]:
 
 def make_storage() -> None:
     boto3.client("s3").create_bucket(Bucket=BUCKET)
+    boto3.client("s3").put_object(Bucket=BUCKET, Key="source.tar.gz", Body=b"the training code, which no job here runs")
     names = ("pk", "sk", "open", "execution_id")
     boto3.client("dynamodb").create_table(
         TableName=TABLE,
