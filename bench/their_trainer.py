@@ -22,7 +22,7 @@ from transformers import (
 from bench.trained import Trained
 from traindyno.callbacks.clock import HostClock, clock_for_this_process
 from traindyno.callbacks.environment import peak_memory_bytes
-from traindyno.core.suite.suite import Compiler, Precision, Task
+from traindyno.core.suite.choices import Compiler, Precision, Task
 from training.data.batch import token_count
 from training.data.collate import choose_collate
 from training.data.dataset import TokenDataset

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from traindyno.core.suite.suite import Settings
+from traindyno.core.suite.settings import Settings
 from training.blocks import repeated_blocks
 
 

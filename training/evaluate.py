@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from traindyno.core.suite.suite import Task
+from traindyno.core.suite.choices import Task
 from training.data.arrays import Array, Mask
 from training.data.batch import Batch
 from training.data.collate import Collate

@@ -8,7 +8,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedConfig
 
-from traindyno.core.suite.suite import Task
+from traindyno.core.suite.choices import Task
 from training.model import AUTO_CLASSES
 
 FORMULA = (

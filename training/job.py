@@ -7,7 +7,7 @@ from pathlib import Path
 
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import InputMode
-from traindyno.core.suite.suite import Workload
+from traindyno.core.suite.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,9 @@ from transformers import (
 )
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from traindyno.core.suite.suite import Settings, Task, Workload
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.workload import Workload
 from training.activations import enable_checkpointing
 from training.errors import WorkloadError, explained
 from training.model_config import model_config, name_labels

@@ -21,7 +21,7 @@ from traindyno.core.errors import Problem
 from traindyno.core.suite.choices import Strategy, Task
 from traindyno.core.suite.processes import processes_per_replica, world_size
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite import Workload
+from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError, explained
 from training.strategies.tensor_plans import PLANS
 

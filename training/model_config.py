@@ -5,7 +5,9 @@ from typing import Any
 
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedTokenizerBase
 
-from traindyno.core.suite.suite import Settings, Task, Workload
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError, explained
 from training.model_check import NOT_BUILT, needed_positions
 

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from traindyno.core.suite.suite import Task
+from traindyno.core.suite.choices import Task
 
 IGNORED_LABEL = -100
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch.optim import Optimizer
 
-from traindyno.core.suite.suite import Precision
+from traindyno.core.suite.choices import Precision
 from training.gradients import local_gradients
 
 LOWER_TYPES = {Precision.FP32: None, Precision.BF16: torch.bfloat16, Precision.FP16: torch.float16}

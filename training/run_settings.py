@@ -7,7 +7,9 @@ from typing import Any
 
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.step_log.line import ROWS, TOKENS, WORK_UNIT
-from traindyno.core.suite.suite import Measurement, Settings, Task, Tokens, Workload
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite import Measurement, Tokens
 from traindyno.core.suite.suite_file import (
     parse_measurement,
     parse_settings,
@@ -16,6 +18,7 @@ from traindyno.core.suite.suite_file import (
     settings_document,
     tokens_document,
 )
+from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError
 
 HYPERPARAMETERS_VARIABLE = "SM_HPS"

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from traindyno.core.suite.suite import Task, Workload
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.workload import Workload
 from training.data.rows import DataRoot, read_rows
 from training.errors import WorkloadError, explained
 from training.job import Job

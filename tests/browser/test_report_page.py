@@ -11,7 +11,7 @@ import pytest
 from tests.unit.run_samples import completed_result, failed_result, make_suite
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.suite import Strategy
+from traindyno.core.suite.choices import Strategy
 from traindyno.core.verdict.report_data import build_report
 from traindyno.core.verdict.verdict import judge
 from traindyno.report.html import render

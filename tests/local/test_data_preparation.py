@@ -10,7 +10,7 @@ from bench.transitions import count_transitions
 from localcloud.cloud import require_ports
 from tests.local.local_lab import LocalLab
 from traindyno.core.planning.quotas import instance_quota
-from traindyno.core.suite.suite import Purchase
+from traindyno.core.suite.choices import Purchase
 
 pytestmark = pytest.mark.local
 

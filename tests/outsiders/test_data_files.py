@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.outsiders.data_files import CASES, DataCase
+from traindyno.core.suite.choices import DatasetFormat
 from traindyno.core.suite.dataset_files import DatasetFilesInvalid, split_files
-from traindyno.core.suite.suite import Dataset, DatasetFormat
+from traindyno.core.suite.workload import Dataset
 from training.data.rows import find_files, read_rows
 from training.errors import WorkloadError
 

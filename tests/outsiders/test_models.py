@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 import torch
 
-from traindyno.core.suite.suite import Model, Settings, Task, Workload
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.workload import Model, Workload
 from training.model import build_model
 from training.objective import IGNORED_LABEL, Objective
 

@@ -7,16 +7,9 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from traindyno.core.suite.suite import (
-    Compiler,
-    LearningRate,
-    Model,
-    OptimizerName,
-    Settings,
-    Strategy,
-    Task,
-    Workload,
-)
+from traindyno.core.suite.choices import Compiler, OptimizerName, Strategy, Task
+from traindyno.core.suite.settings import LearningRate, Settings
+from traindyno.core.suite.workload import Model, Workload
 from training.data.batch import Batch
 from training.model import build_model
 from training.objective import IGNORED_LABEL

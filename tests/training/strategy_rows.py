@@ -5,15 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.training.strategy_cases import MODELS, Case
-from traindyno.core.suite.suite import (
-    Compiler,
-    LearningRate,
-    OptimizerName,
-    PipelineSchedule,
-    Precision,
-    ShardScope,
-    Strategy,
-)
+from traindyno.core.suite.choices import Compiler, OptimizerName, PipelineSchedule, Precision, ShardScope, Strategy
+from traindyno.core.suite.settings import LearningRate
 
 ADAMW = {"optimizer": OptimizerName.ADAMW, "learning_rate": LearningRate(base=1e-3)}
 REFERENCE_OPTIONS = ("optimizer", "learning_rate", "precision", "gradient_clip_norm")

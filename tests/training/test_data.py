@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from traindyno.core.suite.suite import Padding, Settings, Strategy
+from traindyno.core.suite.choices import Padding, Strategy
+from traindyno.core.suite.settings import Settings
 from training.data.collate import CollateCausal, CollateClassified
 from training.data.held_out import hold_out
 from training.data.labels import Labelled, number_labels

@@ -3,7 +3,7 @@
 import pytest
 from transformers import AlbertConfig, GPT2Config
 
-from traindyno.core.suite.suite import Task
+from traindyno.core.suite.choices import Task
 from training.flops import measure_size
 
 

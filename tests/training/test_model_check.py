@@ -11,7 +11,7 @@ import yaml
 from tests.unit.suites import unprepared_document
 from traindyno.core.suite.choices import Strategy, Task
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite import Model, Workload
+from traindyno.core.suite.workload import Model, Workload
 from training.errors import WorkloadError
 from training.model_check import check_model, refuse_model
 

@@ -8,7 +8,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from tests.training.strategy_cases import GPT, LLAMA, Case
 from tests.training.strategy_trial import make_setup
-from traindyno.core.suite.suite import Compiler, Strategy
+from traindyno.core.suite.choices import Compiler, Strategy
 from training.compilers import build_compiler
 from training.compilers.dynamo import is_recompilation
 from training.errors import MissingFromImage, WorkloadError

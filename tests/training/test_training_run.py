@@ -9,7 +9,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 
 from tests.training.jobs import JobEnd
 from tests.training.run_documents import SEQUENCE_LENGTH, run_document, run_training, write_reviews, write_texts
-from traindyno.core.suite.suite import Dataset
+from traindyno.core.suite.workload import Dataset
 from training.data.labels import labels_of, number_labels
 from training.data.rows import read_rows
 

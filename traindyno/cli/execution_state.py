@@ -16,8 +16,8 @@ from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.statistics import Estimate, estimate
 from traindyno.core.s3_keys import step_log_prefix
+from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.preparation import LABEL, AttemptOwner, DataPreparation, owner_id
-from traindyno.core.suite.suite import GoalKind
 from traindyno.core.verdict.run_summary import RunSummary
 from traindyno.sagemaker.job_description import read_phase
 from traindyno.store.attempts import AttemptRow

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from traindyno.core.suite.choices import Task
 from traindyno.core.suite.dataset_files import split_files
-from traindyno.core.suite.suite import Suite, Task
+from traindyno.core.suite.suite import Suite
 
 SHOWN_FILES = 6
 

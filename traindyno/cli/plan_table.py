@@ -11,7 +11,8 @@ from traindyno.core.costs.quantity_text import UNKNOWN, count_text, seconds_text
 from traindyno.core.planning.lane_plan import LanePlan
 from traindyno.core.planning.plan import Plan
 from traindyno.core.planning.quotas import QuotaReading, UsageSource
-from traindyno.core.suite.suite import Purchase, Suite
+from traindyno.core.suite.choices import Purchase
+from traindyno.core.suite.suite import Suite
 
 MOST_CELLS = 30
 LANE_HEADINGS = (

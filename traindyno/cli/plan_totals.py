@@ -10,7 +10,8 @@ from traindyno.core.costs.quantity_text import UNKNOWN, count_text, seconds_text
 from traindyno.core.planning.expectation import Expectation
 from traindyno.core.planning.plan import Plan
 from traindyno.core.planning.preparation_plan import PreparationPlan
-from traindyno.core.suite.suite import Purchase, Search, Suite
+from traindyno.core.suite.choices import Purchase, Search
+from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.elimination import first_trials
 
 

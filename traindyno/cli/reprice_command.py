@@ -20,7 +20,7 @@ from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.costs.quantity_text import UNKNOWN, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
-from traindyno.core.suite.suite import GoalKind
+from traindyno.core.suite.choices import GoalKind
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.execution_record import ExecutionRecord
 from traindyno.core.verdict.reprice import PriceFlip, Repriced, reprice

@@ -8,9 +8,10 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.planning.lanes import Lane, split_lanes
 from traindyno.core.planning.plan import Plan, read_stored_plan
 from traindyno.core.s3_keys import lane_key, plan_key, suite_key
+from traindyno.core.suite.choices import Search
 from traindyno.core.suite.preparation import is_packed, owner_document
 from traindyno.core.suite.runs import waiting_seconds
-from traindyno.core.suite.suite import Limits, Run, Search, Suite
+from traindyno.core.suite.suite import Limits, Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.rounds import plan_round
 from traindyno.store.results import load_results

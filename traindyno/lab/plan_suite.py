@@ -22,8 +22,9 @@ from traindyno.core.suite.preparation import (
     preparation_settings,
     tokens_key,
 )
-from traindyno.core.suite.suite import Cell, Suite, Workload
+from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import parse_suite, stored_suite
+from traindyno.core.suite.workload import Workload
 from traindyno.lab.services import LabServices
 from traindyno.sagemaker.images import ImageUnavailable, select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings

@@ -8,7 +8,9 @@ from typing import Any
 
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
-from traindyno.core.suite.suite import Compiler, Settings, Strategy, Task, Workload
+from traindyno.core.suite.choices import Compiler, Strategy, Task
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.workload import Workload
 from traindyno.sagemaker.job_settings import JobSettings
 
 LOCAL_IMAGE = "local"

@@ -8,8 +8,9 @@ from traindyno.core.instances.instance_types import InstanceType, find_instance_
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.s3_keys import checkpoints_prefix, output_prefix, s3_uri
 from traindyno.core.step_log.line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
+from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.fallback_cells import accepted_types, run_on
-from traindyno.core.suite.suite import JobOptions, Purchase, Run, Suite
+from traindyno.core.suite.suite import JobOptions, Run, Suite
 from traindyno.sagemaker.channels import run_channels
 from traindyno.sagemaker.images import has_framework_version, select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings, LabJobs

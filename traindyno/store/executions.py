@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from traindyno.aws.table import Item, Table
 from traindyno.core.costs.prices import Price
-from traindyno.core.suite.suite import GoalKind
+from traindyno.core.suite.choices import GoalKind
 from traindyno.store.items import attribute, attributes_of, read_row
 
 

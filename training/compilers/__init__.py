@@ -7,7 +7,7 @@ from typing import Protocol
 from torch import nn
 
 from traindyno.callbacks import StepLogger
-from traindyno.core.suite.suite import Compiler
+from traindyno.core.suite.choices import Compiler
 from training.accelerators import Accelerator
 from training.topology import Topology
 

@@ -7,7 +7,9 @@ import numpy as np
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from traindyno.core.suite.suite import Settings, Task, Workload
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.workload import Workload
 from training.data.arrays import Array, Mask
 from training.data.batch import Batch
 from training.data.masking import IGNORED, Masking

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from traindyno.core.suite.choices import InputMode
-from traindyno.core.suite.suite import DatasetFormat, Task
+from traindyno.core.suite.choices import DatasetFormat, InputMode, Task
 from training.data.collate import SpecialTokens, special_tokens
 from training.data.files import DataFile
 from training.data.held_out import hold_out

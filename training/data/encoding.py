@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from transformers import PreTrainedTokenizerBase
 
-from traindyno.core.suite.suite import Task
+from traindyno.core.suite.choices import Task
 from training.data.labels import Labelled, labels_of
 from training.data.rows import Rows
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Protocol
 
 from traindyno.core.suite import dataset_files
+from traindyno.core.suite.choices import DatasetFormat
 from traindyno.core.suite.dataset_files import DatasetFilesInvalid
-from traindyno.core.suite.suite import Dataset, DatasetFormat
+from traindyno.core.suite.workload import Dataset
 from training.errors import WorkloadError
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from traindyno.core.suite.suite import Padding, Settings
+from traindyno.core.suite.choices import Padding
+from traindyno.core.suite.settings import Settings
 from training.data.arrays import Array
 from training.data.batch import Batch
 from training.data.collate import Collate

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traindyno.core.suite.suite import Padding
+from traindyno.core.suite.choices import Padding
 from training.data.arrays import Array, Mask
 from training.data.sequences import Sequences
 

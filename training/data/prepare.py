@@ -5,8 +5,8 @@ from pathlib import Path
 
 from transformers import PreTrainedTokenizerBase
 
-from traindyno.core.suite.choices import InputMode
-from traindyno.core.suite.suite import Task, Workload
+from traindyno.core.suite.choices import InputMode, Task
+from traindyno.core.suite.workload import Workload
 from training.data.encoding import Encoded, Encoder
 from training.data.labels import number_labels, write_label_names
 from training.data.rows import DataRoot, file_rows, find_files, read_rows

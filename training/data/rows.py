@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv, parquet
 
+from traindyno.core.suite.choices import DatasetFormat
 from traindyno.core.suite.dataset_files import data_suffix
-from traindyno.core.suite.suite import Dataset, DatasetFormat
+from traindyno.core.suite.workload import Dataset
 from training.data.file_text import read_utf8
 from training.data.files import DataFile, files_format, local_files, split_files
 from training.data.s3_objects import s3_files

@@ -9,7 +9,7 @@ from torch import distributed
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from transformers import PreTrainedTokenizerBase
 
-from traindyno.core.suite.suite import Task
+from traindyno.core.suite.choices import Task
 from training.data.arrays import Array
 from training.data.batch import Batch
 from training.data.collate import Collate

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from traindyno.core.suite.suite import Task, Workload
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.workload import Workload
 from training.data.arrays import Array
 from training.data.collate import SpecialTokens
 from training.data.sequences import Sequences, end_to_end, token_type

@@ -15,7 +15,8 @@ from torch import nn
 from torch.optim import Optimizer
 from transformers import PreTrainedModel
 
-from traindyno.core.suite.suite import Settings, Strategy, Task
+from traindyno.core.suite.choices import Strategy, Task
+from traindyno.core.suite.settings import Settings
 from training.accelerators import Accelerator
 from training.compilers import ModelCompiler
 from training.data.batch import Batch

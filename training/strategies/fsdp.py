@@ -10,8 +10,8 @@ from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
+from traindyno.core.suite.choices import ShardScope
 from traindyno.core.suite.processes import replica_count
-from traindyno.core.suite.suite import ShardScope
 from training.blocks import repeated_blocks
 from training.objective import Objective
 from training.process_group import start_process_group

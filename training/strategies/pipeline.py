@@ -7,7 +7,7 @@ from torch import distributed, nn
 from torch.optim import Optimizer
 from transformers import PreTrainedModel
 
-from traindyno.core.suite.suite import PipelineSchedule
+from traindyno.core.suite.choices import PipelineSchedule
 from training.activations import saved_activations
 from training.data.batch import Batch
 from training.gradients import local_gradients, scale_to_norm, sum_of_squares

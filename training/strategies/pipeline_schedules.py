@@ -8,7 +8,7 @@ from torch import nn
 from torch.distributed import ProcessGroup
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
 
-from traindyno.core.suite.suite import PipelineSchedule
+from traindyno.core.suite.choices import PipelineSchedule
 from training.data.batch import Batch
 from training.errors import WorkloadError
 from training.objective import summed_task_loss

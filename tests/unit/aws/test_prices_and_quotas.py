@@ -20,7 +20,7 @@ from traindyno.core.planning.quotas import (
     warm_pool_quota,
 )
 from traindyno.core.planning.usage import HeldInstances, count_in_use
-from traindyno.core.suite.suite import Purchase
+from traindyno.core.suite.choices import Purchase
 
 P4D = "ml.p4d.24xlarge"
 QUOTA = instance_quota(P4D, Purchase.ON_DEMAND)

@@ -5,8 +5,10 @@ import pytest
 
 from tests.unit.run_samples import make_suite
 from traindyno.cli.plan_data import data_lines
+from traindyno.core.suite.choices import Task
 from traindyno.core.suite.dataset_files import DatasetFilesInvalid
-from traindyno.core.suite.suite import Dataset, Measurement, Suite, Task
+from traindyno.core.suite.suite import Measurement, Suite
+from traindyno.core.suite.workload import Dataset
 
 
 def suite_with(dataset: Dataset, **changes: object) -> Suite:

@@ -19,7 +19,7 @@ from traindyno.cli.progress import CloudUnreachable, Stall, observe
 from traindyno.cli.progress_text import ended_line, render_state, state_line
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.suite.suite import GoalKind
+from traindyno.core.suite.choices import GoalKind
 from traindyno.core.verdict.run_summary import RunSummary
 
 STARTED = 1_000.0

@@ -21,7 +21,8 @@ from tests.unit.run_samples import (
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, build_run_result
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.suite import Strategy, Suite
+from traindyno.core.suite.choices import Strategy
+from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.report_data import Report, build_report, parse_report
 from traindyno.core.verdict.verdict import judge
 from traindyno.report.html import render

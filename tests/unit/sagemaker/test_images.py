@@ -8,7 +8,9 @@ import pytest
 import sagemaker
 
 from tests.unit.sagemaker.test_request import SETTINGS
-from traindyno.core.suite.suite import Compiler, Settings, Strategy, Task, Workload
+from traindyno.core.suite.choices import Compiler, Strategy, Task
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.workload import Workload
 from traindyno.sagemaker.images import (
     ImageUnavailable,
     framework_version,

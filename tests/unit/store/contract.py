@@ -15,8 +15,8 @@ from traindyno.aws.objects import Objects
 from traindyno.aws.table import Table
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.preparation import DataPreparation
-from traindyno.core.suite.suite import GoalKind
 from traindyno.core.verdict.run_summary import RunSummary
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows, Judgement

@@ -15,7 +15,9 @@ from traindyno.core.measurement.run_phases import measure_phases
 from traindyno.core.step_log.content import Session, StepLog
 from traindyno.core.step_log.line import SAMPLES, TOKENS, WORK_UNIT
 from traindyno.core.step_log.step_table import StepTable, tabulate_steps
-from traindyno.core.suite.suite import Precision, Run, Settings, Suite
+from traindyno.core.suite.choices import Precision
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite import Run, Suite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,8 @@ from enum import StrEnum
 
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, cost_usd
-from traindyno.core.suite.suite import Settings, Suite
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite import Suite
 
 # SageMaker gives a stopped job two minutes to save, and bills them.
 STOP_SECONDS = 120

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.suite.suite import Limits, Suite, Task
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.suite import Limits, Suite
 from traindyno.core.suite.suite_file import measurement_document, workload_document
 
 WORK_ID_DIGITS = 16

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from traindyno.core.suite.suite import Purchase, Run, Settings
+from traindyno.core.suite.choices import Purchase
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite import Run
 
 CONCURRENCY_LIMIT = 1000
 

@@ -8,6 +8,7 @@ from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList, cost_usd
 from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, account_quota, instance_quota, is_host_shared
 from traindyno.core.planning.refusals import Refusal, refuse_instances, refuse_quota
+from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.fallback_cells import needed_types
 from traindyno.core.suite.preparation import (
     DataPreparation,
@@ -16,7 +17,7 @@ from traindyno.core.suite.preparation import (
     preparation_instance,
     preparation_seconds,
 )
-from traindyno.core.suite.suite import Cell, Purchase, Suite
+from traindyno.core.suite.suite import Cell, Suite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,10 @@ from importlib.resources import files
 from typing import Any
 
 from traindyno.core.instances.instance_types import find_instance_type, instance_types
+from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.fallback_cells import needed_types
 from traindyno.core.suite.preparation import needed_tokens, preparation_instance
-from traindyno.core.suite.suite import Cell, Purchase, Suite
+from traindyno.core.suite.suite import Cell, Suite
 
 SERVICE_CODE = "sagemaker"
 

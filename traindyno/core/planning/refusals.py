@@ -20,8 +20,9 @@ from traindyno.core.planning.quotas import (
     job_size_quota,
     run_time_quota,
 )
+from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.fallback_cells import accepted_types
-from traindyno.core.suite.suite import Purchase, Suite
+from traindyno.core.suite.suite import Suite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

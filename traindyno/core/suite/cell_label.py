@@ -5,8 +5,9 @@ from dataclasses import fields, replace
 from enum import Enum
 from typing import Any
 
+from traindyno.core.suite.choices import Compiler
 from traindyno.core.suite.settings import LearningRate, Settings, has_effect
-from traindyno.core.suite.suite import Cell, Compiler
+from traindyno.core.suite.suite import Cell
 
 SEPARATOR = " · "
 COMPILER_WORDS = {Compiler.NONE: "eager", Compiler.INDUCTOR: "compiled", Compiler.XLA: "XLA"}

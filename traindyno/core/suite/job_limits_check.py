@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from traindyno.core.errors import Problem
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX
-from traindyno.core.suite.suite import Suite, Workload
+from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.workload import Workload
 
 # 100 hyperparameters, of which up to ten are the SDK's; values of 2500 characters as JSON.
 HYPERPARAMETER_KEYS = 90

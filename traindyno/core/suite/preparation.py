@@ -7,18 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
-from traindyno.core.suite.choices import InputMode
-from traindyno.core.suite.suite import (
-    Cell,
-    DatasetFormat,
-    Run,
-    Settings,
-    Strategy,
-    Suite,
-    Task,
-    Workload,
-)
+from traindyno.core.suite.choices import DatasetFormat, InputMode, Strategy, Task
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.suite.suite_converter import suite_converter
+from traindyno.core.suite.workload import Workload
 
 LOCAL_INSTANCE = f"{LOCAL_PREFIX}cpu"
 # Four cores and 16 GiB; of the small CPU types, one whose quota has a code, so that it is checked before it is needed.

@@ -17,9 +17,10 @@ from traindyno.core.suite.settings import (
     setting_descriptions,
     setting_types,
 )
-from traindyno.core.suite.suite import Goal, Model, Suite, Tokenizer, Workload
+from traindyno.core.suite.suite import Goal, Suite
 from traindyno.core.suite.suite_check import NAME, NAME_CHARACTERS
 from traindyno.core.suite.suite_converter import GOAL_LIMITS
+from traindyno.core.suite.workload import Model, Tokenizer, Workload
 from traindyno.core.suite.workload_check import SCRIPT_FIELDS
 
 Schema = dict[str, Any]

@@ -8,53 +8,12 @@ from typing import Any
 from traindyno.core.documents.field_description import Bound, describe
 from traindyno.core.documents.json_scalar import JsonScalar
 from traindyno.core.suite.choices import (
-    Compiler,
-    DatasetFormat,
     GoalKind,
-    LearningRateScaling,
-    OptimizerName,
-    Padding,
-    PipelineSchedule,
-    Precision,
     Purchase,
     Search,
-    ShardScope,
-    Strategy,
-    Task,
 )
-from traindyno.core.suite.settings import LearningRate, Settings
-from traindyno.core.suite.workload import Dataset, Model, Tokenizer, Workload
-
-__all__ = [
-    "Cell",
-    "Compiler",
-    "Dataset",
-    "DatasetFormat",
-    "Goal",
-    "GoalKind",
-    "LearningRate",
-    "LearningRateScaling",
-    "Limits",
-    "Measurement",
-    "Model",
-    "OptimizerName",
-    "Padding",
-    "PipelineSchedule",
-    "Precision",
-    "Preparation",
-    "Purchase",
-    "Run",
-    "Search",
-    "Settings",
-    "ShardScope",
-    "StopWhen",
-    "Strategy",
-    "Suite",
-    "Task",
-    "Tokenizer",
-    "Tokens",
-    "Workload",
-]
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.workload import Workload
 
 # Limits of SageMaker.
 JOB_SECONDS = Bound(least=10, most=28 * 24 * 3600)

@@ -16,7 +16,8 @@ from traindyno.core.errors import Problem
 from traindyno.core.suite import choices
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, LearningRate, setting_types
-from traindyno.core.suite.suite import Goal, Model, Suite
+from traindyno.core.suite.suite import Goal, Suite
+from traindyno.core.suite.workload import Model
 
 GOAL_LIMITS = {GoalKind.CHEAPEST_WITHIN: "hours", GoalKind.FASTEST_WITHIN: "usd"}
 CHOICES = [kind for kind in vars(choices).values() if isinstance(kind, type) and issubclass(kind, StrEnum)]

@@ -10,8 +10,9 @@ from traindyno.core.suite.choices import LearningRateScaling
 from traindyno.core.suite.combinations import find_impossible
 from traindyno.core.suite.processes import planned_batch_size, planned_learning_rate
 from traindyno.core.suite.settings import Effect, LearningRate, Settings, options_of_strategies, settings_with
-from traindyno.core.suite.suite import Cell, Workload
+from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import settings_document
+from traindyno.core.suite.workload import Workload
 
 Versions = Mapping[str, str]
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.selection import Relation
 from traindyno.core.measurement.statistics import Estimate
+from traindyno.core.suite.choices import Search
 from traindyno.core.suite.runs import planned_cell_id
-from traindyno.core.suite.suite import Cell, Search, Suite
+from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.goal_metric import estimate_of, may_keep_limit
 from traindyno.core.verdict.repeats import planned_results
 from traindyno.core.verdict.verdict import FIRST_TRIALS, Finding, Verdict, judge

@@ -5,7 +5,8 @@ from enum import StrEnum
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.measurement.statistics import Estimate
-from traindyno.core.suite.suite import Goal, GoalKind
+from traindyno.core.suite.choices import GoalKind
+from traindyno.core.suite.suite import Goal
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.quantity import Quantity, projected_instance_hours, projected_seconds, projected_usd
 

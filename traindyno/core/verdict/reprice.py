@@ -6,7 +6,8 @@ from decimal import Decimal
 
 from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
-from traindyno.core.suite.suite import Cell, GoalKind, Suite
+from traindyno.core.suite.choices import GoalKind
+from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.verdict import Verdict, judge
 

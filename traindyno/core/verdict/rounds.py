@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.choices import Search
 from traindyno.core.suite.runs import make_runs, trial_runs
-from traindyno.core.suite.suite import Cell, Run, Search, Suite
+from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.verdict.elimination import first_trials, last_round, next_trials
 from traindyno.core.verdict.repeats import needed_repeats
 

@@ -14,7 +14,8 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.selection import Looks, Relation
 from traindyno.core.measurement.statistics import Estimate, Interval
 from traindyno.core.suite.cells import baseline_cell
-from traindyno.core.suite.suite import Cell, Goal, Search, Suite
+from traindyno.core.suite.choices import Search
+from traindyno.core.suite.suite import Cell, Goal, Suite
 from traindyno.core.verdict.cell_row import CellRow, build_rows
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, group_trials, measure_noise
 from traindyno.core.verdict.confounds import Confound, find_confound

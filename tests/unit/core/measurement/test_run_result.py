@@ -25,7 +25,8 @@ from traindyno.core.measurement.run_result import (
 )
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
-from traindyno.core.suite.suite import LearningRate, Precision
+from traindyno.core.suite.choices import Precision
+from traindyno.core.suite.settings import LearningRate
 from traindyno.core.verdict.run_summary import RunSummary
 
 

@@ -16,7 +16,7 @@ from traindyno.core.planning.admission import (
     needed_reservation_usd,
     worst_case_usd,
 )
-from traindyno.core.suite.suite import Settings
+from traindyno.core.suite.settings import Settings
 
 LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800}
 

@@ -8,8 +8,8 @@ import pytest
 from tests.unit.suites import small_suite
 from traindyno.core.planning.lanes import LaneDemand, lane_id_of, share_instances, split_lanes
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.runs import trial_runs
-from traindyno.core.suite.suite import Purchase
 
 
 def demand(name: str, sizes: list[int], available: int | None, shares_host: bool = False) -> LaneDemand:

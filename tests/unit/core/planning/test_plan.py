@@ -17,7 +17,8 @@ from traindyno.core.planning.quotas import (
     warm_pool_quota,
 )
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.suite import Purchase, Suite
+from traindyno.core.suite.choices import Purchase
+from traindyno.core.suite.suite import Suite
 
 LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_attempts": 3}
 

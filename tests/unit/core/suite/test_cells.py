@@ -7,9 +7,10 @@ from collections import Counter
 
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.suite.cells import baseline_cell, expand_cells
+from traindyno.core.suite.choices import Compiler
 from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.runs import parse_run, run_document, trial_runs
-from traindyno.core.suite.suite import Compiler, Settings
+from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_suite
 
 

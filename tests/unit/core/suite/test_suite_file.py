@@ -10,17 +10,9 @@ import yaml
 
 from tests.unit.suites import script_document, small_document
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suite.suite import (
-    DatasetFormat,
-    Goal,
-    GoalKind,
-    LearningRate,
-    LearningRateScaling,
-    Model,
-    Precision,
-    StopWhen,
-    Strategy,
-)
+from traindyno.core.suite.choices import DatasetFormat, GoalKind, LearningRateScaling, Precision, Strategy
+from traindyno.core.suite.settings import LearningRate
+from traindyno.core.suite.suite import Goal, StopWhen
 from traindyno.core.suite.suite_file import (
     measurement_document,
     parse_measurement,
@@ -31,6 +23,7 @@ from traindyno.core.suite.suite_file import (
     suite_document,
     workload_document,
 )
+from traindyno.core.suite.workload import Model
 
 FULL = Path(__file__).parents[3] / "data/suites/albert-scaling.yaml"
 

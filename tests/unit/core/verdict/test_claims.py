@@ -8,8 +8,9 @@ from tests.unit.run_samples import completed_result, make_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.arithmetic import ArithmeticInvalid, evaluate
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.claim import ClaimsInvalid, parse_claims
-from traindyno.core.suite.suite import Cell, Strategy
+from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement, judge_claims
 
 CLAIMS = Path(__file__).parents[4] / "suites" / "claims"

@@ -12,7 +12,9 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.measurement.run_result import PaidPrice
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.suite import Measurement, Suite, Task, Workload
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.suite import Measurement, Suite
+from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.comparison import Change, NotComparable, compare_executions
 from traindyno.core.verdict.execution_record import ExecutionRecord
 

@@ -2,8 +2,10 @@ from typing import Any
 
 from tests.unit.run_samples import make_suite
 from traindyno.core.suite.cells import baseline_cell, expand_cells
+from traindyno.core.suite.choices import Compiler, LearningRateScaling, Precision, Strategy
 from traindyno.core.suite.processes import planned_batch_size, planned_learning_rate
-from traindyno.core.suite.suite import Cell, Compiler, LearningRate, LearningRateScaling, Precision, Strategy, Suite
+from traindyno.core.suite.settings import LearningRate
+from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.confounds import (
     Confound,
     find_confound,

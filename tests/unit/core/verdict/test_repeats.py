@@ -8,7 +8,8 @@ from tests.unit.run_samples import completed_result, make_suite
 from traindyno.core.measurement.contention import Contention
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.suite import Measurement, Search, Strategy, Suite
+from traindyno.core.suite.choices import Search, Strategy
+from traindyno.core.suite.suite import Measurement, Suite
 from traindyno.core.verdict.rounds import plan_round
 from traindyno.core.verdict.run_summary import RunSummary
 from traindyno.core.verdict.verdict import judge

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.unit.run_samples import completed_result, make_cell
-from traindyno.core.suite.suite import Strategy
+from traindyno.core.suite.choices import Strategy
 from traindyno.core.verdict.scaling import measure_scaling
 
 # Nodes and samples/s of the published SMDDP table, without loader workers.
