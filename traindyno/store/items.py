@@ -8,11 +8,18 @@ from math import isfinite
 from typing import Any, TypeVar
 
 from cattrs import Converter
+from cattrs.errors import BaseValidationError
 
+from traindyno.core.documents.problems import problems_of
+from traindyno.core.errors import TraindynoError
 from traindyno.core.suite.preparation import AttemptOwner, DataPreparation, owner_document, parse_owner
 from traindyno.core.suite.suite import Run
 
 Row = TypeVar("Row")
+
+
+class RowUnreadable(TraindynoError):
+    """A row of the table was not written by this version of the lab."""
 
 
 def attributes_of(row: object) -> dict[str, Any]:
@@ -28,7 +35,14 @@ def attribute(value: Any) -> Any:
 
 def read_row(item: Mapping[str, Any], kind: type[Row], **known: Any) -> Row:
     """``known`` are fields that the item's keys hold. Attributes that the row doesn't name are passed over."""
-    return _converter().structure({**item, **known}, kind)
+    try:
+        return _converter().structure({**item, **known}, kind)
+    except BaseValidationError as error:
+        problems = "; ".join(str(problem) for problem in problems_of(error, ""))
+        raise RowUnreadable(
+            f"row {item.get('pk')}, {item.get('sk')}: expected a row as this version of the lab writes it, got one of"
+            f" another version ({problems}); in the local cloud, start anew with: traindyno local down --erase"
+        ) from error
 
 
 def _is_absent(value: Any) -> bool:
