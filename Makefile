@@ -32,7 +32,7 @@ pythons: install ## Run the unit and infra tests on every Python 3.11 to 3.14 of
 
 check: lint types dockerfiles rules templates ## Lint (Python and Dockerfiles), types, and the security rules and linters over the templates
 
-# The four parts of `make check`; .pre-commit-config.yaml runs them too.
+# The parts of `make check`; .pre-commit-config.yaml runs them too.
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
