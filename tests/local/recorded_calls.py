@@ -15,7 +15,11 @@ from traindyno.lab import services as lab_services
 
 # Where IAM's name of an action is not the service's name and the operation's.
 PREFIXES = {"stepfunctions": "states", "service-quotas": "servicequotas"}
-ACTIONS = {"s3:ListObjectsV2": "s3:ListBucket"}
+ACTIONS = {
+    "s3:ListObjectsV2": ("s3:ListBucket",),
+    # A copy reads one object and writes another.
+    "s3:CopyObject": ("s3:GetObject", "s3:PutObject"),
+}
 
 
 class Recorder:
@@ -37,7 +41,7 @@ class Recorder:
         if self._state is not None:
             service = model.service_model.service_name
             action = f"{PREFIXES.get(service, service)}:{model.name}"
-            self.actions[self._state].add(ACTIONS.get(action, action))
+            self.actions[self._state].update(ACTIONS.get(action, (action,)))
 
 
 class PlentyOfTime:

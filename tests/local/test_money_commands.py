@@ -13,7 +13,7 @@ from tests.local.local_lab import LocalLab
 
 pytestmark = pytest.mark.local
 
-LIMITS = {"max_usd": 1, "max_hours": 1, "max_job_seconds": 30}
+LIMITS = {"max_usd": 1, "max_hours": 1, "max_job_seconds": 30, "max_contended_repeats": 0}
 SCRIPT = """
 import sys, time
 from traindyno.callbacks import step_log
