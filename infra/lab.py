@@ -5,7 +5,7 @@ from pathlib import Path
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 
-from infra.lab_settings import read_lab_settings
+from infra.lab_settings import Target, read_lab_settings
 from infra.lab_stack import LabStack
 from infra.lambda_source import stage_lambda_source
 from traindyno.bundle import pack, training_files
@@ -23,7 +23,8 @@ def add_lab(app: cdk.App, *, staging: Path, region: str | None = None) -> None:
         "Lab",
         stack_name=lab_stack_name(settings.lab),
         settings=settings,
-        lambda_source=stage_lambda_source(staging / "lambda"),
+        # MiniStack's environment has boto3, and each of its workers would import a copy of its own without bytecode.
+        lambda_source=stage_lambda_source(staging / "lambda", with_boto3=settings.target is not Target.LOCAL),
         training_source=_write_training_source(staging / "sourcedir.tar.gz"),
     )
     if settings.permissions_boundary:

@@ -9,10 +9,8 @@ ROOMS = ("core", "sagemaker", "report", "aws", "store", "lab")
 OWN = ("traindyno/__init__.py", *(f"traindyno/{room}" for room in ROOMS), "lambdas")
 # cattrs and boto3 with what they import: pure Python, so a copy of what is installed here runs on any Lambda. The
 # runtime's own boto3 may be older than the requests that functions send.
-INSTALLED = (
-    *("cattrs", "attrs", "attr", "typing_extensions.py"),
-    *("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six.py", "urllib3"),
-)
+CATTRS = ("cattrs", "attrs", "attr", "typing_extensions.py")
+BOTO3 = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six.py", "urllib3")
 # Service models are most of botocore's size; functions call these services.
 SERVICES = frozenset(
     {
@@ -24,10 +22,10 @@ MODEL_FOLDERS = frozenset({"botocore/data", "boto3/data"})
 LEFT_OUT = ("__pycache__", "*.pyc", "*.pyi", "py.typed", "preconf", "examples")
 
 
-def stage_lambda_source(folder: Path, root: Path = REPO_ROOT) -> Path:
+def stage_lambda_source(folder: Path, root: Path = REPO_ROOT, *, with_boto3: bool = True) -> Path:
     """Fill ``folder`` with what every function is made of."""
     installed = Path(sysconfig.get_paths()["purelib"])
-    for base, names in ((root, OWN), (installed, INSTALLED)):
+    for base, names in ((root, OWN), (installed, CATTRS), (installed, BOTO3 if with_boto3 else ())):
         for name in names:
             _copy(base / name, folder / name, base)
     return folder

@@ -148,3 +148,10 @@ def test_submit_run_knows_the_tarball_and_the_training_role_may_read_it_alone() 
     (granted,) = [resource for resource in readable if key in resource]
     assert bucket in granted
     assert "*" not in granted
+
+
+def test_functions_of_the_local_cloud_use_the_boto3_of_its_environment(tmp_path: Path) -> None:
+    staged = stage_lambda_source(tmp_path, with_boto3=False)
+    assert {"traindyno", "lambdas", "cattrs"} <= {path.name for path in staged.iterdir()}
+    assert not (staged / "boto3").exists()
+    assert not (staged / "botocore").exists()
