@@ -145,8 +145,10 @@ def test_repricing_changes_every_cost_and_runs_nothing(lab: LocalLab, spent: dic
     assert answer.status == 0, answer.errors
     found = answer.json()
     before, after = (
-        {row["cell_id"]: row["usd"]["mean"] for row in found[side]["rows"]} for side in ("before", "after")
+        {row["cell_id"]: row["usd"]["mean"] for row in found[side]["rows"] if row["usd"]}
+        for side in ("before", "after")
     )
+    assert before, found["before"]["rows"]
     # 0.25 instead of $0.10/h
     assert after == {cell_id: pytest.approx(usd * 2.5) for cell_id, usd in before.items()}
     assert not found["is_flipped"]
