@@ -10,6 +10,8 @@ import pytest
 
 from localcloud.cloud import require_ports
 from tests.local.local_lab import LocalLab
+from traindyno.core.measurement.run_result import parse_run_result
+from traindyno.core.verdict.cell_trials import is_measured
 
 pytestmark = pytest.mark.local
 
@@ -148,7 +150,10 @@ def test_repricing_changes_every_cost_and_runs_nothing(lab: LocalLab, spent: dic
         {row["cell_id"]: row["usd"]["mean"] for row in found[side]["rows"] if row["usd"]}
         for side in ("before", "after")
     )
-    assert before, found["before"]["rows"]
+    # Every cell that measured a rate has a cost: all its jobs were billed (see the receipt).
+    measured = {each.run.cell.cell_id for each in map(parse_run_result, spent["results"]) if is_measured(each)}
+    assert set(before) == measured
+    assert measured
     # 0.25 instead of $0.10/h
     assert after == {cell_id: pytest.approx(usd * 2.5) for cell_id, usd in before.items()}
     assert not found["is_flipped"]
