@@ -20,7 +20,7 @@ SCRIPT = """
 import sys, time
 from traindyno.callbacks import step_log
 delay = dict(zip(sys.argv[1::2], sys.argv[2::2]))["--delay_milliseconds"]
-for number in range(300):  # more than a second: the service bills whole seconds
+for number in range(30):
     with step_log.step(samples=10) as step:
         time.sleep(float(delay) / 1000)
 """

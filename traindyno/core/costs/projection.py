@@ -10,6 +10,7 @@ from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.run_phases import BEFORE_TRAINING, STEADY
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.choices import Purchase
 
 UNBILLED_PHASES = ("waiting", "starting", "interrupted")
 
@@ -38,17 +39,24 @@ class Projection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTime:
-    """Seconds of one training job. ``training`` is what SageMaker calls its training time; ``billable`` is of it."""
+    """Seconds of one training job. ``training`` is what SageMaker calls its training time; ``billable`` is of it.
+
+    SageMaker bills whole seconds: a job of less than one second is billed 0 s, which says nothing about the share of a
+    longer one. On demand that share is 1; on spot it stays unknown.
+    """
 
     wall: float
     before_training: float
     training: float
     billable: float | None
+    is_spot: bool = False
 
     @property
     def billable_share(self) -> float | None:
         if self.billable is None:
             return None
+        if self.billable < 1:
+            return None if self.is_spot else 1.0
         return self.billable / self.training if self.training > 0 else 1.0
 
 
@@ -60,7 +68,8 @@ def project_run(result: RunResult) -> Projection | None:
     """
     measured = result.measured
     attempt = measured_attempt(result)
-    job_time = None if attempt is None else read_job_time(attempt)
+    is_spot = result.price.purchase == Purchase.SPOT
+    job_time = None if attempt is None else read_job_time(attempt, is_spot=is_spot)
     if measured is None or measured.throughput is None or job_time is None:
         return None
     return project(
@@ -113,7 +122,7 @@ def measured_attempt(result: RunResult) -> Attempt | None:
     return next(named, result.attempts[-1] if result.attempts else None)
 
 
-def read_job_time(attempt: Attempt) -> JobTime | None:
+def read_job_time(attempt: Attempt, *, is_spot: bool = False) -> JobTime | None:
     """From SageMaker's own phases where they are known, else from what was billed; None if neither is."""
     phases = attempt.phase_seconds
     if not phases and attempt.billable_seconds is None:
@@ -125,6 +134,7 @@ def read_job_time(attempt: Attempt) -> JobTime | None:
         before_training=before_training_seconds(phases),
         training=training,
         billable=attempt.billable_seconds,
+        is_spot=is_spot,
     )
 
 
@@ -169,4 +179,5 @@ def _without_interruptions(job_time: JobTime, attempt: Attempt | None, measured:
         before_training=job_time.before_training,
         training=training,
         billable=None if share is None else training * share,
+        is_spot=job_time.is_spot,
     )

@@ -63,6 +63,16 @@ def test_a_spot_saving_is_one_of_the_whole_cost() -> None:
     assert found.instance_hours == pytest.approx(2.8)
 
 
+@pytest.mark.parametrize(("purchase", "share"), [("on-demand", 1.0), ("spot", None)])
+def test_a_job_of_less_than_a_billed_second_costs_what_its_time_costs(purchase: str, share: float | None) -> None:
+    short = job(phase_seconds={"training": 0.7}, billable_seconds=0.0, training_seconds=0.0)
+    result = replace(run_of(short), price=replace(PRICE, purchase=purchase))
+    found = projected(result)
+    # 10,000 s of work on the one instance at $36 an hour; whether spot would have saved any of it isn't known
+    assert found.billable_share == share
+    assert found.usd == (None if share is None else Decimal("100"))
+
+
 def test_a_warm_start_is_short_and_costs_what_it_takes() -> None:
     phases = {"starting": 2.0, "downloading": 8.0, "training": 100.0, "uploading": 20.0}
     found = projected(run_of(job(phase_seconds=phases, billable_seconds=128.0, training_seconds=128.0)))
