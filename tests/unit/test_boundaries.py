@@ -79,6 +79,7 @@ MAY_IMPORT = {
         "torch_xla",
         "torch_neuronx",
         "smdistributed",
+        "arguments",  # of a frozen script, in its own folder
     },
     "infra": {
         "traindyno.core",

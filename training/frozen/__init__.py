@@ -1,0 +1,1 @@
+"""The four published experiments on the software of their time: one folder of source for each original suite."""
