@@ -34,7 +34,7 @@ class NothingMeasured(TraindynoError):
 @with_options_of(LabChoice)
 def claims(
     choice: LabChoice,
-    file: Annotated[Path, typer.Argument(help="A claims file, such as suites/claims/trainium.yaml.")],
+    file: Annotated[Path, typer.Argument(help="A claims file, such as suites/bert-trainium/claims.yaml.")],
     execution: Annotated[
         str | None, typer.Argument(help="An execution that measured; without it, arithmetic only.")
     ] = None,

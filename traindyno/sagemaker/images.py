@@ -42,8 +42,18 @@ def select_image_uri(settings: Settings, workload: Workload, job_settings: JobSe
         "none": None if workload.task is Task.SCRIPT else job_settings.gpu_image_uri,
         "neuron": job_settings.neuron_image_uri,
     }.get(stock)
-    chosen = settings.image or workload.image or lab_image
-    return chosen or stock_image_uri(_data("stock_images.json")["images"][stock], job_settings.region)
+    chosen = settings.image or workload.image
+    if chosen is not None:
+        return stock_image_uri(chosen, job_settings.region) if is_aws_image_name(chosen) else chosen
+    return lab_image or stock_image_uri(_data("stock_images.json")["images"][stock], job_settings.region)
+
+
+def is_aws_image_name(image: str) -> bool:
+    """Whether this is ``repository:tag`` of one of AWS's Deep Learning Containers, whose account follows from the
+    region.
+    """
+    repository, _, tag = image.partition(":")
+    return bool(tag) and repository in _data("stock_images.json")["repositories"]
 
 
 def stock_image_uri(name: str, region: str) -> str:

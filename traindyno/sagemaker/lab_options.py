@@ -23,9 +23,11 @@ def network(jobs: LabJobs) -> dict[str, Any]:
     return fields
 
 
-def volume(jobs: LabJobs, instance_types: Iterable[str]) -> dict[str, Any]:
-    """Fields of ResourceConfig. SageMaker refuses a volume key for types with storage of their own."""
-    fields: dict[str, Any] = {"VolumeSizeInGB": jobs.volume_size_gb}
+def volume(jobs: LabJobs, instance_types: Iterable[str], *, size_gb: int | None = None) -> dict[str, Any]:
+    """Fields of ResourceConfig; ``size_gb`` of None is the lab's. SageMaker refuses a volume key for types with
+    storage of their own.
+    """
+    fields: dict[str, Any] = {"VolumeSizeInGB": size_gb or jobs.volume_size_gb}
     if jobs.volume_key_arn and not any(map(has_instance_storage, instance_types)):
         fields["VolumeKmsKeyId"] = jobs.volume_key_arn
     return fields

@@ -74,16 +74,18 @@ def build_training_job_request(
     }
     if suite.purchase is Purchase.SPOT:
         request["EnableManagedSpotTraining"] = True
-    request |= network(settings.jobs) | _job_options(suite.job)
+    request |= network(settings.jobs) | _job_options(suite.job, request["OutputDataConfig"]["S3OutputPath"])
     return {name: value for name, value in request.items() if value not in ([], {})}
 
 
-def _job_options(options: JobOptions) -> dict[str, Any]:
+def _job_options(options: JobOptions, output_uri: str) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
     if options.infra_check:
         chosen["InfraCheckConfig"] = {"EnableInfraCheck": True}
     if options.remote_debug:
         chosen["RemoteDebugConfig"] = {"EnableRemoteDebug": True}
+    if options.debugger_hook:
+        chosen["DebugHookConfig"] = {"S3OutputPath": output_uri, "CollectionConfigurations": []}
     return chosen
 
 
@@ -111,7 +113,10 @@ def _resources(run: Run, suite: Suite, jobs: LabJobs, *, is_placed: bool = False
     settings = run.cell.settings
     is_open = settings.instance in suite.instance_preferences and not is_placed
     types = accepted_types(suite, settings.instance) if is_open else (settings.instance,)
-    resources: dict[str, Any] = {"InstanceCount": settings.instance_count, **volume(jobs, types)}
+    resources: dict[str, Any] = {
+        "InstanceCount": settings.instance_count,
+        **volume(jobs, types, size_gb=suite.job.volume_size_gb),
+    }
     if is_open:
         return {"InstancePreferences": [_preference(name, suite) for name in types], **resources}
     resources["InstanceType"] = settings.instance

@@ -1,6 +1,7 @@
 """Image addresses against the SageMaker SDK's own tables."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +101,17 @@ def test_versions_are_read_from_awss_tags_only() -> None:
     assert framework_version(f"{aws}huggingface-pytorch-training:1.10.2-transformers4.17.0-gpu-py38") == (1, 10, 2)
     assert framework_version("111122223333.dkr.ecr.us-east-1.amazonaws.com/lab:1.2") is None
     assert not has_framework_version(f"{aws}pytorch:2.13-cu133-amzn2023-sagemaker")
+
+
+def test_an_image_of_aws_by_its_name_is_in_the_account_of_the_region() -> None:
+    settings = Settings(instance="ml.p4d.24xlarge", image="pytorch-training:1.12-gpu-py38")
+    assert select_image_uri(settings, WORKLOAD, LAB) == (
+        "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:1.12-gpu-py38"
+    )
+    in_africa = replace(LAB, region="af-south-1")
+    assert select_image_uri(settings, WORKLOAD, in_africa).startswith("626614931356.dkr.ecr.af-south-1.")
+
+
+def test_an_image_of_ones_own_is_taken_as_it_is() -> None:
+    own = "111122223333.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:1.12-gpu-py38"
+    assert select_image_uri(Settings(instance="ml.p4d.24xlarge", image=own), WORKLOAD, LAB) == own

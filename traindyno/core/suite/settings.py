@@ -244,7 +244,11 @@ class Settings:
     )
     image: str | None = field(
         default=None,
-        metadata=setting("a container image of your own", default="the lab's", is_seen_by_scripts=True),
+        metadata=setting(
+            "a container image of your own, or repository:tag of one of AWS's",
+            default="the lab's",
+            is_seen_by_scripts=True,
+        ),
     )
 
 

@@ -19,6 +19,7 @@ from traindyno.core.suite.workload import Workload
 JOB_SECONDS = Bound(least=10, most=28 * 24 * 3600)
 PENDING_SECONDS = Bound(least=1800, most=28 * 24 * 3600)
 KEEP_ALIVE_SECONDS = Bound(least=0, most=21_600)
+VOLUME_GB = Bound(least=1, most=16_384)
 # Bounds that only keep numbers within what a database row and 64 bits can hold.
 USD = Bound(above=0, most=1_000_000_000)
 HOURS = Bound(above=0, most=100_000)
@@ -122,6 +123,19 @@ class JobOptions:
         default_factory=dict,
         metadata=describe("metric name → regular expression; SageMaker reads it from the log for CloudWatch"),
     )
+    volume_size_gb: int | None = field(
+        default=None,
+        metadata=describe(
+            "the storage volume of each instance; types with instance storage ignore it",
+            bound=VOLUME_GB,
+            unit="GB",
+            default="the lab's",
+        ),
+    )
+    debugger_hook: bool = field(
+        default=False,
+        metadata=describe("SageMaker Debugger's hook, which the SageMaker SDK turns on unless it is told not to"),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,9 +182,7 @@ class Suite:
         default_factory=dict,
         metadata=describe("instance type → up to four types that its jobs may run on instead, in this order"),
     )
-    job: JobOptions = field(
-        default=JobOptions(), metadata=describe("{infra_check, remote_debug, metrics}: what SageMaker adds to each job")
-    )
+    job: JobOptions = field(default=JobOptions(), metadata=describe("what SageMaker adds to each job"))
     claims: Mapping[str, Any] | None = field(
         default=None,
         metadata=describe("a claims file, relative to the suite file; the report judges its published figures"),

@@ -93,7 +93,10 @@ class Workload:
         default=None,
         metadata=describe("for gated models: the ARN of the Secrets Manager secret that holds your Hugging Face token"),
     )
-    image: str | None = field(default=None, metadata=describe("a container image of your own", default="the lab's"))
+    image: str | None = field(
+        default=None,
+        metadata=describe("a container image of your own, or repository:tag of one of AWS's", default="the lab's"),
+    )
     environment: Mapping[str, str] = field(
         default_factory=dict, metadata=describe("environment variables of every job")
     )
