@@ -38,7 +38,7 @@ from traindyno.sagemaker.launcher import SourceMissing
 from traindyno.sagemaker.request import build_training_job_request
 
 SUITES = Path(__file__).parents[2] / "suites"
-SHIPPED = sorted(path for path in SUITES.rglob("*.yaml") if path.parent.name != "claims")
+SHIPPED = sorted(path for path in SUITES.rglob("*.yaml") if path.name != "claims.yaml")
 COUNT = int(os.environ.get("TRAINDYNO_FUZZ_COUNT", "2000"))
 PARTS = 8
 MOST_SECONDS = 10.0

@@ -6,11 +6,11 @@ from typer.testing import CliRunner
 
 from traindyno.cli.main import app, commands
 
-CLAIMS = Path(__file__).parents[3] / "suites" / "claims"
+TRAINIUM = Path(__file__).parents[3] / "suites/bert-trainium/claims.yaml"
 
 
 def test_arithmetic_alone_is_checked_without_an_execution() -> None:
-    done = CliRunner().invoke(commands, ["claims", str(CLAIMS / "trainium.yaml"), "--format", "json"])
+    done = CliRunner().invoke(commands, ["claims", str(TRAINIUM), "--format", "json"])
     assert done.exit_code == 0
     findings = {each["claim"]["claim_id"]: each["finding"] for each in json.loads(done.stdout)}
     assert findings["faster-time-to-train"] == "internally_inconsistent"

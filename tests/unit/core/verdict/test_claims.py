@@ -13,7 +13,7 @@ from traindyno.core.suite.claim import ClaimsInvalid, parse_claims
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement, judge_claims
 
-CLAIMS = Path(__file__).parents[4] / "suites" / "claims"
+SUITES = Path(__file__).parents[4] / "suites"
 SUITE = make_suite(
     matrix={"strategy": (Strategy.DDP, Strategy.FSDP), "instance_count": (1, 2)},
     training={"instance": "ml.p4d.24xlarge"},
@@ -53,7 +53,7 @@ def judged(results: list[RunResult], **changes: Any) -> ClaimJudgement:
 
 
 def shipped(name: str) -> dict[str, ClaimJudgement]:
-    document = yaml.safe_load((CLAIMS / f"{name}.yaml").read_text(encoding="utf-8"))
+    document = yaml.safe_load((SUITES / name / "claims.yaml").read_text(encoding="utf-8"))
     return {judgement.claim.claim_id: judgement for judgement in judge_claims(parse_claims(document), (), ())}
 
 
@@ -120,7 +120,7 @@ def test_a_claim_whose_cells_did_not_run_is_not_measured_and_a_dead_one_not_test
 
 
 def test_the_trainium_table_contradicts_its_headlines() -> None:
-    found = shipped("trainium")
+    found = shipped("bert-trainium")
     # 6033 x 24.725 / 3600 = 41.435, printed 41.47
     assert found["trn1-cost"].finding is ClaimFinding.INCONSISTENT
     assert found["trn1-cost"].worked[0].value == pytest.approx(41.435, abs=5e-4)
@@ -136,7 +136,7 @@ def test_the_trainium_table_contradicts_its_headlines() -> None:
 
 
 def test_one_cell_of_the_data_parallel_table_follows_another_formula() -> None:
-    found = shipped("data_parallel")
+    found = shipped("albert-scaling")
     # 5436.92949 / (2 x 3234.6185)
     assert found["efficiency-4-nodes"].is_consistent
     assert found["efficiency-16-nodes"].finding is ClaimFinding.INCONSISTENT
@@ -147,7 +147,7 @@ def test_one_cell_of_the_data_parallel_table_follows_another_formula() -> None:
     assert found["throughput-16-nodes"].is_consistent
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in CLAIMS.glob("*.yaml")))
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in SUITES.glob("*/claims.yaml")))
 def test_every_shipped_claim_can_be_read_and_judged(name: str) -> None:
     for judgement in shipped(name).values():
         assert judgement.reason
