@@ -9,9 +9,10 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from training.compilers import build_compiler
 from training.crash_handling import CrashHandler, exit_now
-from training.data.dataset import load_dataset
+from training.data.dataset import TokenDataset, load_dataset
 from training.doctor import environment_facts
 from training.evaluate import evaluate
+from training.evaluation_schedule import EvaluationSchedule
 from training.flops import FORMULA, measure_size
 from training.hub_token import use_hub_token
 from training.job import find_job
@@ -21,7 +22,7 @@ from training.precision import number_format
 from training.process_group import end_process_group
 from training.run_settings import RunSettings, environment_facts_of_run, read_run_settings
 from training.stopping import Stopping
-from training.strategies import Setup, build_strategy
+from training.strategies import Setup, TrainingStrategy, build_strategy
 from training.topology import read_topology
 from training.train import collate_for, train
 
@@ -50,11 +51,17 @@ def main() -> None:
         )
         _log_size(run, model, step_log)
         strategy.place(model)
-    train(run, setup, strategy, dataset, step_log=step_log, should_stop=stopping.should_stop)
-    if run.measurement.evaluate and dataset.evaluation is not None:
-        with step_log.phase("evaluate", {"examples": len(dataset.evaluation)}):
-            metrics = evaluate(strategy, setup, dataset.evaluation, collate_for(run, dataset))
-        step_log.evaluation(metrics)
+    evaluations = _schedule_evaluations(run, setup, strategy, dataset, step_log)
+    train(
+        run,
+        setup,
+        strategy,
+        dataset,
+        step_log=step_log,
+        should_stop=stopping.should_stop,
+        after_step=evaluations.after_step,
+    )
+    evaluations.at_end()
     if run.measurement.save_model:
         with step_log.phase("save"):
             state = strategy.gather_state_dict()
@@ -79,6 +86,21 @@ def _set_up(run: RunSettings, step_log: StepLogger) -> Setup:
         accelerator=accelerator,
         compiler=compiler,
         number_format=number_format(run.settings.precision, accelerator.device),
+    )
+
+
+def _schedule_evaluations(
+    run: RunSettings, setup: Setup, strategy: TrainingStrategy, dataset: TokenDataset, step_log: StepLogger
+) -> EvaluationSchedule:
+    held_out = dataset.evaluation
+    if held_out is None:
+        return EvaluationSchedule(run.measurement, step_log, None, examples=0)
+    collate = collate_for(run, dataset)
+    return EvaluationSchedule(
+        run.measurement,
+        step_log,
+        lambda: evaluate(strategy, setup, held_out, collate),
+        examples=len(held_out),
     )
 
 

@@ -24,7 +24,9 @@ def train(
     *,
     step_log: StepLogger,
     should_stop: Callable[[StepLogger], bool],
+    after_step: Callable[[], None] = lambda: None,
 ) -> None:
+    """``after_step`` is called between two steps, by all ranks."""
     settings = run.settings
     samples_per_step = global_batch_size(settings, setup.topology.world_size)
     learning_rate = scaled_learning_rate(settings.learning_rate, samples_per_step)
@@ -37,6 +39,7 @@ def train(
         optimizer=optimizer,
         step_log=step_log,
         should_stop=should_stop,
+        after_step=after_step,
     )
 
 
@@ -48,6 +51,7 @@ def run_steps(
     optimizer: Optimizer,
     step_log: StepLogger,
     should_stop: Callable[[StepLogger], bool],
+    after_step: Callable[[], None],
 ) -> None:
     accelerator, number_format = setup.accelerator, setup.number_format
     max_norm = setup.settings.gradient_clip_norm
@@ -66,6 +70,7 @@ def run_steps(
             number_format.step(optimizer, clip, strategy.agree_on_overflow)
             optimizer.zero_grad()
             accelerator.end_step()
+        after_step()
         if should_stop(step_log):
             break
     step_log.close_window()

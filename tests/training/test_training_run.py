@@ -49,6 +49,25 @@ def test_a_run_logs_its_phases_steps_and_evaluation_and_saves_a_model_that_loads
     assert AutoTokenizer.from_pretrained(tmp_path / "model").vocab_size == saved.config.vocab_size
 
 
+def test_a_run_evaluates_every_so_many_steps_and_at_its_end_on_all_ranks_alike(tmp_path: Path, texts: Path) -> None:
+    """Evaluation is a phase between steps; the losses of training are those of a run without it."""
+    measurement = {"max_steps": 7, "evaluate_every_steps": 3}
+    settings = {"strategy": "ddp", "batch_size_per_device": 2}
+    end = run_training(tmp_path, run_document(settings=settings, measurement=measurement), texts, processes=2)
+    assert end.exit_code == 0, end.output
+    for rank in (0, 1):
+        evaluations = end.of_kind("evaluation", rank)
+        assert [line["step"] for line in evaluations] == [3, 6, 7]
+        phases = [line for line in end.of_kind("phase", rank) if line["name"] == "evaluate"]
+        steps = end.of_kind("step", rank)
+        for phase, after in zip(phases, (3, 6), strict=False):
+            assert steps[after - 1]["end"] <= phase["begin"]
+            assert phase["end"] <= steps[after]["begin"] + 1e-3
+    losses = [line["metrics"]["loss"] for line in end.of_kind("evaluation")]
+    assert losses[-1] < losses[0]
+    assert losses == [line["metrics"]["loss"] for line in end.of_kind("evaluation", 1)]
+
+
 @pytest.mark.parametrize("model", ["gpt2", "albert", "bert"])
 def test_two_processes_reproduce_the_losses_of_one(tmp_path: Path, texts: Path, reviews: Path, model: str) -> None:
     data = reviews if model == "bert" else texts

@@ -18,6 +18,7 @@ from traindyno.core.measurement.statistics import Estimate, estimate
 from traindyno.core.s3_keys import step_log_prefix
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.preparation import LABEL, AttemptOwner, DataPreparation, owner_id
+from traindyno.core.suite.suite import Goal
 from traindyno.core.verdict.run_summary import RunSummary
 from traindyno.sagemaker.job_description import read_phase
 from traindyno.store.attempts import AttemptRow
@@ -129,7 +130,7 @@ def read_state(target: Target, execution_id: str) -> State:
 
 def find_leader(goal: GoalKind, summaries: Sequence[RunSummary]) -> Leader | None:
     """By the quantity of the suite's goal alone: limits of the goal and equals are the verdict's matter."""
-    is_cost = goal not in {GoalKind.FASTEST, GoalKind.FASTEST_WITHIN}
+    is_cost = not Goal(kind=goal).is_time
     values: dict[str, list[float]] = {}
     for each in summaries:
         projected = each.projected_usd if is_cost else each.projected_seconds

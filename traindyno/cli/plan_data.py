@@ -28,7 +28,7 @@ def data_lines(suite: Suite, *, beside: Path) -> Iterator[str]:
         files = split_files(names, dataset, split)
         used.update(files)
         yield f"data: split {split} reads {_listed(files)}"
-    if suite.measurement.evaluate and dataset.evaluation_split is None:
+    if suite.measurement.evaluates and dataset.evaluation_split is None:
         yield "data: evaluation reads a random part of the training sequences, which is then not trained on"
     if unused := [name for name in names if name not in used]:
         yield f"data: not read: {_listed(unused)}"

@@ -20,7 +20,6 @@ from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.costs.quantity_text import UNKNOWN, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
-from traindyno.core.suite.choices import GoalKind
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.execution_record import ExecutionRecord
 from traindyno.core.verdict.reprice import PriceFlip, Repriced, reprice
@@ -173,7 +172,7 @@ def _flip_text(verdict: Verdict, flip: PriceFlip) -> str:
 def _why_none(verdict: Verdict) -> str:
     if verdict.recommended is None:
         return "no cell is recommended"
-    if verdict.goal.kind is GoalKind.FASTEST:
+    if verdict.goal.is_time:
         return "the goal is time alone"
     return "there is one instance type only, so one price changes every cell"
 

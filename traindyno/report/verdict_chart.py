@@ -7,7 +7,13 @@ from traindyno.report.interval_chart import Bar, Zone, draw_intervals
 from traindyno.report.markup import Markup, element
 from traindyno.report.plot import Unit, seconds_unit
 
-METRIC_NAMES = {Metric.SECONDS: "time", Metric.USD: "cost", Metric.INSTANCE_HOURS: "instance hours"}
+METRIC_NAMES = {
+    Metric.SECONDS: "Whole workload, time",
+    Metric.USD: "Whole workload, cost",
+    Metric.INSTANCE_HOURS: "Whole workload, instance hours",
+    Metric.SECONDS_TO_TARGET: "Time until the target is reached",
+    Metric.USD_TO_TARGET: "Cost until the target is reached",
+}
 
 
 def draw_verdict_chart(verdict: Verdict) -> Markup | None:
@@ -19,7 +25,7 @@ def draw_verdict_chart(verdict: Verdict) -> Markup | None:
     ]
     if not bars:
         return None
-    title = f"Whole workload, {METRIC_NAMES[verdict.metric]}"
+    title = METRIC_NAMES[verdict.metric]
     zone = _zone(verdict)
     picture = draw_intervals(
         bars,
@@ -42,9 +48,9 @@ def _zone(verdict: Verdict) -> Zone | None:
 
 def _unit(metric: Metric, high: float) -> Unit:
     match metric:
-        case Metric.SECONDS:
+        case Metric.SECONDS | Metric.SECONDS_TO_TARGET:
             return seconds_unit(high)
-        case Metric.USD:
+        case Metric.USD | Metric.USD_TO_TARGET:
             return Unit(size=1, before="$")
         case Metric.INSTANCE_HOURS:
             return Unit(size=1, after=" h")

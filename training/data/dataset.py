@@ -88,7 +88,7 @@ def _streamed(
     assert job.data_root is not None
     from training.data.rows import find_files  # noqa: PLC0415  # pyarrow: only streams read files while training
 
-    if run.measurement.evaluate and evaluation is None:
+    if run.measurement.evaluates and evaluation is None:
         raise WorkloadError("nothing can be held out of a stream: expected dataset.evaluation_split")
     return TokenDataset(
         train=None,
@@ -117,4 +117,4 @@ def _are_uniform(run: RunSettings, *parts: Sequences | None) -> bool:
 
 
 def _held_out(train: Sequences, run: RunSettings) -> tuple[Sequences, Sequences | None]:
-    return hold_out(train, run.settings.seed) if run.measurement.evaluate else (train, None)
+    return hold_out(train, run.settings.seed) if run.measurement.evaluates else (train, None)

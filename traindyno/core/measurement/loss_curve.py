@@ -14,13 +14,15 @@ MOST_POINTS = 200
 class LossPoint:
     """Mean loss of ``steps`` neighbouring steps, not a number if one of theirs is not finite.
 
-    ``samples`` is what all ranks had seen by the last of them.
+    ``samples`` is what all ranks had seen by the last of them. ``seconds`` passed from the begin of the job's log to
+    its end; None in results of earlier versions.
     """
 
     step: int
     samples: int
     steps: int
     loss: float
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +40,14 @@ class LossCurve:
         return tuple(point for point in self.points if isfinite(point.loss))
 
 
-def draw_loss_curve(table: StepTable) -> LossCurve:
+def draw_loss_curve(table: StepTable, *, began_at: float) -> LossCurve:
+    """``began_at``: epoch seconds."""
     losses = [_mean_loss(table, index) for index in range(len(table))]
     finite = [loss for loss in losses if loss is not None and isfinite(loss)]
     broken = (index for index, loss in enumerate(losses) if loss is not None and not isfinite(loss))
     diverged = next(broken, None)
     return LossCurve(
-        points=tuple(_thin(table, losses)),
+        points=tuple(_thin(table, losses, began_at)),
         first=finite[0] if finite else None,
         last=finite[-1] if finite else None,
         diverged_at_step=None if diverged is None else table.numbers[diverged],
@@ -57,7 +60,7 @@ def _mean_loss(table: StepTable, index: int) -> float | None:
     return fmean(losses) if losses else None
 
 
-def _thin(table: StepTable, losses: Sequence[float | None]) -> list[LossPoint]:
+def _thin(table: StepTable, losses: Sequence[float | None], began_at: float) -> list[LossPoint]:
     stride = -(-len(losses) // MOST_POINTS) if losses else 1
     points = []
     samples = 0
@@ -67,5 +70,14 @@ def _thin(table: StepTable, losses: Sequence[float | None]) -> list[LossPoint]:
         known = [loss for loss in losses[begin:end] if loss is not None]
         if known:
             mean = fmean(known) if all(map(isfinite, known)) else nan
-            points.append(LossPoint(step=table.numbers[end - 1], samples=samples, steps=len(known), loss=mean))
+            ended_at = max(rank.steps[end - 1].end for rank in table.ranks)
+            points.append(
+                LossPoint(
+                    step=table.numbers[end - 1],
+                    samples=samples,
+                    steps=len(known),
+                    loss=mean,
+                    seconds=ended_at - began_at,
+                )
+            )
     return points

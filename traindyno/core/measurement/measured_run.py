@@ -33,7 +33,8 @@ class MeasuredRun:
     ``relative_half_width`` is that of the mean step time's 95 % interval, ``relative_error`` its standard error.
     ``steady_seconds`` is the wall time of the steady window without one-time events. ``lost_seconds`` is what the job
     spent on other sessions and between them: interruptions and work that was done again, ``interruptions`` in number.
-    All of these are None in results of earlier versions.
+    ``evaluations`` are those of the job that was measured, and ``began_at`` is the epoch second of its first logged
+    phase or process. All of these but the evaluations are None in results of earlier versions.
     """
 
     steady_state: SteadyState
@@ -55,6 +56,7 @@ class MeasuredRun:
     job_name: str | None = None
     interruptions: int | None = None
     lost_seconds: float | None = None
+    began_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,8 @@ def measure_run(
     """``session`` is the one of ``step_log`` that is measured, ``table`` its steps."""
     step_time = measure_table(table, warmup_steps=warmup_steps)
     steady = step_time.steady_state
+    sessions = _sessions_of_job(step_log, session)
+    began_at = min(each.first_logged for each in sessions)
     is_whole = not session.missing_ranks
     model = step_log.model
     throughput = measure_throughput(
@@ -98,8 +102,8 @@ def measure_run(
         definitions=compute_definitions(table, warmup_steps=steady.warmup_steps) if is_whole else (),
         timeline=_timeline(table),
         samples_before_steady=sum(table.samples[: steady.warmup_steps]),
-        loss=draw_loss_curve(table),
-        evaluations=step_log.evaluations,
+        loss=draw_loss_curve(table, began_at=began_at),
+        evaluations=tuple(each for session in sessions for each in session.evaluations),
         peak_memory_bytes=max(memory, default=None),
         model=model,
         gaps=step_log.gaps,
@@ -109,8 +113,9 @@ def measure_run(
         one_time=tuple(replace(event, step=table.numbers[event.step]) for event in step_time.one_time),
         steady_seconds=_steady_seconds(table, step_time),
         job_name=session.job_name,
-        interruptions=len(_sessions_of_job(step_log, session)) - 1,
-        lost_seconds=_lost_seconds(_sessions_of_job(step_log, session), session),
+        interruptions=len(sessions) - 1,
+        lost_seconds=_lost_seconds(sessions, session),
+        began_at=began_at,
     )
 
 

@@ -15,7 +15,7 @@ WORK_ID_DIGITS = 16
 # The cell itself caused these ends; the time of other runs does not predict the next one.
 TELLING_OUTCOMES = (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY, Outcome.LOSS_DIVERGED, Outcome.TIMED_OUT)
 # Of the measurement, what decides when a run stops; its bound of steps is reckoned with instead.
-DECIDES_LENGTH = ("stop_when", "evaluate", "save_model")
+DECIDES_LENGTH = ("stop_when", "evaluate", "evaluate_every_steps", "save_model")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

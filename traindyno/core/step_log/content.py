@@ -135,6 +135,16 @@ class Session:
         return min(process.start for process in self.processes)
 
     @property
+    def first_logged(self) -> float:
+        """When the first phase of any rank began: launching and importing come before the process's own start."""
+        return min([self.begin, *(phase.begin for process in self.processes for phase in process.phases)])
+
+    @property
+    def evaluations(self) -> tuple[Evaluation, ...]:
+        """Those of the lowest rank that made any."""
+        return next((process.evaluations for process in self.processes if process.evaluations), ())
+
+    @property
     def end(self) -> float | None:
         """When the last step or phase of any rank ended; None if nothing was logged."""
         ends = [process.steps[-1].end for process in self.processes if process.steps]
@@ -180,12 +190,8 @@ class StepLog:
 
     @property
     def evaluations(self) -> tuple[Evaluation, ...]:
-        """The evaluations of the lowest rank that made any, over all sessions."""
-        by_session = [
-            next((process.evaluations for process in session.processes if process.evaluations), ())
-            for session in self.sessions
-        ]
-        return tuple(evaluation for evaluations in by_session for evaluation in evaluations)
+        """Of all sessions."""
+        return tuple(evaluation for session in self.sessions for evaluation in session.evaluations)
 
     @property
     def model(self) -> ModelSize | None:

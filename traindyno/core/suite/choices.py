@@ -8,6 +8,16 @@ class GoalKind(StrEnum):
     FASTEST = "fastest"
     CHEAPEST_WITHIN = "cheapest-within"
     FASTEST_WITHIN = "fastest-within"
+    CHEAPEST_TO = "cheapest-to"
+    FASTEST_TO = "fastest-to"
+
+
+class Quality(StrEnum):
+    """What an evaluation measures; the names are those of the metrics in the step log."""
+
+    ACCURACY = "accuracy"
+    LOSS = "loss"
+    PERPLEXITY = "perplexity"
 
 
 class Task(StrEnum):

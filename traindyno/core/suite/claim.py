@@ -21,13 +21,17 @@ class ClaimsInvalid(DocumentInvalid):
 
 
 class ClaimedQuantity(StrEnum):
-    """What of a cell the figure is about; times and costs are of the suite's whole workload."""
+    """What of a cell the figure is about. Times and costs are of the suite's whole workload.
+
+    The accuracy is that of the last evaluation.
+    """
 
     SAMPLES_PER_SECOND = "samples_per_second"
     TOKENS_PER_SECOND = "tokens_per_second"
     SECONDS = "seconds"
     USD = "usd"
     INSTANCE_HOURS = "instance_hours"
+    ACCURACY = "accuracy"
 
 
 class ClaimedForm(StrEnum):

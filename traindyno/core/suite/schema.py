@@ -141,7 +141,11 @@ def _special() -> dict[Any, Schema]:
 def _goal() -> Schema:
     short = [kind.value for kind in GoalKind if kind not in GOAL_LIMITS]
     limits = _object_schema(Goal, {})["properties"]
-    within = [_only(kind.value, _only(name, _without_null(limits[name]))) for kind, name in GOAL_LIMITS.items()]
+    within = [
+        _only(kind.value, _only(name, _without_null(limits[name])))
+        for kind, names in GOAL_LIMITS.items()
+        for name in names
+    ]
     return {"anyOf": [{"enum": short}, *within]}
 
 

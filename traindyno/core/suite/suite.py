@@ -1,15 +1,16 @@
 """The suite: workload, matrix, measurement, limits and goal, as the rest of the project sees them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from traindyno.core.documents.field_description import Bound, describe
+from traindyno.core.documents.field_description import COUNT, POSITIVE, Bound, describe
 from traindyno.core.documents.json_scalar import JsonScalar
 from traindyno.core.suite.choices import (
     GoalKind,
     Purchase,
+    Quality,
     Search,
 )
 from traindyno.core.suite.settings import Settings
@@ -27,10 +28,50 @@ STEPS = Bound(least=1, most=10**9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The quality that a run has to reach. Accuracy has to be at least ``value``, loss and perplexity at most."""
+
+    quality: Quality
+    value: float
+
+    def __str__(self) -> str:
+        return f"{self.quality} {self.text(self.value)}"
+
+    def text(self, value: float) -> str:
+        """Of a value of this quality: ``90 %``, ``2.5``."""
+        return f"{value * 100:.4g} %" if self.quality is Quality.ACCURACY else f"{value:.4g}"
+
+    def is_reached(self, value: float) -> bool:
+        return value >= self.value if self.quality is Quality.ACCURACY else value <= self.value
+
+    def best(self, values: Iterable[float]) -> float:
+        return max(values) if self.quality is Quality.ACCURACY else min(values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
     kind: GoalKind
     hours: Decimal | None = field(default=None, metadata=describe("the longest acceptable time", bound=HOURS))
     usd: Decimal | None = field(default=None, metadata=describe("the highest acceptable cost", bound=USD))
+    accuracy: float | None = field(
+        default=None,
+        metadata=describe("the evaluation accuracy to reach, a share", bound=Bound(above=0, most=1)),
+    )
+    loss: float | None = field(default=None, metadata=describe("the evaluation loss to reach", bound=POSITIVE))
+    perplexity: float | None = field(
+        default=None, metadata=describe("the evaluation perplexity to reach", bound=Bound(above=1))
+    )
+
+    @property
+    def target(self) -> Target | None:
+        """None where the goal is about the whole workload."""
+        values = {quality: getattr(self, quality.value) for quality in Quality}
+        return next((Target(quality=name, value=value) for name, value in values.items() if value is not None), None)
+
+    @property
+    def is_time(self) -> bool:
+        """Whether time decides between the cells that qualify, and not cost."""
+        return self.kind in (GoalKind.FASTEST, GoalKind.FASTEST_WITHIN, GoalKind.FASTEST_TO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +109,19 @@ class Measurement:
     )
     max_steps: int = field(default=200, metadata=describe("optimizer steps of one run at most", bound=STEPS))
     evaluate: bool = field(default=False, metadata=describe("evaluate on dataset.evaluation_split at the end"))
+    evaluate_every_steps: int | None = field(
+        default=None,
+        metadata=describe(
+            "evaluate during the run too, each time after so many steps; the time to a quality needs it",
+            bound=COUNT,
+            default="at the end only",
+        ),
+    )
     save_model: bool = field(default=False, metadata=describe("keep the trained model"))
+
+    @property
+    def evaluates(self) -> bool:
+        return self.evaluate or self.evaluate_every_steps is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem
 from traindyno.core.instances.instance_types import InstanceType, find_instance_type
-from traindyno.core.suite.choices import Purchase
+from traindyno.core.suite.choices import Purchase, Quality, Task
 from traindyno.core.suite.claim import ClaimsInvalid, parse_claims
 from traindyno.core.suite.grid_check import check_matrix, check_points
 from traindyno.core.suite.job_limits_check import check_job_limits
@@ -33,6 +33,7 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
     yield from check_bounds(suite)
     yield from check_workload(suite.workload)
     yield from check_job_limits(suite)
+    yield from _check_goal(suite)
     yield from _check_purchase(suite)
     yield from _check_preparation(suite)
     yield from _check_claims(suite)
@@ -47,6 +48,19 @@ def _check_name(name: str) -> Iterator[Problem]:
     if not NAME.fullmatch(name) or len(name) > NAME_CHARACTERS:
         expected = f"1 to {NAME_CHARACTERS} letters, digits and single hyphens, as in albert-scaling"
         yield Problem(path="name", message=f"expected {expected}, got {shown(name)}")
+
+
+def _check_goal(suite: Suite) -> Iterator[Problem]:
+    """A quality is reached at an evaluation, so there must be evaluations of it during the run."""
+    target, task = suite.goal.target, suite.workload.task
+    if target is None or task is Task.SCRIPT:
+        return
+    if suite.measurement.evaluate_every_steps is None:
+        message = f"expected a number of steps with goal {suite.goal.kind}, which needs evaluations during the run, got"
+        yield Problem(path="measurement.evaluate_every_steps", message=f"{message} nothing")
+    if target.quality is Quality.PERPLEXITY and task is Task.SEQUENCE_CLASSIFICATION:
+        message = f"expected accuracy or loss with task {task}, which has no perplexity, got perplexity"
+        yield Problem(path=f"goal.{suite.goal.kind}", message=message)
 
 
 def _check_purchase(suite: Suite) -> Iterator[Problem]:

@@ -1,6 +1,7 @@
 """How each part of a suite reads from and writes to a plain document, short forms included."""
 
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar, get_type_hints
@@ -14,12 +15,19 @@ from traindyno.core.documents.json_scalar import JsonScalar
 from traindyno.core.documents.problems import FieldProblems, Unexpected, one_of, problems_of, unknown_field
 from traindyno.core.errors import Problem
 from traindyno.core.suite import choices
-from traindyno.core.suite.choices import GoalKind
+from traindyno.core.suite.choices import GoalKind, Quality
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, LearningRate, setting_types
 from traindyno.core.suite.suite import Goal, Suite
 from traindyno.core.suite.workload import Model
 
-GOAL_LIMITS = {GoalKind.CHEAPEST_WITHIN: "hours", GoalKind.FASTEST_WITHIN: "usd"}
+QUALITIES = tuple(quality.value for quality in Quality)
+# Goal → the fields of which it names one.
+GOAL_LIMITS: dict[GoalKind, tuple[str, ...]] = {
+    GoalKind.CHEAPEST_WITHIN: ("hours",),
+    GoalKind.FASTEST_WITHIN: ("usd",),
+    GoalKind.CHEAPEST_TO: QUALITIES,
+    GoalKind.FASTEST_TO: QUALITIES,
+}
 CHOICES = [kind for kind in vars(choices).values() if isinstance(kind, type) and issubclass(kind, StrEnum)]
 WRONG_VALUE = (Unexpected, BaseValidationError, FieldProblems)
 
@@ -120,15 +128,13 @@ def _structure_goal(converter: Converter, value: Any) -> Goal:
     if value in (GoalKind.CHEAPEST, GoalKind.FASTEST):
         return Goal(kind=GoalKind(value))
     if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in GOAL_LIMITS:
-        accepted = ["cheapest", "fastest", "cheapest-within: {hours: <number>}", "fastest-within: {usd: <number>}"]
-        raise Unexpected(one_of(accepted, value), value)
+        named = [f"{kind}: {_limit_text(kind)}" for kind in GOAL_LIMITS]
+        raise Unexpected(one_of([GoalKind.CHEAPEST.value, GoalKind.FASTEST.value, *named], value), value)
     ((name, limit),) = value.items()
     kind = GoalKind(name)
-    wanted = GOAL_LIMITS[kind]
-    if not isinstance(limit, Mapping) or set(limit) != {wanted}:
-        raise FieldProblems(
-            [Problem(path=name, message=f"expected {{{wanted}: <number>}}, got {_mapping_text(limit)}")]
-        )
+    if not isinstance(limit, Mapping) or len(limit) != 1 or next(iter(limit)) not in GOAL_LIMITS[kind]:
+        raise FieldProblems([Problem(path=name, message=f"expected {_limit_text(kind)}, got {_mapping_text(limit)}")])
+    (wanted,) = limit
     try:
         number = converter.structure(limit[wanted], get_type_hints(Goal)[wanted])
     except WRONG_VALUE as error:
@@ -139,8 +145,17 @@ def _structure_goal(converter: Converter, value: Any) -> Goal:
 def _unstructure_goal(goal: Goal) -> Any:
     if goal.kind not in GOAL_LIMITS:
         return goal.kind.value
-    wanted = GOAL_LIMITS[goal.kind]
-    return {goal.kind.value: {wanted: format(getattr(goal, wanted), "f")}}
+    limits = {name: getattr(goal, name) for name in GOAL_LIMITS[goal.kind]}
+    given = {name: value for name, value in limits.items() if value is not None}
+    return {
+        goal.kind.value: {
+            name: format(value, "f") if isinstance(value, Decimal) else value for name, value in given.items()
+        }
+    }
+
+
+def _limit_text(kind: GoalKind) -> str:
+    return " or ".join(f"{{{name}: <number>}}" for name in GOAL_LIMITS[kind])
 
 
 def _mapping_text(value: Any) -> str:

@@ -1,13 +1,15 @@
 """One row of the answer per cell: what its trials measured, with intervals, and how they ended."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from traindyno.core.costs.prediction import Prediction, predict_run
 from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.statistics import Estimate, estimate_share
+from traindyno.core.measurement.statistics import Estimate
+from traindyno.core.suite.suite import Target
+from traindyno.core.verdict.cell_quality import CellQuality, estimate_accuracy, measure_quality
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, mean_of
 from traindyno.core.verdict.quantity import (
     projected_instance_hours,
@@ -63,6 +65,7 @@ class CellRow:
     contended_trials: int = 0
     host_draws: int | None = None
     accuracy: Estimate | None = None
+    quality: CellQuality = field(default_factory=CellQuality)
     warm_share: float | None = None
     before_training_seconds: float | None = None
     training_overhead_seconds: float | None = None
@@ -77,11 +80,12 @@ class CellRow:
         return self.trials + self.failed
 
 
-def build_rows(trials: Sequence[CellTrials], noise: Noise) -> tuple[CellRow, ...]:
-    return tuple(_row(each, noise) for each in trials)
+def build_rows(trials: Sequence[CellTrials], noise: Noise, target: Target | None = None) -> tuple[CellRow, ...]:
+    """``target``: the quality that the goal asks for."""
+    return tuple(_row(each, noise, target) for each in trials)
 
 
-def _row(trials: CellTrials, noise: Noise) -> CellRow:
+def _row(trials: CellTrials, noise: Noise, target: Target | None) -> CellRow:
     everything = (*trials.measured, *trials.others)
     runs = [each.measured for each in trials.measured if each.measured]
     projections = [each for each in map(project_run, trials.measured) if each]
@@ -104,7 +108,8 @@ def _row(trials: CellTrials, noise: Noise) -> CellRow:
         seconds=estimate_cell(trials, projected_seconds, noise),
         usd=estimate_cell(trials, projected_usd, noise),
         instance_hours=estimate_cell(trials, projected_instance_hours, noise),
-        accuracy=_accuracy(trials),
+        accuracy=estimate_accuracy(trials.measured),
+        quality=measure_quality(trials, target, noise),
         overhead_seconds=mean_of([each.overhead_seconds for each in projections]),
         before_training_seconds=mean_of([each.before_training_seconds for each in projections]),
         training_overhead_seconds=mean_of([each.training_overhead_seconds for each in projections]),
@@ -122,15 +127,6 @@ def _row(trials: CellTrials, noise: Noise) -> CellRow:
         is_simulated=any(each.is_simulated for each in everything),
         warm_share=mean_of([each.started_warm for each in trials.measured]),
     )
-
-
-def _accuracy(trials: CellTrials) -> Estimate | None:
-    """Of the last evaluation of each measured trial that has one."""
-    evaluations = [
-        each.measured.evaluations[-1] for each in trials.measured if each.measured and each.measured.evaluations
-    ]
-    shares = [share for each in evaluations if (share := each.metrics.get("accuracy")) is not None]
-    return estimate_share(shares) if shares else None
 
 
 def _unsteady_reasons(results: Sequence[RunResult]) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from traindyno.core.measurement.selection import Correction
 from traindyno.core.measurement.serial_correlation import serial_correlation, variance_inflation
 from traindyno.core.measurement.statistics import Comparison, Estimate, estimate_of_mean, log_mean
 from traindyno.core.suite.suite import Cell
-from traindyno.core.verdict.quantity import PAID_AGAIN, Quantity
+from traindyno.core.verdict.quantity import Quantity, is_paid_again
 
 MEASURED_OUTCOMES = (Outcome.COMPLETED, Outcome.COST_STOPPED)
 # How these ended is the cell's own doing: they would happen to the whole workload too.
@@ -74,7 +74,7 @@ class CellTrials:
     def retries(self, quantity: Quantity) -> "Retries":
         """Where no trial failed, and for quantities that are not paid again, the factor is 1 for certain."""
         success = measure_success((*self.measured, *self.others))
-        if quantity not in PAID_AGAIN or not success.successes or success.successes == success.attempts:
+        if not is_paid_again(quantity) or not success.successes or success.successes == success.attempts:
             return Retries()
         p = (success.successes + 0.5) / (success.attempts + 1)
         return Retries(log_factor=log(success.attempts / success.successes), variance=(1 - p) / (success.attempts * p))

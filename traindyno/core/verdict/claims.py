@@ -16,6 +16,7 @@ from traindyno.core.suite.suite_file import settings_document
 from traindyno.core.verdict.cell_trials import CellTrials, group_trials
 from traindyno.core.verdict.quantity import (
     Quantity,
+    last_accuracy,
     projected_instance_hours,
     projected_seconds,
     projected_usd,
@@ -29,6 +30,7 @@ CLAIMED_QUANTITIES: dict[ClaimedQuantity, Quantity] = {
     ClaimedQuantity.SECONDS: projected_seconds,
     ClaimedQuantity.USD: projected_usd,
     ClaimedQuantity.INSTANCE_HOURS: projected_instance_hours,
+    ClaimedQuantity.ACCURACY: last_accuracy,
 }
 
 

@@ -6,20 +6,41 @@ from enum import StrEnum
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.measurement.statistics import Estimate
 from traindyno.core.suite.choices import GoalKind
-from traindyno.core.suite.suite import Goal
+from traindyno.core.suite.suite import Goal, Target
 from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.quantity import Quantity, projected_instance_hours, projected_seconds, projected_usd
+from traindyno.core.verdict.quantity import (
+    Quantity,
+    SecondsToTarget,
+    UsdToTarget,
+    projected_instance_hours,
+    projected_seconds,
+    projected_usd,
+)
 
 
 class Metric(StrEnum):
-    """Instance hours stand for cost where no price is known and all cells use one instance type."""
+    """Instance hours stand for cost where no price is known and all cells use one instance type.
+
+    The first three are of the whole workload, the others of the work until the goal's target is reached.
+    """
 
     SECONDS = "seconds"
     USD = "usd"
     INSTANCE_HOURS = "instance_hours"
+    SECONDS_TO_TARGET = "seconds_to_target"
+    USD_TO_TARGET = "usd_to_target"
+
+    @property
+    def is_time(self) -> bool:
+        return self in (Metric.SECONDS, Metric.SECONDS_TO_TARGET)
+
+    @property
+    def is_money(self) -> bool:
+        return self in (Metric.USD, Metric.USD_TO_TARGET)
 
 
-def quantity_of(metric: Metric) -> Quantity:
+def quantity_of(metric: Metric, target: Target | None) -> Quantity:
+    """``target``: the goal's, which the metrics of the work until a target need."""
     match metric:
         case Metric.SECONDS:
             return projected_seconds
@@ -27,6 +48,15 @@ def quantity_of(metric: Metric) -> Quantity:
             return projected_usd
         case Metric.INSTANCE_HOURS:
             return projected_instance_hours
+        case Metric.SECONDS_TO_TARGET:
+            return SecondsToTarget(target=_known(target))
+        case Metric.USD_TO_TARGET:
+            return UsdToTarget(target=_known(target))
+
+
+def _known(target: Target | None) -> Target:
+    assert target is not None, "the goal names a target"
+    return target
 
 
 def estimate_of(row: CellRow, metric: Metric) -> Estimate | None:
@@ -37,10 +67,16 @@ def estimate_of(row: CellRow, metric: Metric) -> Estimate | None:
             return row.usd
         case Metric.INSTANCE_HOURS:
             return row.instance_hours
+        case Metric.SECONDS_TO_TARGET:
+            return row.quality.seconds
+        case Metric.USD_TO_TARGET:
+            return row.quality.usd
 
 
 def choose_metric(goal: Goal, rows: Sequence[CellRow]) -> Metric:
-    if goal.kind in (GoalKind.FASTEST, GoalKind.FASTEST_WITHIN):
+    if goal.target is not None:
+        return Metric.SECONDS_TO_TARGET if goal.is_time else Metric.USD_TO_TARGET
+    if goal.is_time:
         return Metric.SECONDS
     measured = [row for row in rows if row.trials]
     is_priced = any(row.usd for row in measured)
@@ -55,7 +91,7 @@ def limited_estimate(row: CellRow, goal: Goal) -> tuple[Estimate | None, float |
             return row.seconds, float(goal.hours or 0) * SECONDS_PER_HOUR
         case GoalKind.FASTEST_WITHIN:
             return row.usd, float(goal.usd or 0)
-        case GoalKind.CHEAPEST | GoalKind.FASTEST:
+        case GoalKind.CHEAPEST | GoalKind.FASTEST | GoalKind.CHEAPEST_TO | GoalKind.FASTEST_TO:
             return None, None
 
 

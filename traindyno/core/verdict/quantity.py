@@ -1,9 +1,13 @@
 """What of a run is compared between cells: its rate, and the time, cost and instance hours of the whole workload."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from traindyno.core.costs.projection import project_run
+from traindyno.core.costs.to_target import reach_target
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.choices import Quality
+from traindyno.core.suite.suite import Target
 
 Quantity = Callable[[RunResult], float | None]
 
@@ -31,5 +35,36 @@ def projected_instance_hours(result: RunResult) -> float | None:
     return projection.instance_hours if projection else None
 
 
-# A trial that fails has to be paid again before the work is done.
-PAID_AGAIN: tuple[Quantity, ...] = (projected_seconds, projected_usd, projected_instance_hours)
+def last_accuracy(result: RunResult) -> float | None:
+    """A share; None where the last evaluation measured none."""
+    evaluations = result.measured.evaluations if result.measured else ()
+    return evaluations[-1].metrics.get(Quality.ACCURACY.value) if evaluations else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondsToTarget:
+    """Wall clock until an evaluation reached the target; None for a run in which none did."""
+
+    target: Target
+
+    def __call__(self, result: RunResult) -> float | None:
+        found = reach_target(result, self.target)
+        return found.seconds if found else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsdToTarget:
+    """What was billed until an evaluation reached the target; None for a run in which none did."""
+
+    target: Target
+
+    def __call__(self, result: RunResult) -> float | None:
+        found = reach_target(result, self.target)
+        return float(found.usd) if found and found.usd is not None else None
+
+
+def is_paid_again(quantity: Quantity) -> bool:
+    """Whether a trial that fails has to be paid again before the work is done."""
+    return quantity in (projected_seconds, projected_usd, projected_instance_hours) or isinstance(
+        quantity, SecondsToTarget | UsdToTarget
+    )

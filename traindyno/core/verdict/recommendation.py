@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from traindyno.core.measurement.hosts import needs_prior
 from traindyno.core.measurement.selection import (
+    Correction,
     Relation,
     correct_for_selection,
     count_contenders,
@@ -12,11 +13,14 @@ from traindyno.core.measurement.selection import (
     trials_to_decide,
 )
 from traindyno.core.measurement.statistics import Comparison, Interval
-from traindyno.core.suite.suite import Cell
+from traindyno.core.suite.suite import Cell, Target
+from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, estimate_cell
 from traindyno.core.verdict.quantity import (
     Quantity,
+    SecondsToTarget,
+    UsdToTarget,
     projected_instance_hours,
     projected_seconds,
     projected_usd,
@@ -93,7 +97,7 @@ def against_baseline(found: Recommendation, baseline: Cell) -> Rival | None:
     return next((rival for rival in found.rivals if rival.cell_id == baseline.cell_id), None)
 
 
-def corrected_row(found: Recommendation, rows: Sequence[CellRow], noise: Noise) -> CellRow:
+def corrected_row(found: Recommendation, rows: Sequence[CellRow], noise: Noise, target: Target | None) -> CellRow:
     """The best cell's row with its time, cost and rates corrected for having been picked as the best."""
     row = next(each for each in rows if each.cell_id == found.best.cell.cell_id)
     correction = correct_for_selection(found.comparisons)
@@ -104,6 +108,17 @@ def corrected_row(found: Recommendation, rows: Sequence[CellRow], noise: Noise) 
         instance_hours=estimate_cell(found.best, projected_instance_hours, noise, correction),
         samples_per_second=estimate_cell(found.best, samples_per_second, noise, correction.of_rate()),
         tokens_per_second=estimate_cell(found.best, tokens_per_second, noise, correction.of_rate()),
+        quality=row.quality if target is None else _corrected_quality(found.best, row, noise, correction, target),
+    )
+
+
+def _corrected_quality(
+    best: CellTrials, row: CellRow, noise: Noise, correction: Correction, target: Target
+) -> CellQuality:
+    return replace(
+        row.quality,
+        seconds=estimate_cell(best, SecondsToTarget(target=target), noise, correction),
+        usd=estimate_cell(best, UsdToTarget(target=target), noise, correction),
     )
 
 

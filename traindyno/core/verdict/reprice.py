@@ -9,6 +9,7 @@ from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.goal_metric import Metric, estimate_of
 from traindyno.core.verdict.verdict import Verdict, judge
 
 TEN_THOUSANDTH = Decimal("0.0001")
@@ -57,10 +58,17 @@ def find_flips(verdict: Verdict) -> tuple[PriceFlip, ...]:
         return ()
     if verdict.goal.kind is GoalKind.FASTEST_WITHIN:
         return _limit_flip(verdict, best)
-    if verdict.goal.kind is GoalKind.FASTEST:
+    if verdict.goal.is_time or not verdict.metric.is_money:
         return ()
-    rivals = [row for row in verdict.rows if row.usd and row.instance != best.instance and _may_win(verdict, row)]
-    flips = [*_own_price_flip(best, rivals), *_rival_price_flips(best, rivals)]
+    rivals = [
+        row
+        for row in verdict.rows
+        if estimate_of(row, verdict.metric) and row.instance != best.instance and _may_win(verdict, row)
+    ]
+    flips = [
+        *_own_price_flip(best, rivals, verdict.metric),
+        *_rival_price_flips(best, rivals, verdict.metric),
+    ]
     return tuple(sorted(flips, key=lambda flip: abs(flip.change)))
 
 
@@ -81,21 +89,22 @@ def _may_win(verdict: Verdict, row: CellRow) -> bool:
     return row.cell_id not in verdict.refused
 
 
-def _own_price_flip(best: CellRow, rivals: Sequence[CellRow]) -> list[PriceFlip]:
+def _own_price_flip(best: CellRow, rivals: Sequence[CellRow], metric: Metric) -> list[PriceFlip]:
     """The recommended cell's own type gets dearer until it costs as much as the cheapest cell of another type."""
     if not rivals:
         return []
-    nearest = min(rivals, key=_usd)
-    return [_flip(best, _usd(nearest) / _usd(best), nearest.cell_id)]
+    nearest = min(rivals, key=lambda row: _usd(row, metric))
+    return [_flip(best, _usd(nearest, metric) / _usd(best, metric), nearest.cell_id)]
 
 
-def _rival_price_flips(best: CellRow, rivals: Sequence[CellRow]) -> list[PriceFlip]:
+def _rival_price_flips(best: CellRow, rivals: Sequence[CellRow], metric: Metric) -> list[PriceFlip]:
     """Each other type gets cheaper until its cheapest cell costs as much as the recommended one."""
     flips = []
     for instance in dict.fromkeys(row.instance for row in rivals):
-        nearest = min((row for row in rivals if row.instance == instance), key=_usd)
+        of_type = [row for row in rivals if row.instance == instance]
+        nearest = min(of_type, key=lambda row: _usd(row, metric))
         if nearest.usd_per_instance_hour is not None:
-            flips.append(_flip(nearest, _usd(best) / _usd(nearest), nearest.cell_id))
+            flips.append(_flip(nearest, _usd(best, metric) / _usd(nearest, metric), nearest.cell_id))
     return flips
 
 
@@ -103,7 +112,7 @@ def _limit_flip(verdict: Verdict, best: CellRow) -> tuple[PriceFlip, ...]:
     """The recommended cell's type gets dearer until the cell breaks the goal's limit of money."""
     assert verdict.goal.usd is not None, "the goal is fastest within a sum"
     next_best = verdict.runner_up.cell_id if verdict.runner_up else None
-    return (_flip(best, verdict.goal.usd / _usd(best), next_best),)
+    return (_flip(best, verdict.goal.usd / _usd(best, Metric.USD), next_best),)
 
 
 def _flip(row: CellRow, factor: Decimal, cell_id: str | None) -> PriceFlip:
@@ -113,6 +122,7 @@ def _flip(row: CellRow, factor: Decimal, cell_id: str | None) -> PriceFlip:
     return PriceFlip(instance=row.instance, now_usd_per_hour=now, at_usd_per_hour=at, cell_id=cell_id)
 
 
-def _usd(row: CellRow) -> Decimal:
-    assert row.usd is not None, "only priced cells are compared"
-    return Decimal(str(row.usd.mean))
+def _usd(row: CellRow, metric: Metric) -> Decimal:
+    found = estimate_of(row, metric)
+    assert found is not None, "only priced cells are compared"
+    return Decimal(str(found.mean))

@@ -7,6 +7,8 @@ from typing import Self
 from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.choices import Quality
+from traindyno.core.verdict.cell_quality import last_values
 from traindyno.core.verdict.repeats import is_contended
 
 
@@ -14,8 +16,8 @@ from traindyno.core.verdict.repeats import is_contended
 class RunSummary:
     """What can't be known of the run is None. ``billable_seconds`` are of all attempts, on one instance each.
 
-    ``job_seconds``: from the creation of each job to its end, billed or not. ``projected_…`` are for the whole
-    workload.
+    ``accuracy`` and ``evaluation_loss`` are the last evaluation's. ``job_seconds``: from the creation of each job to
+    its end, billed or not. ``projected_…`` are for the whole workload.
     """
 
     run_id: str
@@ -39,6 +41,8 @@ class RunSummary:
     billable_seconds: float | None = None
     job_seconds: float
     cost_usd: Decimal | None = None
+    accuracy: float | None = None
+    evaluation_loss: float | None = None
     projected_seconds: float | None = None
     projected_usd: Decimal | None = None
     is_simulated: bool
@@ -71,6 +75,8 @@ class RunSummary:
             billable_seconds=result.billable_seconds,
             job_seconds=sum(result.phases_seconds.values()),
             cost_usd=paid_usd(result),
+            accuracy=next(iter(last_values([result], Quality.ACCURACY)), None),
+            evaluation_loss=next(iter(last_values([result], Quality.LOSS)), None),
             projected_seconds=projection.seconds if projection else None,
             projected_usd=projection.usd if projection else None,
             is_simulated=result.is_simulated,

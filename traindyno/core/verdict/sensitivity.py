@@ -85,3 +85,5 @@ def _per_second(row: CellRow, metric: Metric) -> float | None:
             if price is None or share is None:
                 return None
             return float(price) * share * row.instance_count / SECONDS_PER_HOUR
+        case Metric.SECONDS_TO_TARGET | Metric.USD_TO_TARGET:
+            return None  # the work is not that of so many examples

@@ -137,13 +137,14 @@ def judge(
     trials = equalise_work(grouped, baseline)
     plain_rows = build_rows(trials, Noise())
     metric = choose_metric(suite.goal, plain_rows)
-    noise = measure_noise(trials, quantity_of(metric), host_prior)
-    rows = build_rows(trials, noise)
+    quantity = quantity_of(metric, suite.goal.target)
+    noise = measure_noise(trials, quantity, host_prior)
+    rows = build_rows(trials, noise, suite.goal.target)
     parities = check_parities(trials, baseline)
     refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities, unlike=unlike)
     eligible = [each for each in trials if each.measured and each.cell.cell_id not in refused]
     significance = looks_of(suite, trials).significance
-    found = recommend(eligible, quantity_of(metric), noise, tolerance=suite.tolerance, significance=significance)
+    found = recommend(eligible, quantity, noise, tolerance=suite.tolerance, significance=significance)
     verdict = Verdict(
         suite_name=suite.name,
         goal=suite.goal,
@@ -153,7 +154,7 @@ def judge(
         significance=significance,
         finding=_find(rows, found),
         recommended=found.best.cell.cell_id if found else None,
-        expected=corrected_row(found, rows, noise) if found else None,
+        expected=corrected_row(found, rows, noise, suite.goal.target) if found else None,
         rivals=found.rivals if found else (),
         trials_to_decide=found.trials_to_decide if found else None,
         against_baseline=_against_baseline(found, baseline, noise, metric, significance),
@@ -232,7 +233,7 @@ def _with_sensitivity(verdict: Verdict) -> Verdict:
     return replace(
         verdict,
         break_evens=find_break_evens(best, beaten) if verdict.metric is Metric.USD else (),
-        crossovers=find_crossovers(best, beaten, verdict.metric),
+        crossovers=find_crossovers(best, beaten, verdict.metric) if verdict.goal.target is None else (),
     )
 
 

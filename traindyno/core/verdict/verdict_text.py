@@ -47,13 +47,17 @@ def describe_goal(goal: Goal) -> str:
             return f"cheapest within {goal.hours} h"
         case GoalKind.FASTEST_WITHIN:
             return f"fastest within {usd_text(goal.usd)}"
+        case GoalKind.CHEAPEST_TO:
+            return f"cheapest to {goal.target}"
+        case GoalKind.FASTEST_TO:
+            return f"fastest to {goal.target}"
 
 
 def metric_text(metric: Metric, value: float | None) -> str:
     match metric:
-        case Metric.SECONDS:
+        case Metric.SECONDS | Metric.SECONDS_TO_TARGET:
             return seconds_text(value)
-        case Metric.USD:
+        case Metric.USD | Metric.USD_TO_TARGET:
             return usd_text(value)
         case Metric.INSTANCE_HOURS:
             return f"{number_text(value)} instance hours"
@@ -155,7 +159,10 @@ def _support(verdict: Verdict) -> Iterator[str]:
     if verdict.recommended is None:
         return
     label = verdict.row(verdict.recommended).label
-    yield f"{label} would do the work of {count_text(verdict.examples)} examples {_needs(verdict)}."
+    if verdict.goal.target is None:
+        yield f"{label} would do the work of {count_text(verdict.examples)} examples {_needs(verdict)}."
+    else:
+        yield f"{label} reaches {verdict.goal.target} {_needs(verdict)}."
     if verdict.runner_up:
         yield _margin(verdict, verdict.runner_up)
     yield from _relations(verdict)
@@ -209,9 +216,11 @@ def _accuracy(verdict: Verdict) -> Iterator[str]:
 
 def _needs(verdict: Verdict) -> str:
     """In time and money, the goal's own quantity first and with its interval."""
-    seconds, usd = verdict.estimate(Metric.SECONDS), verdict.estimate(Metric.USD)
+    is_whole = verdict.goal.target is None
+    seconds = verdict.estimate(Metric.SECONDS if is_whole else Metric.SECONDS_TO_TARGET)
+    usd = verdict.estimate(Metric.USD if is_whole else Metric.USD_TO_TARGET)
     own = _estimate(verdict.metric, verdict.estimate(verdict.metric))
-    if verdict.metric is Metric.SECONDS:
+    if verdict.metric.is_time:
         return f"in {own}, for {usd_text(usd.mean)}" if usd else f"in {own}"
     return f"for {own}, in {seconds_text(seconds.mean if seconds else None)}"
 
@@ -246,7 +255,7 @@ def _labels(verdict: Verdict, rivals: Sequence[Rival]) -> list[str]:
 
 
 def _better(verdict: Verdict) -> str:
-    return "faster" if verdict.metric is Metric.SECONDS else "cheaper"
+    return "faster" if verdict.metric.is_time else "cheaper"
 
 
 def _tolerance(verdict: Verdict) -> str:

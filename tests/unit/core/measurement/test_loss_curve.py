@@ -11,7 +11,12 @@ from traindyno.core.step_log.step_table import tabulate_steps
 def curve_of(*losses: float | None) -> LossCurve:
     session = step_log_of([1.0] * len(losses), loss=lambda index: losses[index]).measured
     assert session is not None
-    return draw_loss_curve(tabulate_steps(session))
+    return draw_loss_curve(tabulate_steps(session), began_at=session.begin)
+
+
+def test_points_know_when_they_were_reached() -> None:
+    # one second a step; the log begins with the first
+    assert [point.seconds for point in curve_of(4.0, 3.0).points] == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("broken", [nan, inf, -inf])

@@ -93,11 +93,43 @@ def test_the_parts_that_a_container_reads_survive_as_well() -> None:
         ("cheapest", Goal(kind=GoalKind.CHEAPEST)),
         ("fastest", Goal(kind=GoalKind.FASTEST)),
         ({"cheapest-within": {"hours": 8.5}}, Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal("8.5"))),
+        ({"fastest-to": {"accuracy": 0.9}}, Goal(kind=GoalKind.FASTEST_TO, accuracy=0.9)),
+        ({"cheapest-to": {"loss": 2}}, Goal(kind=GoalKind.CHEAPEST_TO, loss=2.0)),
+        ({"cheapest-to": {"perplexity": 30.5}}, Goal(kind=GoalKind.CHEAPEST_TO, perplexity=30.5)),
         ({"fastest-within": {"usd": "500.10"}}, Goal(kind=GoalKind.FASTEST_WITHIN, usd=Decimal("500.10"))),
     ],
 )
 def test_goals_have_a_short_form(written: Any, meant: Goal) -> None:
-    assert parse_suite(small_document(goal=written)).goal == meant
+    suite = parse_suite(small_document(goal=written, measurement={"evaluate_every_steps": 5}))
+    assert suite.goal == meant
+    assert parse_suite(json.loads(json.dumps(suite_document(suite)))) == suite
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {"goal": {"fastest-to": {"accuracy": 0.9}}},
+            "measurement.evaluate_every_steps: expected a number of steps with goal fastest-to, which needs evaluations"
+            " during the run, got nothing",
+        ),
+        (
+            {"goal": {"fastest-to": {"accuracy": 90}}, "measurement": {"evaluate_every_steps": 5}},
+            "goal.accuracy: expected more than 0 and at most 1, got 90.0",
+        ),
+        (
+            {"goal": {"cheapest-to": {"usd": 3}}},
+            "goal.cheapest-to: expected {accuracy: <number>} or {loss: <number>} or {perplexity: <number>}, got {usd}",
+        ),
+        (
+            {"goal": {"cheapest-to": {"accuracy": 0.9, "loss": 2}}},
+            "goal.cheapest-to: expected {accuracy: <number>} or {loss: <number>} or {perplexity: <number>}, got"
+            " {accuracy, loss}",
+        ),
+    ],
+)
+def test_a_goal_of_quality_that_can_not_be_judged_is_refused(changes: dict[str, Any], expected: str) -> None:
+    assert problems(small_document(**changes)) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -192,7 +224,9 @@ FORM = {
         {"goal": "best"},
         [
             "goal: expected one of cheapest, fastest, cheapest-within: {hours: <number>}, "
-            "fastest-within: {usd: <number>}"
+            "fastest-within: {usd: <number>}, "
+            "cheapest-to: {accuracy: <number>} or {loss: <number>} or {perplexity: <number>}, "
+            "fastest-to: {accuracy: <number>} or {loss: <number>} or {perplexity: <number>}"
             ' (did you mean "fastest"?), got "best"'
         ],
     ),

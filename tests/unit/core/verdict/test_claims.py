@@ -5,7 +5,9 @@ import pytest
 import yaml
 
 from tests.unit.run_samples import completed_result, make_suite
+from tests.unit.step_log_samples import START
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.step_log.line import evaluation_line
 from traindyno.core.suite.arithmetic import ArithmeticInvalid, evaluate
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
@@ -82,6 +84,23 @@ def test_a_claim_that_several_cells_match_or_none_says_so() -> None:
     assert "{strategy: fsdp} matches 2 cells of different settings" in several.reason
     none = judged(results, against={"strategy": "zero1"})
     assert (none.finding, none.reason) == (ClaimFinding.NO_CELL, "no cell of the suite matches {strategy: zero1}")
+
+
+def test_an_accuracy_is_compared_with_the_last_evaluations() -> None:
+    def evaluated(strategy: Strategy, *shares: float) -> list[RunResult]:
+        return [
+            completed_result(
+                cell_of(strategy), trial, suite=SUITE, after=[evaluation_line(START, 60, {"accuracy": share})]
+            )
+            for trial, share in enumerate(shares, start=1)
+        ]
+
+    results = evaluated(Strategy.DDP, 0.90, 0.901) + evaluated(Strategy.FSDP, 0.81, 0.8105)
+    change = judged(results, quantity="accuracy", form="ratio", published=0.9, tolerance=0.02)
+    # 0.81 / 0.9
+    assert (change.finding, round(change.measured.value, 3)) == (ClaimFinding.REPRODUCED, 0.9)  # type: ignore[union-attr]
+    value = judged(results, quantity="accuracy", form="value", published=0.9, tolerance=0.02)
+    assert value.finding is ClaimFinding.NOT_REPRODUCED
 
 
 def test_noise_across_the_tolerance_is_undecided() -> None:

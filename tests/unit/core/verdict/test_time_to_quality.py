@@ -1,0 +1,174 @@
+"""Goals that name a quality: the time and the money until an evaluation reaches it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from tests.unit.run_samples import PRICE, completed_result, make_suite
+from tests.unit.step_log_samples import START
+from traindyno.core.costs.to_target import Reached, reach_target
+from traindyno.core.measurement.loss_parity import ParityFinding
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.step_log.line import evaluation_line
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import GoalKind, Quality, Strategy
+from traindyno.core.suite.suite import Cell, Goal, Measurement, Suite, Target
+from traindyno.core.verdict.goal_metric import Metric
+from traindyno.core.verdict.reprice import find_flips
+from traindyno.core.verdict.run_summary import RunSummary
+from traindyno.core.verdict.verdict import Finding, Verdict, judge, parse_verdict, verdict_document
+from traindyno.core.verdict.verdict_text import describe_verdict
+
+FASTEST = Goal(kind=GoalKind.FASTEST_TO, accuracy=0.9)
+CHEAPEST = Goal(kind=GoalKind.CHEAPEST_TO, accuracy=0.9)
+# Every 20 steps: 70 % at once, 85 % then, 92 % last.
+RISING = (0.70, 0.85, 0.92)
+
+
+def suite_of(goal: Goal, *, instances: tuple[str, ...] = ()) -> Suite:
+    return make_suite(
+        goal=goal,
+        matrix={"instance": instances} if instances else {"strategy": (Strategy.DDP, Strategy.FSDP)},
+        training={} if instances else {"instance": "ml.p4d.24xlarge"},
+        measurement=Measurement(evaluate_every_steps=20),
+    )
+
+
+def evaluated(
+    cell: Cell, trial: int, suite: Suite, *, step_seconds: float = 1.0, accuracies: Sequence[float] = RISING
+) -> RunResult:
+    """Evaluations after 20, 40 and 60 steady steps, of which the first step took 10 s."""
+    lines = [
+        evaluation_line(
+            START + 10 + 20 * (index + 1) * step_seconds, 20 * (index + 1), {"accuracy": accuracy, "loss": 1 - accuracy}
+        )
+        for index, accuracy in enumerate(accuracies)
+    ]
+    return completed_result(cell, trial, step_seconds=step_seconds, suite=suite, after=lines)
+
+
+def judged(suite: Suite, *cells: tuple[float, Sequence[float]], trials: int = 3) -> Verdict:
+    """For each cell its step time and its accuracies."""
+    results = [
+        evaluated(cell, trial, suite, step_seconds=seconds * (1 + trial / 1000), accuracies=accuracies)
+        for cell, (seconds, accuracies) in zip(expand_cells(suite), cells, strict=True)
+        for trial in range(1, trials + 1)
+    ]
+    return judge(suite, expand_cells(suite), results)
+
+
+def test_time_and_money_to_the_target_by_hand() -> None:
+    suite = suite_of(FASTEST)
+    result = evaluated(expand_cells(suite)[0], 1, suite)
+    found = reach_target(result, Target(quality=Quality.ACCURACY, value=0.85))
+    # 80 s until training starts, of which 20 s of downloading are billed; 50 s of training: (20 + 50) s at $36/h,
+    # billed 170 s of a training time of 60 + 70 + 20 + 20 s = 170 s
+    assert found == Reached(step=40, seconds=130.0, usd=Decimal("0.7"))
+    loss = reach_target(result, Target(quality=Quality.LOSS, value=0.31))
+    assert loss is not None
+    assert loss.step == 20
+    assert reach_target(result, Target(quality=Quality.ACCURACY, value=0.93)) is None
+    assert reach_target(result, Target(quality=Quality.PERPLEXITY, value=30)) is None
+
+
+def test_on_spot_only_the_billed_share_is_paid() -> None:
+    suite = suite_of(FASTEST)
+    result = evaluated(expand_cells(suite)[0], 1, suite)
+    (attempt,) = result.attempts
+    spot = replace(result, attempts=(replace(attempt, billable_seconds=85.0, training_seconds=170.0),))
+    found = reach_target(spot, Target(quality=Quality.ACCURACY, value=0.85))
+    assert found is not None
+    assert (found.seconds, found.usd) == (130.0, Decimal("0.35"))
+
+
+def test_the_fastest_to_a_quality_may_not_be_the_fastest_per_step() -> None:
+    """FSDP is faster, but learns more slowly: ddp reaches 90 % at its second evaluation."""
+    suite = suite_of(FASTEST)
+    verdict = judged(suite, (1.0, (0.80, 0.91, 0.93)), (0.8, (0.5, 0.8, 0.905)))
+    ddp, fsdp = expand_cells(suite)
+    assert (verdict.metric, verdict.finding) == (Metric.SECONDS_TO_TARGET, Finding.RECOMMENDED)
+    assert verdict.recommended == ddp.cell_id
+    best, rival = verdict.row(ddp.cell_id).quality, verdict.row(fsdp.cell_id).quality
+    # 80 + 10 + 40 x 1.002 and 80 + 10 + 60 x 0.8016
+    assert best.seconds is not None
+    assert rival.seconds is not None
+    assert best.seconds.mean == pytest.approx(130.08, rel=1e-4)
+    assert rival.seconds.mean == pytest.approx(138.1, rel=1e-4)
+    assert best.seconds.interval is not None
+    text = describe_verdict(verdict)
+    assert text.headline == "Use ddp: it is fastest to accuracy 90 %."
+    assert text.support[0] == ("ddp reaches accuracy 90 % in 2.17 min (95% interval 2.16 to 2.18 min), for $0.70.")
+
+
+def test_a_cell_that_never_reached_the_target_is_said_so_and_not_ranked() -> None:
+    suite = suite_of(CHEAPEST)
+    verdict = judged(suite, (1.0, RISING), (0.1, (0.5, 0.8, 0.83)))
+    ddp, fsdp = expand_cells(suite)
+    assert (verdict.finding, verdict.recommended, verdict.rivals) == (Finding.ONLY_ONE, ddp.cell_id, ())
+    assert verdict.refused == {fsdp.cell_id: "it never reached accuracy 90 %: its best is 83 %"}
+    assert verdict.row(fsdp.cell_id).quality.usd is None
+
+
+def test_a_cell_of_which_some_trials_reached_the_target_is_not_ranked() -> None:
+    suite = suite_of(CHEAPEST)
+    ddp, fsdp = expand_cells(suite)
+    results = [evaluated(ddp, trial, suite) for trial in (1, 2)]
+    results += [evaluated(fsdp, 1, suite), evaluated(fsdp, 2, suite, accuracies=(0.5, 0.6, 0.7))]
+    verdict = judge(suite, (ddp, fsdp), results)
+    assert verdict.refused == {fsdp.cell_id: "only 1 of its 2 trials reached accuracy 90 %"}
+
+
+def test_where_no_cell_reached_the_target_none_is_recommended() -> None:
+    verdict = judged(suite_of(CHEAPEST), (1.0, (0.1, 0.2)), (1.0, ()))
+    assert verdict.finding is Finding.NONE_WITHIN_LIMIT
+    assert describe_verdict(verdict).headline == "No measured cell qualifies as cheapest to accuracy 90 %."
+    assert "no evaluation of it measured accuracy" in verdict.refused.values()
+
+
+def test_cells_that_learn_otherwise_are_compared_by_what_they_reach() -> None:
+    """Loss parity refuses a cell for a whole workload; to a quality, its losses are its own affair."""
+    suite = suite_of(FASTEST)
+    ddp, fsdp = expand_cells(suite)
+    results = [evaluated(ddp, trial, suite) for trial in (1, 2, 3)]
+    for trial in (1, 2, 3):
+        result = evaluated(fsdp, trial, suite, step_seconds=0.5)
+        assert result.measured is not None
+        curve = result.measured.loss
+        worse = replace(curve, points=tuple(replace(point, loss=point.loss * 1.5) for point in curve.points))
+        results.append(replace(result, measured=replace(result.measured, loss=worse)))
+    verdict = judge(suite, (ddp, fsdp), results)
+    assert [parity.finding for parity in verdict.parities] == [ParityFinding.DIFFERS]
+    assert verdict.recommended == fsdp.cell_id
+
+
+def test_money_to_quality_follows_the_price() -> None:
+    types = ("ml.p4d.24xlarge", "ml.g5.12xlarge")
+    suite = suite_of(CHEAPEST, instances=types)
+    p4d, g5 = expand_cells(suite)
+    results = [evaluated(p4d, trial, suite) for trial in (1, 2)]
+    slow = [evaluated(g5, trial, suite, step_seconds=2.0) for trial in (1, 2)]
+    cheap = replace(PRICE, usd_per_instance_hour=Decimal(9))
+    verdict = judge(suite, (p4d, g5), [*results, *(replace(each, price=cheap) for each in slow)])
+    # p4d bills 20 + 10 + 60 s at $36/h, g5 20 + 10 + 120 s at $9/h
+    assert (verdict.metric, verdict.recommended) == (Metric.USD_TO_TARGET, g5.cell_id)
+    own, other = find_flips(verdict)
+    # the P4d costs as much as the G5 at 36 x (150 x 9) / (90 x 36) = $15; the G5 as the P4d at 9 x 2.4 = $21.60
+    assert {own.at_usd_per_hour, other.at_usd_per_hour} == {Decimal("15.0000"), Decimal("21.6000")}
+
+
+def test_the_record_of_the_verdict_keeps_accuracy_and_quality() -> None:
+    verdict = judged(suite_of(FASTEST), (1.0, RISING), (1.1, RISING))
+    assert parse_verdict(verdict_document(verdict)) == verdict
+    row = verdict_document(verdict)["rows"][0]
+    assert row["accuracy"]["mean"] == pytest.approx(0.92)
+    assert row["quality"]["reached"] == 3
+    assert row["quality"]["loss"]["mean"] == pytest.approx(0.08)
+
+
+def test_a_runs_summary_has_its_last_accuracy_and_evaluation_loss() -> None:
+    suite = suite_of(FASTEST)
+    summary = RunSummary.from_result(evaluated(expand_cells(suite)[0], 1, suite))
+    assert summary.accuracy == 0.92
+    assert summary.evaluation_loss == pytest.approx(0.08)

@@ -1,0 +1,67 @@
+"""How well a cell's model learned: loss and perplexity of the last evaluation, and what it took to reach a target."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+from traindyno.core.costs.to_target import evaluated
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.statistics import Estimate, estimate, estimate_share
+from traindyno.core.suite.choices import Quality
+from traindyno.core.suite.suite import Target
+from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell
+from traindyno.core.verdict.quantity import SecondsToTarget, UsdToTarget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellQuality:
+    """``loss`` and ``perplexity`` are of the last evaluation of each measured trial.
+
+    The rest is about the goal's target, None where it has none: ``reached`` of the measured trials reached it, ``best``
+    is the best value of any evaluation, ``seconds`` and ``usd`` are the time and the money until it was reached.
+    """
+
+    loss: Estimate | None = None
+    perplexity: Estimate | None = None
+    reached: int | None = None
+    best: float | None = None
+    seconds: Estimate | None = None
+    usd: Estimate | None = None
+
+
+def measure_quality(trials: CellTrials, target: Target | None, noise: Noise) -> CellQuality:
+    loss, perplexity = (_positive(trials.measured, quality) for quality in (Quality.LOSS, Quality.PERPLEXITY))
+    if target is None:
+        return CellQuality(loss=loss, perplexity=perplexity)
+    to_target = SecondsToTarget(target=target)
+    seen = [
+        value
+        for each in trials.measured
+        for _, value in evaluated(each.measured.evaluations if each.measured else (), target)
+        if isfinite(value)
+    ]
+    return CellQuality(
+        loss=loss,
+        perplexity=perplexity,
+        reached=len(trials.values(to_target)),
+        best=target.best(seen) if seen else None,
+        seconds=estimate_cell(trials, to_target, noise),
+        usd=estimate_cell(trials, UsdToTarget(target=target), noise),
+    )
+
+
+def estimate_accuracy(results: Sequence[RunResult]) -> Estimate | None:
+    """Of the last evaluation of each trial that has one."""
+    shares = last_values(results, Quality.ACCURACY)
+    return estimate_share(shares) if shares else None
+
+
+def last_values(results: Sequence[RunResult], quality: Quality) -> list[float]:
+    """One value for each trial whose last evaluation measured the quality."""
+    evaluations = [each.measured.evaluations[-1] for each in results if each.measured and each.measured.evaluations]
+    return [value for each in evaluations if (value := each.metrics.get(quality.value)) is not None]
+
+
+def _positive(results: Sequence[RunResult], quality: Quality) -> Estimate | None:
+    values = last_values(results, quality)
+    return estimate(values) if values and all(value > 0 and isfinite(value) for value in values) else None
