@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from localcloud.sagemaker_service import supervisor
+from localcloud.sagemaker_service.own_opt_ml import with_own_opt_ml
 
 LOG = logging.getLogger(__name__)
 JOB_NAME = "TRAINING_JOB_NAME"
@@ -20,7 +21,10 @@ JOB_NAME = "TRAINING_JOB_NAME"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostOrder:
+    """``root`` is the folder that the host's processes see as /opt/ml."""
+
     host: str
+    root: Path
     command: Sequence[str]
     environment: Mapping[str, str]
     folder: Path
@@ -74,7 +78,7 @@ class HostProcesses:
 
 def _start(order: HostOrder, order_path: Path, grace_seconds: float) -> "subprocess.Popen[bytes]":
     document = {
-        "command": list(order.command),
+        "command": with_own_opt_ml(order.root, order.command),
         "environment": dict(order.environment),
         "folder": str(order.folder),
         "log": str(order.log),

@@ -52,11 +52,15 @@ def train(
     image: LocalImage,
     settings: Settings,
     instance_type: LocalInstanceType,
+    packages: Path | None,
     logs: Mapping[str, Path],
     should_stop: Callable[[], bool],
     is_service_ending: Callable[[], bool],
 ) -> TrainingEnd:
-    orders = _orders(job, trees, image=image, settings=settings, instance_type=instance_type, logs=logs)
+    """``packages`` holds what the source's requirements.txt adds to the image."""
+    orders = _orders(
+        job, trees, image=image, settings=settings, instance_type=instance_type, packages=packages, logs=logs
+    )
     order_folder = trees[0].root.parent.parent
     hosts = HostProcesses(orders, order_folder=order_folder, grace_seconds=settings.stop_grace_seconds)
     is_stopping = False
@@ -85,6 +89,7 @@ def _orders(
     image: LocalImage,
     settings: Settings,
     instance_type: LocalInstanceType,
+    packages: Path | None,
     logs: Mapping[str, Path],
 ) -> list[HostOrder]:
     master_port = _free_port()
@@ -101,9 +106,10 @@ def _orders(
         program = read_program(replace(job, request={**job.request, "HyperParameters": hyperparameters}))
         order = HostOrder(
             host=tree.host,
+            root=tree.root,
             command=launch_command(program, python=image.python, job=job, host_rank=rank, resources=resources),
             environment=process_environment(
-                job, program, tree, resources, image=image, settings=settings, shell=os.environ
+                job, program, tree, resources, image=image, packages=packages, settings=settings, shell=os.environ
             ),
             folder=tree.code,
             log=logs[tree.host],

@@ -15,7 +15,7 @@ from localcloud.sagemaker_service.container_tree import (
 )
 from localcloud.sagemaker_service.host_training import TrainingEnd, train
 from localcloud.sagemaker_service.instance_table import local_instance_type
-from localcloud.sagemaker_service.job import Job, SecondaryStatus, Status, moved
+from localcloud.sagemaker_service.job import FAILURE_REASON_LIMIT, Job, SecondaryStatus, Status, moved
 from localcloud.sagemaker_service.job_failure import training_failure
 from localcloud.sagemaker_service.job_inputs import download_channels, download_source, remove_inputs
 from localcloud.sagemaker_service.job_store import JobStore
@@ -24,6 +24,7 @@ from localcloud.sagemaker_service.local_images import LocalImage, find_local_ima
 from localcloud.sagemaker_service.log_shipping import LogClient, LogShipping
 from localcloud.sagemaker_service.s3_transfer import DataUnavailable, S3Transfer, pack_folders
 from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.source_requirements import RequirementsNotInstalled, install_requirements
 from localcloud.sagemaker_service.stray_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.toolkit import UnsupportedJob, read_program
 
@@ -73,6 +74,8 @@ class JobRun:
             return self._run()
         except (UnsupportedJob, DataUnavailable) as error:
             return failed(f"ClientError: {str(error).removeprefix('ClientError: ')}")
+        except RequirementsNotInstalled as error:
+            return failed(f"AlgorithmError: {error}, exit code: 1"[:FAILURE_REASON_LIMIT])
         finally:
             end_stray_processes(process_mark(self._job, self._around.settings))
             if not self._around.settings.keep_job_folders:
@@ -107,14 +110,22 @@ class JobRun:
         if sync is not None:
             sync.start()
         try:
+            packages = install_requirements(
+                self._folder / "code",
+                python=image.python,
+                cache=settings.state_folder / "requirements",
+                log=next(iter(self._logs.values())),
+                should_stop=self._must_stop,
+            )
             return train(
                 self._job,
                 trees,
                 image=image,
+                packages=packages,
                 settings=settings,
                 instance_type=instance_type,
                 logs=self._logs,
-                should_stop=lambda: self._is_asked_to_stop() or self._ran_too_long(),
+                should_stop=self._must_stop,
                 is_service_ending=self._around.is_service_ending,
             )
         finally:
@@ -178,6 +189,9 @@ class JobRun:
     def _change(self, change: Callable[[Job, int], Job]) -> None:
         now_ms = self._around.clock.now_ms()
         self._job = self._around.store.change(self._job.name, lambda job: change(job, now_ms))
+
+    def _must_stop(self) -> bool:
+        return self._around.is_service_ending() or self._is_asked_to_stop() or self._ran_too_long()
 
     def _is_asked_to_stop(self) -> bool:
         stored = self._around.store.get(self._job.name)

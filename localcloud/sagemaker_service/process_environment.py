@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 from localcloud.sagemaker_service.container_tree import HostTree
 from localcloud.sagemaker_service.job import Job
@@ -53,10 +54,14 @@ def process_environment(
     resources: HostResources,
     *,
     image: LocalImage,
+    packages: Path | None,
     settings: Settings,
     shell: Mapping[str, str],
 ) -> dict[str, str]:
-    """``shell`` is the service's own environment. What the job asks for comes last and wins."""
+    """``packages`` is the folder of the source's own requirements, ``shell`` the service's own environment.
+
+    What the job asks for comes last and wins.
+    """
     threads = max(resources.core_count // max(resources.processes, 1), 1)
     environment = {name: value for name, value in shell.items() if name in INHERITED}
     environment |= LOCAL_CREDENTIALS
@@ -69,10 +74,12 @@ def process_environment(
         # Not MKL_NUM_THREADS, which would win over what a suite says here.
         "OMP_NUM_THREADS": str(threads),
         "PYTHONUNBUFFERED": "1",
-        "PYTHONPATH": str(tree.code),
+        "PYTHONPATH": os.pathsep.join(str(folder) for folder in (tree.code, packages) if folder is not None),
         "GLOO_SOCKET_IFNAME": "lo",
         MARK_VARIABLE: process_mark(job, settings),
     }
+    if packages is not None:
+        environment["PATH"] = f"{packages / 'bin'}{os.pathsep}{environment.get('PATH', '')}"
     environment |= image.variables
     environment |= toolkit_environment(job, program, tree, resources)
     return environment | {name: tree.here(value) for name, value in job.request.get("Environment", {}).items()}

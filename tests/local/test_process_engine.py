@@ -83,6 +83,51 @@ print("trained on", data)
     assert any(stream.startswith("whole/algo-1-") and "trained" in line for stream, line in aws.log_lines)
 
 
+def test_literal_paths_under_opt_ml_are_the_hosts_own(aws: AwsDouble, sagemaker: Any) -> None:
+    """Two hosts at once: each writes the same literal path, and neither reads what the other wrote."""
+    stage_script(
+        aws,
+        """
+import os, pathlib, time
+host = os.environ["SM_CURRENT_HOST"]
+file = pathlib.Path("/opt/ml/checkpoints/name.txt")
+file.write_text(host)
+deadline = time.monotonic() + 20
+mark = pathlib.Path(os.environ["SM_MODEL_DIR"]).parents[2] / f"wrote-{host}"
+mark.touch()
+while len(list(mark.parent.glob("wrote-*"))) < 2 and time.monotonic() < deadline:
+    time.sleep(0.02)
+assert file.read_text() == host, file.read_text()
+assert os.path.samefile("/opt/ml/model", os.environ["SM_MODEL_DIR"])
+""",
+    )
+    resources = {"InstanceType": "local.cpu", "InstanceCount": 2, "VolumeSizeInGB": 1}
+    checkpoints = {"S3Uri": f"s3://{BUCKET}/checkpoints/own-view"}
+    sagemaker.create_training_job(**job_request("own-view", ResourceConfig=resources, CheckpointConfig=checkpoints))
+    job = wait_until(sagemaker, "own-view")
+    log = aws.objects[f"{BUCKET}/out/own-view/logs/algo-1.log"]
+    if b"/opt/ml is shared" in log:
+        pytest.skip(f"this kernel refuses mount namespaces: {log!r}")
+    assert job["TrainingJobStatus"] == "Completed", job.get("FailureReason")
+    # Both hosts write to one prefix, as on SageMaker: the last upload remains.
+    assert aws.objects[f"{BUCKET}/checkpoints/own-view/name.txt"] in {b"algo-1", b"algo-2"}
+
+
+def test_a_sources_requirements_are_installed_or_end_the_job_with_the_reason(aws: AwsDouble, sagemaker: Any) -> None:
+    package = {"tiny/pyproject.toml": '[project]\nname = "tiny"\nversion = "1"\n', "tiny/tiny.py": "VALUE = 7\n"}
+    script = {"train.py": "import tiny; assert tiny.VALUE == 7"}
+    endings = {}
+    for name, wanted in (("installed", "./tiny"), ("missing", "--no-index\nno-such-package-of-anybody")):
+        files = {**package, **script, "requirements.txt": f"--no-build-isolation\n{wanted}\n"}
+        aws.objects[f"{BUCKET}/code/sourcedir.tar.gz"] = source_archive(files)
+        sagemaker.create_training_job(**job_request(name))
+        endings[name] = wait_until(sagemaker, name)
+    assert endings["installed"]["TrainingJobStatus"] == "Completed", endings["installed"].get("FailureReason")
+    reason = endings["missing"]["FailureReason"]
+    assert reason.startswith("AlgorithmError: InstallRequirementsError: pip could not install"), reason
+    assert "no-such-package-of-anybody" in reason
+
+
 def test_an_uncompressed_model_is_uploaded_file_by_file(aws: AwsDouble, sagemaker: Any) -> None:
     stage_script(
         aws,

@@ -26,6 +26,7 @@ def test_a_suites_thread_setting_is_the_only_one(asked: dict[str, str], threads:
         make_host_tree(tmp_path, "algo-1"),
         HostResources(processes=1, gpu_count=0, core_count=4, master_port=1),
         image=LocalImage(python="python"),
+        packages=None,
         settings=settings,
         shell={"MKL_NUM_THREADS": "1"},
     )

@@ -61,7 +61,10 @@ def _check_script(workload: Workload) -> Iterator[Problem]:
             yield Problem(path=f"workload.{name}", message="expected text with task script, got nothing")
     if workload.entry_point and not workload.entry_point.endswith(".py"):
         yield Problem(
-            path="workload.entry_point", message=f'expected a .py file of source, got "{workload.entry_point}"'
+            path="workload.entry_point",
+            message=f'expected a .py file of source, got "{workload.entry_point}"; the training toolkit of the '
+            "containers starts files, not modules: for python -m package.module, name a file that holds "
+            'import runpy; runpy.run_module("package.module", run_name="__main__", alter_sys=True)',
         )
 
 

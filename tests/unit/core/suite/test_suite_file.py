@@ -427,7 +427,9 @@ def test_a_script_needs_its_source_and_sees_only_its_own_axes() -> None:
     )
     assert problems(document) == [
         "workload.source: expected text with task script, got nothing",
-        'workload.entry_point: expected a .py file of source, got "train.sh"',
+        'workload.entry_point: expected a .py file of source, got "train.sh"; the training toolkit of the containers '
+        "starts files, not modules: for python -m package.module, name a file that holds import runpy; "
+        'runpy.run_module("package.module", run_name="__main__", alter_sys=True)',
         "matrix.batch_size_per_device: expected one of compiler, image, instance, instance_count, strategy, "
         "hyperparameters.<name>: a script does not see batch_size_per_device",
     ]

@@ -1,0 +1,120 @@
+"""Runs a command that sees a folder as /opt/ml. A program of its own, standard library only.
+
+    python -I own_opt_ml.py FOLDER COMMAND...
+
+It makes a mount namespace (unshare(2), mount_namespaces(7)); a user without the right to do so makes a user namespace
+first. Where the kernel refuses, it prints a line that says so and runs the command with the machine's /opt/ml.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+OPT = Path("/opt")
+OPT_ML = OPT / "ml"
+CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
+MNT_DETACH = 2
+PR_SET_PDEATHSIG = 1
+
+
+def with_own_opt_ml(folder: Path, command: Sequence[str]) -> list[str]:
+    """The command line that runs ``command`` with ``folder`` as its /opt/ml."""
+    return [sys.executable, "-I", __file__, str(folder), *command]
+
+
+def main(folder: str, command: Sequence[str]) -> None:
+    refusal = _refusal(folder)
+    if refusal:
+        sys.stdout.write(
+            f"/opt/ml is shared by all jobs of this machine, because a view of its own was refused ({refusal}); "
+            "read paths from the SM_* variables\n"
+        )
+        sys.stdout.flush()
+    else:
+        _enter(folder)
+    os.execvp(command[0], list(command))
+
+
+def _refusal(folder: str) -> str:
+    """Why ``_enter`` fails here; empty if it works. A child tries it: a half-made namespace can't be left again."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        status = 0
+        try:
+            _enter(folder)
+        except Exception as error:  # noqa: BLE001 -- whatever refuses, the command runs without the view
+            os.write(writer, str(error).encode())
+            status = 1
+        os._exit(status)
+    os.close(writer)
+    with os.fdopen(reader, encoding="utf-8") as said:
+        text = said.read()
+    _, status = os.waitpid(child, 0)
+    return text or ("its trial ended without a reason" if status else "")
+
+
+def _enter(folder: str) -> None:
+    """Raises OSError where the kernel refuses, AttributeError where the C library has no namespaces."""
+    _unshare()
+    _mount(None, "/", None, MS_REC | MS_PRIVATE)
+    if not OPT_ML.is_dir():
+        _make_mount_point(Path(f"{folder}.opt"))
+    _mount(folder, str(OPT_ML), None, MS_BIND | MS_REC)
+
+
+def _unshare() -> None:
+    user, group = os.geteuid(), os.getegid()
+    try:
+        _call("unshare", CLONE_NEWNS)
+    except PermissionError:
+        _call("unshare", CLONE_NEWUSER | CLONE_NEWNS)
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            Path("/proc/self", name).write_text(text, encoding="ascii")
+        # A new user namespace clears the signal that ends this process together with its supervisor.
+        _call("prctl", PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+
+
+def _make_mount_point(kept: Path) -> None:
+    """Covers /opt with a file system in memory that has what /opt has, and ``ml``: the machine's /opt stays as it is.
+
+    ``kept`` is a new empty folder. Only ``rmdir`` may remove it: /opt is mounted there meanwhile.
+    """
+    kept.mkdir(exist_ok=True)
+    _mount(str(OPT), str(kept), None, MS_BIND | MS_REC)
+    _mount("tmpfs", str(OPT), "tmpfs", 0)
+    for entry in kept.iterdir():
+        _show(entry, OPT / entry.name)
+    _call("umount2", str(kept).encode(), MNT_DETACH)
+    kept.rmdir()
+    OPT_ML.mkdir()
+
+
+def _show(entry: Path, place: Path) -> None:
+    if entry.is_symlink():
+        place.symlink_to(entry.readlink())
+        return
+    if entry.is_dir():
+        place.mkdir()
+    else:
+        place.touch()
+    _mount(str(entry), str(place), None, MS_BIND | MS_REC)
+
+
+def _mount(source: str | None, target: str, kind: str | None, flags: int) -> None:
+    texts = [text.encode() if text is not None else None for text in (source, target, kind)]
+    _call("mount", *texts, ctypes.c_ulong(flags), None)
+
+
+def _call(name: str, *arguments: object) -> None:
+    if getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments):
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])
