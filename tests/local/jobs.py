@@ -20,13 +20,14 @@ def client(service: str, endpoint: str) -> Any:
     return session.client(service, endpoint_url=endpoint)  # type: ignore[call-overload]
 
 
-def source_archive(files: Mapping[str, str]) -> bytes:
+def source_archive(files: Mapping[str, str | bytes]) -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as tar:
-        for name, text in files.items():
+        for name, content in files.items():
+            data = content.encode() if isinstance(content, str) else content
             member = tarfile.TarInfo(name)
-            member.size = len(text.encode())
-            tar.addfile(member, io.BytesIO(text.encode()))
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
     return packed.getvalue()
 
 

@@ -15,6 +15,7 @@ from tests.local.aws_double import AwsDouble
 from tests.local.conftest import FAST
 from tests.local.jobs import BUCKET, client, eventually, job_request, source_archive, stage_script, wait_until
 from tests.local.running_service import RunningService, start_service
+from tests.unit.localcloud.tiny_wheel import WHEEL, tiny_wheel
 
 TRAINING = frozenset({"Training"})
 SLEEP_FOR_EVER = """
@@ -114,11 +115,10 @@ assert os.path.samefile("/opt/ml/model", os.environ["SM_MODEL_DIR"])
 
 
 def test_a_sources_requirements_are_installed_or_end_the_job_with_the_reason(aws: AwsDouble, sagemaker: Any) -> None:
-    package = {"tiny/pyproject.toml": '[project]\nname = "tiny"\nversion = "1"\n', "tiny/tiny.py": "VALUE = 7\n"}
-    script = {"train.py": "import tiny; assert tiny.VALUE == 7"}
     endings = {}
-    for name, wanted in (("installed", "./tiny"), ("missing", "--no-index\nno-such-package-of-anybody")):
-        files = {**package, **script, "requirements.txt": f"--no-build-isolation\n{wanted}\n"}
+    for name, wanted in (("installed", f"./{WHEEL}"), ("missing", "--no-index\nno-such-package-of-anybody")):
+        script = "import tinywheel; assert tinywheel.VALUE == 7"
+        files = {"train.py": script, WHEEL: tiny_wheel(7), "requirements.txt": f"{wanted}\n"}
         aws.objects[f"{BUCKET}/code/sourcedir.tar.gz"] = source_archive(files)
         sagemaker.create_training_job(**job_request(name))
         endings[name] = wait_until(sagemaker, name)

@@ -1,24 +1,12 @@
 """A source's requirements.txt is installed with the real pip, without a network: the packages are in the source."""
 
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 
 from localcloud.sagemaker_service.source_requirements import RequirementsNotInstalled, install_requirements
-
-WHEEL = "tinywheel-1.0-py3-none-any.whl"
-
-
-def make_wheel(folder: Path, value: int) -> None:
-    with zipfile.ZipFile(folder / WHEEL, "w") as wheel:
-        wheel.writestr("tinywheel.py", f"VALUE = {value}\n")
-        wheel.writestr("tinywheel-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tinywheel\nVersion: 1.0\n")
-        wheel.writestr(
-            "tinywheel-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        wheel.writestr("tinywheel-1.0.dist-info/RECORD", "")
+from tests.unit.localcloud.tiny_wheel import WHEEL, tiny_wheel
 
 
 def install(tmp_path: Path, *, may_install: bool = True) -> Path | None:
@@ -50,14 +38,14 @@ def test_a_source_without_the_file_gets_no_packages(code: Path, tmp_path: Path) 
 def test_packages_are_installed_once_for_each_content_and_what_the_image_has_is_left_out(
     code: Path, tmp_path: Path
 ) -> None:
-    make_wheel(code, 1)
+    (code / WHEEL).write_bytes(tiny_wheel(1))
     (code / "requirements.txt").write_text(f"--no-index\n./{WHEEL}\npytest\n")
     first = install(tmp_path)
     assert first is not None
     assert {path.name for path in first.glob("*.py")} == {"tinywheel.py"}
     assert not (first / "pytest").exists()
     assert install(tmp_path, may_install=False) == first
-    make_wheel(code, 2)
+    (code / WHEEL).write_bytes(tiny_wheel(2))
     second = install(tmp_path)
     assert second is not None
     assert [(folder / "tinywheel.py").read_text() for folder in (first, second)] == ["VALUE = 1\n", "VALUE = 2\n"]
