@@ -1,5 +1,6 @@
 """`traindyno claims`: published figures against their own arithmetic and against what an execution measured."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +26,9 @@ STYLES = {
     ClaimFinding.INCONSISTENT: "red",
     ClaimFinding.UNDECIDED: "yellow",
 }
+
+
+CONSISTENCY = {True: "consistent", False: "contradicts", None: "none"}
 
 
 class NothingMeasured(TraindynoError):
@@ -54,6 +58,8 @@ def claims(
         print_json([{**to_document(each), "is_consistent": each.is_consistent} for each in judgements])
     else:
         STANDARD_OUTPUT.print(_table(found, judgements))
+        for line in summary_lines(judgements):
+            STANDARD_OUTPUT.print(line, markup=False)
 
 
 def _judge_measured(found: Claims, document: dict[str, Any]) -> tuple[ClaimJudgement, ...]:
@@ -63,18 +69,34 @@ def _judge_measured(found: Claims, document: dict[str, Any]) -> tuple[ClaimJudge
 
 def _table(found: Claims, judgements: tuple[ClaimJudgement, ...]) -> Table:
     table = Table(title=found.title, title_justify="left", pad_edge=False)
-    for heading in ("claim", "published", "measured", "finding", "why"):
+    for heading in ("claim", "published", "arithmetic", "measured", "finding", "why"):
         table.add_column(heading, justify="right" if heading in {"published", "measured"} else "left", overflow="fold")
     for each in judgements:
         finding = Text(each.finding.value.replace("_", " "), style=STYLES.get(each.finding, ""))
         table.add_row(
             Text(each.claim.text),
             number_text(each.claim.published, digits=4),
+            CONSISTENCY[each.is_consistent],
             _measured(each),
             finding,
             Text(each.reason),
         )
     return table
+
+
+def summary_lines(judgements: Sequence[ClaimJudgement]) -> Iterator[str]:
+    """How many claims agree with the author's other figures, and which contradict them."""
+    names = {
+        is_consistent: [each.claim.claim_id for each in judgements if each.is_consistent is is_consistent]
+        for is_consistent in CONSISTENCY
+    }
+    yield (
+        f"{len(judgements)} claims; consistent with the source's other figures: {len(names[True])};"
+        f" contradicting them: {len(names[False])}; without arithmetic: {len(names[None])}"
+    )
+    for heading, is_consistent in (("consistent", True), ("contradicting", False), ("without arithmetic", None)):
+        if names[is_consistent]:
+            yield f"{heading}: {', '.join(names[is_consistent])}"
 
 
 def _measured(judgement: ClaimJudgement) -> str:

@@ -27,3 +27,15 @@ def test_a_wrong_file_is_refused_with_lines(
         app()
     assert left.value.code == 2
     assert f"{file}:5: claims[0].form: expected one of value, ratio, gain" in capsys.readouterr().err
+
+
+def test_without_an_execution_the_claims_are_counted_and_listed_by_their_arithmetic() -> None:
+    done = CliRunner().invoke(commands, ["claims", str(TRAINIUM)], env={"COLUMNS": "200"})
+    text = " ".join(done.stdout.split())
+    assert (
+        "19 claims; consistent with the source's other figures: 8; contradicting them: 5; without arithmetic: 6" in text
+    )
+    assert (
+        "contradicting: trn1-cost, faster-time-to-train, half-the-cost, half-the-cost-introduction,"
+        " half-the-cost-conclusion" in text
+    )

@@ -1,6 +1,6 @@
 """A published figure, machine-readable: what it says, the arithmetic behind it, and which cells would show it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -21,17 +21,22 @@ class ClaimsInvalid(DocumentInvalid):
 
 
 class ClaimedQuantity(StrEnum):
-    """What of a cell the figure is about. Times and costs are of the suite's whole workload.
+    """What of a cell the figure is about; times and costs are of the suite's whole workload.
 
-    The accuracy is that of the last evaluation.
+    ``seconds`` is wall clock, ``billable_seconds`` what SageMaker bills of each instance, and ``training_seconds`` the
+    training loop alone. ``accuracy`` is a share. ``setting`` is a value that the authors chose.
     """
 
     SAMPLES_PER_SECOND = "samples_per_second"
     TOKENS_PER_SECOND = "tokens_per_second"
+    STEPS_PER_SECOND = "steps_per_second"
     SECONDS = "seconds"
+    TRAINING_SECONDS = "training_seconds"
+    BILLABLE_SECONDS = "billable_seconds"
     USD = "usd"
     INSTANCE_HOURS = "instance_hours"
     ACCURACY = "accuracy"
+    SETTING = "setting"
 
 
 class ClaimedForm(StrEnum):
@@ -44,12 +49,24 @@ class ClaimedForm(StrEnum):
     SCALING_EFFICIENCY = "scaling_efficiency"
 
 
+class ClaimedBound(StrEnum):
+    """Whether the figure is the value itself or a limit: ``less than 10 minutes`` is ``at_most`` 10."""
+
+    EXACTLY = "exactly"
+    AT_MOST = "at_most"
+    AT_LEAST = "at_least"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derivation:
-    """The same figure worked out from other published numbers; ``tolerance`` is a share, for their rounding."""
+    """The same figure worked out from other published numbers; ``tolerance`` is a share, for their rounding.
+
+    ``from_claims``: the ids of the claims whose figures it uses.
+    """
 
     arithmetic: str
     tolerance: float = 0.005
+    from_claims: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +74,7 @@ class Claim:
     """``cell`` and ``against`` each name one cell by its settings, as ``exclude`` does.
 
     ``tolerance`` is a share of the published value (of its distance from 0 for a gain or a saving).
+    ``sentence`` is the sentence or table row of the source that states the figure, word for word.
     ``untestable`` says why nobody can measure it any more; the arithmetic is checked nevertheless.
     """
 
@@ -71,6 +89,8 @@ class Claim:
     against: Mapping[str, JsonScalar] = field(default_factory=dict)
     numbers: Mapping[str, float] = field(default_factory=dict)
     derivations: tuple[Derivation, ...] = ()
+    bound: ClaimedBound = ClaimedBound.EXACTLY
+    sentence: str | None = None
     untestable: str | None = None
     notes: str | None = None
 
@@ -90,6 +110,7 @@ def parse_claims(document: Mapping[str, Any]) -> Claims:
         raise ClaimsInvalid(list(problems_of(error, ""))) from error
     problems = [problem for index, claim in enumerate(found.claims) for problem in _problems(claim, f"claims[{index}]")]
     names = [claim.claim_id for claim in found.claims]
+    problems += [*_unknown_sources(found.claims)]
     problems += [
         Problem(path="claims", message=f"claim_id {name} occurs twice")
         for name in sorted(set(names))
@@ -106,6 +127,9 @@ def _problems(claim: Claim, path: str) -> list[Problem]:
         problems.append(
             Problem(path=f"{path}.against", message=f"form {claim.form} compares two cells; name the second")
         )
+    if claim.quantity is ClaimedQuantity.SETTING and not claim.untestable:
+        message = "expected untestable with quantity setting: a setting is chosen and can't be measured"
+        problems.append(Problem(path=f"{path}.quantity", message=message))
     if claim.tolerance <= 0:
         problems.append(Problem(path=f"{path}.tolerance", message=f"expected a share above 0, got {claim.tolerance}"))
     for index, derivation in enumerate(claim.derivations):
@@ -116,6 +140,16 @@ def _problems(claim: Claim, path: str) -> list[Problem]:
     return problems
 
 
+def _unknown_sources(claims: Sequence[Claim]) -> Iterator[Problem]:
+    names = [claim.claim_id for claim in claims]
+    for index, claim in enumerate(claims):
+        for place, derivation in enumerate(claim.derivations):
+            for name in derivation.from_claims:
+                if name not in names:
+                    path = f"claims[{index}].derivations[{place}].from_claims"
+                    yield Problem(path=path, message=f"expected ids of claims of this file, got {name}")
+
+
 @cache
 def _converter() -> Converter:
-    return strict_converter([ClaimedQuantity, ClaimedForm])
+    return strict_converter([ClaimedQuantity, ClaimedForm, ClaimedBound])

@@ -10,24 +10,30 @@ from traindyno.core.documents.json_scalar import JsonScalar
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import Interval, compare, estimate
 from traindyno.core.suite.arithmetic import evaluate
-from traindyno.core.suite.claim import Claim, ClaimedForm, ClaimedQuantity, Claims
+from traindyno.core.suite.claim import Claim, ClaimedBound, ClaimedForm, ClaimedQuantity, Claims, Derivation
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import settings_document
 from traindyno.core.verdict.cell_trials import CellTrials, group_trials
 from traindyno.core.verdict.quantity import (
     Quantity,
     last_accuracy,
+    projected_billable_seconds,
     projected_instance_hours,
     projected_seconds,
     projected_usd,
     samples_per_second,
+    steps_per_second,
     tokens_per_second,
+    training_seconds,
 )
 
 CLAIMED_QUANTITIES: dict[ClaimedQuantity, Quantity] = {
     ClaimedQuantity.SAMPLES_PER_SECOND: samples_per_second,
     ClaimedQuantity.TOKENS_PER_SECOND: tokens_per_second,
+    ClaimedQuantity.STEPS_PER_SECOND: steps_per_second,
     ClaimedQuantity.SECONDS: projected_seconds,
+    ClaimedQuantity.TRAINING_SECONDS: training_seconds,
+    ClaimedQuantity.BILLABLE_SECONDS: projected_billable_seconds,
     ClaimedQuantity.USD: projected_usd,
     ClaimedQuantity.INSTANCE_HOURS: projected_instance_hours,
     ClaimedQuantity.ACCURACY: last_accuracy,
@@ -52,11 +58,15 @@ class ClaimFinding(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worked:
-    """One derivation, worked out. ``text`` is the sum with its numbers in place and its result."""
+    """One derivation, worked out. ``text`` is the sum with its numbers in place and its result.
+
+    ``from_claims``: the claims whose figures it uses, and which the claim contradicts where it is not consistent.
+    """
 
     text: str
     value: float
     is_consistent: bool
+    from_claims: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +100,7 @@ def judge_claims(claims: Claims, cells: Sequence[Cell], results: Sequence[RunRes
 
 
 def _judge(claim: Claim, trials: Sequence[CellTrials]) -> ClaimJudgement:
-    worked = tuple(_work(claim, derivation.arithmetic, derivation.tolerance) for derivation in claim.derivations)
+    worked = tuple(_work(claim, derivation) for derivation in claim.derivations)
     unclear = _unclear_match(claim, trials)
     measured = None if unclear else _measure(claim, trials)
     finding, reason = _find(claim, worked, measured, unclear)
@@ -105,7 +115,9 @@ def _find(
 ) -> tuple[ClaimFinding, str]:
     wrong = next((each for each in worked if not each.is_consistent), None)
     if wrong is not None:
-        return ClaimFinding.INCONSISTENT, f"published {number_text(claim.published, digits=5)}, but {wrong.text}"
+        against = f"; contradicts {', '.join(wrong.from_claims)}" if wrong.from_claims else ""
+        published = f"published {_bound_text(claim.bound)}{number_text(claim.published, digits=5)}"
+        return ClaimFinding.INCONSISTENT, f"{published}, but {wrong.text}{against}"
     if measured is not None:
         return _find_measured(claim, measured)
     if claim.untestable:
@@ -114,12 +126,12 @@ def _find(
 
 
 def _find_measured(claim: Claim, measured: MeasuredFigure) -> tuple[ClaimFinding, str]:
-    low, high = _accepted(claim)
+    low, high = _accepted(claim, claim.tolerance)
     reach = measured.interval
     text = (
         f"measured {number_text(measured.value)}"
         f"{f' ({number_text(reach.low)} to {number_text(reach.high)})' if reach else ', one trial'},"
-        f" accepted {number_text(low)} to {number_text(high)}"
+        f" accepted {_accepted_text(low, high)}"
     )
     if reach is None:
         return ClaimFinding.UNDECIDED, text
@@ -142,23 +154,40 @@ def _unclear_match(claim: Claim, trials: Sequence[CellTrials]) -> tuple[ClaimFin
     return None
 
 
-def _accepted(claim: Claim) -> tuple[float, float]:
-    margin = abs(claim.published) * claim.tolerance
-    return claim.published - margin, claim.published + margin
+def _accepted(claim: Claim, tolerance: float) -> tuple[float, float]:
+    margin = abs(claim.published) * tolerance
+    low = -inf if claim.bound is ClaimedBound.AT_MOST else claim.published - margin
+    high = inf if claim.bound is ClaimedBound.AT_LEAST else claim.published + margin
+    return low, high
 
 
-def _work(claim: Claim, arithmetic: str, tolerance: float) -> Worked:
+def _accepted_text(low: float, high: float) -> str:
+    if low == -inf:
+        return f"{number_text(high)} and less"
+    return f"{number_text(low)} and more" if high == inf else f"{number_text(low)} to {number_text(high)}"
+
+
+def _bound_text(bound: ClaimedBound) -> str:
+    return {ClaimedBound.AT_MOST: "at most ", ClaimedBound.AT_LEAST: "at least "}.get(bound, "")
+
+
+def _work(claim: Claim, derivation: Derivation) -> Worked:
+    arithmetic = derivation.arithmetic
     value = evaluate(arithmetic, claim.numbers)
     given = ", ".join(f"{name} = {number:g}" for name, number in claim.numbers.items() if name in arithmetic)
+    low, high = _accepted(claim, derivation.tolerance)
     return Worked(
         text=f"{arithmetic} = {number_text(value, digits=5)}{f' with {given}' if given else ''}",
         value=value,
-        is_consistent=abs(value - claim.published) <= tolerance * abs(claim.published),
+        is_consistent=low <= value <= high,
+        from_claims=derivation.from_claims,
     )
 
 
 def _measure(claim: Claim, trials: Sequence[CellTrials]) -> MeasuredFigure | None:
-    quantity = CLAIMED_QUANTITIES[claim.quantity]
+    quantity = CLAIMED_QUANTITIES.get(claim.quantity)
+    if quantity is None:
+        return None
     own = _values(trials, claim.cell, quantity)
     if not own:
         return None

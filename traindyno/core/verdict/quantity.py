@@ -20,9 +20,24 @@ def tokens_per_second(result: RunResult) -> float | None:
     return result.measured.throughput.tokens_per_second if result.measured and result.measured.throughput else None
 
 
+def steps_per_second(result: RunResult) -> float | None:
+    return result.measured.throughput.steps_per_second if result.measured and result.measured.throughput else None
+
+
+def training_seconds(result: RunResult) -> float | None:
+    """Of the whole workload at the measured rate, without starting, loading and compiling."""
+    return result.examples / result.samples_per_second if result.samples_per_second else None
+
+
 def projected_seconds(result: RunResult) -> float | None:
     projection = project_run(result)
     return projection.seconds if projection else None
+
+
+def projected_billable_seconds(result: RunResult) -> float | None:
+    """Of each instance."""
+    projection = project_run(result)
+    return projection.billable_seconds if projection else None
 
 
 def projected_usd(result: RunResult) -> float | None:
@@ -65,6 +80,9 @@ class UsdToTarget:
 
 def is_paid_again(quantity: Quantity) -> bool:
     """Whether a trial that fails has to be paid again before the work is done."""
-    return quantity in (projected_seconds, projected_usd, projected_instance_hours) or isinstance(
-        quantity, SecondsToTarget | UsdToTarget
-    )
+    return quantity in (
+        projected_seconds,
+        projected_billable_seconds,
+        projected_usd,
+        projected_instance_hours,
+    ) or isinstance(quantity, SecondsToTarget | UsdToTarget)

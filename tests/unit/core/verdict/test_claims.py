@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -6,12 +7,13 @@ import yaml
 
 from tests.unit.run_samples import completed_result, make_suite
 from tests.unit.step_log_samples import START
+from traindyno.cli.suite_loading import load_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import evaluation_line
 from traindyno.core.suite.arithmetic import ArithmeticInvalid, evaluate
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.suite.claim import ClaimsInvalid, parse_claims
+from traindyno.core.suite.claim import Claims, ClaimsInvalid, parse_claims
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement, judge_claims
 
@@ -152,6 +154,85 @@ def test_the_trainium_table_contradicts_its_headlines() -> None:
     assert found["faster-time-to-train"].worked[0].value == pytest.approx(0.0794, abs=1e-4)
     # 1 - 41.47 / 68.6 = 39.5 %
     assert found["half-the-cost"].worked[0].value == pytest.approx(0.3955, abs=1e-4)
+
+
+def test_the_four_known_contradictions_are_found_with_what_they_contradict() -> None:
+    found = {**shipped("bert-trainium"), **shipped("albert-scaling")}
+    known = {
+        "faster-time-to-train": ("trn1-billed-time", "p4d-billed-time"),
+        "half-the-cost": ("trn1-cost", "p4d-cost"),
+        "faster-training-time": ("smddp-over-ddp-8-nodes",),
+        "efficiency-16-nodes": ("throughput-16-nodes", "throughput-2-nodes"),
+    }
+    for name, others in known.items():
+        assert found[name].finding is ClaimFinding.INCONSISTENT
+        assert found[name].reason.endswith(f"contradicts {', '.join(others)}")
+
+
+def test_every_contradiction_in_the_four_posts_is_listed() -> None:
+    names = sorted(path.parent.name for path in SUITES.glob("*/claims.yaml"))
+    contradicting = {
+        f"{pack}: {name}" for pack in names for name, each in shipped(pack).items() if each.is_consistent is False
+    }
+    assert contradicting == {
+        "albert-scaling: efficiency-16-nodes",
+        "albert-scaling: faster-training-time",
+        "albert-scaling: faster-training-time-title",
+        "bert-trainium: faster-time-to-train",
+        "bert-trainium: half-the-cost",
+        "bert-trainium: half-the-cost-conclusion",
+        "bert-trainium: half-the-cost-introduction",
+        "bert-trainium: trn1-cost",
+        "gpt2-compiler: instances",
+        "gptj-parallel: six-times-by-the-epoch-alone",
+    }
+
+
+@pytest.mark.parametrize("pack", sorted(path.parent.name for path in SUITES.glob("*/claims.yaml")))
+def test_every_shipped_claim_quotes_its_sentence_and_matches_one_cell_of_the_original_suite(pack: str) -> None:
+    """Cells without results: what matches none or several says so, the others are not measured."""
+    suite = load_suite(SUITES / pack / "original.yaml").suite
+    cells = expand_cells(suite)
+    claims = parse_claims(suite.claims or {})
+    assert [claim.claim_id for claim in claims.claims if not claim.sentence] == []
+    # a run without results, so that its cell is known and nothing is measured
+    findings = {each.claim.claim_id: each for each in judge_claims(replace_derivations(claims), cells, ())}
+    assert {name: each.reason for name, each in findings.items() if each.finding in UNCLEAR} == {}
+    assert {each.finding for each in findings.values()} == {ClaimFinding.NOT_MEASURED, ClaimFinding.NOT_TESTABLE}
+
+
+def replace_derivations(claims: Claims) -> Claims:
+    """The same claims to be judged by cells alone."""
+    return replace(claims, claims=tuple(replace(claim, derivations=()) for claim in claims.claims))
+
+
+UNCLEAR = (ClaimFinding.AMBIGUOUS, ClaimFinding.NO_CELL)
+
+
+@pytest.mark.parametrize(
+    ("bound", "measured_gain", "finding"),
+    [
+        ("at_most", 0.25, ClaimFinding.REPRODUCED),
+        ("at_most", 0.5, ClaimFinding.NOT_REPRODUCED),
+        ("at_least", 0.5, ClaimFinding.REPRODUCED),
+        ("at_least", 0.05, ClaimFinding.NOT_REPRODUCED),
+    ],
+)
+def test_a_claimed_limit_accepts_one_side(bound: str, measured_gain: float, finding: ClaimFinding) -> None:
+    seconds = 1 / (1 + measured_gain)
+    results = trials(cell_of(Strategy.DDP), [1.0, 1.001, 0.999])
+    results += trials(cell_of(Strategy.FSDP), [seconds, seconds * 1.001, seconds * 0.999])
+    assert judged(results, published=0.3, bound=bound).finding is finding
+
+
+def test_a_setting_can_only_be_worked_out() -> None:
+    with pytest.raises(ClaimsInvalid, match="expected untestable with quantity setting"):
+        judged([], quantity="setting")
+
+
+def test_a_derivation_from_an_unknown_claim_is_refused() -> None:
+    with pytest.raises(ClaimsInvalid, match="expected ids of claims of this file, got nobody"):
+        judged([], derivations=[{"arithmetic": "1", "from_claims": ["nobody"]}])
 
 
 def test_one_cell_of_the_data_parallel_table_follows_another_formula() -> None:
