@@ -1,7 +1,7 @@
 """`traindyno plan`: a suite's cells, quotas, cost, time and reasons to refuse it, before anything is created."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,13 @@ from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SuiteRefused
 from traindyno.core.planning.history import Histories
 from traindyno.core.planning.plan import Plan, plan_suite
-from traindyno.core.planning.refusals import refusal_lines
+from traindyno.core.planning.refusals import Refusal, refusal_lines
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import parse_suite
 from traindyno.lab.environment import BucketEnvironment
 from traindyno.lab.services import open_services
+from traindyno.sagemaker.images import unavailable_images
 from traindyno.store.past_runs import read_histories
 
 
@@ -64,6 +65,8 @@ def plan(
         quotas=inputs.quotas,
         histories=histories.by_cell,
     )
+    unavailable = unavailable_images(planned.cells, loaded.suite.workload, inputs.region) if inputs.region else ()
+    planned = replace(planned, refusals=(*planned.refusals, *(Refusal(reason=reason) for reason in unavailable)))
     if output is Format.JSON:
         print_json(plan_document(loaded.suite, planned, inputs, histories))
     else:

@@ -9,6 +9,7 @@ from traindyno.report.cells_section import draw_cells
 from traindyno.report.claims_section import draw_claims
 from traindyno.report.confounds_section import draw_confounds
 from traindyno.report.definitions_section import draw_definitions
+from traindyno.report.frozen_section import draw_frozen
 from traindyno.report.loss_section import draw_loss
 from traindyno.report.markup import Markup, element, join
 from traindyno.report.provenance_section import draw_provenance
@@ -28,6 +29,7 @@ SECTION_NAMES = {
     "definitions": "Definitions",
     "confounds": "Confounds",
     "claims": "Claims",
+    "frozen": "Frozen software",
     "runs": "Runs",
     "receipt": "Receipt",
     "provenance": "Provenance",
@@ -44,6 +46,7 @@ def render(report: Report) -> str:
         "definitions": draw_definitions(report),
         "confounds": draw_confounds(report),
         "claims": draw_claims(report),
+        "frozen": draw_frozen(report),
         "runs": draw_runs(report),
         "receipt": draw_receipt(report),
         "provenance": draw_provenance(report),

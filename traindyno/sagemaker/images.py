@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -10,6 +11,7 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
 from traindyno.core.suite.choices import Compiler, Strategy, Task
 from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Workload
 from traindyno.sagemaker.job_settings import JobSettings
 
@@ -54,6 +56,18 @@ def is_aws_image_name(image: str) -> bool:
     """
     repository, _, tag = image.partition(":")
     return bool(tag) and repository in _data("stock_images.json")["repositories"]
+
+
+def unavailable_images(cells: Iterable[Cell], workload: Workload, region: str) -> tuple[str, ...]:
+    """Why images of AWS that cells name can't be had in the region; empty where all can."""
+    names = {cell.settings.image or workload.image for cell in cells}
+    found = []
+    for name in sorted(name for name in names if name and is_aws_image_name(name)):
+        try:
+            stock_image_uri(name, region)
+        except ImageUnavailable as error:
+            found.append(str(error))
+    return tuple(found)
 
 
 def stock_image_uri(name: str, region: str) -> str:

@@ -7,6 +7,7 @@ from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import InputMode, Task
 from traindyno.core.suite.file_systems import parse_file_system
 from traindyno.core.suite.suite import Cell, Suite
+from traindyno.sagemaker.images import unavailable_images
 from traindyno.sagemaker.job_settings import JobSettings, LabJobs
 
 
@@ -16,7 +17,9 @@ def find_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -
     yield from _secret_conflicts(suite, settings.jobs)
     if settings.jobs.isolates_network:
         yield from _isolation_conflicts(suite)
+    cells = tuple(cells)
     yield from _image_conflicts(suite, cells, settings)
+    yield from unavailable_images(cells, suite.workload, settings.region)
 
 
 def _file_system_conflicts(suite: Suite, jobs: LabJobs) -> Iterator[str]:

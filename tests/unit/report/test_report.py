@@ -253,3 +253,17 @@ def test_the_cells_name_the_trials_that_were_not_steady_and_why() -> None:
     page = render(report_of([unsteady, completed_result(ddp, 2, suite=suite)], suite))
     assert "Trials that were not steady" in page
     assert "1 of 2 trials. step times drift: by +3.0%." in page
+
+
+def test_frozen_software_is_marked_with_what_replaces_it() -> None:
+    suite = make_suite(matrix={"strategy": (Strategy.DDP, Strategy.SMDDP)}, training={"instance": "ml.p4d.24xlarge"})
+    results = [completed_result(cell, trial, suite=suite) for cell in expand_cells(suite) for trial in (1, 2)]
+    text = " ".join(structure_of(render(report_of(results, suite))).text)
+    assert "Frozen software" in text
+    assert "SageMaker's data parallel library (SMDDP)" in text
+    assert "strategy ddp or fsdp" in text
+    assert "1 of 2" in text
+
+
+def test_a_report_without_frozen_software_has_no_such_section(page: str) -> None:
+    assert "Frozen software" not in page

@@ -77,3 +77,11 @@ def test_what_a_person_decided_about_jobs_survives_a_functions_environment() -> 
     )
     assert read_lab_jobs(write_lab_jobs(jobs)) == jobs
     assert read_lab_jobs("{}") == LabJobs()
+
+
+def test_an_image_that_aws_does_not_publish_in_the_region_is_said_at_planning() -> None:
+    image = "smdistributed-modelparallel:2.5.1-gpu-py311-cu124"
+    suite = parse_suite(script_document(workload={**script_document()["workload"], "image": image}))
+    assert conflicts(suite) == []
+    (found,) = conflicts(suite, replace(SETTINGS, region="af-south-1"))
+    assert found.startswith(f"{image} is not published in af-south-1; regions that have it: ")

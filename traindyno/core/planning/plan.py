@@ -24,6 +24,7 @@ from traindyno.core.planning.quotas import (
 from traindyno.core.planning.refusals import Refusal, refuse_hours, refuse_prices, refuse_quotas
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.fallback_cells import accepted_types
+from traindyno.core.suite.frozen_software import frozen_notes
 from traindyno.core.suite.preparation import TokenSet
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Cell, Suite
@@ -116,7 +117,7 @@ def plan_suite(
             *refuse_quotas(suite, lanes, quotas),
             *refuse_preparation(suite, preparation, quotas),
         ),
-        notes=tuple(write_notes(suite, lane_plans, quotas)),
+        notes=(*write_notes(suite, lane_plans, quotas), *frozen_notes(cells, suite.workload)),
         expected=_expect(lane_plans, concurrency.lanes),
         history=tuple(histories[cell.cell_id] for cell in cells if cell.cell_id in histories),
     )
