@@ -159,6 +159,10 @@ class Preparation:
     max_seconds: int | None = field(
         default=None, metadata=describe("its time limit", bound=JOB_SECONDS, default="limits.max_job_seconds")
     )
+    estimate_memory: bool = field(
+        default=False,
+        metadata=describe("a job of its own estimates each cell's memory before the first run, and refuses what is too large"),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +230,10 @@ class Suite:
         metadata=describe(
             "keeps instances warm between jobs; this needs a quota of its own and is billed", bound=KEEP_ALIVE_SECONDS
         ),
+    )
+    measure_anyway: bool = field(
+        default=False,
+        metadata=describe("starts also cells whose estimated memory exceeds their device's, which are refused otherwise"),
     )
     training_plans: Mapping[str, str] = field(
         default_factory=dict,

@@ -1,0 +1,159 @@
+"""Whether a cell's job fits into its devices: the estimated peak memory, the device's own, and what makes it fit."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from traindyno.core.costs.quantity_text import bytes_text
+from traindyno.core.instances.instance_types import find_instance_type
+from traindyno.core.suite.choices import Strategy, Task
+from traindyno.core.suite.processes import world_size
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite_converter import suite_converter
+from traindyno.core.suite.workload import Workload
+
+BYTES_PER_GB = 10**9
+# What decides speed and learning, and no tensor's size.
+WITHOUT_EFFECT = (
+    "learning_rate", "weight_decay", "seed", "loader_workers", "prefetch_factor", "pin_memory", "image",
+)  # fmt: skip
+NOT_ESTIMATED = {
+    Strategy.PIPELINE: "the stages of strategy pipeline exchange their shapes, for which all of them must run",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryEstimate:
+    """Bytes of one device at its peak. ``gradient_bytes``: before the optimizer's step.
+
+    Outside it: the CUDA context, NCCL's buffers and the allocator's fragmentation, about 1 to 2 GiB.
+    """
+
+    peak_bytes: int
+    parameter_bytes: int
+    gradient_bytes: int
+    optimizer_bytes: int
+
+    @property
+    def activation_bytes(self) -> int:
+        """Activations and temporary tensors: what the peak holds beside parameters and optimizer state."""
+        return max(0, self.peak_bytes - self.parameter_bytes - self.optimizer_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """``changes``: setting → the value with which the cell was estimated again."""
+
+    changes: Mapping[str, Any]
+    peak_bytes: int
+
+    def text(self) -> str:
+        named = ", ".join(f"{name}: {_plain(value)}" for name, value in self.changes.items())
+        return f"{named} ({bytes_text(self.peak_bytes)})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFinding:
+    """Of one configuration. ``estimate`` is None where ``why_unknown`` says so.
+
+    ``remedies``: changes that make it fit, each estimated; empty where it fits, or where none of those tried does.
+    """
+
+    estimate: MemoryEstimate | None = None
+    why_unknown: str | None = None
+    remedies: tuple[Remedy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellMemory:
+    """``device_bytes`` is None where the device's memory is not known."""
+
+    cell_id: str
+    device_bytes: int | None
+    finding: MemoryFinding
+
+    @property
+    def is_too_large(self) -> bool:
+        estimate = self.finding.estimate
+        return estimate is not None and not fits(estimate, self.device_bytes)
+
+
+def fits(estimate: MemoryEstimate, device_bytes: int | None) -> bool:
+    """True also where the device's memory is not known."""
+    return device_bytes is None or estimate.peak_bytes <= device_bytes
+
+
+def device_memory_bytes(instance_type: str) -> int | None:
+    """Of one device, by its data sheet; None without an accelerator, or where no figure was checked."""
+    found = find_instance_type(instance_type)
+    return None if found is None or found.device_memory_gb is None else int(found.device_memory_gb * BYTES_PER_GB)
+
+
+def why_not_estimated(workload: Workload, settings: Settings) -> str | None:
+    """None where an estimate is possible."""
+    if workload.task is Task.SCRIPT:
+        return "a script's memory shows when it runs"
+    if world_size(settings) is None:
+        return f"the number of devices of {settings.instance} is unknown"
+    return NOT_ESTIMATED.get(settings.strategy)
+
+
+def memory_settings(settings: Settings) -> Settings:
+    """The same for all settings that need the same memory on the same number of devices."""
+    plain = Settings(instance=settings.instance)
+    return replace(settings, **{name: getattr(plain, name) for name in WITHOUT_EFFECT})
+
+
+def memory_key(workload: Workload, settings: Settings, *, code: str) -> str:
+    """64 hexadecimal digits of all that decides an estimate; ``code`` stands for the training code and PyTorch."""
+    document: dict[str, Any] = suite_converter().unstructure(workload)
+    content = {
+        "workload": {name: document.get(name) for name in ("task", "model", "sequence_length", "label_count")},
+        "settings": suite_converter().unstructure(memory_settings(settings)),
+        "code": code,
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def distinct_settings(cells: Iterable[Cell]) -> tuple[Settings, ...]:
+    """What has to be estimated for the cells, each once."""
+    return tuple(dict.fromkeys(memory_settings(cell.settings) for cell in cells))
+
+
+def memory_of_cells(cells: Iterable[Cell], findings: Mapping[Settings, MemoryFinding]) -> tuple[CellMemory, ...]:
+    """``findings`` by the distinct settings; cells without one are left out."""
+    return tuple(
+        CellMemory(cell_id=cell.cell_id, device_bytes=device_memory_bytes(cell.settings.instance), finding=found)
+        for cell in cells
+        if (found := findings.get(memory_settings(cell.settings))) is not None
+    )
+
+
+def too_large_text(cell: Cell, memory: CellMemory) -> str:
+    """The reason why a cell is refused, with what would make it fit."""
+    estimate = memory.finding.estimate
+    assert estimate is not None
+    remedies = memory.finding.remedies
+    helps = "; ".join(remedy.text() for remedy in remedies) or "none of the changes that were tried"
+    return (
+        f"cell {cell.label} ({cell.cell_id}) needs {bytes_text(estimate.peak_bytes)} per device by estimate, and a"
+        f" device of {cell.settings.instance} has {bytes_text(memory.device_bytes)}. It would fit with: {helps}."
+        " measure_anyway: true measures it all the same"
+    )
+
+
+def too_large(suite: Suite, cells: Iterable[Cell], memory: Iterable[CellMemory]) -> Iterator[str]:
+    """The reasons to refuse the suite; none where it says ``measure_anyway``."""
+    if suite.measure_anyway:
+        return
+    by_id = {cell.cell_id: cell for cell in cells}
+    for each in memory:
+        if each.is_too_large and each.cell_id in by_id:
+            yield too_large_text(by_id[each.cell_id], each)
+
+
+def _plain(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,74 @@
+"""What makes a cell fit into its devices: changes of its settings, each estimated like the cell itself."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from traindyno.core.planning.memory import MemoryEstimate, Remedy, device_memory_bytes, fits
+from traindyno.core.suite.choices import ShardScope, Strategy
+from traindyno.core.suite.settings import Settings
+
+Estimate = Callable[[Settings], MemoryEstimate | None]
+MOST_TIMES_INSTANCES = 8
+
+
+def find_remedies(settings: Settings, estimate: Estimate) -> tuple[Remedy, ...]:
+    """Of each kind the smallest change that fits; if none fits by itself, the kinds together.
+
+    ``estimate`` gives None for settings that can't be estimated.
+    """
+    search = _Search(settings, estimate)
+    alone = [found for kind in (_checkpointing, _smaller_batch, _sharding) if (found := search.first(kind(settings)))]
+    if alone:
+        return tuple(alone)
+    smallest = replace(settings, activation_checkpointing=True, batch_size_per_device=1)
+    together = search.first(iter([smallest])) or search.first(_sharding(smallest))
+    return (together,) if together else ()
+
+
+class _Search:
+    def __init__(self, settings: Settings, estimate: Estimate) -> None:
+        self._settings = settings
+        self._estimate = estimate
+        self._device_bytes = device_memory_bytes(settings.instance)
+
+    def first(self, changed: Iterator[Settings]) -> Remedy | None:
+        for each in changed:
+            found = self._estimate(each)
+            if found is not None and fits(found, self._device_bytes):
+                return Remedy(changes=_changes(self._settings, each), peak_bytes=found.peak_bytes)
+        return None
+
+
+def _checkpointing(settings: Settings) -> Iterator[Settings]:
+    if not settings.activation_checkpointing:
+        yield replace(settings, activation_checkpointing=True)
+
+
+def _smaller_batch(settings: Settings) -> Iterator[Settings]:
+    size = settings.batch_size_per_device // 2
+    while size >= 1:
+        yield replace(settings, batch_size_per_device=size)
+        size //= 2
+
+
+def _sharding(settings: Settings) -> Iterator[Settings]:
+    """Shard the state at all, over all processes, then over more instances."""
+    sharded = settings
+    if settings.strategy in (Strategy.SINGLE, Strategy.DDP, Strategy.SMDDP, Strategy.ZERO1):
+        sharded = replace(settings, strategy=Strategy.FSDP)
+        yield sharded
+    elif settings.shard_scope is ShardScope.HYBRID:
+        sharded = replace(settings, shard_scope=ShardScope.FULL)
+        yield sharded
+    if sharded.strategy is not Strategy.FSDP:
+        return
+    times = 2
+    while times <= MOST_TIMES_INSTANCES:
+        yield replace(sharded, instance_count=settings.instance_count * times)
+        times *= 2
+
+
+def _changes(before: Settings, after: Settings) -> dict[str, Any]:
+    names = ("strategy", "shard_scope", "instance_count", "batch_size_per_device", "activation_checkpointing")
+    return {name: getattr(after, name) for name in names if getattr(after, name) != getattr(before, name)}

@@ -1,0 +1,25 @@
+"""Estimates the memory of configurations, for a planner in another process.
+
+Usage: python -m training.memory < REQUEST. The request is one JSON object: a ``workload``, a ``model_path`` that
+transformers can load (or null), and a list of ``settings``. One JSON line is printed for each of them, in this order.
+"""
+
+import json
+import sys
+from typing import Any, TextIO
+
+from traindyno.core.documents.stored import to_document
+from traindyno.core.suite.suite_file import parse_settings, parse_workload
+from training.memory.finding import Findings
+
+
+def main(request: dict[str, Any], answers: TextIO) -> None:
+    findings = Findings(parse_workload(request["workload"]), model_path=request["model_path"])
+    for document in request["settings"]:
+        answers.write(json.dumps(to_document(findings.find(parse_settings(document)))) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    standard_output, sys.stdout = sys.stdout, sys.stderr  # libraries print too
+    main(json.load(sys.stdin), standard_output)

@@ -1,0 +1,159 @@
+"""The peak memory of a job's first process: two steps of the run's own code, tracked storage by storage."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch.optim import Optimizer
+
+from traindyno.callbacks import StepLogger
+from traindyno.core.instances.instance_types import find_instance_type
+from traindyno.core.planning.memory import MemoryEstimate
+from traindyno.core.suite.choices import DatasetFormat, Strategy, Task
+from traindyno.core.suite.processes import world_size
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.workload import Workload
+from training.accelerators.cpu import Cpu
+from training.compilers.none import NoCompiler
+from training.data.batch import Batch
+from training.data.collate import choose_collate
+from training.data.sequences import Sequences, end_to_end, token_type
+from training.data.synthetic import FIRST_ORDINARY, synthetic_tokens
+from training.memory.fake_world import fake_process_group, fake_tensors
+from training.memory.tracker import MemoryTracker, storage_bytes
+from training.model import build_model
+from training.model_config import model_config
+from training.optimizer import build_optimizer
+from training.precision import number_format
+from training.strategies import Setup, TrainingStrategy, build_strategy
+from training.topology import Topology
+from training.train import run_steps
+
+# The first makes the optimizer's state; the second runs beside it, as all further ones do.
+STEPS = 2
+# Of a step's accumulated batches the second runs beside the first one's gradients, as all further ones do.
+MOST_BATCHES = 2
+# Its collectives are of another library and use the same memory.
+STAND_INS = {Strategy.SMDDP: Strategy.DDP}
+
+
+def estimate_memory(workload: Workload, settings: Settings, *, model_path: str | None) -> MemoryEstimate:
+    """Nothing is computed: tensors are fake, and so are the job's other processes.
+
+    Raises WorkloadError where the run would, and RuntimeError in a process that has a process group.
+    """
+    topology = planned_topology(settings)
+    with fake_process_group(topology), fake_tensors() as mode:
+        return measure_steps(
+            workload,
+            settings,
+            topology,
+            model_path=model_path,
+            placed=lambda batch: {name: mode.from_tensor(tensor) for name, tensor in batch.items()},
+        )
+
+
+def planned_topology(settings: Settings) -> Topology:
+    """Of the first process of the cell's job."""
+    instance_type, processes = find_instance_type(settings.instance), world_size(settings)
+    assert instance_type is not None
+    assert processes is not None
+    assert instance_type.devices_per_instance is not None
+    return Topology(world_size=processes, local_world_size=instance_type.devices_per_instance)
+
+
+def measure_steps(
+    workload: Workload,
+    settings: Settings,
+    topology: Topology,
+    *,
+    model_path: str | None,
+    placed: Callable[[Batch], Batch] = dict,
+) -> MemoryEstimate:
+    """On the CPU, on real tensors unless a caller has replaced them. ``placed`` makes a batch of the same kind."""
+    settings = _runnable(settings)
+    setup = _setup(workload, settings, topology)
+    is_uniform = _is_uniform(workload, settings)
+    batches = _batches(workload, settings, model_path=model_path, is_uniform=is_uniform)
+    with MemoryTracker() as tracker:
+        strategy = build_strategy(setup)
+        strategy.place(build_model(workload, settings, None, model_path=model_path, is_padded=not is_uniform))
+        optimizer = strategy.build_optimizer(lambda parameters: build_optimizer(parameters, settings, 1e-4))
+        tracker.see(_parameters(optimizer))
+        tracker.reset_peak()
+        gradients = _run(setup, strategy, optimizer, [placed(batch) for batch in batches])
+        return MemoryEstimate(
+            peak_bytes=tracker.peak_bytes,
+            parameter_bytes=storage_bytes(_parameters(optimizer)),
+            gradient_bytes=gradients,
+            optimizer_bytes=storage_bytes(_state(optimizer)),
+        )
+
+
+def _run(setup: Setup, strategy: TrainingStrategy, optimizer: Optimizer, batches: list[Batch]) -> int:
+    """The bytes of the gradients at the optimizer's step."""
+    seen = [0]
+
+    def see_gradients(_optimizer: Optimizer, *_: object) -> None:
+        present = (parameter.grad for parameter in _parameters(optimizer))
+        seen.append(storage_bytes(gradient for gradient in present if gradient is not None))
+
+    optimizer.register_step_pre_hook(see_gradients)
+    run_steps(
+        [batches] * STEPS,
+        setup=setup,
+        strategy=strategy,
+        optimizer=optimizer,
+        step_log=StepLogger(None),
+        should_stop=lambda _: False,
+    )
+    return max(seen)
+
+
+def _runnable(settings: Settings) -> Settings:
+    return replace(settings, strategy=STAND_INS.get(settings.strategy, settings.strategy))
+
+
+def _setup(workload: Workload, settings: Settings, topology: Topology) -> Setup:
+    accelerator = Cpu()
+    return Setup(
+        settings=settings,
+        task=workload.task,
+        topology=topology,
+        accelerator=accelerator,
+        compiler=NoCompiler(),
+        number_format=number_format(settings.precision, accelerator.device),
+    )
+
+
+def _is_uniform(workload: Workload, settings: Settings) -> bool:
+    """As the run's data will be: packed texts and synthetic ones need no padding."""
+    is_synthetic = workload.dataset is not None and workload.dataset.format is DatasetFormat.SYNTHETIC
+    return workload.task is not Task.SEQUENCE_CLASSIFICATION and (settings.packing or is_synthetic)
+
+
+def _batches(workload: Workload, settings: Settings, *, model_path: str | None, is_uniform: bool) -> list[Batch]:
+    """One step's batches of sequences of the full length: the largest that the run may meet."""
+    vocabulary_size = model_config(workload, settings, None, model_path=model_path).vocab_size
+    sequences = _longest_sequences(workload, settings.batch_size_per_device, vocabulary_size)
+    collate = choose_collate(workload, settings, synthetic_tokens(vocabulary_size), is_uniform=is_uniform)
+    numbers = np.arange(settings.batch_size_per_device)
+    return [collate(sequences, numbers, numbers) for _ in range(min(MOST_BATCHES, settings.gradient_accumulation_steps))]
+
+
+def _longest_sequences(workload: Workload, count: int, vocabulary_size: int) -> Sequences:
+    assert workload.sequence_length is not None
+    tokens = np.full(count * workload.sequence_length, FIRST_ORDINARY, dtype=token_type(vocabulary_size))
+    labels = np.zeros(count, dtype=np.int64) if workload.task is Task.SEQUENCE_CLASSIFICATION else None
+    return end_to_end(tokens, np.full(count, workload.sequence_length), labels)
+
+
+def _parameters(optimizer: Optimizer) -> list[torch.nn.Parameter]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _state(optimizer: Optimizer) -> Iterable[torch.Tensor]:
+    return [
+        value for state in optimizer.state.values() for value in state.values() if isinstance(value, torch.Tensor)
+    ]

@@ -1,0 +1,110 @@
+"""Fake tensors and a fake process group: what a strategy needs of a job of many processes, in one process."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import distributed, nn
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
+from torch.distributed.device_mesh import DeviceMesh
+from torch.nn.parallel import DistributedDataParallel
+from torch.testing._internal.distributed.fake_pg import FakeStore
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from training.topology import Topology
+
+# These compute with the ranks themselves, whose values fake tensors lack.
+RANK_ARITHMETIC = ("__init__", "__getitem__", "get_group", "_get_all_submeshes", "_flatten", "_unflatten")
+REDUCER = torch._C._distributed_c10d.Reducer
+
+
+@contextmanager
+def fake_process_group(topology: Topology) -> Iterator[None]:
+    """As if the job's other processes were there. Raises RuntimeError in a process that has a group already."""
+    distributed.init_process_group("fake", rank=topology.rank, world_size=topology.world_size, store=FakeStore())
+    try:
+        with patch.object(DistributedDataParallel, "__init__", _without_answer(DistributedDataParallel.__init__)):
+            yield
+    finally:
+        distributed.destroy_process_group()
+
+
+@contextmanager
+def fake_tensors() -> Iterator[FakeTensorMode]:
+    """Tensors made inside have shapes and no values; reading one as a number gives 0."""
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    with ExitStack() as stack:
+        for name in RANK_ARITHMETIC:
+            if hasattr(DeviceMesh, name):
+                stack.enter_context(patch.object(DeviceMesh, name, _on_real_tensors(getattr(DeviceMesh, name))))
+        # The model is made on its device, and fake parameters can't be exchanged for themselves.
+        stack.enter_context(patch.object(nn.Module, "to", lambda module, *_, **__: module))
+        # DistributedDataParallel compares shapes between processes before it starts, and reads the answer.
+        stack.enter_context(patch("torch.nn.parallel.distributed._verify_param_shape_across_processes"))
+        numbers = _Numbers()
+        stack.enter_context(patch.object(REDUCER, "_rebuild_buckets", numbers.around(REDUCER._rebuild_buckets)))
+        stack.enter_context(mode)
+        stack.enter_context(numbers)
+        yield mode
+
+
+class _Numbers(TorchDispatchMode):
+    """Answers what code reads from a tensor, and keeps the reducer's lists of indices real."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_rebuilding = False
+
+    def around(self, rebuild: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(rebuild)
+        def rebuild_buckets(reducer: Any) -> Any:
+            self._is_rebuilding = True
+            try:
+                return rebuild(reducer)
+            finally:
+                self._is_rebuilding = False
+
+        return rebuild_buckets
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.ops.aten._local_scalar_dense.default:
+            return 0.0 if args[0].dtype.is_floating_point else 0
+        if self._is_rebuilding and kwargs.get("dtype") is torch.int32:
+            with unset_fake_temporarily():
+                return func(*args, **kwargs)
+        return func(*args, **kwargs)
+
+
+def _without_answer(begin: Callable[..., None]) -> Callable[..., None]:
+    """DistributedDataParallel reads the result of its all-reduce, which a fake process group does not have."""
+
+    @wraps(begin)
+    def initialise(wrapper: DistributedDataParallel, *args: Any, **kwargs: Any) -> None:
+        begin(wrapper, *args, **kwargs)
+        wrapper.register_comm_hook(None, _unreduced)
+
+    return initialise
+
+
+def _unreduced(_state: None, bucket: distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    reduced: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+    reduced.set_result(bucket.buffer())
+    return reduced
+
+
+def _on_real_tensors(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        ranks = kwargs.get("_rank_map")
+        with unset_fake_temporarily():
+            if isinstance(ranks, FakeTensor):  # init_device_mesh counts the ranks from 0
+                kwargs["_rank_map"] = torch.arange(ranks.numel(), dtype=torch.int)
+            return method(*args, **kwargs)
+
+    return called

@@ -1,0 +1,48 @@
+"""What is found about a configuration's memory: the estimate, why there is none, and what makes it fit."""
+
+from traindyno.core.errors import TraindynoError
+from traindyno.core.planning.memory import (
+    MemoryEstimate,
+    MemoryFinding,
+    device_memory_bytes,
+    fits,
+    why_not_estimated,
+)
+from traindyno.core.planning.memory_remedies import find_remedies
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.workload import Workload
+from training.memory.estimate import estimate_memory
+
+
+class Findings:
+    """Of one workload; a configuration that comes up again is not estimated again."""
+
+    def __init__(self, workload: Workload, *, model_path: str | None) -> None:
+        self._workload = workload
+        self._model_path = model_path
+        self._known: dict[Settings, MemoryEstimate | str] = {}
+
+    def find(self, settings: Settings) -> MemoryFinding:
+        found = self._estimate(settings)
+        if isinstance(found, str):
+            return MemoryFinding(why_unknown=found)
+        if fits(found, device_memory_bytes(settings.instance)):
+            return MemoryFinding(estimate=found)
+        return MemoryFinding(estimate=found, remedies=find_remedies(settings, self._estimate_or_none))
+
+    def _estimate_or_none(self, settings: Settings) -> MemoryEstimate | None:
+        found = self._estimate(settings)
+        return None if isinstance(found, str) else found
+
+    def _estimate(self, settings: Settings) -> MemoryEstimate | str:
+        """The estimate, or why there is none."""
+        if settings not in self._known:
+            self._known[settings] = why_not_estimated(self._workload, settings) or self._estimated(settings)
+        return self._known[settings]
+
+    def _estimated(self, settings: Settings) -> MemoryEstimate | str:
+        try:
+            return estimate_memory(self._workload, settings, model_path=self._model_path)
+        except (TraindynoError, RuntimeError, ValueError, NotImplementedError) as error:
+            # The planner goes on without this one; the run itself may still show what it needs.
+            return f"the estimate failed: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
