@@ -13,6 +13,7 @@ MODULES = {
     "step_log": "bench.step_log",
     "loop": "bench.training_loop",
     "gpu": "bench.gpu",
+    "memory": "bench.memory",
     "replay": "bench.replay",
     "projection": "bench.projection",
 }
@@ -24,6 +25,7 @@ TITLES = {
     "step_log": "Writing the step log",
     "loop": "The training loop against Hugging Face's Trainer, on a CPU",
     "gpu": "Full-size models on a GPU",
+    "memory": "Memory estimates against real tensors",
     "replay": "Thousands of runs in the replay engine",
     "projection": "Short trials against long runs in the local cloud",
 }

@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 from traindyno.aws import clients
 from traindyno.aws.client_errors import error_code, is_access_denied
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
+from traindyno.cli.memory_estimates import MemoryOption, estimate_cells
 from traindyno.cli.options import FormatOption, LabChoice, SuiteArgument, with_options_of
 from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
 from traindyno.cli.plan_data import data_lines
@@ -46,6 +47,7 @@ def plan(
     suite: SuiteArgument,
     prices: PricesOption = None,
     quotas: QuotasOption = None,
+    memory: MemoryOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show a suite's cells, lanes, quotas, cost and time; exit status 2 if it would be refused. Creates nothing."""
@@ -64,6 +66,7 @@ def plan(
         prices=inputs.prices,
         quotas=inputs.quotas,
         histories=histories.by_cell,
+        memory=estimate_cells(loaded.suite, beside=suite.parent, say=tell) if memory else (),
     )
     unavailable = unavailable_images(planned.cells, loaded.suite.workload, inputs.region) if inputs.region else ()
     planned = replace(planned, refusals=(*planned.refusals, *(Refusal(reason=reason) for reason in unavailable)))

@@ -3,6 +3,7 @@
 from rich.console import Console
 from rich.table import Table
 
+from traindyno.cli.memory_table import print_memory
 from traindyno.cli.plan_inputs import PlanInputs
 from traindyno.cli.plan_totals import totals_table
 from traindyno.core.costs.money import exact_usd_text
@@ -46,6 +47,9 @@ def print_plan(
     if inputs.quotas:
         console.print()
         console.print(_quotas(inputs))
+    if planned.memory:
+        console.print()
+        print_memory(console, planned)
     console.print()
     console.print(totals_table(suite, planned, why_no_history))
     for note in planned.notes:

@@ -28,7 +28,13 @@ def check_quotas(execution_id: str, *, quotas: Quotas, bucket: ResultsBucket, no
     prices = {price.instance_type: price for price in (*(part.price for part in parts), *fallbacks) if price}
     histories = {history.cell_id: history for history in priced.history}
     plan = plan_suite(
-        suite, execution_id=execution_id, prices=prices, quotas=readings, histories=histories, tokens=tokens
+        suite,
+        execution_id=execution_id,
+        prices=prices,
+        quotas=readings,
+        histories=histories,
+        tokens=tokens,
+        memory=priced.memory,
     )
     if plan.refusals:
         raise SuiteRefused([line for refusal in plan.refusals for line in refusal_lines(refusal)])

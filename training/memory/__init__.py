@@ -1,1 +1,1 @@
-"""Peak memory of one device, estimated without devices: the run's own code on fake tensors over a fake process group."""
+"""Peak memory of one device, estimated without any: the run's own code on fake tensors."""

@@ -107,6 +107,7 @@ def _run(setup: Setup, strategy: TrainingStrategy, optimizer: Optimizer, batches
         optimizer=optimizer,
         step_log=StepLogger(None),
         should_stop=lambda _: False,
+        after_step=lambda: None,
     )
     return max(seen)
 
@@ -139,7 +140,8 @@ def _batches(workload: Workload, settings: Settings, *, model_path: str | None, 
     sequences = _longest_sequences(workload, settings.batch_size_per_device, vocabulary_size)
     collate = choose_collate(workload, settings, synthetic_tokens(vocabulary_size), is_uniform=is_uniform)
     numbers = np.arange(settings.batch_size_per_device)
-    return [collate(sequences, numbers, numbers) for _ in range(min(MOST_BATCHES, settings.gradient_accumulation_steps))]
+    count = min(MOST_BATCHES, settings.gradient_accumulation_steps)
+    return [collate(sequences, numbers, numbers) for _ in range(count)]
 
 
 def _longest_sequences(workload: Workload, count: int, vocabulary_size: int) -> Sequences:
@@ -154,6 +156,4 @@ def _parameters(optimizer: Optimizer) -> list[torch.nn.Parameter]:
 
 
 def _state(optimizer: Optimizer) -> Iterable[torch.Tensor]:
-    return [
-        value for state in optimizer.state.values() for value in state.values() if isinstance(value, torch.Tensor)
-    ]
+    return [value for state in optimizer.state.values() for value in state.values() if isinstance(value, torch.Tensor)]

@@ -13,6 +13,7 @@ from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expe
 from traindyno.core.planning.history import CellHistory, Histories
 from traindyno.core.planning.lane_plan import LanePlan, plan_lane, write_notes
 from traindyno.core.planning.lanes import Concurrency, Lane, LaneDemand, share_instances, split_lanes
+from traindyno.core.planning.memory import CellMemory, too_large
 from traindyno.core.planning.preparation_plan import PreparationPlan, plan_preparation, refuse_preparation
 from traindyno.core.planning.quotas import (
     QuotaReading,
@@ -32,7 +33,7 @@ from traindyno.core.suite.suite import Cell, Suite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """``history``: what was known of the cells when the suite was taken in."""
+    """``history``: what was known of the cells when the suite was taken in. ``memory``: of the cells estimated."""
 
     execution_id: str
     cells: tuple[Cell, ...]
@@ -49,6 +50,7 @@ class Plan:
     notes: tuple[str, ...]
     expected: Expectation = NOTHING_KNOWN
     history: tuple[CellHistory, ...] = ()
+    memory: tuple[CellMemory, ...] = ()
 
 
 STORED_PLAN = Format(name="stored plan", version=1, unmarked=1)
@@ -72,6 +74,7 @@ def plan_suite(
     quotas: QuotaReadings,
     histories: Histories,
     tokens: Sequence[TokenSet] | None = None,
+    memory: Sequence[CellMemory] = (),
 ) -> Plan:
     """``prices`` by instance type; ``quotas`` by name, as ``needed_quotas`` lists them; ``histories`` by cell.
 
@@ -116,10 +119,12 @@ def plan_suite(
             *refuse_hours(suite),
             *refuse_quotas(suite, lanes, quotas),
             *refuse_preparation(suite, preparation, quotas),
+            *(Refusal(reason=reason) for reason in too_large(suite, cells, memory)),
         ),
         notes=(*write_notes(suite, lane_plans, quotas), *frozen_notes(cells, suite.workload)),
         expected=_expect(lane_plans, concurrency.lanes),
         history=tuple(histories[cell.cell_id] for cell in cells if cell.cell_id in histories),
+        memory=tuple(memory),
     )
 
 

@@ -161,7 +161,9 @@ class Preparation:
     )
     estimate_memory: bool = field(
         default=False,
-        metadata=describe("a job of its own estimates each cell's memory before the first run, and refuses what is too large"),
+        metadata=describe(
+            "a job of its own estimates each cell's memory before the first run; a cell that is too large is refused"
+        ),
     )
 
 
@@ -233,7 +235,9 @@ class Suite:
     )
     measure_anyway: bool = field(
         default=False,
-        metadata=describe("starts also cells whose estimated memory exceeds their device's, which are refused otherwise"),
+        metadata=describe(
+            "starts also cells whose estimated memory exceeds their device's, which are refused otherwise"
+        ),
     )
     training_plans: Mapping[str, str] = field(
         default_factory=dict,

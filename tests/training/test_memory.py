@@ -1,0 +1,128 @@
+"""Memory estimates: fake tensors need what real ones do, counted by the same tracker, and by hand."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from traindyno.core.planning.memory import MemoryEstimate
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite_file import parse_settings, parse_workload
+from traindyno.core.suite.workload import Workload
+from training.memory.estimate import estimate_memory, measure_steps, planned_topology
+from training.memory.fake_world import fake_process_group
+from training.memory.finding import Findings
+from training.memory.tracker import MemoryTracker
+
+ONE, FOUR = "ml.g5.xlarge", "ml.g5.12xlarge"
+GPT2 = {"model_type": "gpt2", "n_embd": 64, "n_layer": 3, "n_head": 4, "vocab_size": 500, "n_positions": 32}
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 4,
+    "vocab_size": 500,
+}
+BERT = {
+    "model_type": "bert",
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "vocab_size": 500,
+}
+CASES: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
+    "GPT-2, one device": (GPT2, "causal-lm", {"instance": ONE, "strategy": "single", "gradient_clip_norm": 1.0}),
+    "GPT-2, ddp over 4": (GPT2, "causal-lm", {"instance": FOUR, "strategy": "ddp", "gradient_accumulation_steps": 3}),
+    "GPT-2, fsdp over 4": (GPT2, "causal-lm", {"instance": FOUR, "strategy": "fsdp", "precision": "bf16"}),
+    "Llama, fsdp over 8, checkpointing": (
+        LLAMA,
+        "causal-lm",
+        {"instance": FOUR, "instance_count": 2, "strategy": "fsdp", "activation_checkpointing": True},
+    ),
+    "Llama, tensor over 4": (LLAMA, "causal-lm", {"instance": FOUR, "strategy": "tensor", "precision": "bf16"}),
+    "BERT, zero1 over 4": (BERT, "masked-lm", {"instance": FOUR, "strategy": "zero1", "precision": "fp16"}),
+    "BERT, classification": (BERT, "sequence-classification", {"instance": ONE, "strategy": "single"}),
+}
+
+
+def workload_of(config: dict[str, Any], task: str) -> Workload:
+    return parse_workload(
+        {
+            "task": task,
+            "examples": 100,
+            "model": {"config": config},
+            "dataset": {"format": "synthetic"},
+            "sequence_length": 32,
+        }
+    )
+
+
+def settings_of(**values: Any) -> Settings:
+    return parse_settings({"batch_size_per_device": 4, **values})
+
+
+def measured_on_real_tensors(workload: Workload, settings: Settings) -> MemoryEstimate:
+    topology = planned_topology(settings)
+    with fake_process_group(topology):
+        return measure_steps(workload, settings, topology, model_path=None)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_fake_tensors_need_what_real_ones_do(name: str) -> None:
+    config, task, values = CASES[name]
+    workload, settings = workload_of(config, task), settings_of(**values)
+    estimated = estimate_memory(workload, settings, model_path=None)
+    assert estimated.activation_bytes > 0
+    assert estimated == measured_on_real_tensors(workload, settings)
+
+
+def test_parameters_gradients_and_optimizer_state_by_hand() -> None:
+    # One layer: 4 x 64^2 attention + 3 x 64 x 128 of the MLP + 2 norms of 64; embeddings and head 2 x 500 x 64, a norm.
+    count = 3 * (4 * 64**2 + 3 * 64 * 128 + 2 * 64) + 2 * 500 * 64 + 64
+    estimated = estimate_memory(
+        workload_of(LLAMA, "causal-lm"), settings_of(instance=ONE, strategy="single"), model_path=None
+    )
+    # fp32: 4 bytes each, two of AdamW's; each tensor's last block of 512 bytes may be partly used
+    tensors = 3 * 9 + 3
+    assert 0 <= estimated.parameter_bytes - 4 * count <= 512 * tensors
+    assert estimated.gradient_bytes == estimated.parameter_bytes
+    # AdamW's state: two tensors of each parameter's size, and a step counter in a block of its own
+    assert estimated.optimizer_bytes == 2 * estimated.parameter_bytes + 512 * tensors
+
+
+def test_the_tracker_counts_a_storage_once_and_until_it_is_freed() -> None:
+    with MemoryTracker() as tracker:
+        first = torch.empty(1024, 256)  # 1 MiB
+        view = first[1:].t()
+        second = first + 1
+        assert tracker.current_bytes == 2 * 2**20
+        del first, second
+        assert tracker.current_bytes == 2**20, "the view keeps the first storage alive"
+        view.untyped_storage().resize_(0)
+        assert tracker.current_bytes == 0
+        assert tracker.peak_bytes == 2 * 2**20
+
+
+def test_a_cell_that_is_too_large_gets_changes_that_were_estimated() -> None:
+    wide = {**LLAMA, "hidden_size": 8192, "intermediate_size": 32_768, "num_attention_heads": 64}
+    workload = workload_of({**wide, "num_key_value_heads": 64, "num_hidden_layers": 2}, "causal-lm")
+    settings = settings_of(instance=FOUR, strategy="ddp", batch_size_per_device=1)
+    finding = Findings(workload, model_path=None).find(settings)
+    # 2 x (4 x 8192^2 + 3 x 8192 x 32768) = 2.1 billion parameters x 16 bytes = 34 GB: more than an A10G's 24 GB
+    assert finding.estimate is not None
+    assert finding.estimate.peak_bytes > 34 * 10**9
+    (remedy,) = finding.remedies
+    assert remedy.changes == {"strategy": "fsdp"}, "a quarter of the state fits"
+    assert remedy.peak_bytes < 24 * 10**9
+
+
+def test_what_cannot_be_estimated_says_why() -> None:
+    settings = settings_of(instance=FOUR, strategy="pipeline")
+    finding = Findings(workload_of(GPT2, "causal-lm"), model_path=None).find(settings)
+    assert finding.estimate is None
+    assert (
+        finding.why_unknown == "the stages of strategy pipeline exchange their shapes, for which all of them must run"
+    )

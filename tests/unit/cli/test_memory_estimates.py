@@ -1,0 +1,85 @@
+"""`traindyno plan --memory`: what it needs, its cache, and what a failed estimate says."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from tests.unit.suites import unprepared_document, unprepared_suite
+from traindyno.cli import memory_estimates
+from traindyno.cli.memory_estimates import EstimatesUnavailable, estimate_cells
+from traindyno.cli.memory_table import print_memory
+from traindyno.core.planning.plan import plan_suite
+from traindyno.core.suite.suite_file import parse_suite
+
+PROGRAM = """#!/bin/sh
+# Answers as training.memory does: 30 GB for each of the settings, with a change that fits.
+exec {python} -c '
+import json, sys
+request = json.load(sys.stdin)
+open("{folder}/requests", "a").write("asked\\n")
+for settings in request["settings"]:
+    size = 30 * 10**9 if settings["compiler"] == "none" else 10**9
+    estimate = dict(peak_bytes=size, parameter_bytes=10**9, gradient_bytes=10**9, optimizer_bytes=2 * 10**9)
+    print(json.dumps(dict(estimate=estimate, remedies=[dict(changes=dict(instance_count=2), peak_bytes=10**10)])))
+'
+"""
+
+
+@pytest.fixture
+def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """In place of the interpreter that runs the training code, which would import torch."""
+    program = tmp_path / "python"
+    program.write_text(PROGRAM.format(python=memory_estimates.sys.executable, folder=tmp_path))
+    program.chmod(0o755)
+    monkeypatch.setattr(memory_estimates.sys, "executable", str(program))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return program
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def test_an_estimate_is_made_once_and_kept(tmp_path: Path, python: Path) -> None:
+    said: list[str] = []
+    first = estimate_cells(unprepared_suite(), beside=tmp_path, say=said.append)
+    assert estimate_cells(unprepared_suite(), beside=tmp_path, say=said.append) == first
+    assert (tmp_path / "requests").read_text() == "asked\n"
+    assert said == ["estimating the memory of 2 configurations; a large model takes about a minute each, once"]
+    assert [memory.is_too_large for memory in first] == [True, False], "an A10G has 24 GB"
+
+
+def test_the_plan_shows_estimates_and_what_would_fit(tmp_path: Path, python: Path) -> None:
+    suite = unprepared_suite()
+    memory = estimate_cells(suite, beside=tmp_path, say=silent)
+    plan = plan_suite(suite, execution_id="e", prices={}, quotas={}, histories={}, memory=memory)
+    console = Console(width=200, record=True, file=io.StringIO())
+    print_memory(console, plan)
+    text = console.export_text()
+    assert "27.9 GiB" in text
+    assert "125 %" in text
+    assert f"{plan.cells[0].cell_id}: would fit with instance_count: 2 (9.31 GiB)" in text
+
+
+def test_a_failed_estimate_says_how_it_ended(tmp_path: Path, python: Path) -> None:
+    python.write_text("#!/bin/sh\necho 'ValueError: no such model' >&2\nexit 1\n")
+    with pytest.raises(EstimatesUnavailable, match="ended with status 1 after 0 of 2 configurations: ValueError"):
+        estimate_cells(unprepared_suite(), beside=tmp_path, say=silent)
+
+
+def test_without_the_extra_the_message_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_estimates, "find_spec", lambda name: None if name == "torch" else object())
+    with pytest.raises(EstimatesUnavailable) as raised:
+        estimate_cells(unprepared_suite(), beside=tmp_path, say=silent)
+    assert "this environment has no torch" in str(raised.value)
+    assert "pip install 'traindyno[train]'" in str(raised.value)
+
+
+def test_a_model_in_s3_is_left_to_the_lab(tmp_path: Path) -> None:
+    document: dict[str, Any] = unprepared_document()
+    document["workload"] = {**document["workload"], "model": "s3://bucket/model/"}
+    with pytest.raises(EstimatesUnavailable, match=r"preparation\.estimate_memory: true the lab reads it"):
+        estimate_cells(parse_suite(document), beside=tmp_path, say=silent)

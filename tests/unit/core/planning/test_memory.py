@@ -1,0 +1,146 @@
+"""Memory before money: what fits, what would make it fit, and when a suite is refused."""
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.unit.suites import unprepared_suite
+from traindyno.core.costs.prices import Price
+from traindyno.core.planning.memory import (
+    CellMemory,
+    MemoryEstimate,
+    MemoryFinding,
+    Remedy,
+    device_memory_bytes,
+    distinct_settings,
+    memory_key,
+    memory_of_cells,
+    memory_settings,
+)
+from traindyno.core.planning.memory_remedies import find_remedies
+from traindyno.core.planning.plan import Plan, plan_suite
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import Strategy
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite import Suite
+
+GB = 10**9
+PRICE = Price(
+    instance_type="ml.g5.xlarge", region="us-east-1", usd_per_hour=Decimal("1.408"), as_of="2026-11-21", source="test"
+)
+
+
+def estimate(peak: int) -> MemoryEstimate:
+    return MemoryEstimate(
+        peak_bytes=peak, parameter_bytes=peak // 8, gradient_bytes=peak // 8, optimizer_bytes=peak // 4
+    )
+
+
+def modelled(settings: Settings) -> MemoryEstimate:
+    """80 GB of state and 8 GB of activations a sample, by simple rules that a test can compute with."""
+    processes = 8 * settings.instance_count if settings.strategy is Strategy.FSDP else 1
+    activations = 8 * GB * settings.batch_size_per_device
+    return estimate(80 * GB // processes + (activations // 4 if settings.activation_checkpointing else activations))
+
+
+def p4d(**values: Any) -> Settings:
+    return replace(Settings(instance="ml.p4d.24xlarge", strategy=Strategy.FSDP), **values)
+
+
+def test_a_device_has_what_its_data_sheet_says() -> None:
+    assert device_memory_bytes("ml.p4d.24xlarge") == 40 * GB
+    assert device_memory_bytes("local.gpu") is None
+    assert device_memory_bytes("ml.m7i.xlarge") is None
+
+
+def test_each_remedy_is_the_smallest_change_of_its_kind() -> None:
+    # 80/8 = 10 GB of state + 16 x 8 = 128 GB; checkpointing 10 + 32 = 42 is too much for 40 GB; batches 8 (74), 4 (42),
+    # 2 (26 GB) fit; more instances never do, for the activations alone are 128 GB.
+    found = find_remedies(p4d(batch_size_per_device=16), modelled)
+    assert found == (Remedy(changes={"batch_size_per_device": 2}, peak_bytes=26 * GB),)
+
+
+def test_changes_are_combined_where_none_fits_alone() -> None:
+    # ddp: 80 GB of state always; fsdp over 8: 10 + 4 x 8 = 42; over 16: 5 + 32 = 37 GB fits
+    found = find_remedies(p4d(strategy=Strategy.DDP, batch_size_per_device=4), modelled)
+    assert found == (Remedy(changes={"strategy": Strategy.FSDP, "instance_count": 2}, peak_bytes=37 * GB),)
+    # 64 samples with ddp: only all together fit: fsdp over 8 with one sample, checkpointed: 10 + 2 = 12 GB
+    found = find_remedies(p4d(strategy=Strategy.DDP, batch_size_per_device=64), modelled)
+    assert [remedy.peak_bytes for remedy in found] == [12 * GB]
+    assert found[0].text() == ("strategy: fsdp, batch_size_per_device: 1, activation_checkpointing: true (11.2 GiB)")
+
+
+def test_nothing_is_offered_that_was_not_estimated() -> None:
+    assert find_remedies(p4d(batch_size_per_device=2), lambda _: None) == ()
+
+
+def suite_of_batches(**changes: Any) -> Suite:
+    return unprepared_suite(baseline={}, matrix={"batch_size_per_device": [1, 64], "loader_workers": [0, 4]}, **changes)
+
+
+def planned(suite: Suite) -> Plan:
+    cells = expand_cells(suite)
+    findings = {
+        each: MemoryFinding(
+            estimate=estimate(each.batch_size_per_device * GB),
+            remedies=(Remedy(changes={"batch_size_per_device": 16}, peak_bytes=16 * GB),),
+        )
+        for each in distinct_settings(cells)
+    }
+    return plan_suite(
+        suite,
+        execution_id="execution-1",
+        prices={PRICE.instance_type: PRICE},
+        quotas={},
+        histories={},
+        memory=memory_of_cells(cells, findings),
+    )
+
+
+def test_a_cell_beyond_its_device_is_refused_with_what_would_help() -> None:
+    reasons = [refusal.reason for refusal in planned(suite_of_batches()).refusals]
+    assert len(reasons) == 2, "64 GB on an A10G of 24 GB, with 0 and with 4 loader workers"
+    assert "needs 59.6 GiB per device by estimate, and a device of ml.g5.xlarge has 22.4 GiB" in reasons[0]
+    assert "It would fit with: batch_size_per_device: 16 (14.9 GiB)" in reasons[0]
+    assert "measure_anyway: true" in reasons[0]
+
+
+def test_measure_anyway_shows_it_and_refuses_nothing() -> None:
+    plan = planned(suite_of_batches(measure_anyway=True))
+    assert plan.refusals == ()
+    assert [memory.is_too_large for memory in plan.memory] == [False, False, True, True]
+
+
+def test_without_an_estimate_nothing_is_refused() -> None:
+    unknown = CellMemory(cell_id="a", device_bytes=GB, finding=MemoryFinding(why_unknown="not tried"))
+    assert not unknown.is_too_large
+
+
+def test_cells_that_need_the_same_memory_are_estimated_once() -> None:
+    cells = expand_cells(suite_of_batches())
+    assert [each.batch_size_per_device for each in distinct_settings(cells)] == [1, 64]
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_same"),
+    [
+        ({"loader_workers": 8}, True),
+        ({"seed": 7}, True),
+        ({"batch_size_per_device": 2}, False),
+        ({"activation_checkpointing": True}, False),
+        ({"instance_count": 2}, False),
+        ({"optimizer": "sgd"}, False),
+    ],
+)
+def test_the_key_changes_with_what_changes_the_memory(changes: dict[str, Any], is_same: bool) -> None:
+    workload = suite_of_batches().workload
+    keys = {memory_key(workload, settings, code="1") for settings in (p4d(), p4d(**changes))}
+    assert (len(keys) == 1) is is_same
+    assert memory_key(workload, p4d(), code="2") not in keys
+
+
+def test_memory_settings_keep_what_decides_the_memory() -> None:
+    settings = p4d(batch_size_per_device=3, seed=5)
+    assert memory_settings(settings) == p4d(batch_size_per_device=3)

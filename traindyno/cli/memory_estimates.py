@@ -1,0 +1,160 @@
+"""`traindyno plan --memory`: each cell's memory by estimate, made in a process of its own and kept by content."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from traindyno.cli.local_paths import find_local
+from traindyno.core.documents.stored import from_document, to_document
+from traindyno.core.errors import TraindynoError
+from traindyno.core.planning.memory import (
+    CellMemory,
+    MemoryFinding,
+    distinct_settings,
+    memory_key,
+    memory_of_cells,
+)
+from traindyno.core.s3_keys import is_s3_uri
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import settings_document, workload_document
+from traindyno.core.suite.workload import Workload
+
+LIBRARIES = ("torch", "transformers")
+MODULE = "training.memory"
+MODEL_FILE = "config.json"
+
+MemoryOption = Annotated[
+    bool,
+    typer.Option(
+        "--memory", help="Estimate each cell's memory per device on this machine; needs the packages of [train]."
+    ),
+]
+Say = Callable[[str], None]
+
+
+class EstimatesUnavailable(TraindynoError):
+    """What estimates need is not installed, or the estimating process failed."""
+
+
+def estimate_cells(suite: Suite, *, beside: Path, say: Say) -> tuple[CellMemory, ...]:
+    """Raises EstimatesUnavailable. ``say`` gets a line where an estimate is not in the cache and takes time."""
+    _check_installed()
+    cells = expand_cells(suite)
+    model_path, model_content = _find_model(suite.workload, beside)
+    code = f"{_code_digest()} {model_content}"
+    wanted = {
+        settings: _cache_folder() / f"{memory_key(suite.workload, settings, code=code)}.json"
+        for settings in distinct_settings(cells)
+    }
+    missing = [settings for settings, path in wanted.items() if not path.exists()]
+    if missing:
+        count = "1 configuration" if len(missing) == 1 else f"{len(missing)} configurations"
+        say(f"estimating the memory of {count}; a large model takes about a minute each, once")
+        for settings, finding in _find(suite.workload, missing, model_path):
+            _keep(wanted[settings], finding)
+    findings = {
+        settings: from_document(json.loads(path.read_text()), MemoryFinding) for settings, path in wanted.items()
+    }
+    return memory_of_cells(cells, findings)
+
+
+def _check_installed() -> None:
+    missing = [name for name in LIBRARIES if find_spec(name) is None]
+    if missing:
+        raise EstimatesUnavailable(
+            f"--memory builds the model with {' and '.join(LIBRARIES)}, and this environment has no"
+            f" {' and no '.join(missing)}: install them with pip install 'traindyno[train]'"
+        )
+    if find_spec("training") is None:
+        raise EstimatesUnavailable(
+            "--memory runs the container's own training code, which is not installed here: run it in a checkout of"
+            " Traindyno, or set preparation.estimate_memory: true, and the lab estimates before the first run"
+        )
+
+
+def _find_model(workload: Workload, beside: Path) -> tuple[str | None, str]:
+    """What transformers can load, and what its configuration is known by."""
+    if workload.model is None or workload.model.path is None:
+        return None, ""
+    path = workload.model.path
+    if is_s3_uri(path):
+        raise EstimatesUnavailable(
+            f"--memory can't read the model's configuration from {path}: expected a Hub id, a local folder or a"
+            " config in the suite; with preparation.estimate_memory: true the lab reads it"
+        )
+    local = find_local(path, beside)
+    if local is None:
+        return path, ""
+    return str(local), hashlib.sha256((local / MODEL_FILE).read_bytes()).hexdigest()
+
+
+def _find(
+    workload: Workload, settings: Sequence[Settings], model_path: str | None
+) -> Iterator[tuple[Settings, MemoryFinding]]:
+    request = {
+        "workload": workload_document(workload),
+        "model_path": model_path,
+        "settings": [settings_document(each) for each in settings],
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", MODULE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=_environment(),
+        text=True,
+    )
+    output, errors = process.communicate(json.dumps(request))
+    lines = output.splitlines()
+    if process.returncode or len(lines) != len(settings):
+        last = errors.strip().splitlines()[-1:] or ["it printed nothing"]
+        raise EstimatesUnavailable(
+            f"estimating the memory ended with status {process.returncode} after {len(lines)} of {len(settings)}"
+            f" configurations: {last[0]}"
+        )
+    for each, line in zip(settings, lines, strict=True):
+        yield each, from_document(json.loads(line), MemoryFinding)
+
+
+def _environment() -> Mapping[str, str]:
+    """With the folder that holds the training code on the module path."""
+    folder = str(_training_folder().parent)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))}
+
+
+def _training_folder() -> Path:
+    found: Any = find_spec("training")
+    return Path(found.origin).parent
+
+
+def _code_digest() -> str:
+    """Of the training code, PyTorch and transformers: a change of any makes earlier estimates void."""
+    digest = hashlib.sha256()
+    for path in sorted(_training_folder().rglob("*.py")):
+        digest.update(path.read_bytes())
+    for name in LIBRARIES:
+        digest.update(f"{name} {version(name)}".encode())
+    return digest.hexdigest()
+
+
+def _cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "traindyno" / "memory"
+
+
+def _keep(path: Path, finding: MemoryFinding) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(f".{os.getpid()}")
+    unfinished.write_text(json.dumps(to_document(finding)))
+    unfinished.replace(path)

@@ -1,0 +1,54 @@
+"""The memory of a plan's cells in a terminal: estimate, device, and what makes a cell fit."""
+
+from rich.console import Console
+from rich.table import Table
+
+from traindyno.core.costs.quantity_text import UNKNOWN, bytes_text, share_text
+from traindyno.core.planning.memory import CellMemory
+from traindyno.core.planning.plan import Plan
+
+HEADINGS = ("peak", "parameters", "optimizer", "activations", "device", "share")
+OUTSIDE = "beside an estimate: the CUDA context, NCCL's buffers and fragmentation, about 1 to 2 GiB of each device"
+
+
+def print_memory(console: Console, planned: Plan) -> None:
+    table = Table(title="memory of one device, estimated", title_justify="left", pad_edge=False)
+    table.add_column("cell")
+    table.add_column("what varies", overflow="fold")
+    for heading in HEADINGS:
+        table.add_column(heading, justify="right")
+    table.add_column("fits")
+    labels = {cell.cell_id: cell.label for cell in planned.cells}
+    for each in planned.memory:
+        table.add_row(each.cell_id, labels[each.cell_id], *_numbers(each), _fits(each))
+    console.print(table)
+    console.print(f"note: {OUTSIDE}", markup=False)
+    for line in _lines(planned):
+        console.print(line, markup=False)
+
+
+def _numbers(memory: CellMemory) -> tuple[str, ...]:
+    estimate, device = memory.finding.estimate, bytes_text(memory.device_bytes)
+    if estimate is None:
+        return (*(UNKNOWN for _ in range(4)), device, UNKNOWN)
+    parts = (estimate.peak_bytes, estimate.parameter_bytes, estimate.optimizer_bytes, estimate.activation_bytes)
+    share = estimate.peak_bytes / memory.device_bytes if memory.device_bytes else None
+    return (*map(bytes_text, parts), device, share_text(share, digits=0))
+
+
+def _fits(memory: CellMemory) -> str:
+    if memory.finding.estimate is None or memory.device_bytes is None:
+        return UNKNOWN
+    return "no" if memory.is_too_large else "yes"
+
+
+def _lines(planned: Plan) -> list[str]:
+    """Why a cell has no estimate, and what would make one fit."""
+    lines = []
+    for each in planned.memory:
+        if each.finding.why_unknown:
+            lines.append(f"{each.cell_id}: no estimate: {each.finding.why_unknown}")
+        if each.is_too_large:
+            helps = "; ".join(remedy.text() for remedy in each.finding.remedies) or "none of the changes tried"
+            lines.append(f"{each.cell_id}: would fit with {helps}")
+    return lines
