@@ -179,7 +179,7 @@ FORM = {
         {"serch": "grid"},
         [
             "serch: expected one of name, goal, workload, matrix, training, baseline, include, exclude, preparation, "
-            "measurement, limits, tolerance, search, purchase, warm_pool_seconds, training_plans, "
+            "measurement, limits, tolerance, search, purchase, warm_pool_seconds, measure_anyway, training_plans, "
             "instance_preferences, job, claims, notes"
             ' (did you mean "search"?), got an unknown field "serch"'
         ],
