@@ -40,7 +40,8 @@ def load_sequences(run: RunSettings, data_folder: str | None, scratch: Path) -> 
     if data_folder is not None:
         prepared = scratch / ("packed" if run.settings.packing else "unpacked")
         if not prepared.exists():
-            tokenise(run, replace(job, data_root=Path(data_folder)), prepared)
+            data = replace(job, data_root=Path(data_folder))
+            tokenise(run.workload, data, prepared, packing=run.settings.packing)
         job = replace(job, data_root=prepared)
     return load_dataset(run, job, Topology())
 

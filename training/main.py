@@ -7,6 +7,7 @@ from transformers import PreTrainedModel
 from traindyno.callbacks import StepLogger
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
+from traindyno.core.suite.processes import tensor_degrees
 from training.compilers import build_compiler
 from training.crash_handling import CrashHandler, exit_now
 from training.data.dataset import TokenDataset, load_dataset
@@ -37,7 +38,7 @@ def main() -> None:
     stopping = Stopping(run.measurement)
     step_log.observe_with(stopping.observe)
     with step_log.phase("load"):
-        refuse_model(run.workload, [run.settings], model_path=job.model_path)
+        refuse_model(run.workload, tensor_degrees([run.settings]), model_path=job.model_path)
         setup = _set_up(run, step_log)
         strategy = build_strategy(setup)
         dataset = load_dataset(run, job, setup.topology)

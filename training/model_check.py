@@ -18,9 +18,7 @@ from transformers.models.auto.modeling_auto import (
 )
 
 from traindyno.core.errors import Problem
-from traindyno.core.suite.choices import Strategy, Task
-from traindyno.core.suite.processes import processes_per_replica, world_size
-from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.choices import Task
 from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError, explained
 from training.strategies.tensor_plans import PLANS
@@ -48,9 +46,10 @@ HEAD_SIZES = ("head_dim", "d_head", "d_kv", "attention_head_size", "kv_channels"
 HEAD_COUNTS = ("num_attention_heads", "num_key_value_heads")
 
 
-def check_model(workload: Workload, settings: Iterable[Settings], *, model_path: str | None) -> Iterator[Problem]:
-    """``settings`` of all cells; ``model_path``: what transformers can load, or None for a model from a mapping.
+def check_model(workload: Workload, degrees: Iterable[int], *, model_path: str | None) -> Iterator[Problem]:
+    """``degrees``: of strategy tensor, in all cells.
 
+    ``model_path``: what transformers can load, or None for a model from a mapping.
     Raises WorkloadError where transformers can't load the path's configuration.
     """
     if workload.model is None or (model_path is None and workload.model.config is None):
@@ -67,12 +66,12 @@ def check_model(workload: Workload, settings: Iterable[Settings], *, model_path:
     yield from _check_task(config, workload.task)
     yield from _check_heads(config)
     yield from _check_positions(config, workload.sequence_length)
-    yield from _check_tensor(config, settings)
+    yield from _check_tensor(config, degrees)
 
 
-def refuse_model(workload: Workload, settings: Iterable[Settings], *, model_path: str | None) -> None:
+def refuse_model(workload: Workload, degrees: Iterable[int], *, model_path: str | None) -> None:
     """Raises WorkloadError with every problem of ``check_model``."""
-    problems = list(check_model(workload, settings, model_path=model_path))
+    problems = list(check_model(workload, degrees, model_path=model_path))
     if problems:
         raise WorkloadError("; ".join(map(str, problems)))
 
@@ -149,9 +148,9 @@ def _check_positions(config: PreTrainedConfig, sequence_length: int | None) -> I
         yield Problem(path="workload.sequence_length", message=f"{longest}, got {sequence_length}")
 
 
-def _check_tensor(config: PreTrainedConfig, settings: Iterable[Settings]) -> Iterator[Problem]:
-    degrees = {_degree(each) for each in settings if each.strategy is Strategy.TENSOR} - {None}
-    if not degrees:
+def _check_tensor(config: PreTrainedConfig, degrees: Iterable[int]) -> Iterator[Problem]:
+    wanted = sorted(set(degrees))
+    if not wanted:
         return
     if config.model_type not in PLANS and not getattr(config, "base_model_tp_plan", None):
         message = (
@@ -160,17 +159,12 @@ def _check_tensor(config: PreTrainedConfig, settings: Iterable[Settings]) -> Ite
         )
         yield Problem(path="matrix.strategy", message=message)
         return
-    for degree in sorted(each for each in degrees if each is not None):
+    for degree in wanted:
         for name in HEAD_COUNTS:
             count = _count(config, name)
             if count is not None and count % degree:
                 message = f"expected a degree that divides the model's {count} {name}, got {degree}"
                 yield Problem(path="matrix.tensor_degree", message=message)
-
-
-def _degree(settings: Settings) -> int | None:
-    processes = world_size(settings)
-    return None if processes is None else processes_per_replica(settings, processes)
 
 
 def _count(config: PreTrainedConfig, name: str) -> int | None:

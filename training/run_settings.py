@@ -1,13 +1,15 @@
-"""The run that this job is to do, from the hyperparameters that SageMaker passes on."""
+"""The run or the preparation that this job does, from the hyperparameters that SageMaker passes on."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.step_log.line import ROWS, TOKENS, WORK_UNIT
 from traindyno.core.suite.choices import Task
+from traindyno.core.suite.preparation import DataPreparation, parse_preparation
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Measurement, Tokens
 from traindyno.core.suite.suite_file import (
@@ -27,7 +29,7 @@ PARTS = ("run_id", "workload", "settings", "measurement")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """``tokens``: prepared before, or to be made by this job; None where the run tokenises for itself."""
+    """``tokens`` were prepared before; None where the run tokenises for itself."""
 
     run_id: str
     workload: Workload
@@ -36,15 +38,32 @@ class RunSettings:
     tokens: Tokens | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparationSettings:
+    """A job that makes tokens for the runs of an execution."""
+
+    preparation: DataPreparation
+    workload: Workload
+
+
+def read_preparation_settings(environment: Mapping[str, str]) -> PreparationSettings | None:
+    """None if the job does a run. Raises WorkloadError where the hyperparameters describe neither."""
+    document = _hyperparameters(environment)
+    if "preparation" not in document:
+        return None
+    with _refused("a preparation"):
+        return PreparationSettings(
+            preparation=parse_preparation(document["preparation"]), workload=parse_workload(document["workload"])
+        )
+
+
 def read_run_settings(environment: Mapping[str, str]) -> RunSettings:
-    text = environment.get(HYPERPARAMETERS_VARIABLE)
-    if text is None:
-        raise WorkloadError(f"the environment has no {HYPERPARAMETERS_VARIABLE}; expected the run as a JSON object")
-    document = json.loads(text)
+    """Raises WorkloadError where the hyperparameters describe no run."""
+    document = _hyperparameters(environment)
     missing = [name for name in PARTS if name not in document]
     if missing:
         raise WorkloadError(f"{HYPERPARAMETERS_VARIABLE} has no {', '.join(missing)}; expected {', '.join(PARTS)}")
-    try:
+    with _refused("a run"):
         return RunSettings(
             run_id=str(document["run_id"]),
             workload=parse_workload(document["workload"]),
@@ -52,13 +71,23 @@ def read_run_settings(environment: Mapping[str, str]) -> RunSettings:
             measurement=parse_measurement(document["measurement"]),
             tokens=parse_tokens(document["tokens"]) if "tokens" in document else None,
         )
+
+
+def _hyperparameters(environment: Mapping[str, str]) -> dict[str, Any]:
+    text = environment.get(HYPERPARAMETERS_VARIABLE)
+    if text is None:
+        raise WorkloadError(f"the environment has no {HYPERPARAMETERS_VARIABLE}; expected the run as a JSON object")
+    document: dict[str, Any] = json.loads(text)
+    return document
+
+
+@contextmanager
+def _refused(what: str) -> Iterator[None]:
+    try:
+        yield
     except SuiteInvalid as error:
         problems = "; ".join(map(str, error.problems))
-        raise WorkloadError(f"{HYPERPARAMETERS_VARIABLE} does not describe a run: {problems}") from error
-
-
-def is_preparation(run: RunSettings) -> bool:
-    return run.tokens is not None and run.tokens.s3_uri is None
+        raise WorkloadError(f"{HYPERPARAMETERS_VARIABLE} does not describe {what}: {problems}") from error
 
 
 def environment_facts_of_run(run: RunSettings) -> dict[str, Any]:

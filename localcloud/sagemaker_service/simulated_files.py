@@ -36,10 +36,10 @@ class SimulatedFiles:
 
     def write_tokens(self, job: Job) -> None:
         """What a completed preparation leaves: a manifest of no tokens, which says that it is simulated."""
-        tokens = read_work(job).values.get("tokens")
-        if not isinstance(tokens, Mapping) or not is_uncompressed(job):
+        preparation = read_work(job).values.get("preparation")
+        if not isinstance(preparation, Mapping) or not is_uncompressed(job):
             return
-        manifest = {**tokens_manifest(str(tokens.get("key")), {}), "is_simulated": True}
+        manifest = {**tokens_manifest(str(preparation.get("key")), {}), "is_simulated": True}
         bucket, prefix = split_uri(f"{output_uri(job)}/output/model")
         self._client.put_object(Bucket=bucket, Key=f"{prefix}/{TOKENS_MANIFEST}", Body=json.dumps(manifest).encode())
 

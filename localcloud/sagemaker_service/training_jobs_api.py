@@ -12,6 +12,7 @@ from localcloud.sagemaker_service.job_listing import list_jobs
 from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.job_view import described
 from localcloud.sagemaker_service.quota_table import QuotaTable
+from localcloud.sagemaker_service.warm_pools import is_available
 
 Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 SIMULATED_TAG = "traindyno:simulated"
@@ -93,6 +94,8 @@ class TrainingJobsApi:
         changed = {member: request[member] for member in UPDATABLE if member in request}
 
         def update(job: Job) -> Job:
+            if "ResourceConfig" in request and job.status in TERMINAL and not is_available(job):
+                raise validation_error(f"the warm pool of {name} is not Available, so its keep-alive period is final")
             resources = {**job.request["ResourceConfig"], **request.get("ResourceConfig", {})}
             return replace(
                 job,

@@ -22,9 +22,13 @@ def keep_alive_seconds(job: Job) -> int:
     return int(job.request["ResourceConfig"].get("KeepAlivePeriodInSeconds", 0))
 
 
+def is_available(job: Job) -> bool:
+    return job.warm_pool is not None and job.warm_pool.get("Status") == AVAILABLE
+
+
 def expires_at_ms(job: Job) -> int | None:
     """When the job's pool ends if nothing takes it; None if it has none to end."""
-    if not job.warm_pool or job.warm_pool["Status"] != AVAILABLE or job.training_end_ms is None:
+    if not is_available(job) or job.training_end_ms is None:
         return None
     return job.training_end_ms + keep_alive_seconds(job) * 1000
 
@@ -69,7 +73,7 @@ def take_pool(store: JobStore, job: Job, machine_seconds: float) -> bool:
 
 
 def _reused(job: Job, by_name: str, machine_seconds: float) -> Job:
-    if not job.warm_pool or job.warm_pool["Status"] != AVAILABLE:
+    if not is_available(job):
         return job
     between_seconds = max(machine_seconds - (job.pool_began_seconds or machine_seconds), 0)
     if between_seconds >= keep_alive_seconds(job):

@@ -118,7 +118,7 @@ def test_a_sources_requirements_are_installed_or_end_the_job_with_the_reason(aws
     endings = {}
     for name, wanted in (("installed", f"./{WHEEL}"), ("missing", "--no-index\nno-such-package-of-anybody")):
         script = "import tinywheel; assert tinywheel.VALUE == 7"
-        files = {"train.py": script, WHEEL: tiny_wheel(7), "requirements.txt": f"{wanted}\n"}
+        files: dict[str, str | bytes] = {"train.py": script, WHEEL: tiny_wheel(7), "requirements.txt": f"{wanted}\n"}
         aws.objects[f"{BUCKET}/code/sourcedir.tar.gz"] = source_archive(files)
         sagemaker.create_training_job(**job_request(name))
         endings[name] = wait_until(sagemaker, name)

@@ -127,7 +127,7 @@ def test_a_job_bills_the_seconds_of_its_trace_and_says_everywhere_that_it_is_sim
 
 def test_a_preparation_leaves_a_manifest_that_says_it_is_simulated(aws: AwsDouble, tmp_path: Path) -> None:
     output = {"S3OutputPath": f"s3://{BUCKET}/prepared/abc", "CompressionType": "NONE"}
-    tokens = {"tokens": json.dumps({"key": "abc"})}
+    tokens = {"preparation": json.dumps({"key": "abc"})}
     with replaying(tmp_path, aws) as running:
         run_one(running, simulated_request("tokens", OutputDataConfig=output, HyperParameters=tokens))
         run_one(running, simulated_request("model", OutputDataConfig=output))

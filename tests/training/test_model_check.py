@@ -10,6 +10,7 @@ import yaml
 
 from tests.unit.suites import unprepared_document
 from traindyno.core.suite.choices import Strategy, Task
+from traindyno.core.suite.processes import tensor_degrees
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Model, Workload
 from training.errors import WorkloadError
@@ -24,7 +25,7 @@ def workload(task: Task, config: dict[str, Any], sequence_length: int = 128) -> 
 
 def problems(task: Task, config: dict[str, Any], *, sequence_length: int = 128, **settings: Any) -> list[str]:
     cell = Settings(instance="ml.p4d.24xlarge", **settings)
-    found = check_model(workload(task, config, sequence_length), [cell], model_path=None)
+    found = check_model(workload(task, config, sequence_length), tensor_degrees([cell]), model_path=None)
     return [str(problem) for problem in found]
 
 

@@ -8,14 +8,26 @@ import pytest
 
 from tests.training.jobs import JobEnd
 from tests.training.run_documents import run_document, run_training, write_reviews, write_texts
+from traindyno.core.suite.settings import Settings
 
 KEY = "0123456789abcdef" * 4
 READ = {"key": KEY, "s3_uri": "s3://bucket/prepared/"}
 
 
-def prepare(folder: Path, document: dict[str, Any], data: Path) -> JobEnd:
+def is_packed(document: dict[str, Any]) -> bool:
+    return bool(document["settings"].get("packing", Settings(instance="local.cpu").packing))
+
+
+def prepare(folder: Path, document: dict[str, Any], data: Path, **changes: Any) -> JobEnd:
     folder.mkdir()
-    return run_training(folder, {**document, "tokens": {"key": KEY}}, data)
+    preparation = {
+        "execution_id": "execution",
+        "key": KEY,
+        "instance": "local.cpu",
+        "packing": is_packed(document),
+        **changes,
+    }
+    return run_training(folder, {"workload": document["workload"], "preparation": preparation}, data)
 
 
 def read(folder: Path, document: dict[str, Any], tokens: Path, **changes: str) -> JobEnd:
@@ -77,3 +89,12 @@ def test_a_preparation_names_what_is_wrong_with_the_data(dataset: dict[str, str]
     end = prepare(tmp_path / "prepare", run_document("bert", workload=changes), write_reviews(tmp_path / "data"))
     assert end.exit_code != 0
     assert said in end.failure
+
+
+def test_a_preparation_refuses_a_model_that_the_cells_tensor_degrees_cannot_cut(tmp_path: Path) -> None:
+    document = run_document("gpt2", workload={"dataset": {"path": "s3://bucket/data"}})
+    end = prepare(tmp_path / "prepare", document, write_texts(tmp_path / "data"), tensor_degrees=[1, 3])
+    assert end.exit_code != 0
+    assert "matrix.tensor_degree: expected a degree that divides the model's" in end.failure
+    assert "num_attention_heads, got 3" in end.failure
+    assert not (end.folder / "model" / "train").exists()

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -115,13 +115,16 @@ class ScriptedJobs(TrainingJobs):
         if self.stop_refusals:
             raise self.stop_refusals.pop(0)
         self.stopped.append(job_name)
-        return job_name in self.working("", now=NOW)
+        if job_name not in self.working(job_name, now=NOW):
+            return False
+        self.jobs[job_name]["TrainingJobStatus"] = "Stopping"
+        return True
 
     def working(self, name_part: str, *, now: float) -> dict[str, float]:
         return {
             name: now - job["CreationTime"]
             for name, job in self.jobs.items()
-            if job["TrainingJobStatus"] == "InProgress"
+            if name_part in name and job["TrainingJobStatus"] in {"InProgress", "Stopping"}
         }
 
     def keeping_warm(self, name_part: str) -> list[str]:
@@ -134,8 +137,9 @@ class ScriptedJobs(TrainingJobs):
         return next((pool for pool in self.warm_pools(name_part) if pool.reused_by == job_name), None)
 
     def release_instances(self, job_name: str) -> bool:
+        is_kept = job_name in self.keeping_warm(job_name)
         self.pools = [replace(pool, is_over=pool.is_over or pool.job_name == job_name) for pool in self.pools]
-        return True
+        return is_kept
 
     def end(self, job_name: str, status: str, *, reason: str = "", billable_seconds: int | None = 300) -> None:
         changes: dict[str, Any] = {"TrainingJobStatus": status, "SecondaryStatus": status, "TrainingEndTime": NOW + 400}
@@ -160,7 +164,7 @@ def _described(request: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class Answers(TaskAnswers):
-    """``gone`` tokens have nobody waiting."""
+    """``gone``: tokens of tasks that wait no more; an answered one is among them."""
 
     given: list[tuple[str, str, str]] = field(default_factory=list)
     gone: set[str] = field(default_factory=set)
@@ -174,16 +178,33 @@ class Answers(TaskAnswers):
     def _give(self, token: str, name: str, text: str) -> bool:
         if token in self.gone:
             return False
+        self.gone.add(token)
         self.given.append((token, name, text))
         return True
 
 
-class FixedTail(LogTail):
-    def __init__(self) -> None:
-        self.lines = ("Traceback", "ValueError: no")
+class MemoryLogs:
+    """The two calls of CloudWatch Logs' client that ``LogTail`` makes. A stream without lines is not there."""
 
-    def read(self, job_name: str) -> tuple[str, ...]:
-        return self.lines
+    def __init__(self) -> None:
+        self.streams: dict[str, list[dict[str, Any]]] = {}
+
+    def write(self, stream: str, lines: Sequence[str], age_seconds: int) -> None:
+        at = round((NOW - age_seconds) * 1000)
+        self.streams[stream] = [{"timestamp": at + number, "message": line} for number, line in enumerate(lines)]
+
+    def describe_log_streams(self, **arguments: Any) -> dict[str, Any]:
+        found = [name for name in self.streams if name.startswith(arguments["logStreamNamePrefix"])]
+        return {
+            "logStreams": [
+                {"logStreamName": name, "lastEventTimestamp": self.streams[name][-1]["timestamp"]}
+                for name in sorted(found)
+            ]
+        }
+
+    def get_log_events(self, **arguments: Any) -> dict[str, Any]:
+        assert not arguments["startFromHead"]
+        return {"events": self.streams[arguments["logStreamName"]][-arguments["limit"] :]}
 
 
 class MemoryLab(LabServices):
@@ -195,7 +216,14 @@ class MemoryLab(LabServices):
     def __init__(self, **planned: Any) -> None:
         """``planned``: fields of the execution's row that the test is about."""
         self.table, self.objects = MemoryTable(), MemoryObjects()
-        super().__init__(table=self.table, objects=self.objects, jobs=ScriptedJobs, answers=Answers, log_tail=FixedTail)
+        self.logs = MemoryLogs()
+        super().__init__(
+            table=self.table,
+            objects=self.objects,
+            jobs=ScriptedJobs,
+            answers=Answers,
+            log_tail=lambda: LogTail(self.logs),
+        )
         self.plan(**planned)
 
     @property

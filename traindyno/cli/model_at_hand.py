@@ -6,6 +6,7 @@ from pathlib import Path
 from traindyno.cli.local_paths import find_local
 from traindyno.core.errors import Problem
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.processes import tensor_degrees
 from traindyno.core.suite.suite import Suite
 
 MODEL_FILE = "config.json"
@@ -25,8 +26,8 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
         return []
     from training.model_check import check_model  # noqa: PLC0415  (imports transformers, which takes seconds)
 
-    settings = [cell.settings for cell in expand_cells(suite)]
-    return list(check_model(suite.workload, settings, model_path=path))
+    degrees = tensor_degrees(cell.settings for cell in expand_cells(suite))
+    return list(check_model(suite.workload, degrees, model_path=path))
 
 
 def _find_configuration(path: str, revision: str | None, beside: Path) -> str | None:

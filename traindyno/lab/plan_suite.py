@@ -171,6 +171,6 @@ def plan_tokens(
         data=data,
         tokenizer=planning.tokenizer_content(suite.workload),
     )
-    keyed = [replace(each, key=tokens_key(suite.workload, packing=each.packing, origin=origin)) for each in wanted]
+    keyed = [replace(each, key=tokens_key(suite.workload, each, origin)) for each in wanted]
     oldest = now - USABLE_SECONDS
     return tuple(replace(each, is_ready=cache.find(each.key, oldest=oldest) is not None) for each in keyed)

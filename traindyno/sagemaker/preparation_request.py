@@ -4,9 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 from traindyno.core.s3_keys import checkpoints_prefix, s3_uri, tokens_prefix
-from traindyno.core.suite.preparation import DataPreparation, preparation_seconds, preparation_settings
+from traindyno.core.suite.preparation import (
+    DataPreparation,
+    preparation_document,
+    preparation_seconds,
+    preparation_settings,
+)
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import measurement_document, settings_document, workload_document
+from traindyno.core.suite.suite_file import workload_document
 from traindyno.sagemaker.channels import preparation_channels
 from traindyno.sagemaker.images import select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
@@ -35,13 +40,7 @@ def build_preparation_request(
     workload = replace(suite.workload, image=None)
     image_uri = select_image_uri(preparation_settings(preparation), workload, settings)
     bucket, execution_id = settings.results_bucket, preparation.execution_id
-    own = {
-        "run_id": preparation.preparation_id,
-        "workload": workload_document(workload),
-        "settings": settings_document(preparation_settings(preparation)),
-        "measurement": measurement_document(suite.measurement),
-        "tokens": {"key": preparation.key},
-    }
+    own = {"preparation": preparation_document(preparation), "workload": workload_document(workload)}
     request: dict[str, Any] = {
         "TrainingJobName": job_name,
         "RoleArn": settings.role_arn,

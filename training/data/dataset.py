@@ -77,7 +77,7 @@ def _token_folder(run: RunSettings, job: Job, topology: Topology) -> Path:
 def _tokenise(run: RunSettings, job: Job, folder: Path) -> None:
     from training.data.prepare import tokenise  # noqa: PLC0415  # pyarrow: not needed for tokens that exist
 
-    tokenise(run, job, folder)
+    tokenise(run.workload, job, folder, packing=run.settings.packing)
 
 
 def _streamed(

@@ -13,17 +13,15 @@ from training.data.rows import DataRoot, file_rows, find_files, read_rows
 from training.data.sequences import EVALUATION, TOKENIZER, TRAIN, write_sequences
 from training.errors import WorkloadError
 from training.job import Job
-from training.run_settings import RunSettings
 from training.tokenizer import load_tokenizer
 
 
-def tokenise(run: RunSettings, job: Job, folder: Path) -> None:
+def tokenise(workload: Workload, job: Job, folder: Path, *, packing: bool) -> None:
     """Fills ``folder``, which every process of a host then reads. A streamed dataset's training part stays in S3."""
-    assert run.workload.dataset is not None
-    tokenizer = load_tokenizer(run.workload, job)
-    is_streamed = run.workload.dataset.input_mode is InputMode.STREAM
-    packing = run.settings.packing
-    prepare(run.workload, tokenizer, job.data_root, folder, packing=packing, with_train=not is_streamed)
+    assert workload.dataset is not None
+    tokenizer = load_tokenizer(workload, job)
+    is_streamed = workload.dataset.input_mode is InputMode.STREAM
+    prepare(workload, tokenizer, job.data_root, folder, packing=packing, with_train=not is_streamed)
     tokenizer.save_pretrained(folder / TOKENIZER)
 
 

@@ -2,15 +2,15 @@
 
 import os
 
-from training.run_settings import is_preparation, read_run_settings
+from training.run_settings import read_preparation_settings
 
 
 def main() -> None:
-    run = read_run_settings(os.environ)
-    if is_preparation(run):
+    preparation = read_preparation_settings(os.environ)
+    if preparation is not None:
         from training.prepare_data import prepare_data  # noqa: PLC0415
 
-        prepare_data(run)
+        prepare_data(preparation)
     else:
         from training.main import main as train  # noqa: PLC0415  # imports torch, which tokenising does without
 

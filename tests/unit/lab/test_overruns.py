@@ -114,7 +114,7 @@ def submit_three(lab: MemoryLab, waiting: list[Run], now: float) -> list[Run]:
     """What isn't started now is asked for again."""
     for run in waiting[: 3 - len(list(lab.attempts.list_open()))]:
         before = set(lab.jobs.jobs)
-        submit_run(run, f"token-{now}", services=lab.services, settings=SETTINGS, now=now, sleep=no_sleep)
+        submit_run(run, f"token-{run.run_id}-{now}", services=lab.services, settings=SETTINGS, now=now, sleep=no_sleep)
         for name in set(lab.jobs.jobs) - before:
             lab.jobs.jobs[name]["TrainingStartTime"] = now
             waiting = [other for other in waiting if other is not run]

@@ -52,7 +52,8 @@ def test_a_run_is_recorded_once_however_often_it_is_asked_for() -> None:
 
 
 def test_a_failed_run_shows_the_end_of_its_log() -> None:
-    lab, run, _ = ended("Failed", reason="AlgorithmError: ExecuteUserScriptError: exit code 1")
+    lab, run, name = ended("Failed", reason="AlgorithmError: ExecuteUserScriptError: exit code 1")
+    lab.logs.write(f"{name}/algo-1-1", ["Traceback", "ValueError: no"], 0)
     record_run(run, final=None, services=lab.services)
     result = result_of(lab, run)
     assert result["outcome"] == "user_code_error"

@@ -66,7 +66,13 @@ def due_preparations(plan: PreparationPlan | None, execution_id: str) -> tuple[D
     if plan is None:
         return ()
     return tuple(
-        DataPreparation(execution_id=execution_id, key=each.key, packing=each.packing, instance=plan.instance_type)
+        DataPreparation(
+            execution_id=execution_id,
+            key=each.key,
+            packing=each.packing,
+            instance=plan.instance_type,
+            tensor_degrees=each.tensor_degrees,
+        )
         for each in plan.tokens
         if not each.is_ready
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
 from traindyno.core.suite.choices import DatasetFormat, InputMode, Strategy, Task
+from traindyno.core.suite.processes import tensor_degrees
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.suite.suite_converter import suite_converter
@@ -23,9 +24,10 @@ KEY_DIGITS_IN_NAMES = 8
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSet:
     """Tokens that some cells of the suite read. ``key`` is empty in a plan that only counts; ``is_ready``: they were
-    made before."""
+    made before. ``tensor_degrees``: of the suite's cells, for the check of the model by the job that makes them."""
 
     packing: bool
+    tensor_degrees: tuple[int, ...] = ()
     key: str = ""
     is_ready: bool = False
 
@@ -34,13 +36,15 @@ class TokenSet:
 class DataPreparation:
     """The job that makes one set of tokens before the first run; its attempts are training jobs, like a run's.
 
-    ``key`` is the tokens' content key, ``instance`` the type of the one instance that the job uses.
+    ``key`` is the tokens' content key, ``instance`` the type of the one instance that the job uses. The job also
+    checks the model, with ``tensor_degrees``, before any accelerator starts.
     """
 
     execution_id: str
     key: str
     packing: bool
     instance: str
+    tensor_degrees: tuple[int, ...] = ()
 
     @property
     def preparation_id(self) -> str:
@@ -80,8 +84,10 @@ def needed_tokens(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
     """One for each distinct way in which the cells want the dataset tokenised."""
     if not needs_preparation(suite.workload):
         return ()
-    wanted = dict.fromkeys(is_packed(cell.settings, suite.workload) for cell in cells)
-    return tuple(TokenSet(packing=packing) for packing in wanted)
+    listed = list(cells)
+    wanted = dict.fromkeys(is_packed(cell.settings, suite.workload) for cell in listed)
+    degrees = tensor_degrees(cell.settings for cell in listed)
+    return tuple(TokenSet(packing=packing, tensor_degrees=degrees) for packing in wanted)
 
 
 def is_packed(settings: Settings, workload: Workload) -> bool:
@@ -89,15 +95,17 @@ def is_packed(settings: Settings, workload: Workload) -> bool:
     return settings.packing and workload.task is not Task.SEQUENCE_CLASSIFICATION
 
 
-def tokens_key(workload: Workload, *, packing: bool, origin: Origin) -> str:
-    """64 hexadecimal digits of all that decides the tokens."""
+def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
+    """64 hexadecimal digits of all that decides the tokens, and of the tensor degrees that the model is checked for."""
     document: dict[str, Any] = suite_converter().unstructure(workload)
     decides = ("task", "examples", "tokenizer", "dataset", "sequence_length", "label_count")
     content: dict[str, Any] = {name: document.get(name) for name in decides}
     content["dataset"] = {name: value for name, value in document["dataset"].items() if name != "input_mode"}
     if workload.tokenizer is None and workload.model is not None:
         content["tokenizer"] = {"path": workload.model.path, "revision": workload.model.revision}
-    content |= {"packing": packing, "origin": suite_converter().unstructure(origin)}
+    content |= {"packing": token_set.packing, "origin": suite_converter().unstructure(origin)}
+    if token_set.tensor_degrees:
+        content |= {"model": document.get("model"), "tensor_degrees": token_set.tensor_degrees}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -125,6 +133,15 @@ def owner_document(owner: AttemptOwner) -> dict[str, Any]:
     """As the state machine carries it: ``{"run": …}`` or ``{"preparation": …}``."""
     kind = "run" if isinstance(owner, Run) else "preparation"
     return {kind: suite_converter().unstructure(owner)}
+
+
+def preparation_document(preparation: DataPreparation) -> dict[str, Any]:
+    """As the preparation's job receives it."""
+    return suite_converter().unstructure(preparation)  # type: ignore[no-any-return]
+
+
+def parse_preparation(document: Mapping[str, Any]) -> DataPreparation:
+    return suite_converter().structure(document, DataPreparation)
 
 
 def parse_owner(document: Mapping[str, Any]) -> AttemptOwner:

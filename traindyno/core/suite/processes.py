@@ -1,7 +1,9 @@
 """Processes, replicas and batches of a job. The planner and the container both compute them here."""
 
+from collections.abc import Iterable
+
 from traindyno.core.instances.instance_types import find_instance_type
-from traindyno.core.suite.choices import LearningRateScaling
+from traindyno.core.suite.choices import LearningRateScaling, Strategy
 from traindyno.core.suite.settings import LearningRate, Settings, degree_setting
 
 
@@ -19,6 +21,13 @@ def processes_per_replica(settings: Settings, processes: int) -> int:
         return 1
     degree: int | None = getattr(settings, field)
     return degree or processes
+
+
+def tensor_degrees(settings: Iterable[Settings]) -> tuple[int, ...]:
+    """The distinct degrees of those with strategy tensor, in order; without those of unknown device counts."""
+    sharded = (each for each in settings if each.strategy is Strategy.TENSOR)
+    sizes = ((each, world_size(each)) for each in sharded)
+    return tuple(sorted({processes_per_replica(each, size) for each, size in sizes if size is not None}))
 
 
 def replica_count(settings: Settings, processes: int) -> int:

@@ -1,5 +1,6 @@
 """Which tokens a suite needs, what tells one set of them from another, and the job that makes them."""
 
+import json
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -41,8 +42,9 @@ def tokens_of(suite: Suite) -> list[bool]:
     return [each.packing for each in needed_tokens(suite, expand_cells(suite))]
 
 
-def key_of(origin: Origin = ORIGIN, *, packing: bool = True, **changes: Any) -> str:
-    return tokens_key(small_suite(workload=workload(**changes)).workload, packing=packing, origin=origin)
+def key_of(origin: Origin = ORIGIN, *, packing: bool = True, degrees: tuple[int, ...] = (), **changes: Any) -> str:
+    token_set = TokenSet(packing=packing, tensor_degrees=degrees)
+    return tokens_key(small_suite(workload=workload(**changes)).workload, token_set, origin)
 
 
 def preparation(suite: Suite) -> DataPreparation:
@@ -105,6 +107,21 @@ def test_a_models_own_tokenizer_counts_by_path_and_revision() -> None:
     assert len(keys) == 3
 
 
+def test_the_job_checks_the_model_for_every_tensor_degree_of_the_cells() -> None:
+    """Tokens that were made without this check are made again: a job that trains costs more than this one."""
+    matrix = {"instance": ["ml.g5.12xlarge"], "strategy": ["tensor", "ddp"], "tensor_degree": [None, 2]}
+    exclude = [{"strategy": "ddp", "tensor_degree": 2}]
+    suite = small_suite(training={}, matrix=matrix, baseline={}, exclude=exclude)
+    (wanted,) = needed_tokens(suite, expand_cells(suite))
+    assert wanted.tensor_degrees == (2, 4)  # four devices hold one replica where no degree is set
+    (due,) = due_preparations(planned((replace(wanted, key=KEY),)).preparation, "execution-1")
+    assert json.loads(request(due, suite)["HyperParameters"]["preparation"])["tensor_degrees"] == [2, 4]
+    gpt2, medium = "gpt2", "gpt2-medium"
+    keys = {key_of(degrees=degrees, model=model) for degrees in ((2, 4), (2,)) for model in (gpt2, medium)}
+    assert len(keys) == 4
+    assert key_of(model=gpt2) == key_of(model=medium)
+
+
 def test_data_is_prepared_on_this_machine_where_any_cell_runs_here() -> None:
     remote = small_suite()
     mixed = small_suite(training={}, baseline={}, matrix={"instance": ["ml.g5.xlarge", "local.cpu"]})
@@ -121,7 +138,9 @@ def test_the_job_leaves_plain_files_under_its_content_key() -> None:
     assert ":2.13-cpu-" in job["AlgorithmSpecification"]["TrainingImage"]
     assert job["StoppingCondition"] == {"MaxRuntimeInSeconds": 600}
     assert "EnableManagedSpotTraining" not in job
-    assert job["HyperParameters"]["tokens"] == f'{{"key": "{KEY}"}}'
+    asked = json.loads(job["HyperParameters"]["preparation"])
+    assert (asked["key"], asked["packing"], asked["tensor_degrees"]) == (KEY, True, [])
+    assert not {"settings", "tokens"} & job["HyperParameters"].keys()
     assert job["TrainingJobName"].endswith("-01234567-data-a1")
 
 

@@ -1,0 +1,122 @@
+"""The adapters of SageMaker, Step Functions and the logs keep the same contracts as the doubles of the unit tests."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.local.aws_double import AwsDouble
+from tests.local.jobs import client, job_request, stage_script, wait_until
+from tests.local.local_lab import LocalLab
+from tests.local.running_service import RunningService, start_service
+from tests.unit.aws.edge_contracts import AnswersContract, JobsContract, LogTailContract, WarmPoolContract, new_name
+from traindyno.aws.log_tail import JOB_LOG_GROUP, LogTail
+from traindyno.aws.task_answers import TaskAnswers
+from traindyno.aws.training_jobs import TrainingJobs
+
+WAIT_FOR_EXIT_STATUS = """
+import os, pathlib, sys, time
+status = pathlib.Path(os.environ["STATUS_FOLDER"], os.environ["TRAINING_JOB_NAME"])
+while not status.exists():
+    time.sleep(0.05)
+sys.exit(int(status.read_text()))
+"""
+KEPT_WARM = {
+    "InstanceType": "ml.g5.12xlarge",
+    "InstanceCount": 1,
+    "VolumeSizeInGB": 30,
+    "KeepAlivePeriodInSeconds": 3600,
+}
+
+
+class TestJobs(JobsContract):
+    """Against the local SageMaker service, whose jobs really run."""
+
+    @pytest.fixture
+    def jobs(self, aws: AwsDouble, service: RunningService) -> Iterator[TrainingJobs]:
+        stage_script(aws, WAIT_FOR_EXIT_STATUS)
+        sagemaker = client("sagemaker", service.endpoint)
+        yield TrainingJobs(sagemaker)
+        for job in sagemaker.list_training_jobs(StatusEquals="InProgress")["TrainingJobSummaries"]:
+            sagemaker.stop_training_job(TrainingJobName=job["TrainingJobName"])
+            wait_until(sagemaker, job["TrainingJobName"])
+
+    @pytest.fixture
+    def request_for(self, tmp_path: Path) -> Callable[[str], dict[str, Any]]:
+        return lambda name: job_request(name, Environment={"STATUS_FOLDER": str(tmp_path)})
+
+    @pytest.fixture
+    def end(self, service: RunningService, tmp_path: Path) -> Callable[[str, int], None]:
+        def end(name: str, exit_status: int) -> None:
+            (tmp_path / f"{name}.new").write_text(str(exit_status))
+            (tmp_path / f"{name}.new").rename(tmp_path / name)
+            wait_until(client("sagemaker", service.endpoint), name)
+
+        return end
+
+
+class TestWarmPools(WarmPoolContract):
+    """Against the local SageMaker service, whose jobs are simulated."""
+
+    @pytest.fixture
+    def endpoint(self, aws: AwsDouble, tmp_path: Path) -> Iterator[str]:
+        fast = ("--engine", "replay", "--grant-quotas", "1000", "--speed-up", "10000")
+        with start_service(tmp_path, aws.endpoint, *fast) as running:
+            yield running.endpoint
+
+    @pytest.fixture
+    def jobs(self, endpoint: str) -> TrainingJobs:
+        return TrainingJobs(client("sagemaker", endpoint))
+
+    @pytest.fixture
+    def kept(self, jobs: TrainingJobs, endpoint: str) -> str:
+        name = new_name("kept")
+        jobs.start(job_request(name, ResourceConfig=KEPT_WARM))
+        wait_until(client("sagemaker", endpoint), name)
+        return name
+
+
+@pytest.mark.local
+class TestAnswers(AnswersContract):
+    """Against MiniStack: the token is of an activity's task, which waits as the lab's own tasks do."""
+
+    @pytest.fixture
+    def answers(self, lab: LocalLab) -> TaskAnswers:
+        return TaskAnswers(lab.client("stepfunctions"))
+
+    @pytest.fixture
+    def token(self, lab: LocalLab) -> str:
+        stepfunctions = lab.client("stepfunctions")
+        activity = stepfunctions.create_activity(name=new_name("activity"))["activityArn"]
+        definition = {"StartAt": "Wait", "States": {"Wait": {"Type": "Task", "Resource": activity, "End": True}}}
+        machine = stepfunctions.create_state_machine(
+            name=new_name("machine"), definition=json.dumps(definition), roleArn="arn:aws:iam::000000000000:role/test"
+        )["stateMachineArn"]
+        stepfunctions.start_execution(stateMachineArn=machine, input="{}")
+        return str(stepfunctions.get_activity_task(activityArn=activity)["taskToken"])
+
+
+@pytest.mark.local
+class TestLogTail(LogTailContract):
+    """Against MiniStack."""
+
+    @pytest.fixture
+    def log_tail(self, lab: LocalLab) -> LogTail:
+        return LogTail(lab.client("logs"))
+
+    @pytest.fixture
+    def write(self, lab: LocalLab) -> Callable[[str, list[str], int], None]:
+        logs = lab.client("logs")
+
+        def write(stream: str, lines: list[str], age_seconds: int) -> None:
+            if not logs.describe_log_groups(logGroupNamePrefix=JOB_LOG_GROUP)["logGroups"]:
+                logs.create_log_group(logGroupName=JOB_LOG_GROUP)
+            logs.create_log_stream(logGroupName=JOB_LOG_GROUP, logStreamName=stream)
+            at = round((time.time() - age_seconds) * 1000)
+            events = [{"timestamp": at + number, "message": line} for number, line in enumerate(lines)]
+            logs.put_log_events(logGroupName=JOB_LOG_GROUP, logStreamName=stream, logEvents=events)
+
+        return write

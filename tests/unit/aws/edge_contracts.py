@@ -1,0 +1,126 @@
+"""What the lab expects of jobs, task answers and logs: tests for the doubles and, in tests/local, the real adapters."""
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from traindyno.aws.log_tail import LINE_COUNT, LogTail
+from traindyno.aws.task_answers import TaskAnswers
+from traindyno.aws.training_jobs import TrainingJobs
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.sagemaker.job_description import has_ended, read_job_end
+
+READ_OF_A_JOB = {
+    "TrainingJobName",
+    "TrainingJobStatus",
+    "SecondaryStatus",
+    "ResourceConfig",
+    "StoppingCondition",
+    "AlgorithmSpecification",
+    "CreationTime",
+    "LastModifiedTime",
+    "SecondaryStatusTransitions",
+}
+
+
+def new_name(what: str) -> str:
+    return f"{what}-{uuid.uuid4().hex[:8]}"
+
+
+class JobsContract:
+    """``jobs``, ``request`` for a job of a name, and ``end`` of a running job with an exit status are the fixtures."""
+
+    @pytest.fixture
+    def started(self, jobs: TrainingJobs, request_for: Callable[[str], dict[str, Any]]) -> str:
+        name = new_name("job")
+        jobs.start(request_for(name))
+        return name
+
+    def test_a_started_job_works_and_a_repeated_start_makes_no_second_one(
+        self, jobs: TrainingJobs, request_for: Callable[[str], dict[str, Any]], started: str
+    ) -> None:
+        jobs.start(request_for(started))
+        job = jobs.describe(started)
+        assert job is not None
+        assert job.keys() >= READ_OF_A_JOB
+        assert (job["TrainingJobName"], job["TrainingJobStatus"], has_ended(job)) == (started, "InProgress", False)
+        now = float(getattr(job["CreationTime"], "timestamp", lambda: job["CreationTime"])()) + 60
+        ((name, age_seconds),) = jobs.working(started, now=now).items()
+        assert name == started
+        assert -1 <= age_seconds <= 60  # by SageMaker's clock, in whole seconds, where its answer gives the time
+        assert jobs.working(new_name("other"), now=now) == {}
+
+    @pytest.mark.parametrize(
+        ("exit_status", "outcome"), [(0, Outcome.COMPLETED), (3, Outcome.USER_CODE_ERROR)], ids=["completed", "failed"]
+    )
+    def test_an_ended_job_says_how_and_works_no_more(
+        self, jobs: TrainingJobs, end: Callable[[str, int], None], started: str, exit_status: int, outcome: Outcome
+    ) -> None:
+        end(started, exit_status)
+        job = jobs.describe(started)
+        assert job is not None
+        assert has_ended(job)
+        ended = read_job_end(job)
+        assert (ended.job_name, ended.outcome) == (started, outcome)
+        assert ended.billable_seconds is not None
+        assert ended.ended_at is not None
+        assert ("FailureReason" in job) == (exit_status != 0)
+        assert jobs.working(started, now=0) == {}
+        assert not jobs.stop(started)
+
+    def test_a_working_job_can_be_stopped(self, jobs: TrainingJobs, started: str) -> None:
+        assert jobs.stop(started)
+        job = jobs.describe(started)
+        assert job is not None
+        assert job["TrainingJobStatus"] in {"Stopping", "Stopped"}
+
+    def test_of_an_unknown_job_there_is_nothing_to_describe_stop_or_release(self, jobs: TrainingJobs) -> None:
+        name = new_name("unknown")
+        assert jobs.describe(name) is None
+        assert not jobs.stop(name)
+        assert not jobs.release_instances(name)
+
+
+class WarmPoolContract:
+    """``jobs``, and ``kept``: the name of an ended job that keeps its instances."""
+
+    def test_kept_instances_are_listed_until_they_are_released(self, jobs: TrainingJobs, kept: str) -> None:
+        assert jobs.keeping_warm(kept) == [kept]
+        (pool,) = jobs.warm_pools(kept)
+        assert (pool.job_name, pool.is_over, pool.reused_by) == (kept, False, None)
+        assert jobs.pool_taken_by(new_name("other"), kept) is None
+        assert jobs.release_instances(kept)
+        assert jobs.keeping_warm(kept) == []
+        assert [pool.is_over for pool in jobs.warm_pools(kept)] == [True]
+        assert not jobs.release_instances(kept)
+
+
+class AnswersContract:
+    """``answers``, and ``token`` of a task that waits."""
+
+    def test_a_task_takes_one_answer(self, answers: TaskAnswers, token: str) -> None:
+        assert answers.succeed(token, {"run_id": "r"})
+        assert not answers.succeed(token, {"run_id": "r"})
+        assert not answers.fail(token, error_name="Refused", cause="too late")
+
+    def test_a_failure_is_an_answer_too(self, answers: TaskAnswers, token: str) -> None:
+        assert answers.fail(token, error_name="Refused", cause="x" * 5000)
+        assert not answers.succeed(token, {})
+
+
+class LogTailContract:
+    """``log_tail``, and ``write`` of a stream's lines, which are as old as the seconds given."""
+
+    def test_the_tail_is_of_the_host_that_wrote_last(
+        self, log_tail: LogTail, write: Callable[[str, list[str], int], None]
+    ) -> None:
+        job = new_name("job")
+        write(f"{job}/algo-2-1", [f"line {number}" for number in range(LINE_COUNT + 20)], 10)
+        write(f"{job}/algo-1-1", ["first to end"], 600)
+        write(f"{new_name('other')}/algo-1-1", ["of another job"], 0)
+        assert log_tail.read(job) == tuple(f"line {number}" for number in range(20, LINE_COUNT + 20))
+
+    def test_a_job_that_wrote_nothing_has_no_tail(self, log_tail: LogTail) -> None:
+        assert log_tail.read(new_name("silent")) == ()

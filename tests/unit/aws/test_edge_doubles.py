@@ -1,0 +1,70 @@
+"""The doubles that stand for SageMaker, Step Functions and the logs keep the contracts of the adapters."""
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.unit.aws.edge_contracts import AnswersContract, JobsContract, LogTailContract, WarmPoolContract
+from tests.unit.lab_in_memory import Answers, MemoryLogs, ScriptedJobs
+from traindyno.aws.log_tail import LogTail
+from traindyno.core.jobs.warm_pool import WarmPool
+
+
+class TestScriptedJobs(JobsContract):
+    @pytest.fixture
+    def jobs(self) -> ScriptedJobs:
+        return ScriptedJobs()
+
+    @pytest.fixture
+    def request_for(self) -> Callable[[str], dict[str, Any]]:
+        return lambda name: {
+            "TrainingJobName": name,
+            "ResourceConfig": {"InstanceType": "ml.g5.xlarge", "InstanceCount": 1},
+            "StoppingCondition": {"MaxRuntimeInSeconds": 60},
+            "AlgorithmSpecification": {"TrainingImage": "image"},
+        }
+
+    @pytest.fixture
+    def end(self, jobs: ScriptedJobs) -> Callable[[str, int], None]:
+        def end(name: str, exit_status: int) -> None:
+            reason = f"AlgorithmError: exit code: {exit_status}" if exit_status else ""
+            jobs.end(name, "Failed" if exit_status else "Completed", reason=reason)
+
+        return end
+
+
+class TestScriptedPools(WarmPoolContract):
+    @pytest.fixture
+    def jobs(self) -> ScriptedJobs:
+        return ScriptedJobs()
+
+    @pytest.fixture
+    def kept(self, jobs: ScriptedJobs) -> str:
+        jobs.pools = [WarmPool(job_name="kept", is_over=False, retained_seconds=1, reused_by=None)]
+        return "kept"
+
+
+class TestAnswers(AnswersContract):
+    @pytest.fixture
+    def answers(self) -> Answers:
+        return Answers()
+
+    @pytest.fixture
+    def token(self) -> str:
+        return uuid.uuid4().hex
+
+
+class TestMemoryLogs(LogTailContract):
+    @pytest.fixture
+    def logs(self) -> MemoryLogs:
+        return MemoryLogs()
+
+    @pytest.fixture
+    def log_tail(self, logs: MemoryLogs) -> LogTail:
+        return LogTail(logs)
+
+    @pytest.fixture
+    def write(self, logs: MemoryLogs) -> Callable[[str, list[str], int], None]:
+        return logs.write
