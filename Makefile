@@ -5,12 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 CLOUD_ENV := .envs/cloud
 LINT_ENV := .envs/lint
+GOLDEN_ENV := .envs/golden
 TEMPLATE := build/cdk.out/Lab.template.json
 # Node and the CDK command line are linked into the environment, so that activating it is enough for both.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo unit test pythons check lint types dockerfiles rules templates mutants bench xla chaos schema lock clean
+.PHONY: help install demo unit test pythons check lint types dockerfiles rules templates mutants bench xla chaos schema golden lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +72,9 @@ schema: install ## Write docs/suite.schema.json and the tables of docs/suite-fil
 	$(BIN)/traindyno schema > docs/suite.schema.json
 	$(BIN)/traindyno schema --tables docs/suite-file.md
 
+golden: $(GOLDEN_ENV)/.installed ## Capture the SageMaker SDK's requests for the cells of the original suites again
+	$(GOLDEN_ENV)/bin/python tests/data/golden/capture_originals.py tests/data/golden/originals
+
 lock: ## Resolve the dependencies of pyproject.toml into the requirements files
 	$(PYTHON) -m venv --clear .envs/lock
 	.envs/lock/bin/pip install --quiet --upgrade pip
@@ -108,6 +112,12 @@ $(LINT_ENV)/.installed: requirements/lint.txt
 	@echo "Making $(LINT_ENV): cfn-lint and checkov"
 	@test -x $(LINT_ENV)/bin/python || $(PYTHON) -m venv $(LINT_ENV)
 	@$(LINT_ENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/lint.txt
+	@touch $@
+
+$(GOLDEN_ENV)/.installed: pyproject.toml
+	@echo "Making $(GOLDEN_ENV): the SageMaker SDK 2.219.0"
+	@test -x $(GOLDEN_ENV)/bin/python || $(PYTHON) -m venv $(GOLDEN_ENV)
+	@$(GOLDEN_ENV)/bin/python -m pip install --quiet --disable-pip-version-check --group golden
 	@touch $@
 
 node_modules/.installed: package-lock.json $(VENV)/.installed

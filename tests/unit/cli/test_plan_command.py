@@ -177,7 +177,7 @@ def test_a_missing_source_folder_or_entry_point_is_refused(tmp_path: Path, names
 
 def test_frozen_software_and_an_image_that_the_region_lacks_are_said(tmp_path: Path) -> None:
     workload = {**script_document()["workload"], "image": "pytorch-training:1.12-gpu-py38"}
-    given = {"workload": workload, "preparation": {}}
+    given: dict[str, Any] = {"workload": workload, "preparation": {}}
     options = ("--prices", "prices.yaml", "--quotas", "quotas.yaml")
     (tmp_path / "scripts").mkdir()
     frozen = plan(tmp_path, *options, "--format", "json", **given)
