@@ -41,7 +41,7 @@ class NoListing(DataListing):
         pass
 
 
-def take_in(lab: MemoryLab, document: Any, *, usd: str | None = "1.20") -> None:
+def take_in(lab: MemoryLab, document: Any, *, usd: str | None = "1.20", execution_id: str = EXECUTION) -> None:
     dimension = {"unit": "Hrs", "pricePerUnit": {"USD": usd}}
     product = {
         "product": {"attributes": {"usagetype": "USE1-Train:ml.g5.xlarge"}},
@@ -51,7 +51,7 @@ def take_in(lab: MemoryLab, document: Any, *, usd: str | None = "1.20") -> None:
         stubber.add_response("get_products", {"PriceList": [json.dumps(product)] if usd else []})
         take_in_suite(
             document,
-            execution_id=EXECUTION,
+            execution_id=execution_id,
             services=lab.services,
             settings=SETTINGS,
             pricing=client,

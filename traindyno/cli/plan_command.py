@@ -21,7 +21,7 @@ from traindyno.cli.staging import Stage, StagingRefused
 from traindyno.cli.suite_loading import LoadedSuite, load_startable_suite
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SuiteRefused
-from traindyno.core.planning.history import Histories
+from traindyno.core.planning.history import Histories, learn_from
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.refusals import Refusal, refusal_lines
 from traindyno.core.suite.cells import expand_cells
@@ -30,7 +30,7 @@ from traindyno.core.suite.suite_file import parse_suite
 from traindyno.lab.environment import BucketEnvironment
 from traindyno.lab.services import open_services
 from traindyno.sagemaker.images import unavailable_images
-from traindyno.store.past_runs import read_histories
+from traindyno.store.past_runs import read_past_runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +90,8 @@ def _find_histories(loaded: LoadedSuite, *, beside: Path, lab: str) -> FoundHist
         services = open_services(
             BucketEnvironment(lab=deployment.lab, table=deployment.table, bucket=deployment.bucket)
         )
-        found = read_histories(suite, index=services.work_index, executions=services.executions, runs=services.runs)
-        return FoundHistories(by_cell=found)
+        past = read_past_runs(suite, index=services.work_index, executions=services.executions, runs=services.runs)
+        return FoundHistories(by_cell=learn_from(suite, past))
     except (LabNotDeployed, StagingRefused, SampleUnknown) as error:
         return FoundHistories(why_none=str(error))
     except ClientError as error:

@@ -63,8 +63,8 @@ def reprice_execution(
     record = load_record(target.results, execution)
     found = read_price_file(prices) if prices else _price_list(record, price_region or _region_of(record))
     _check_found(record, found, str(prices or price_region or _region_of(record)))
-    before = judge(record.suite, record.cells, record.results)
-    after = reprice(record.suite, record.cells, record.results, found)
+    before = judge(record.suite, record.cells, record.results, loss_spread=record.loss_spread)
+    after = reprice(record.suite, record.cells, record.results, found, loss_spread=record.loss_spread)
     if output is Format.JSON:
         print_json(_document(record, before, after, found))
     else:

@@ -8,7 +8,7 @@ from traindyno.aws.data_listing import DataListing
 from traindyno.aws.prices import read_prices
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
-from traindyno.core.planning.history import work_id_of
+from traindyno.core.planning.history import learn_from, learn_loss_spread, work_id_of
 from traindyno.core.planning.plan import Plan, plan_suite, stored_plan
 from traindyno.core.planning.preparation_plan import planned_instances
 from traindyno.core.s3_keys import execution_code_key, is_s3_uri, plan_key, suite_key
@@ -30,7 +30,7 @@ from traindyno.sagemaker.images import ImageUnavailable, select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.lab_conflicts import find_conflicts
 from traindyno.store.executions import ExecutionRow
-from traindyno.store.past_runs import read_histories
+from traindyno.store.past_runs import read_past_runs
 from traindyno.store.token_cache import USABLE_SECONDS, TokenCache
 from traindyno.store.work_index import WorkRow
 
@@ -66,7 +66,7 @@ def take_in_suite(
     if conflicts:
         raise SuiteRefused(conflicts)
     prices = read_prices(pricing, planned_instances(suite, cells), region=settings.region, now=now)
-    histories = read_histories(suite, index=services.work_index, executions=services.executions, runs=services.runs)
+    past = read_past_runs(suite, index=services.work_index, executions=services.executions, runs=services.runs)
     tokens = plan_tokens(
         suite,
         cells,
@@ -76,7 +76,15 @@ def take_in_suite(
         cache=TokenCache(services.bucket),
         now=now,
     )
-    plan = plan_suite(suite, execution_id=execution_id, prices=prices, quotas={}, histories=histories, tokens=tokens)
+    plan = plan_suite(
+        suite,
+        execution_id=execution_id,
+        prices=prices,
+        quotas={},
+        histories=learn_from(suite, past),
+        loss_spread=learn_loss_spread(suite, past),
+        tokens=tokens,
+    )
     if plan.refusals:
         raise SuiteRefused([refusal.reason for refusal in plan.refusals])
     services.bucket.write_json(suite_key(execution_id), stored_suite(suite))

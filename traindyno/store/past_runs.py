@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from traindyno.core.planning.history import Histories, PastRun, learn_from, work_id_of
+from traindyno.core.planning.history import PastRun, work_id_of
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.run_summary import RunSummary
 from traindyno.store.executions import ExecutionRows
@@ -12,9 +12,9 @@ from traindyno.store.work_index import WorkIndex
 LATEST_EXECUTIONS = 5
 
 
-def read_histories(suite: Suite, *, index: WorkIndex, executions: ExecutionRows, runs: RunRows) -> Histories:
-    """What runs of the same cells took in the latest executions of the same work."""
-    return learn_from(suite, _past_runs(suite, index=index, executions=executions, runs=runs))
+def read_past_runs(suite: Suite, *, index: WorkIndex, executions: ExecutionRows, runs: RunRows) -> tuple[PastRun, ...]:
+    """The runs of the latest executions of the same work."""
+    return tuple(_past_runs(suite, index=index, executions=executions, runs=runs))
 
 
 def _past_runs(suite: Suite, *, index: WorkIndex, executions: ExecutionRows, runs: RunRows) -> Iterator[PastRun]:
@@ -28,6 +28,7 @@ def _past_runs(suite: Suite, *, index: WorkIndex, executions: ExecutionRows, run
 def _past_run(summary: RunSummary, billable_seconds: float, max_steps: int) -> PastRun:
     warmup, steady = summary.warmup_steps, summary.steady_steps
     return PastRun(
+        execution_id=summary.execution_id,
         cell_id=summary.cell_id,
         outcome=summary.outcome,
         attempts=summary.attempts,
@@ -37,4 +38,5 @@ def _past_run(summary: RunSummary, billable_seconds: float, max_steps: int) -> P
         mean_step_seconds=summary.mean_step_seconds,
         max_steps=max_steps,
         is_simulated=summary.is_simulated,
+        late_loss=summary.late_loss,
     )

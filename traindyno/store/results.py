@@ -28,11 +28,13 @@ def load_record(bucket: ResultsBucket, execution_id: str) -> ExecutionRecord:
         raise NothingRecorded(
             f"{execution_id}: expected results of its runs in s3://{bucket.name}, found none; see: traindyno list"
         )
+    planned = read_stored_plan(plan)
     return ExecutionRecord(
         execution_id=execution_id,
         suite=read_stored_suite(suite),
-        cells=with_cells_of(read_stored_plan(plan).cells, (result.run for result in results)),
+        cells=with_cells_of(planned.cells, (result.run for result in results)),
         results=tuple(results),
+        loss_spread=planned.loss_spread,
     )
 
 

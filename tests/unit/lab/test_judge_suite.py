@@ -4,12 +4,18 @@ from decimal import Decimal
 
 from tests.unit.core.suite.test_suite_file import CLAIMS
 from tests.unit.lab_in_memory import EXECUTION, NOW
-from tests.unit.planned_lab import measure, planned
-from traindyno.core.s3_keys import report_data_key, report_html_key, verdict_key
+from tests.unit.planned_lab import measure, planned, take_in
+from tests.unit.suites import unprepared_document
+from traindyno.core.measurement.loss_parity import ParityFinding
+from traindyno.core.planning.plan import read_stored_plan
+from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key, verdict_key
+from traindyno.core.suite.suite_file import parse_suite
 from traindyno.core.verdict.claims import ClaimFinding
 from traindyno.core.verdict.report_data import parse_report
+from traindyno.core.verdict.verdict import judge
 from traindyno.lab.judge_suite import judge_suite, verdict_event
 from traindyno.lab.plan_round import plan_next_round
+from traindyno.store.results import load_results
 
 
 def test_a_suite_goes_from_its_document_to_a_verdict_and_a_report() -> None:
@@ -26,6 +32,24 @@ def test_a_suite_goes_from_its_document_to_a_verdict_and_a_report() -> None:
     event = verdict_event(EXECUTION, verdict, "results")
     assert event["report"] == f"s3://results/{report_html_key(EXECUTION)}"
     assert lab.money.spent_usd == 4 * Decimal("0.10")
+
+
+def test_losses_of_earlier_executions_tell_the_spread_where_cells_have_one_trial() -> None:
+    """The first execution has three trials of each cell, the second one: alone it could not tell."""
+    lab = planned(6, measurement={"trials": 3})
+    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
+    for item in lab.bucket.read_json(lane["items_key"]):
+        measure(lab, item)
+    later = f"{EXECUTION}-later"
+    take_in(lab, unprepared_document(measurement={"trials": 1}), execution_id=later)
+    spread = read_stored_plan(lab.bucket.read_json(plan_key(later))).loss_spread
+    assert spread is not None
+    assert (spread.degrees_of_freedom, spread.variance) == (4, 0)
+    results = [each for each in load_results(lab.bucket, EXECUTION) if each.run.trial == 1]
+    suite, cells = parse_suite(unprepared_document(measurement={"trials": 1})), [each.run.cell for each in results]
+    alone, informed = judge(suite, cells, results), judge(suite, cells, results, loss_spread=spread)
+    assert [each.finding for each in alone.parities] == [ParityFinding.ONE_TRIAL]
+    assert [each.finding for each in informed.parities] == [ParityFinding.AGREES]
 
 
 def test_the_claims_of_a_suite_are_judged_in_its_report() -> None:

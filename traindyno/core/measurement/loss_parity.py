@@ -8,7 +8,7 @@ them saw is compared as a ratio, by Welch's comparison. Two cells agree if the r
 from history. Without any of these nothing can be told.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import log
@@ -57,7 +57,7 @@ def check_loss_parities(
 ) -> tuple[LossParity, ...]:
     """Each item holds the measured trials of one cell, at least one; the first is the reference of all others."""
     losses = _late_losses(cells)
-    spread = _pool(losses) or history
+    spread = pool_spread(losses) or history
     parities = []
     for trials, own in zip(cells[1:], losses[1:], strict=True):
         found = _compare(own, losses[0], spread)
@@ -95,8 +95,15 @@ def _compare(own: Sequence[float], reference: Sequence[float], spread: LossSprea
     return comparison_of(difference, parts, spread.degrees_of_freedom).with_interval()
 
 
-def _pool(losses: Sequence[Sequence[float]]) -> LossSpread | None:
-    """From the cells with two trials or more; None below two degrees of freedom."""
+def late_loss(result: RunResult) -> float | None:
+    """The mean loss over the second half of the samples that the run saw; None where no loss is known there."""
+    curve = _curve(result)
+    late = _late(curve, max(curve, default=0))
+    return fmean(late) if late else None
+
+
+def pool_spread(losses: Iterable[Sequence[float]]) -> LossSpread | None:
+    """Each item holds late losses of like runs; None below two degrees of freedom."""
     usable = [[log(loss) for loss in side] for side in losses if len(side) > 1 and min(side) > 0]
     degrees = sum(len(side) - 1 for side in usable)
     if degrees < LEAST_DEGREES:

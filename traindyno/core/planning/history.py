@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.loss_parity import LossSpread, pool_spread
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite import Limits, Suite
 from traindyno.core.suite.suite_file import measurement_document, workload_document
@@ -22,6 +23,7 @@ DECIDES_LENGTH = ("stop_when", "evaluate", "evaluate_every_steps", "save_model")
 class PastRun:
     """``seconds`` are those of its jobs from creation to end, billed or not. ``steps`` of None: not all are known."""
 
+    execution_id: str
     cell_id: str
     outcome: Outcome
     attempts: int
@@ -31,6 +33,7 @@ class PastRun:
     mean_step_seconds: float | None
     max_steps: int
     is_simulated: bool
+    late_loss: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +69,15 @@ def learn_from(suite: Suite, past: Iterable[PastRun]) -> dict[str, CellHistory]:
         if run.outcome in TELLING_OUTCOMES and _added_seconds(run, suite) is not None:
             by_cell.setdefault(run.cell_id, []).append(run)
     return {cell_id: _learn(cell_id, runs, suite) for cell_id, runs in by_cell.items()}
+
+
+def learn_loss_spread(suite: Suite, past: Iterable[PastRun]) -> LossSpread | None:
+    """How losses of like runs differ: from trials of one cell in one execution, with as many steps as the suite's."""
+    alike: dict[tuple[str, str], list[float]] = {}
+    for run in past:
+        if run.outcome is Outcome.COMPLETED and run.late_loss and run.max_steps == suite.measurement.max_steps:
+            alike.setdefault((run.execution_id, run.cell_id), []).append(run.late_loss)
+    return pool_spread(alike.values())
 
 
 def _learn(cell_id: str, runs: list[PastRun], suite: Suite) -> CellHistory:

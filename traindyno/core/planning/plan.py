@@ -9,6 +9,7 @@ from typing import Any
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
+from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect_all
 from traindyno.core.planning.history import CellHistory, Histories
 from traindyno.core.planning.lane_plan import LanePlan, plan_lane, write_notes
@@ -33,7 +34,10 @@ from traindyno.core.suite.suite import Cell, Suite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """``history``: what was known of the cells when the suite was taken in. ``memory``: of the cells estimated."""
+    """``history`` and ``loss_spread``: what earlier runs told when the suite was taken in.
+
+    ``memory``: of the cells estimated.
+    """
 
     execution_id: str
     cells: tuple[Cell, ...]
@@ -51,6 +55,7 @@ class Plan:
     expected: Expectation = NOTHING_KNOWN
     history: tuple[CellHistory, ...] = ()
     memory: tuple[CellMemory, ...] = ()
+    loss_spread: LossSpread | None = None
 
 
 STORED_PLAN = Format(name="stored plan", version=1, unmarked=1)
@@ -73,6 +78,7 @@ def plan_suite(
     prices: PriceList,
     quotas: QuotaReadings,
     histories: Histories,
+    loss_spread: LossSpread | None = None,
     tokens: Sequence[TokenSet] | None = None,
     memory: Sequence[CellMemory] = (),
 ) -> Plan:
@@ -125,6 +131,7 @@ def plan_suite(
         expected=_expect(lane_plans, concurrency.lanes),
         history=tuple(histories[cell.cell_id] for cell in cells if cell.cell_id in histories),
         memory=tuple(memory),
+        loss_spread=loss_spread,
     )
 
 

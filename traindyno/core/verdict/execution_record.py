@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.suite import Cell, Suite
 
@@ -12,3 +13,4 @@ class ExecutionRecord:
     suite: Suite
     cells: tuple[Cell, ...]
     results: tuple[RunResult, ...]
+    loss_spread: LossSpread | None = None

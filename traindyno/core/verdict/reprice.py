@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from traindyno.core.costs.prices import Price, PriceList
+from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.suite import Cell, Suite
@@ -38,11 +39,18 @@ class Repriced:
     flips: tuple[PriceFlip, ...]
 
 
-def reprice(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult], prices: PriceList) -> Repriced:
+def reprice(
+    suite: Suite,
+    cells: Sequence[Cell],
+    results: Sequence[RunResult],
+    prices: PriceList,
+    *,
+    loss_spread: LossSpread | None = None,
+) -> Repriced:
     """Types that ``prices`` does not name keep the price that they were run at."""
-    before = judge(suite, cells, results)
+    before = judge(suite, cells, results, loss_spread=loss_spread)
     repriced = tuple(_reprice(result, prices.get(result.run.cell.settings.instance)) for result in results)
-    after = judge(suite, cells, repriced)
+    after = judge(suite, cells, repriced, loss_spread=loss_spread)
     return Repriced(
         results=repriced,
         verdict=after,

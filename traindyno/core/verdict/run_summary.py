@@ -6,6 +6,7 @@ from typing import Self
 
 from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.loss_parity import late_loss
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Quality
 from traindyno.core.verdict.cell_quality import last_values
@@ -16,8 +17,9 @@ from traindyno.core.verdict.repeats import is_contended
 class RunSummary:
     """What can't be known of the run is None. ``billable_seconds`` are of all attempts, on one instance each.
 
-    ``accuracy`` and ``evaluation_loss`` are the last evaluation's. ``job_seconds``: from the creation of each job to
-    its end, billed or not. ``projected_…`` are for the whole workload.
+    ``accuracy`` and ``evaluation_loss`` are the last evaluation's; ``late_loss`` is the training loss of the second
+    half. ``job_seconds``: from the creation of each job to its end, billed or not. ``projected_…`` are for the whole
+    workload.
     """
 
     run_id: str
@@ -43,6 +45,7 @@ class RunSummary:
     cost_usd: Decimal | None = None
     accuracy: float | None = None
     evaluation_loss: float | None = None
+    late_loss: float | None = None
     projected_seconds: float | None = None
     projected_usd: Decimal | None = None
     is_simulated: bool
@@ -77,6 +80,7 @@ class RunSummary:
             cost_usd=paid_usd(result),
             accuracy=next(iter(last_values([result], Quality.ACCURACY)), None),
             evaluation_loss=next(iter(last_values([result], Quality.LOSS)), None),
+            late_loss=late_loss(result),
             projected_seconds=projection.seconds if projection else None,
             projected_usd=projection.usd if projection else None,
             is_simulated=result.is_simulated,

@@ -9,7 +9,7 @@ from typing import Any
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.hosts import STATED_PRIOR, HostSpread
-from traindyno.core.measurement.loss_parity import LossParity
+from traindyno.core.measurement.loss_parity import LossParity, LossSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.selection import Looks, Relation
 from traindyno.core.measurement.statistics import Estimate, Interval
@@ -128,9 +128,17 @@ class Verdict:
 
 
 def judge(
-    suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult], *, host_prior: HostSpread = STATED_PRIOR
+    suite: Suite,
+    cells: Sequence[Cell],
+    results: Sequence[RunResult],
+    *,
+    host_prior: HostSpread = STATED_PRIOR,
+    loss_spread: LossSpread | None = None,
 ) -> Verdict:
-    """Pure: the same results always give the same verdict. ``host_prior``: from the lab's history, where it has one."""
+    """Pure: the same results always give the same verdict.
+
+    ``host_prior`` and ``loss_spread`` are from the lab's history, where it has one.
+    """
     baseline = _baseline(suite, cells)
     grouped = group_trials(cells, set_aside_repeated(suite, results))
     unlike = unlike_cells(grouped, baseline)
@@ -140,7 +148,7 @@ def judge(
     quantity = quantity_of(metric, suite.goal.target)
     noise = measure_noise(trials, quantity, host_prior)
     rows = build_rows(trials, noise, suite.goal.target)
-    parities = check_parities(trials, baseline)
+    parities = check_parities(trials, baseline, loss_spread)
     refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities, unlike=unlike)
     eligible = [each for each in trials if each.measured and each.cell.cell_id not in refused]
     significance = looks_of(suite, trials).significance

@@ -10,7 +10,7 @@ from tests.unit.core.planning.test_plan import LIMITS, price, readings
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.cli.plan_totals import expected_cost_text, expected_time_text
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.planning.history import CellHistory, PastRun, learn_from, work_id_of
+from traindyno.core.planning.history import CellHistory, PastRun, learn_from, learn_loss_spread, work_id_of
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.suite import Suite
@@ -20,6 +20,7 @@ from traindyno.core.suite.suite_file import parse_suite
 def past(**changes: Any) -> PastRun:
     """200 steps of half a second within 300 billed seconds, two minutes after it was asked for."""
     run = PastRun(
+        execution_id="earlier",
         cell_id="cell",
         outcome=Outcome.COMPLETED,
         attempts=1,
@@ -50,6 +51,20 @@ def plan(suite: Suite, *histories: CellHistory, usage: int = 100) -> Plan:
 def test_the_mean_of_earlier_runs_is_expected() -> None:
     learned = learn_from(small_suite(), [past(), past(billable_seconds=500.0, seconds=520.0)])["cell"]
     assert (learned.run_count, learned.billable_seconds, learned.seconds) == (2, 400.0, 470.0)
+
+
+def test_the_spread_of_losses_is_that_of_the_trials_of_one_cell_in_one_execution() -> None:
+    """Executions may differ in data or code: losses of 2 and 3 in two of them are no run-to-run spread."""
+    losses = [("a", 2.0), ("a", 2.02), ("a", 1.98), ("b", 3.0), ("b", 3.03)]
+    found = learn_loss_spread(
+        small_suite(), [past(execution_id=execution, late_loss=loss) for execution, loss in losses]
+    )
+    # variances of the logarithms: (0.00995^2 + 0.01005^2) / 2 with 2 degrees, 0.00995^2 / 2 with 1
+    assert found is not None
+    assert found.degrees_of_freedom == 3
+    assert found.variance == pytest.approx((0.00995**2 + 0.01005**2 + 0.00995**2 / 2) / 3, rel=1e-2)
+    others = [past(late_loss=2.0), past(late_loss=None), past(late_loss=3.0, max_steps=999)]
+    assert learn_loss_spread(small_suite(), others) is None
 
 
 @pytest.mark.parametrize(
