@@ -23,9 +23,13 @@ def plan_key(execution_id: str) -> str:
     return f"{SUITES_PREFIX}{execution_id}/plan.json"
 
 
+def rounds_prefix(execution_id: str) -> str:
+    return f"{SUITES_PREFIX}{execution_id}/rounds/"
+
+
 def lane_key(execution_id: str, round_number: int, lane_id: str) -> str:
     """The runs of one lane in one round: the items of its Distributed Map."""
-    return f"{SUITES_PREFIX}{execution_id}/rounds/{round_number}/{lane_id}.json"
+    return f"{rounds_prefix(execution_id)}{round_number}/{lane_id}.json"
 
 
 def results_prefix(execution_id: str) -> str:

@@ -8,7 +8,8 @@ from traindyno.core.measurement.statistics import Estimate, Interval
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.estimate_text import estimate_cell
-from traindyno.report.interval_chart import Bar, draw_intervals
+from traindyno.report.figure import draw_figure
+from traindyno.report.interval_chart import Bar, draw_intervals, interval_data
 from traindyno.report.markup import Markup, element, join
 from traindyno.report.plot import Unit
 from traindyno.report.table import Column, draw_table
@@ -57,6 +58,28 @@ def _outcomes(row: CellRow) -> Markup:
 
 
 CELL_COLUMNS = (
+    CellColumn(
+        column=Column(
+            heading="Reached", is_number=True, explanation="trials that reached the goal's target, of those measured"
+        ),
+        is_known=lambda row: row.quality.reached is not None,
+        draw=lambda row: f"{row.quality.reached or 0} of {row.trials}",
+        is_optional=True,
+    ),
+    CellColumn(
+        column=Column(
+            heading="Time to target", is_number=True, explanation="from the job's creation to the first such evaluation"
+        ),
+        is_known=lambda row: row.quality.reached is not None,
+        draw=lambda row: estimate_cell(row.quality.seconds, seconds_text),
+        is_optional=True,
+    ),
+    CellColumn(
+        column=Column(heading="Cost to target", is_number=True, explanation="what was billed until that evaluation"),
+        is_known=lambda row: row.quality.usd is not None,
+        draw=lambda row: estimate_cell(row.quality.usd, usd_text),
+        is_optional=True,
+    ),
     CellColumn(
         column=Column(heading="Trials", is_number=True, explanation="measured, of all that ended"),
         is_known=lambda _: True,
@@ -126,6 +149,18 @@ CELL_COLUMNS = (
         draw=lambda row: estimate_cell(row.accuracy, share_text),
     ),
     CellColumn(
+        column=Column(heading="Evaluation loss", is_number=True, explanation="of the last evaluation"),
+        is_known=lambda row: row.quality.loss is not None,
+        draw=lambda row: estimate_cell(row.quality.loss, number_text),
+        is_optional=True,
+    ),
+    CellColumn(
+        column=Column(heading="Perplexity", is_number=True, explanation="of the last evaluation"),
+        is_known=lambda row: row.quality.perplexity is not None,
+        draw=lambda row: estimate_cell(row.quality.perplexity, number_text),
+        is_optional=True,
+    ),
+    CellColumn(
         column=Column(heading="MFU", is_number=True, explanation="model FLOPs utilization"),
         is_known=lambda row: row.model_flops_utilization is not None,
         draw=lambda row: share_text(row.model_flops_utilization) if row.trials else "–",
@@ -166,16 +201,11 @@ def _not_steady(rows: Sequence[CellRow]) -> Markup | None:
 
 def _rate_chart(rows: Sequence[CellRow], verdict: Verdict) -> Markup | None:
     bars = [_bar(row, verdict, row.samples_per_second) for row in rows if row.samples_per_second]
-    return _figure(bars, "Samples per second, all devices", lambda _: Unit(size=1), number_text)
-
-
-def _figure(
-    bars: Sequence[Bar], title: str, unit: Callable[[float], Unit], value_text: Callable[[float], str]
-) -> Markup | None:
     if not bars:
         return None
-    picture = draw_intervals(bars, title=title, unit=unit, value_text=value_text)
-    return element("figure", element("figcaption", title), picture)
+    title = "Samples per second, all devices"
+    picture = draw_intervals(bars, title=title, unit=lambda _: Unit(size=1), value_text=number_text)
+    return draw_figure(title, picture, data=interval_data("samples-per-second", "samples_per_second", bars))
 
 
 def _bar(row: CellRow, verdict: Verdict, estimate: Estimate) -> Bar:

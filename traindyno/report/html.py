@@ -10,26 +10,34 @@ from traindyno.report.claims_section import draw_claims
 from traindyno.report.confounds_section import draw_confounds
 from traindyno.report.definitions_section import draw_definitions
 from traindyno.report.frozen_section import draw_frozen
-from traindyno.report.loss_section import draw_loss
+from traindyno.report.heat_section import draw_heat
+from traindyno.report.hosts_section import draw_hosts
+from traindyno.report.learning_section import draw_learning_section
 from traindyno.report.markup import Markup, element, join
 from traindyno.report.provenance_section import draw_provenance
 from traindyno.report.raw_data_section import draw_raw_data
 from traindyno.report.receipt_section import draw_receipt
 from traindyno.report.runs_section import draw_runs
 from traindyno.report.scaling_section import draw_scaling
+from traindyno.report.search_section import draw_search
 from traindyno.report.time_section import draw_time
+from traindyno.report.trade_off_section import draw_trade_off
 from traindyno.report.verdict_section import draw_verdict
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 SECTION_NAMES = {
     "cells": "Cells",
+    "trade-off": "Cost and time",
+    "heat": "Settings",
     "scaling": "Scaling",
-    "time": "Time",
-    "loss": "Loss",
-    "definitions": "Definitions",
+    "loss": "Loss and quality",
+    "time": "Phases",
+    "hosts": "Hosts",
+    "search": "Search",
     "confounds": "Confounds",
     "claims": "Claims",
     "frozen": "Frozen software",
+    "definitions": "Definitions",
     "runs": "Runs",
     "receipt": "Receipt",
     "provenance": "Provenance",
@@ -40,13 +48,17 @@ SECTION_NAMES = {
 def render(report: Report) -> str:
     sections = {
         "cells": draw_cells(report.verdict),
+        "trade-off": draw_trade_off(report.verdict),
+        "heat": draw_heat(report),
         "scaling": draw_scaling(report),
+        "loss": draw_learning_section(report),
         "time": draw_time(report),
-        "loss": draw_loss(report),
-        "definitions": draw_definitions(report),
+        "hosts": draw_hosts(report),
+        "search": draw_search(report),
         "confounds": draw_confounds(report),
         "claims": draw_claims(report),
         "frozen": draw_frozen(report),
+        "definitions": draw_definitions(report),
         "runs": draw_runs(report),
         "receipt": draw_receipt(report),
         "provenance": draw_provenance(report),

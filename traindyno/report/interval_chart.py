@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from traindyno.core.measurement.statistics import Estimate, Interval
+from traindyno.report.download import PlotData
 from traindyno.report.markup import Markup, element, join
 from traindyno.report.plot import Scale, Unit, at, make_scale, row_label, svg, text, vertical_grid
 
@@ -48,6 +49,24 @@ def draw_intervals(
     grid = vertical_grid(scale, TOP, height - BOTTOM)
     shade = [] if zone is None else [_shade(zone, scale, height - BOTTOM)]
     return svg(WIDTH, height, *shade, grid, *rows, title=title, description=described)
+
+
+def interval_data(name: str, quantity: str, bars: Sequence[Bar]) -> PlotData:
+    """One row for each bar: its mean and its interval."""
+    return PlotData(
+        name=name,
+        header=("cell", quantity, "low", "high", "trials"),
+        rows=[
+            (
+                bar.label,
+                bar.estimate.mean,
+                bar.estimate.interval.low if bar.estimate.interval else "",
+                bar.estimate.interval.high if bar.estimate.interval else "",
+                bar.estimate.count,
+            )
+            for bar in bars
+        ],
+    )
 
 
 def _shade(zone: Zone, scale: Scale, bottom: float) -> Markup:

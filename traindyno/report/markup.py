@@ -9,7 +9,7 @@ class Markup(str):
     __slots__ = ()
 
 
-EMPTY_ELEMENTS = frozenset({"meta", "br", "col", "rect", "line", "path", "circle", "polygon"})
+EMPTY_ELEMENTS = frozenset({"meta", "br", "col", "rect", "line", "path", "circle", "polygon", "input", "wbr"})
 
 
 def element(name: str, /, *children: str | int | None, **attributes: str | float | None) -> Markup:

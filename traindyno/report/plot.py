@@ -125,29 +125,29 @@ def polyline(points: Sequence[tuple[float, float]], *, class_: str) -> Markup:
     return element("path", d="M" + "L".join(f"{at(x)} {at(y)}" for x, y in points), class_=class_)
 
 
-def row_label(label: str, x: float, middle: float, *, class_: str) -> Markup:
-    """A row's name to the left of ``x``, on two lines where it is long."""
-    lines = _wrap(label)
-    first = middle + 4 - (len(lines) - 1) * LABEL_LINE_HEIGHT / 2
+def row_label(label: str, x: float, middle: float, *, class_: str, lines: int = 2) -> Markup:
+    """A row's name to the left of ``x``, on up to so many ``lines`` where it is long."""
+    wrapped = _wrap(label) if lines > 1 else [cut(label)]
+    first = middle + 4 - (len(wrapped) - 1) * LABEL_LINE_HEIGHT / 2
     return join(
         *(
             text(line, x, first + index * LABEL_LINE_HEIGHT, class_=class_, anchor="end")
-            for index, line in enumerate(lines)
+            for index, line in enumerate(wrapped)
         )
     )
 
 
 def _wrap(label: str) -> list[str]:
-    """At the comma nearest to the middle; a label that is still too long is truncated."""
-    commas = [index for index, letter in enumerate(label) if letter == ","]
-    if len(label) <= MOST_LABEL_LETTERS or not commas:
-        return [_cut(label)]
-    split = min(commas, key=lambda index: abs(index - len(label) / 2)) + 1
-    return [_cut(label[:split]), _cut(label[split:].strip())]
+    """At the comma or point nearest to the middle; a label that is still too long is truncated."""
+    breaks = [index for index, letter in enumerate(label) if letter in ",·"]
+    if len(label) <= MOST_LABEL_LETTERS or not breaks:
+        return [cut(label)]
+    split = min(breaks, key=lambda index: abs(index - len(label) / 2)) + 1
+    return [cut(label[:split].rstrip(" ·")), cut(label[split:].strip())]
 
 
-def _cut(line: str) -> str:
-    return line if len(line) <= MOST_LABEL_LETTERS else f"{line[: MOST_LABEL_LETTERS - 1]}…"
+def cut(line: str, most_letters: int = MOST_LABEL_LETTERS) -> str:
+    return line if len(line) <= most_letters else f"{line[: most_letters - 1]}…"
 
 
 def at(position: float) -> str:

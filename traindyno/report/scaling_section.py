@@ -1,13 +1,19 @@
 """Scaling over instances, with the cost of each size."""
 
+from collections.abc import Sequence
+
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.verdict.report_data import Report
-from traindyno.core.verdict.scaling import ScalingPoint, measure_scaling
+from traindyno.core.verdict.scaling import ScalingPoint, ScalingSeries, measure_scaling
 from traindyno.core.verdict.verdict import Verdict
+from traindyno.report.download import PlotData
 from traindyno.report.estimate_text import estimate_cell
+from traindyno.report.figure import draw_figure
 from traindyno.report.markup import Markup, element, join
+from traindyno.report.scaling_chart import MeasuredPoint, ScalingLine, draw_scaling_lines
 from traindyno.report.table import Column, draw_table
 
+MOST_LINES = 8
 COLUMNS = [
     Column(heading="Cell"),
     Column(heading="Instances", is_number=True),
@@ -24,15 +30,48 @@ def draw_scaling(report: Report) -> Markup | None:
     if not series:
         return None
     rows = [_row(report.verdict, point) for each in series for point in each.points]
+    lines = [_line(report.verdict, each) for each in series]
     return element(
         "section",
         element("h2", "Scaling"),
+        _figure([line for line in lines if len(line.points) > 1]),
         draw_table(
             COLUMNS,
             rows,
             caption="Relative to the fewest instances of equal cells. Efficiency: speed-up ÷ ratio of instances.",
         ),
         id="scaling",
+    )
+
+
+def _figure(lines: Sequence[ScalingLine]) -> Markup | None:
+    if not lines:
+        return None
+    title = "Samples per second over instances"
+    note = "dots: measured; dashed: ideal, in proportion to the fewest instances"
+    left_out = f"; the first {MOST_LINES} of {len(lines)} series" if len(lines) > MOST_LINES else ""
+    data = PlotData(
+        name="scaling",
+        header=("series", "instances", "samples_per_second", "ideal_samples_per_second"),
+        rows=[
+            (line.label, point.instance_count, point.rate.mean, line.ideal_rate(point.instance_count))
+            for line in lines
+            for point in line.points
+        ],
+    )
+    picture = draw_scaling_lines(lines[:MOST_LINES], title=title)
+    return draw_figure(title, picture, data=data, note=f"{note}{left_out}")
+
+
+def _line(verdict: Verdict, series: ScalingSeries) -> ScalingLine:
+    rows = [(point, verdict.row(point.cell_id)) for point in series.points]
+    return ScalingLine(
+        label=rows[0][1].label.removeprefix(f"{rows[0][0].instance_count} × "),
+        points=tuple(
+            MeasuredPoint(instance_count=point.instance_count, rate=row.samples_per_second)
+            for point, row in rows
+            if row.samples_per_second
+        ),
     )
 
 

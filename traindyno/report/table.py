@@ -42,7 +42,7 @@ def draw_table(
         "div",
         element(
             "table",
-            element("caption", caption + left_out),
+            element("caption", element("span", caption + left_out)),
             element("thead", head),
             element("tbody", *body),
             element("tfoot", element("tr", *_cells(columns, footer))) if footer else None,

@@ -1,43 +1,44 @@
 """Time by phase for each cell, and every trial's step times."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.verdict.report_data import Report
-from traindyno.report.markup import Markup, element
+from traindyno.report.download import PlotData, download_csv
+from traindyno.report.figure import draw_figure
+from traindyno.report.markup import Markup, element, join
 from traindyno.report.phase_chart import draw_phases, phase_order
 from traindyno.report.plot import legend, series_class
 from traindyno.report.timeline_chart import draw_timeline, highest_step_text
 
-MOST_TRIALS = 8
+MOST_CELLS, MOST_TRIALS = 24, 8
+CellResults = tuple[str, list[RunResult]]
 
 
 def draw_time(report: Report) -> Markup | None:
-    by_cell = [
-        (cell.label, [each for each in report.results if each.run.cell.cell_id == cell.cell_id])
-        for cell in report.cells
-    ]
+    by_cell = _by_cell(report)
     phases = [(label, _mean_phases(results)) for label, results in by_cell]
     known = [(label, seconds) for label, seconds in phases if sum(seconds.values()) > 0]
-    drawn = [(label, [each for each in results if _has_timeline(each)][:MOST_TRIALS]) for label, results in by_cell]
-    timelines = [_timeline(label, results) for label, results in drawn if results]
-    if not known and not timelines:
+    timed = [(label, [each for each in results if _has_timeline(each)][:MOST_TRIALS]) for label, results in by_cell]
+    drawn = [(label, results) for label, results in timed if results][:MOST_CELLS]
+    if not known and not drawn:
         return None
     title = "Mean time of a run by phase"
     return element(
         "section",
         element("h2", "Where the time went"),
-        element("figure", element("figcaption", title), draw_phases(known, title=title)) if known else None,
-        element("h3", "Step times"),
+        draw_figure(title, draw_phases(known, title=title), data=_phase_data(known)) if known else None,
+        element("h3", "Step times", download_csv(_step_data(drawn))),
         element(
             "p",
             f"Each line is a trial (up to {MOST_TRIALS}); the shaded part is the warm-up, which the rates "
-            "exclude. A step's time is that of its slowest rank and includes waiting for data.",
+            "exclude. A step's time is that of its slowest rank and includes waiting for data."
+            f"{_left_out(len(drawn), sum(bool(results) for _, results in timed))}",
             class_="hint",
         ),
         legend([(series_class(index), f"trial {index + 1}") for index in range(_most_trials(report))]),
-        element("div", *timelines, class_="multiples"),
+        element("div", *(_timeline(label, results) for label, results in drawn), class_="multiples"),
         id="time",
     )
 
@@ -45,12 +46,43 @@ def draw_time(report: Report) -> Markup | None:
 def _timeline(label: str, results: Sequence[RunResult]) -> Markup:
     runs = [(f"trial {each.run.trial}", each.measured) for each in results if each.measured]
     reasons = {run.steady_state.reason for _, run in runs if run.steady_state.reason}
-    return element(
-        "figure",
-        element("figcaption", label, element("small", highest_step_text([run for _, run in runs]))),
-        draw_timeline(runs, title=f"Step times of {label}"),
-        *(element("p", f"No steady state: {reason}.", class_="hint") for reason in sorted(reasons)),
+    picture = draw_timeline(runs, title=f"Step times of {label}")
+    notes = (element("p", f"No steady state: {reason}.", class_="hint") for reason in sorted(reasons))
+    return draw_figure(label, join(picture, *notes), note=highest_step_text([run for _, run in runs]))
+
+
+def _phase_data(rows: Sequence[tuple[str, Mapping[str, float]]]) -> PlotData:
+    return PlotData(
+        name="phases",
+        header=("cell", "phase", "seconds"),
+        rows=[(label, name, seconds) for label, phases in rows for name, seconds in phases.items()],
     )
+
+
+def _step_data(drawn: Sequence[CellResults]) -> PlotData:
+    """A row for each point: the mean of ``steps`` steps from ``first_step`` on."""
+    runs = [(each, each.measured.timeline) for _, results in drawn for each in results if each.measured]
+    return PlotData(
+        name="step-times",
+        header=("run_id", "first_step", "steps", "seconds"),
+        rows=[
+            (each.run.run_id, line.first_step + index * line.stride, line.stride, seconds)
+            for each, line in runs
+            for index, seconds in enumerate(line.seconds)
+        ],
+    )
+
+
+def _left_out(drawn: int, measured: int) -> str:
+    return f" The best {drawn} of {measured} cells." if measured > drawn else ""
+
+
+def _by_cell(report: Report) -> list[CellResults]:
+    """The best cells first."""
+    results: dict[str, list[RunResult]] = {}
+    for each in report.results:
+        results.setdefault(each.run.cell.cell_id, []).append(each)
+    return [(row.label, results.get(row.cell_id, [])) for row in report.verdict.ranked_rows]
 
 
 def _has_timeline(result: RunResult) -> bool:

@@ -3,8 +3,9 @@
 from traindyno.core.verdict.goal_metric import Metric, estimate_of
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.core.verdict.verdict_text import metric_text
-from traindyno.report.interval_chart import Bar, Zone, draw_intervals
-from traindyno.report.markup import Markup, element
+from traindyno.report.figure import draw_figure
+from traindyno.report.interval_chart import Bar, Zone, draw_intervals, interval_data
+from traindyno.report.markup import Markup
 from traindyno.report.plot import Unit, seconds_unit
 
 METRIC_NAMES = {
@@ -34,8 +35,8 @@ def draw_verdict_chart(verdict: Verdict) -> Markup | None:
         value_text=lambda value: metric_text(verdict.metric, value),
         zone=zone,
     )
-    caption = f"{title}; bars are 95 % intervals{f', shaded: {zone.name}' if zone else ''}"
-    return element("figure", element("figcaption", caption), picture)
+    note = f"bars are 95 % intervals{f', shaded: {zone.name}' if zone else ''}"
+    return draw_figure(title, picture, data=interval_data("verdict", verdict.metric.value, bars), note=note)
 
 
 def _zone(verdict: Verdict) -> Zone | None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.verdict.goal_metric import Metric
+from traindyno.core.verdict.manager_text import recommend_in_three
 from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.core.verdict.verdict_text import describe_goal, describe_verdict, metric_text, saving_interval_text
 from traindyno.report.markup import Markup, element, join
@@ -14,14 +15,16 @@ CONFIDENT = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE, Finding.ONLY_ONE)
 
 def draw_verdict(verdict: Verdict) -> Markup:
     text = describe_verdict(verdict)
+    headline, *sentences = recommend_in_three(verdict)
     tone = "confident" if verdict.finding in CONFIDENT else "open"
     return element(
         "section",
         element("p", f"Goal: {describe_goal(verdict.goal)}", class_="goal"),
-        element("h2", text.headline),
+        element("h2", headline),
+        *(element("p", sentence, class_="support") for sentence in sentences),
         draw_verdict_chart(verdict),
-        *(element("p", sentence, class_="support") for sentence in text.support),
         element("dl", *_figures(verdict), class_="figures"),
+        _list("Statistics", text.support),
         _list("What would change the answer", text.changes),
         _list("Cautions", text.cautions),
         id="verdict",

@@ -7,10 +7,11 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.measurement.preparation_result import PreparationResult, parse_preparation_result
 from traindyno.core.measurement.run_result import RunResult, parse_run_result
 from traindyno.core.planning.plan import read_stored_plan
-from traindyno.core.s3_keys import plan_key, preparations_prefix, results_prefix, suite_key
+from traindyno.core.s3_keys import plan_key, preparations_prefix, results_prefix, rounds_prefix, suite_key
 from traindyno.core.suite.fallback_cells import with_cells_of
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.execution_record import ExecutionRecord
+from traindyno.core.verdict.search_path import Round
 from traindyno.store.results_bucket import ResultsBucket
 
 READS_AT_ONCE = 10  # botocore keeps as many connections
@@ -45,6 +46,16 @@ def load_results(bucket: ResultsBucket, execution_id: str) -> list[RunResult]:
 def load_preparations(bucket: ResultsBucket, execution_id: str) -> list[PreparationResult]:
     """The results of the jobs that prepared the data; they count for what they cost only."""
     return [parse_preparation_result(document) for document in _load(bucket, preparations_prefix(execution_id))]
+
+
+def load_rounds(bucket: ResultsBucket, execution_id: str) -> tuple[Round, ...]:
+    """What each round was planned with, from the runs of its lanes."""
+    prefix = rounds_prefix(execution_id)
+    run_ids: dict[int, list[str]] = {}
+    for key in bucket.list_keys(prefix):
+        number = int(key.removeprefix(prefix).partition("/")[0])
+        run_ids.setdefault(number, []).extend(str(item["run"]["run_id"]) for item in bucket.read_json(key))
+    return tuple(Round(number=number, run_ids=tuple(found)) for number, found in sorted(run_ids.items()))
 
 
 def _load(bucket: ResultsBucket, prefix: str) -> list[dict[str, Any]]:

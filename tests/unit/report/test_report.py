@@ -2,6 +2,7 @@ import base64
 import csv
 import io
 import json
+import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +24,8 @@ from traindyno.core.measurement.run_result import RunResult, build_run_result
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.suite import Suite
-from traindyno.core.verdict.report_data import Report, build_report, parse_report
+from traindyno.core.verdict.report_data import Report, build_report, parse_report, report_document
+from traindyno.core.verdict.search_path import Round
 from traindyno.core.verdict.verdict import judge
 from traindyno.report.html import render
 from traindyno.report.markup import Markup, element
@@ -155,6 +157,112 @@ def test_the_runs_are_there_as_a_table_too(page: str, report: Report) -> None:
     rows = list(csv.DictReader(io.StringIO(downloads(page)["execution-1-runs.csv"])))
     assert [row["run_id"] for row in rows] == [result.run.run_id for result in report.results]
     assert float(rows[0]["samples_per_second"]) == pytest.approx(8 / 1.01)
+
+
+def test_every_plot_has_its_data_as_csv(page: str, report: Report) -> None:
+    found = {name: list(csv.DictReader(io.StringIO(text))) for name, text in downloads(page).items() if "csv" in name}
+    assert {
+        "verdict.csv",
+        "samples-per-second.csv",
+        "cost-against-time.csv",
+        "training-loss.csv",
+        "phases.csv",
+        "step-times.csv",
+        "hosts.csv",
+    } <= set(found)
+    row = report.verdict.ranked_rows[0]
+    assert row.usd is not None
+    assert found["verdict.csv"][0]["cell"] == row.label
+    assert float(found["verdict.csv"][0]["usd"]) == pytest.approx(row.usd.mean, rel=1e-5)
+    figures = page.split('<section id="provenance"', maxsplit=1)[0].count("<figure>")
+    assert figures >= 8
+    # each figure names its file, apart from the views of one plot and the step times, which share one
+    assert page.count('class="csv"') == len(found) - 1
+
+
+def test_the_recommendation_is_three_sentences_with_the_statistics_below(page: str) -> None:
+    section = page.split('<section id="verdict"')[1].split("</section>", maxsplit=1)[0]
+    spoken, picture, below = section.partition("<figure>")
+    text = re.sub(r"<[^>]+>", "\n", spoken)
+    sentences = [line for line in text.splitlines() if line.endswith(".")]
+    assert sentences == [
+        "Use ddp: it is cheapest.",
+        # 12,499 steps of 1.02 s and 110 s beside them are billed, at one cent a second
+        "The whole work (100,000 examples) takes about 3.59 h and costs about $128.59, 22.6 % less cost than the next"
+        " best, fsdp.",
+        # 6 runs of 110 s and 60 steps each, and a failed one of 50 s
+        "This rests on 7 runs of 2 of 3 cells for $11.31; chance alone would show such a lead in about 7 of 1,000 such"
+        " suites.",
+    ]
+    assert picture
+    for term in ("interval", "confidence", "p value"):
+        assert term not in text
+    assert "interval" in below
+
+
+def test_two_settings_that_vary_have_a_heat_map_and_a_scaling_curve() -> None:
+    suite = make_suite(
+        matrix={"instance_count": (1, 2, 4), "strategy": (Strategy.DDP, Strategy.FSDP)},
+        training={"instance": "ml.p4d.24xlarge"},
+    )
+    results = [
+        completed_result(cell, trial, step_seconds=1.1**cell.settings.instance_count, suite=suite)
+        for cell in expand_cells(suite)
+        for trial in (1, 2)
+    ]
+    report = replace(
+        report_of(results, suite), rounds=(Round(number=1, run_ids=tuple(each.run.run_id for each in results[:8])),)
+    )
+    page = render(report)
+    structure_of(page)
+    for name in ("heat", "scaling", "search", "trade-off"):
+        assert f'<section id="{name}"' in page
+    scaling = list(csv.DictReader(io.StringIO(downloads(page)["scaling.csv"])))
+    one, two = float(scaling[0]["samples_per_second"]), float(scaling[1]["ideal_samples_per_second"])
+    assert two == pytest.approx(2 * one, rel=1e-5)
+    assert "2 cells were not measured" in page
+    assert parse_report(report_document(report)) == report
+
+
+def test_curves_are_drawn_over_steps_time_and_money_and_chosen_without_a_script(report: Report) -> None:
+    page = render(report)
+    loss = page.split('<section id="loss"')[1].split("</section>")[0]
+    for name in ("steps", "time", "money"):
+        assert f"Training loss over {name}" in loss
+    assert loss.count('type="radio"') == 3
+    assert loss.count("checked") == 1
+    rows = list(csv.DictReader(io.StringIO(downloads(page)["training-loss.csv"])))
+    assert float(rows[0]["seconds"]) > 80
+    assert float(rows[-1]["usd"]) > float(rows[0]["usd"])
+
+
+def test_a_report_of_300_runs_stays_below_two_megabytes() -> None:
+    """Each run is one of a few that differ; what compresses well in them is a small part of the page."""
+    suite = make_suite(
+        matrix={
+            "instance_count": (1, 2, 4, 8, 16),
+            "strategy": (Strategy.DDP, Strategy.FSDP),
+            "loader_workers": tuple(range(10)),
+        },
+        training={"instance": "ml.p4d.24xlarge"},
+    )
+    source = random.Random(1)
+    samples = [
+        completed_result(
+            expand_cells(suite)[0],
+            1,
+            step_seconds=source.uniform(0.8, 1.6),
+            suite=suite,
+            loss=lambda step: 4 * 0.99**step + source.gauss(0, 0.03),
+        )
+        for _ in range(30)
+    ]
+    cells = expand_cells(suite)
+    runs = [make_run(cell, trial) for cell in cells for trial in (1, 2, 3)]
+    results = [replace(source.choice(samples), run=run) for run in runs]
+    assert len(results) == 300
+    page = render(report_of(results, suite))
+    assert len(page.encode()) < 2_000_000
 
 
 def test_simulated_results_are_labelled_wherever_they_are_shown(report: Report) -> None:

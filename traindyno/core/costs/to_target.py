@@ -24,23 +24,54 @@ class Reached:
     usd: Decimal | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobClock:
+    """What had passed and been billed when the job's log said something, ``logged`` seconds after its begin.
+
+    ``billable_share`` is of the training time; None where it is unknown.
+    """
+
+    before_training_seconds: float
+    downloading_seconds: float
+    billable_share: float | None
+    instance_count: int
+    usd_per_instance_hour: Decimal | None
+
+    def seconds(self, logged: float) -> float:
+        """Wall clock from the creation of the job."""
+        return self.before_training_seconds + logged
+
+    def usd(self, logged: float) -> Decimal | None:
+        if self.billable_share is None:
+            return None
+        billed = (self.downloading_seconds + logged) * self.billable_share
+        return cost_usd(billed, self.instance_count, self.usd_per_instance_hour)
+
+
+def job_clock(result: RunResult) -> JobClock | None:
+    """None where the times of the measured job are unknown."""
+    attempt = measured_attempt(result)
+    job_time = None if attempt is None else read_job_time(attempt)
+    if attempt is None or job_time is None:
+        return None
+    return JobClock(
+        before_training_seconds=job_time.before_training,
+        downloading_seconds=attempt.phase_seconds.get("downloading", 0.0),
+        billable_share=job_time.billable_share,
+        instance_count=result.run.cell.settings.instance_count,
+        usd_per_instance_hour=result.price.usd_per_instance_hour,
+    )
+
+
 def reach_target(result: RunResult, target: Target) -> Reached | None:
     """None where no evaluation reached the target, or the times of the job are unknown."""
-    measured, attempt = result.measured, measured_attempt(result)
-    job_time = None if attempt is None else read_job_time(attempt)
-    if measured is None or measured.began_at is None or attempt is None or job_time is None:
+    measured, clock = result.measured, job_clock(result)
+    if measured is None or measured.began_at is None or clock is None:
         return None
     for evaluation, value in evaluated(measured.evaluations, target):
         if target.is_reached(value):
-            trained = evaluation.time - measured.began_at
-            billed = attempt.phase_seconds.get("downloading", 0.0) + trained
-            share = job_time.billable_share
-            count, price = result.run.cell.settings.instance_count, result.price.usd_per_instance_hour
-            return Reached(
-                step=evaluation.step,
-                seconds=job_time.before_training + trained,
-                usd=None if share is None else cost_usd(billed * share, count, price),
-            )
+            logged = evaluation.time - measured.began_at
+            return Reached(step=evaluation.step, seconds=clock.seconds(logged), usd=clock.usd(logged))
     return None
 
 

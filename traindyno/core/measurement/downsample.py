@@ -1,4 +1,4 @@
-"""Fewer step times and losses per run where a report holds many runs, so that its file stays small."""
+"""Fewer step times and losses per run where a report holds many runs, to five digits, so that its file stays small."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +28,18 @@ def _thin(result: RunResult, *, step_times: int, loss_points: int) -> RunResult:
     if measured is None:
         return result
     timeline, loss = thin_timeline(measured.timeline, step_times), thin_loss(measured.loss, loss_points)
+    timeline = replace(timeline, seconds=tuple(map(_five_digits, timeline.seconds)))
+    loss = replace(loss, points=tuple(map(_rounded, loss.points)))
     return replace(result, measured=replace(measured, timeline=timeline, loss=loss))
+
+
+def _rounded(point: LossPoint) -> LossPoint:
+    seconds = None if point.seconds is None else _five_digits(point.seconds)
+    return replace(point, loss=_five_digits(point.loss), seconds=seconds)
+
+
+def _five_digits(value: float) -> float:
+    return float(f"{value:.5g}")
 
 
 def thin_timeline(timeline: StepTimeline, most: int) -> StepTimeline:

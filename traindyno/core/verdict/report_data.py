@@ -16,6 +16,7 @@ from traindyno.core.measurement.run_result import RunResult, parse_run_result, r
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import read_stored_suite, stored_suite
 from traindyno.core.verdict.claims import ClaimJudgement
+from traindyno.core.verdict.search_path import Round
 from traindyno.core.verdict.verdict import Verdict, parse_verdict, verdict_document
 
 REPORT = Format(name="report data", version=1)
@@ -34,6 +35,7 @@ class Report:
     facts: Mapping[str, str]
     claims: tuple[ClaimJudgement, ...] = ()
     preparations: tuple[PreparationResult, ...] = ()
+    rounds: tuple[Round, ...] = ()
 
     @property
     def is_simulated(self) -> bool:
@@ -51,6 +53,7 @@ def build_report(
     facts: Mapping[str, str] | None = None,
     claims: Sequence[ClaimJudgement] = (),
     preparations: Sequence[PreparationResult] = (),
+    rounds: Sequence[Round] = (),
 ) -> Report:
     """``preparations``: the results of the jobs that tokenised the data; the receipt lists their costs."""
     order = {cell.cell_id: index for index, cell in enumerate(cells)}
@@ -66,6 +69,7 @@ def build_report(
         facts=dict(facts or {}),
         claims=tuple(claims),
         preparations=tuple(preparations),
+        rounds=tuple(rounds),
     )
 
 
@@ -80,6 +84,7 @@ def report_document(report: Report) -> dict[str, Any]:
         "facts": dict(report.facts),
         "claims": to_document(report.claims),
         "preparations": [preparation_result_document(result) for result in report.preparations],
+        "rounds": to_document(report.rounds),
     }
     return REPORT.mark(document)
 
@@ -97,4 +102,5 @@ def parse_report(stored: Mapping[str, Any]) -> Report:
         facts=document["facts"],
         claims=tuple(from_document(claim, ClaimJudgement) for claim in document.get("claims", ())),
         preparations=tuple(parse_preparation_result(result) for result in document.get("preparations", ())),
+        rounds=tuple(from_document(each, Round) for each in document.get("rounds", ())),
     )

@@ -60,7 +60,8 @@ def find_crossover(recommended: CellRow, other: CellRow, *, metric: Metric) -> C
     other_fixed, other_per_example = other_line
     if fixed <= other_fixed or per_example >= other_per_example:
         return None
-    return Crossover(cell_id=other.cell_id, examples=round((fixed - other_fixed) / (other_per_example - per_example)))
+    examples = round((fixed - other_fixed) / (other_per_example - per_example))
+    return Crossover(cell_id=other.cell_id, examples=examples) if examples > 1 else None
 
 
 def _line(row: CellRow, metric: Metric) -> tuple[float, float] | None:

@@ -33,7 +33,14 @@ def test_too_few_points_to_show_anything_are_none() -> None:
 
 def test_few_runs_keep_all_points_and_many_share_them() -> None:
     result = completed_result(make_cell(), 1)
-    assert thin_results([result]) == (result,)
+    (kept,) = thin_results([result])
+    assert kept.measured is not None
+    assert result.measured is not None
+    assert len(kept.measured.timeline.seconds) == len(result.measured.timeline.seconds)
+    # to five digits: 3.97 stays, 70.000000001 is 70
+    for point, whole in zip(kept.measured.loss.points, result.measured.loss.points, strict=True):
+        assert point.loss == pytest.approx(whole.loss, rel=1e-4)
+        assert len(f"{point.seconds}") <= 7
     many = thin_results([result] * 4000)
     assert many[0].measured is not None
     assert 10 <= len(many[0].measured.timeline.seconds) <= 15

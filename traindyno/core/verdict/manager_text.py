@@ -1,0 +1,71 @@
+"""The recommendation in three sentences: what to use, what it takes and saves, and how sure that is."""
+
+from traindyno.core.costs.quantity_text import count_text, seconds_text, share_text, usd_text
+from traindyno.core.measurement.selection import Relation
+from traindyno.core.verdict.verdict import Finding, Verdict
+from traindyno.core.verdict.verdict_text import describe_verdict
+
+SURE = 0.999
+
+
+def recommend_in_three(verdict: Verdict) -> tuple[str, str, str]:
+    """Plain language without terms of statistics; what supports it is told by ``describe_verdict``."""
+    return describe_verdict(verdict).headline, _what_it_takes(verdict), _how_sure(verdict)
+
+
+def _what_it_takes(verdict: Verdict) -> str:
+    row = verdict.expected
+    if row is None:
+        return f"There is nothing to compare for this goal among the {len(verdict.rows)} cells."
+    is_whole = verdict.goal.target is None
+    seconds, usd = (row.seconds, row.usd) if is_whole else (row.quality.seconds, row.quality.usd)
+    examples = f"The whole work ({count_text(verdict.examples)} examples)"
+    work = examples if is_whole else f"Training to {verdict.goal.target}"
+    time = seconds_text(seconds.mean if seconds else None)
+    cost = f"about {usd_text(usd.mean)}" if usd else "an unknown sum"
+    return f"{work} takes about {time} and costs {cost}{_against_next(verdict)}."
+
+
+def _against_next(verdict: Verdict) -> str:
+    rival = verdict.runner_up
+    if rival is None:
+        return ""
+    less = 1 - rival.comparison.ratio
+    if less <= 0:
+        return ""
+    what = "time" if verdict.metric.is_time else "cost" if verdict.metric.is_money else "instance time"
+    next_best = verdict.row(rival.cell_id).label
+    if rival.relation is not Relation.BEATEN:
+        return f"; the next best, {next_best}, came out within {share_text(less)} of its {what}"
+    return f", {share_text(less)} less {what} than the next best, {next_best}"
+
+
+def _how_sure(verdict: Verdict) -> str:
+    runs = sum(sum(row.outcomes.values()) for row in verdict.rows)
+    measured = sum(row.trials > 0 for row in verdict.rows)
+    spent = f" for {usd_text(verdict.spent_usd)}" if verdict.spent_usd is not None else ""
+    kind = "simulated runs" if verdict.is_simulated else "runs"
+    basis = f"{runs} {kind} of {measured} of {len(verdict.rows)} cells{spent}"
+    match verdict.finding:
+        case Finding.RECOMMENDED:
+            return f"This rests on {basis}; {_chance(verdict)}."
+        case Finding.WITHIN_TOLERANCE:
+            margin = f"{verdict.tolerance * 100:g} %"
+            return f"This rests on {basis}; no other cell is better by more than {margin}."
+        case Finding.ONLY_ONE:
+            return f"This rests on {basis}; no other cell qualifies for the goal."
+        case Finding.UNDECIDED | Finding.TOO_FEW_TRIALS:
+            return f"This rests on {basis}, which are too few runs to tell the best cells apart."
+        case Finding.CONTENDED:
+            return f"This rests on {basis}, some of which were slowed down by other work."
+        case Finding.NONE_WITHIN_LIMIT | Finding.NONE_MEASURED:
+            return f"{basis[0].upper()}{basis[1:]} were made."
+
+
+def _chance(verdict: Verdict) -> str:
+    if verdict.confidence is None:
+        return "how often chance alone would show this is unknown"
+    if verdict.confidence > SURE:
+        return "chance alone would show such a lead in fewer than 1 of 1,000 such suites"
+    times = max(1, round((1 - verdict.confidence) * 1000))
+    return f"chance alone would show such a lead in about {times} of 1,000 such suites"
