@@ -13,20 +13,27 @@ from traindyno.callbacks import StepLogger, failure
 from traindyno.callbacks.oom_kills import count_oom_kills
 from traindyno.core.jobs.outcome import Outcome
 from training import failure_broadcast
+from training.checkpoints.stop_request import StopRequest
 from training.data.once_per_host import remove_made_folders
 from training.errors import PeerFailed, RunStopped
 
 PATIENCE_SECONDS = 2.0  # a failing peer names its cause before its connections close
 PEER_SIGNS = ("closed by peer", "reset by peer", "broken pipe", "connection was likely closed", "remote process exited")
 FAILURE_EXIT_CODE = 1
+# torchrun kills its processes 30 s after it sends SIGTERM; SageMaker ends the container after 120 s.
+CHECKPOINT_SECONDS = 25.0
 
 
 class CrashHandler:
-    """Takes over uncaught errors, and SIGTERM: the launcher's when a peer failed, SageMaker's when a job is stopped."""
+    """Handles uncaught errors, and SIGTERM: the launcher's when a peer failed, SageMaker's when a job is stopped.
 
-    def __init__(self, step_log: StepLogger, rank: int) -> None:
+    ``stop`` lets a run that keeps checkpoints write one more before it ends.
+    """
+
+    def __init__(self, step_log: StepLogger, rank: int, stop: StopRequest) -> None:
         self._step_log = step_log
         self._rank = rank
+        self._stop = stop
         self._kills_before = count_oom_kills()
         self._lock = threading.Lock()
 
@@ -37,6 +44,8 @@ class CrashHandler:
     def _on_error(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         traceback.print_exception(kind, error, trace)
         with self._lock:
+            if isinstance(error, RunStopped):
+                self._end(error)
             if is_from_a_peer(error):
                 error = self._failure_of_a_peer() or self._lost_peer(error)
             else:
@@ -56,11 +65,19 @@ class CrashHandler:
     def _end_on_sigterm(self, receiving: int) -> None:
         while signal.SIGTERM not in os.read(receiving, 1):
             pass
+        if self._stop.request():
+            self._wait_for_checkpoint()
         with self._lock:
             self._end(
                 self._failure_of_a_peer()
                 or RunStopped(f"the process was told to stop after {self._step_log.steps} steps")
             )
+
+    def _wait_for_checkpoint(self) -> None:
+        """The main thread ends the process when the checkpoint is complete. Without it, the one before counts."""
+        deadline = time.monotonic() + CHECKPOINT_SECONDS
+        while time.monotonic() < deadline and failure_broadcast.find() is None:
+            time.sleep(0.05)
 
     def _failure_of_a_peer(self) -> PeerFailed | None:
         deadline = time.monotonic() + PATIENCE_SECONDS

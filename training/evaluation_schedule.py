@@ -29,7 +29,7 @@ class EvaluationSchedule:
         self._evaluated_at: int | None = None
 
     def after_step(self) -> None:
-        self._steps += 1
+        self._steps = max(self._steps + 1, self._step_log.steps)  # a resumed run has done some before
         if self._every is not None and self._steps % self._every == 0:
             self._evaluate_now()
 

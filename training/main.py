@@ -1,13 +1,18 @@
 """Does one run: reads it from the environment, loads, trains, evaluates and saves."""
 
 import os
+from pathlib import Path
 
 from transformers import PreTrainedModel
 
 from traindyno.callbacks import StepLogger
+from traindyno.callbacks.checkpoints import checkpoint_folder
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from traindyno.core.suite.processes import tensor_degrees
+from training.checkpoints.checkpoints import Checkpoints
+from training.checkpoints.identity import identity_of
+from training.checkpoints.stop_request import StopRequest
 from training.compilers import build_compiler
 from training.crash_handling import CrashHandler, exit_now
 from training.data.dataset import TokenDataset, load_dataset
@@ -30,7 +35,8 @@ from training.train import collate_for, train
 
 def main() -> None:
     step_log = StepLogger(os.environ.get(DIRECTORY_VARIABLE), otherwise=Outcome.INTERNAL_ERROR)
-    CrashHandler(step_log, read_topology().rank).install()
+    stop = StopRequest(read_topology())
+    CrashHandler(step_log, read_topology().rank, stop).install()
     run = read_run_settings(os.environ)
     use_hub_token(run.workload.hub_token_secret)
     step_log.open({**environment_facts(), **environment_facts_of_run(run)})
@@ -61,6 +67,7 @@ def main() -> None:
         step_log=step_log,
         should_stop=stopping.should_stop,
         after_step=evaluations.after_step,
+        checkpoints=_checkpoints(run, setup, strategy, step_log, stop),
     )
     evaluations.at_end()
     if run.measurement.save_model:
@@ -102,6 +109,24 @@ def _schedule_evaluations(
         step_log,
         lambda: evaluate(strategy, setup, held_out, collate),
         examples=len(held_out),
+    )
+
+
+def _checkpoints(
+    run: RunSettings, setup: Setup, strategy: TrainingStrategy, step_log: StepLogger, stop: StopRequest
+) -> Checkpoints | None:
+    """None where the job has no folder for them."""
+    folder = checkpoint_folder()
+    if folder is None:
+        return None
+    return Checkpoints(
+        Path(folder),
+        every_steps=run.measurement.checkpoint_every_steps,
+        identity=identity_of(run, setup.topology),
+        setup=setup,
+        strategy=strategy,
+        stop=stop,
+        step_log=step_log,
     )
 
 

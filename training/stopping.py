@@ -32,7 +32,7 @@ class Stopping:
             self._previous_end = step.end
 
     def should_stop(self, step_log: StepLogger) -> bool:
-        if self._target is None or not is_look_due(step_log.steps, self._looks):
+        if self._target is None or not is_look_due(step_log.steps_of_this_process, self._looks):
             return False
         self._looks += 1
         step_log.close_window()

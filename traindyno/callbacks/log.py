@@ -7,12 +7,13 @@ import sys
 from typing import Any, Callable, Dict, List, Optional
 
 from traindyno.callbacks import failure, process
+from traindyno.callbacks.checkpoints import AnyPath
 from traindyno.callbacks.clock import HostClock, clock_for_this_process, now
 from traindyno.callbacks.environment import environment_facts, peak_memory_bytes
 from traindyno.callbacks.host_identity import host_id
 from traindyno.callbacks.host_load import HostLoad
 from traindyno.callbacks.recorder import RecordedStep, StepRecorder
-from traindyno.callbacks.spans import Phase, Step, whole_counts
+from traindyno.callbacks.spans import CheckpointPhase, Phase, Step, whole_counts
 from traindyno.callbacks.writer import StepLogFile, log_path
 from traindyno.core.step_log.line import (
     DIRECTORY_VARIABLE,
@@ -37,6 +38,7 @@ class StepLogger:
     def __init__(self, directory: Optional[str], *, otherwise: str = failure.USER_CODE_ERROR) -> None:
         self.is_enabled = bool(directory)
         self.steps = 0
+        self._steps_before = 0
         self._directory = directory or ""
         self._observe: Callable[[List[RecordedStep]], None] = self._name_divergence
         self._otherwise = otherwise
@@ -73,6 +75,19 @@ class StepLogger:
 
     def phase(self, name: str, facts: Optional[Dict[str, Any]] = None) -> Phase:
         return Phase(self.phase_ended, name, facts)
+
+    def checkpoint(self, folder: Optional[AnyPath] = None, facts: Optional[Dict[str, Any]] = None) -> Phase:
+        """Around writing a checkpoint. ``folder``: the bytes of the files written below it are counted."""
+        return CheckpointPhase(self.phase_ended, {"step": self.steps, **(facts or {})}, folder)
+
+    def resume(self, steps: int) -> None:
+        """The script continues after so many steps of an earlier attempt: its next step has the next number."""
+        self.steps = self._steps_before = steps
+
+    @property
+    def steps_of_this_process(self) -> int:
+        """Without those of earlier attempts."""
+        return self.steps - self._steps_before
 
     def model(self, parameters: int, flops_per_token: Optional[float] = None, formula: Optional[str] = None) -> None:
         self._write(model_line, parameters, flops_per_token, formula)

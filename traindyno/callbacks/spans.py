@@ -5,11 +5,14 @@ import sys
 from types import TracebackType
 from typing import Any, Callable, Dict, Optional, Tuple, Type
 
+from traindyno.callbacks.checkpoints import AnyPath, written_bytes
 from traindyno.callbacks.clock import now
+from traindyno.core.step_log.line import CHECKPOINT
 
 BeginStep = Callable[[str], None]
 EndStep = Callable[[int, Optional[int], Any, Optional[float]], None]
 AbandonStep = Callable[[], None]
+
 EndPhase = Callable[[str, float, Dict[str, Any]], None]
 
 
@@ -68,6 +71,21 @@ class Phase:
     ) -> None:
         if error is None:
             self._end(self._name, self._begin, self.facts)
+
+
+class CheckpointPhase(Phase):
+    """With ``bytes`` among its facts, where the folder is known or the script sets them itself."""
+
+    def __init__(self, end: EndPhase, facts: Dict[str, Any], folder: Optional[AnyPath]) -> None:
+        super().__init__(end, CHECKPOINT, facts)
+        self._folder = folder
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        if error is None and self._folder is not None:
+            self.facts["bytes"] = written_bytes(self._folder, since=int(self._begin))
+        super().__exit__(kind, error, trace)
 
 
 def _place_of_caller() -> str:

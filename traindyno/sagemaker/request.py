@@ -7,8 +7,13 @@ from typing import Any
 from traindyno.core.instances.instance_types import InstanceType, find_instance_type
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.s3_keys import checkpoints_prefix, output_prefix, s3_uri
-from traindyno.core.step_log.line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
-from traindyno.core.suite.choices import Purchase
+from traindyno.core.step_log.line import (
+    CHECKPOINTS_VARIABLE,
+    CONTAINER_CHECKPOINTS,
+    CONTAINER_DIRECTORY,
+    DIRECTORY_VARIABLE,
+)
+from traindyno.core.suite.choices import Purchase, Task
 from traindyno.core.suite.fallback_cells import accepted_types, run_on
 from traindyno.core.suite.suite import JobOptions, Run, Suite
 from traindyno.sagemaker.channels import run_channels
@@ -145,11 +150,22 @@ def _stopping_condition(suite: Suite, instance_type: InstanceType) -> dict[str, 
 
 def _environment(run: Run, suite: Suite, instance_type: InstanceType) -> dict[str, str]:
     environment = container_environment(run.run_id)
+    if _keeps_checkpoints(suite):
+        environment[CHECKPOINTS_VARIABLE] = CONTAINER_CHECKPOINTS
     if run.cell.settings.instance_count > 1 and instance_type.family in EFA_FAMILIES_WITHOUT_SETUP:
         environment["FI_PROVIDER"] = "efa"
         if instance_type.has_rdma:
             environment["FI_EFA_USE_DEVICE_RDMA"] = "1"
     return {**environment, **suite.workload.environment}
+
+
+def _keeps_checkpoints(suite: Suite) -> bool:
+    """On demand and without a period none is written: nothing would read it, and a stopped job would be billed for it.
+
+    A script decides for itself.
+    """
+    is_asked = suite.measurement.checkpoint_every_steps is not None
+    return is_asked or suite.purchase is Purchase.SPOT or suite.workload.task is Task.SCRIPT
 
 
 def container_environment(run_id: str) -> dict[str, str]:

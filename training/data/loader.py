@@ -1,5 +1,6 @@
 """Step after step the batches that this rank reads, made in this process or ahead of it by workers."""
 
+import signal
 from collections.abc import Iterator
 
 import numpy as np
@@ -59,22 +60,35 @@ def _order(sequences: Sequences, settings: Settings, samples_per_step: int) -> O
     return BucketedOrder(order, sequences.lengths, samples_per_step, settings.seed)
 
 
-def load_steps(batches: StepBatches, step_count: int, settings: Settings) -> Iterator[list[Batch]]:
+def load_steps(batches: StepBatches, steps: range, settings: Settings) -> Iterator[list[Batch]]:
+    """``steps`` count from 0; a resumed run begins with a later one."""
     pins = settings.pin_memory and torch.cuda.is_available()
     if settings.loader_workers == 0:
-        return _in_this_process(batches, step_count, pins=pins)
+        return _in_this_process(batches, steps, pins=pins)
     loader = DataLoader(
         batches,
         batch_size=None,
-        sampler=range(step_count),
+        sampler=steps,
         num_workers=settings.loader_workers,
         prefetch_factor=settings.prefetch_factor,
         pin_memory=pins,
+        generator=own_generator(),
+        worker_init_fn=outlive_sigterm,
     )
     return iter(loader)
 
 
-def _in_this_process(batches: StepBatches, step_count: int, *, pins: bool) -> Iterator[list[Batch]]:
-    for step in range(step_count):
+def own_generator() -> torch.Generator:
+    """A loader draws a number when it begins. From the run's generator, a resumed run would draw one more."""
+    return torch.Generator()
+
+
+def outlive_sigterm(_worker: int) -> None:
+    """A worker ends with its process, which writes a checkpoint before; the signal reaches both."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def _in_this_process(batches: StepBatches, steps: range, *, pins: bool) -> Iterator[list[Batch]]:
+    for step in steps:
         made = batches[step]
         yield [{name: tensor.pin_memory() for name, tensor in batch.items()} for batch in made] if pins else made

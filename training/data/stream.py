@@ -16,6 +16,7 @@ from training.data.collate import Collate
 from training.data.encoding import Encoded, Encoder
 from training.data.files import DataFile
 from training.data.labels import LabelNumbers
+from training.data.loader import outlive_sigterm, own_generator
 from training.data.rows import file_rows
 from training.data.sequences import Sequences, end_to_end
 from training.errors import WorkloadError
@@ -38,22 +39,28 @@ class StreamedBatches(IterableDataset[Batch]):
         *,
         data_rank: int,
         data_world_size: int,
+        first_batch: int = 0,
     ) -> None:
+        """``first_batch``: of this rank's row, the one to begin with; a resumed run has trained on those before it."""
         self._run = run
         self._files = files
         self._tokenizer = tokenizer
         self._collate = collate
         self._data_rank = data_rank
         self._data_world_size = data_world_size
+        self._first_batch = first_batch
         self._numbers = LabelNumbers(names={}, label_count=run.workload.label_count)
 
     def __iter__(self) -> Iterator[Batch]:
         worker = get_worker_info()
-        workers, number = (1, 0) if worker is None else (worker.num_workers, worker.id)
+        workers, place = (1, 0) if worker is None else (worker.num_workers, worker.id)
+        # The loader takes a batch of each worker in turn, from the first one on: the workers' shares rotate instead.
+        begin, number = divmod(self._first_batch + place, workers)
         readers, reader = self._data_world_size * workers, self._data_rank * workers + number
         sequences = itertools.chain.from_iterable(self._epoch(epoch, readers, reader) for epoch in itertools.count())
         size = self._run.settings.batch_size_per_device
-        for batch in itertools.count():
+        _pass_over(sequences, begin * size)
+        for batch in itertools.count(begin):
             rows = list(itertools.islice(sequences, size))
             first = (batch * readers + reader) * size
             yield self._batch(_held(rows, self._numbers), np.arange(first, first + size))
@@ -97,6 +104,10 @@ class StreamedBatches(IterableDataset[Batch]):
         return encoder.encode(rows)
 
 
+def _pass_over(sequences: Iterator[Encoded], count: int) -> None:
+    next(itertools.islice(sequences, count, count), None)
+
+
 def _held(rows: list[Encoded], numbers: LabelNumbers) -> Sequences:
     labels = [numbers.number(row.label) for row in rows if row.label is not None]
     return end_to_end(
@@ -114,6 +125,8 @@ def stream_steps(batches: StreamedBatches, step_count: int, run: RunSettings) ->
         num_workers=settings.loader_workers,
         prefetch_factor=settings.prefetch_factor,
         pin_memory=settings.pin_memory and torch.cuda.is_available(),
+        generator=own_generator(),
+        worker_init_fn=outlive_sigterm,
     )
     row = iter(loader)
     for _ in range(step_count):

@@ -2,7 +2,7 @@
 
 A strategy is applied to a model from outside: models are written for one device. The loop calls, in this order,
 ``place``, ``build_optimizer``, then ``forward_backward`` and ``clip_gradients`` for each step, ``score`` to evaluate
-and ``gather_state_dict`` to save.
+and ``gather_state_dict`` to save. Checkpoints read and write ``named_tensors``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -80,6 +80,15 @@ class TrainingStrategy(Protocol):
         """``task_score`` of the batch (called in no-grad and evaluation mode); None on ranks that don't hold it."""
 
     def set_training(self, is_training: bool) -> None: ...
+
+    def named_tensors(self) -> dict[str, torch.Tensor]:
+        """This rank's parameters and buffers by transformers' names, each once; DTensors where they are cut.
+
+        The tensors themselves, so that a checkpoint can be read into them.
+        """
+
+    def updates(self, parameter: nn.Parameter) -> bool:
+        """Whether this rank keeps the optimizer's state of the parameter."""
 
     def gather_state_dict(self) -> dict[str, torch.Tensor]:
         """The whole model's parameters and buffers on the CPU, by transformers' names: on rank 0, empty elsewhere."""

@@ -82,6 +82,12 @@ class PipelineParallel:
         for stage in self._stages.values():
             stage.train(is_training)
 
+    def named_tensors(self) -> dict[str, torch.Tensor]:
+        return self._weights.held()
+
+    def updates(self, parameter: nn.Parameter) -> bool:
+        return True
+
     def gather_state_dict(self) -> dict[str, torch.Tensor]:
         return self._weights.gather(self._replicas.ranks[0]) if self.data_rank == 0 else {}
 

@@ -8,6 +8,7 @@ from torch.distributed import ProcessGroup
 from transformers import PreTrainedModel
 
 from training.gradients import sum_gradients
+from training.strategies.whole_model import each_once
 
 Holders = tuple[int, ...]
 
@@ -48,6 +49,12 @@ class PipelineWeights:
     def first_held(self) -> list[nn.Parameter]:
         """Those that no rank before this one holds: every weight of the model is one rank's."""
         return self._parameters(lambda holders: holders[0] == self._inner_rank)
+
+    def held(self) -> dict[str, torch.Tensor]:
+        """This rank's parameters and buffers, each once."""
+        return each_once(
+            {name: tensor for name, tensor in self._saved().items() if self._inner_rank in self._holders[name]}
+        )
 
     def sum_shared_gradients(self) -> None:
         for shared, group in self._groups.items():

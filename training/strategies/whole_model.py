@@ -1,6 +1,6 @@
 """What strategies share under which every rank calls the whole model: single, ddp, smddp, fsdp, zero1, tensor."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
@@ -88,7 +88,19 @@ class WholeModelStrategy:
     def set_training(self, is_training: bool) -> None:
         self._module.train(is_training)
 
+    def named_tensors(self) -> dict[str, torch.Tensor]:
+        return each_once(self._objective.model.state_dict(keep_vars=True))
+
+    def updates(self, parameter: nn.Parameter) -> bool:
+        return True
+
     def gather_state_dict(self) -> dict[str, torch.Tensor]:
         if not self._setup.topology.is_first:
             return {}
         return {name: tensor.cpu() for name, tensor in self._objective.model.state_dict().items()}
+
+
+def each_once(named: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Under the first of its names, where a tensor is tied."""
+    first_names = {id(tensor): name for name, tensor in reversed(list(named.items()))}
+    return {name: tensor for name, tensor in named.items() if first_names[id(tensor)] == name}

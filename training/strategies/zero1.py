@@ -12,9 +12,14 @@ from training.strategies.ddp import DataParallel
 
 
 class ShardedOptimizerState(DataParallel):
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._own: set[int]
+
     def build_optimizer(self, build: OptimizerBuilder) -> Optimizer:
         parameters = [parameter for parameter in self.parameters() if parameter.requires_grad]
         parts = divide(parameters, self.data_world_size)
+        self._own = {id(parameter) for parameter in parts[self.data_rank]}
         buffers = [flatten(part) for part in parts]
         others = [parameter for rank, part in enumerate(parts) if rank != self.data_rank for parameter in part]
 
@@ -35,6 +40,9 @@ class ShardedOptimizerState(DataParallel):
         optimizer.register_step_pre_hook(_leave_to_others)
         optimizer.register_step_post_hook(_exchange)
         return optimizer
+
+    def updates(self, parameter: nn.Parameter) -> bool:
+        return id(parameter) in self._own
 
 
 def divide(parameters: Iterable[nn.Parameter], part_count: int) -> list[list[nn.Parameter]]:

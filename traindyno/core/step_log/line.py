@@ -12,6 +12,11 @@ from typing import Any, Dict, Optional, Union
 SCHEMA_VERSION = 2
 DIRECTORY_VARIABLE = "TRAINDYNO_STEP_LOG_DIRECTORY"
 CONTAINER_DIRECTORY = "/opt/ml/checkpoints/step_log"
+# Where a run keeps its checkpoints; absent where it keeps none
+CHECKPOINTS_VARIABLE = "TRAINDYNO_CHECKPOINT_DIRECTORY"
+CONTAINER_CHECKPOINTS = "/opt/ml/checkpoints/state"
+CHECKPOINT, CHECKPOINT_WRITE, RESTORE = "checkpoint", "checkpoint_write", "restore"  # names of phases
+IN_BACKGROUND = "in_background"  # a phase's fact: steps went on meanwhile, so that it takes none of their time
 # The environment's fact that says what is counted as work: the same in every cell of a task, whatever its packing
 WORK_UNIT = "work_unit"
 TOKENS, ROWS, SAMPLES = "tokens", "rows", "samples"  # tokens without padding
@@ -42,7 +47,8 @@ def phase_line(name: str, begin: float, end: float, facts: Optional[Dict[str, An
 
     The log writes ``launch`` (its launchers, until it starts), ``import`` (until the log exists), ``setup`` (from
     the last phase to the first step) and ``teardown`` (from the last step or phase to the end line) by itself. The
-    script names the others: load, compile, evaluate, save, or its own. Warm-up and steady state are found later.
+    script names the others: load, compile, evaluate, save, checkpoint, restore, or its own. Warm-up and steady state
+    are found later. A checkpoint's facts have its ``step`` and, where they are known, its ``bytes``.
     """
     return {"kind": "phase", "time": end, "name": name, "begin": begin, "end": end, "facts": facts or {}}
 

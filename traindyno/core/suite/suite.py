@@ -118,6 +118,15 @@ class Measurement:
         ),
     )
     save_model: bool = field(default=False, metadata=describe("keep the trained model"))
+    checkpoint_every_steps: int | None = field(
+        default=None,
+        metadata=describe(
+            "a checkpoint after every so many steps, from which the run's next attempt resumes; on spot there is one "
+            "before an interruption, too",
+            bound=STEPS,
+            default="no checkpoints, except before a spot interruption",
+        ),
+    )
 
     @property
     def evaluates(self) -> bool:
@@ -225,7 +234,7 @@ class Suite:
     )
     purchase: Purchase = field(
         default=Purchase.ON_DEMAND,
-        metadata=describe("spot costs less; a run that is interrupted starts again from its first step"),
+        metadata=describe("spot costs less; a run that is interrupted resumes from its newest checkpoint"),
     )
     warm_pool_seconds: int = field(
         default=0,

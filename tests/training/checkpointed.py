@@ -1,0 +1,132 @@
+"""One attempt of a run that keeps checkpoints, from its document to the losses of the steps that it did."""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import distributed
+
+from tests.training.run_documents import run_document
+from traindyno.callbacks import StepLogger
+from traindyno.callbacks.recorder import RecordedStep
+from traindyno.core.suite.suite_file import parse_measurement, parse_settings, parse_workload
+from training.checkpoints.checkpoints import Checkpoints
+from training.checkpoints.identity import identity_of
+from training.checkpoints.stop_request import StopRequest
+from training.compilers import build_compiler
+from training.data.dataset import load_dataset
+from training.job import find_job
+from training.model import build_model
+from training.precision import number_format
+from training.process_group import end_process_group
+from training.run_settings import RunSettings
+from training.strategies import Setup, build_strategy
+from training.topology import read_topology
+from training.train import train
+
+SYNTHETIC = {
+    "model": {
+        "config": {"model_type": "gpt2", "vocab_size": 96, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 16}
+    },
+    "dataset": {"format": "synthetic"},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """``stops_after``: the step after which it is lost; ``is_told``: a signal asks for a checkpoint in that step.
+
+    ``checkpoints`` of None: the run keeps none.
+    """
+
+    settings: dict[str, Any]
+    checkpoints: str | None
+    every_steps: int | None = 2
+    steps: int = 8
+    stops_after: int | None = None
+    is_told: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """``losses`` by step; ``stopped`` is the message of a run that was told to stop."""
+
+    losses: dict[int, float]
+    parameters: dict[str, torch.Tensor]
+    stopped: str = ""
+
+
+def run_of(attempt: Attempt) -> RunSettings:
+    document = run_document(
+        workload=SYNTHETIC,
+        settings={"batch_size_per_device": 2, "optimizer": "adamw", **attempt.settings},
+        measurement={"max_steps": attempt.steps, "checkpoint_every_steps": attempt.every_steps},
+    )
+    return RunSettings(
+        run_id="r",
+        workload=parse_workload({name: value for name, value in document["workload"].items() if name != "tokenizer"}),
+        settings=parse_settings(document["settings"]),
+        measurement=parse_measurement(document["measurement"]),
+    )
+
+
+def train_attempts(attempts: list[Attempt]) -> list[Ended]:
+    """One after the other in this process."""
+    torch.set_num_threads(1)
+    ended = [train_attempt(attempt) for attempt in attempts]
+    end_process_group()
+    return ended
+
+
+def train_attempt(attempt: Attempt) -> Ended:
+    run, topology = run_of(attempt), read_topology()
+    compiler = build_compiler(run.settings.compiler)
+    accelerator = compiler.accelerator(topology)
+    setup = Setup(
+        settings=run.settings,
+        task=run.workload.task,
+        topology=topology,
+        accelerator=accelerator,
+        compiler=compiler,
+        number_format=number_format(run.settings.precision, accelerator.device),
+    )
+    strategy = build_strategy(setup)
+    dataset = load_dataset(run, find_job(run.workload), topology)
+    strategy.place(build_model(run.workload, run.settings, None, model_path=None, is_padded=not dataset.is_uniform))
+    step_log = StepLogger(str(Path(attempt.checkpoints or tempfile.mkdtemp()).parent / "log"))
+    losses: dict[int, float] = {}
+    step_log.observe_with(lambda steps: losses.update(_losses(steps)))
+    stop = StopRequest(topology)
+
+    def should_stop(log: StepLogger) -> bool:
+        if attempt.is_told and log.steps + 1 == attempt.stops_after:
+            stop.request()
+        return not attempt.is_told and log.steps == attempt.stops_after
+
+    checkpoints = None
+    if attempt.checkpoints is not None:
+        checkpoints = Checkpoints(
+            Path(attempt.checkpoints),
+            every_steps=attempt.every_steps,
+            identity=identity_of(run, topology),
+            setup=setup,
+            strategy=strategy,
+            stop=stop,
+            step_log=step_log,
+        )
+    stopped = ""
+    try:
+        train(run, setup, strategy, dataset, step_log=step_log, should_stop=should_stop, checkpoints=checkpoints)
+    except Exception as error:  # noqa: BLE001 -- the test compares the message
+        stopped = f"{type(error).__name__}: {error}"
+    step_log.close()
+    if distributed.is_initialized():
+        distributed.barrier()
+    return Ended(losses=losses, parameters=strategy.gather_state_dict(), stopped=stopped)
+
+
+def _losses(steps: list[RecordedStep]) -> dict[int, float]:
+    """Of a pipeline, on the rank that holds its last stage."""
+    return {step.step: step.loss for step in steps if step.loss is not None}

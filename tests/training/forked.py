@@ -1,0 +1,74 @@
+"""Groups of processes that are forked from one that has imported PyTorch: each costs milliseconds, not seconds."""
+
+import multiprocessing
+import os
+import pickle
+import socket
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+# With what is otherwise imported late, in every process again.
+PRELOADED = [
+    "tests.training.checkpointed",
+    "transformers.models.gpt2.modeling_gpt2",
+    *(f"training.strategies.{name}" for name in ("ddp", "fsdp", "zero1", "tensor", "pipeline")),
+    "torch._dynamo",
+]
+LIMIT_SECONDS = 120.0
+
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(PRELOADED)
+
+
+def run_group(work: Callable[..., Any], *arguments: Any, processes: int = 1) -> list[Any]:
+    """What ``work`` returned in each process, by rank; the process group is the environment's, as under torchrun."""
+    port = _free_port()
+    started = []
+    for rank in range(processes):
+        receiving, sending = _context.Pipe(duplex=False)
+        place = {
+            "RANK": str(rank),
+            "WORLD_SIZE": str(processes),
+            "LOCAL_RANK": str(rank),
+            "LOCAL_WORLD_SIZE": str(processes),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+        }
+        process = _context.Process(target=_run, args=(work, arguments, place, sending))
+        process.start()
+        sending.close()
+        started.append((process, receiving))
+    answers = [_answer(receiving) for _, receiving in started]
+    for process, _ in started:
+        process.join(LIMIT_SECONDS)
+        process.kill()
+    return answers
+
+
+def _answer(receiving: Connection) -> Any:
+    assert receiving.poll(LIMIT_SECONDS), "a process of the group did not answer in time"
+    return pickle.loads(receiving.recv_bytes())
+
+
+def _run(work: Callable[..., Any], arguments: tuple[Any, ...], place: dict[str, str], sending: Connection) -> None:
+    os.environ |= {
+        **place,
+        "GLOO_SOCKET_IFNAME": "lo",
+        "OMP_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "HF_HUB_OFFLINE": "1",
+    }
+    multiprocessing.set_start_method("fork", force=True)  # as in a job: a loader's workers need no imports
+    # By value: multiprocessing would pass tensors by handles of this process, which ends.
+    sending.send_bytes(pickle.dumps(work(*arguments)))
+    sending.close()
+    # As the training loop ends: Python's own teardown waits for peers.
+    os._exit(0)
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+    return port

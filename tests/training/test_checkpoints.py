@@ -1,0 +1,215 @@
+"""A run that is cut off resumes at the same step with the same data and the same losses, or says why it does not."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+import torch
+
+from tests.training.checkpointed import Attempt, Ended, train_attempt, train_attempts
+from tests.training.forked import run_group
+from traindyno.callbacks.checkpoints import MARKER
+
+DROPOUT = {"dropout": 0.1}
+# Said of every checkpoint of one process, which is nothing to be warned of.
+pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled, unavailable or uninitialized")
+EVERY_STRATEGY = bool(os.environ.get("TRAINDYNO_EVERY_STRATEGY"))  # make chaos sets it
+SPREAD: dict[str, dict[str, Any]] = {
+    "ddp": {"strategy": "ddp", "loader_workers": 1, "prefetch_factor": 2, **DROPOUT},
+    "fsdp, fp16": {"strategy": "fsdp", "precision": "fp16"},
+    "pipeline": {"strategy": "pipeline", "pipeline_degree": 2, "batch_size_per_device": 4, "micro_batches": 2},
+}
+if EVERY_STRATEGY:
+    SPREAD |= {
+        "fsdp": {"strategy": "fsdp", **DROPOUT},
+        "zero1": {"strategy": "zero1", **DROPOUT},
+        "tensor": {"strategy": "tensor", "tensor_degree": 2},
+        "sgd": {"strategy": "ddp", "optimizer": "sgd", "gradient_clip_norm": 0.1},
+    }
+TOLD = tuple(SPREAD)[: None if EVERY_STRATEGY else 1]
+CUT_OFF, RESUMED_AFTER, TOLD_AFTER, STEPS = 3, 2, 3, 5
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("checkpoints")
+
+
+def attempt_of(name: str, folder: Path | None, **changes: Any) -> Attempt:
+    checkpoints = None if folder is None else str(folder)
+    return replace(Attempt(settings=SPREAD[name], checkpoints=checkpoints, steps=STEPS), **changes)
+
+
+Trained = dict[str, dict[str, list[Ended]]]
+
+
+@pytest.fixture(scope="module")
+def spread(folder: Path) -> Trained:
+    """By strategy, what each of two ranks did uninterrupted, until it was cut off or told to stop, and afterwards."""
+    named = (
+        [("whole", name) for name in SPREAD] + [("cut", name) for name in SPREAD] + [("told", name) for name in TOLD]
+    )
+    changes: dict[str, dict[str, Any]] = {
+        "whole": {"checkpoints": None},
+        "cut": {"stops_after": CUT_OFF},
+        "told": {"stops_after": TOLD_AFTER, "is_told": True, "every_steps": None},
+    }
+    attempts = {(kind, name): attempt_of(name, folder / f"{name} {kind}", **changes[kind]) for kind, name in named}
+    later = {
+        (f"after {kind}", name): replace(attempt, stops_after=None, is_told=False)
+        for (kind, name), attempt in attempts.items()
+        if kind != "whole"
+    }
+    found: Trained = {name: {} for name in SPREAD}
+    for group in (attempts, later):
+        by_rank = run_group(train_attempts, list(group.values()), processes=2)
+        for number, (kind, name) in enumerate(group):
+            found[name][kind] = [ended[number] for ended in by_rank]
+    return found
+
+
+def assert_same(found: list[Ended], expected: list[Ended], steps: range) -> None:
+    """Bit by bit: losses of every rank, and the model."""
+    for mine, theirs in zip(found, expected, strict=True):
+        assert mine.losses == {step: loss for step, loss in theirs.losses.items() if step in steps}
+        assert mine.parameters.keys() == theirs.parameters.keys()
+        for name, parameter in mine.parameters.items():
+            assert torch.equal(parameter, theirs.parameters[name]), name
+    assert any(ended.losses for ended in found)
+
+
+@pytest.mark.parametrize("name", SPREAD)
+def test_a_resumed_run_has_the_losses_and_the_model_of_an_uninterrupted_one(spread: Trained, name: str) -> None:
+    found = spread[name]
+    assert max(max(ended.losses, default=0) for ended in found["cut"]) == CUT_OFF
+    assert_same(found["after cut"], found["whole"], range(RESUMED_AFTER + 1, STEPS + 1))
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_a_run_that_is_told_to_stop_loses_no_step(spread: Trained, name: str) -> None:
+    found = spread[name]
+    for ended in found["told"]:
+        assert ended.stopped.startswith("RunStopped: the run was told to stop after step 3; the checkpoint"), ended
+    assert_same(found["after told"], found["whole"], range(TOLD_AFTER + 1, STEPS + 1))
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 4), (4, 2)] if EVERY_STRATEGY else [(2, 4)])
+def test_another_number_of_processes_resumes_with_the_same_losses(tmp_path: Path, before: int, after: int) -> None:
+    def attempt(strategy: str, processes: int, **changes: Any) -> Attempt:
+        settings = {"strategy": strategy, "batch_size_per_device": 8 // processes}
+        values = {"checkpoints": str(tmp_path / strategy), "steps": STEPS, **changes}
+        return Attempt(settings=settings, **values)
+
+    strategies = ("ddp", "fsdp")
+    whole = [attempt(each, before, checkpoints=None) for each in strategies]
+    cut = [attempt(each, before, stops_after=CUT_OFF) for each in strategies]
+    expected = run_group(train_attempts, [*whole, *cut], processes=before)
+    found = run_group(train_attempts, [attempt(each, after) for each in strategies], processes=after)
+    for number in range(len(strategies)):
+        losses = [mean_losses([rank[number] for rank in ranks]) for ranks in (found, expected)]
+        assert losses[0] == pytest.approx({step: losses[1][step] for step in (3, 4, 5)}, abs=1e-6)
+        for name, parameter in found[0][number].parameters.items():
+            torch.testing.assert_close(parameter, expected[0][number].parameters[name], rtol=1e-5, atol=1e-6)
+
+
+def mean_losses(ranks: list[Ended]) -> dict[int, float]:
+    """Over the ranks, each of which logs the loss of its own samples; all have equally many."""
+    return {step: fmean(ended.losses[step] for ended in ranks) for step in ranks[0].losses}
+
+
+def single(folder: Path, **changes: Any) -> Attempt:
+    return replace(Attempt(settings={"strategy": "single", **DROPOUT}, checkpoints=str(folder)), **changes)
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    folder = tmp_path_factory.mktemp("reference")
+    return train_attempt(single(folder / "c"))
+
+
+def newest(folder: Path) -> Path:
+    return max(folder.glob(f"*/{MARKER}"), key=lambda path: json.loads(path.read_text())["facts"]["step"]).parent
+
+
+def cut_short(folder: Path) -> str:
+    path = next(newest(folder).glob("*.distcp"))
+    path.write_bytes(path.read_bytes()[:-100])
+    return "bytes; expected"
+
+
+def replace_with_older(folder: Path) -> str:
+    """As an upload does that was interrupted between two files of the same size."""
+    path = next(newest(folder).glob("*.distcp"))
+    path.write_bytes(bytes(len(path.read_bytes())))
+    return "has checksum"
+
+
+def remove_a_file(folder: Path) -> str:
+    next(newest(folder).glob("*.distcp")).unlink()
+    return "can't be read"
+
+
+def cut_the_marker_short(folder: Path) -> str:
+    path = newest(folder) / MARKER
+    path.write_text(path.read_text()[:-20])
+    return "is cut short"
+
+
+def remove_the_marker(folder: Path) -> str:
+    (newest(folder) / MARKER).unlink()
+    return "it was not finished"
+
+
+@pytest.mark.parametrize(
+    "damage", [cut_short, replace_with_older, remove_a_file, cut_the_marker_short, remove_the_marker]
+)
+def test_a_damaged_checkpoint_is_refused_with_a_sentence_and_the_one_before_it_is_used(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], reference: Ended, damage: Any
+) -> None:
+    folder = tmp_path / "c"
+    train_attempt(single(folder, stops_after=7))  # complete checkpoints of the steps 2, 4 and 6
+    words = damage(folder)
+    capfd.readouterr()
+    ended = train_attempt(single(folder))
+    refusals = [line for line in capfd.readouterr().err.splitlines() if "checkpoint refused" in line]
+    assert len(refusals) == 1
+    assert words in refusals[0]
+    assert ended.losses == {step: loss for step, loss in reference.losses.items() if step > 4}
+
+
+def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "c"
+    train_attempt(single(folder, stops_after=3))
+    ended = train_attempt(single(folder, settings={"strategy": "single", "weight_decay": 0.5, **DROPOUT}))
+    error = capfd.readouterr().err
+    assert "is of other settings: it has weight_decay 0.0, where this run has 0.5" in error
+    assert min(ended.losses) == 1
+
+
+def test_only_the_latest_checkpoints_are_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    train_attempt(single(folder, every_steps=1))
+    steps = [json.loads(path.read_text())["facts"]["step"] for path in folder.glob(f"*/{MARKER}")]
+    assert sorted(steps) == [6, 7, 8]
+    assert sorted(path.name for path in folder.iterdir()) == ["slot-0", "slot-1", "slot-2"]
+
+
+def test_a_checkpoint_is_a_phase_with_its_bytes_and_the_write_another_in_the_background(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    train_attempt(single(folder))
+    (log,) = (tmp_path / "log").rglob("rank-*.jsonl")
+    phases = [line for line in map(json.loads, log.read_text().splitlines()) if line["kind"] == "phase"]
+    blocking = [phase for phase in phases if phase["name"] == "checkpoint"]
+    writes = [phase for phase in phases if phase["name"] == "checkpoint_write"]
+    assert (
+        [phase["facts"]["step"] for phase in blocking] == [phase["facts"]["step"] for phase in writes] == [2, 4, 6, 8]
+    )
+    files = sum(path.stat().st_size for path in newest(folder).iterdir() if path.name != MARKER)
+    assert writes[-1]["facts"]["bytes"] == files
+    # Parameters and two moments of AdamW, 4 bytes each; one number per tensor and the random states are beside them.
+    parameters = sum(tensor.numel() for tensor in train_attempt(single(folder)).parameters.values()) - 96 * 32  # tied
+    assert 12 * parameters <= blocking[-1]["facts"]["bytes"] < 12 * parameters + 100_000

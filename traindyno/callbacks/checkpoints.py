@@ -1,0 +1,144 @@
+"""Which checkpoint is whole: a marker, written last, that names every file with its size and checksum.
+
+SageMaker copies the checkpoint folder to S3 file by file and in no defined order while the job runs. After an
+interruption the folder may hold a new marker with old files, or files that are cut short. The checksums find both.
+Standard library only, Python 3.8: users' scripts use it, too.
+"""
+
+import contextlib
+import json
+import os
+import sys
+import time
+import zlib
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
+
+from traindyno.core.step_log.line import CHECKPOINTS_VARIABLE
+
+MARKER = "complete.json"
+MARKER_VERSION = 1
+CHUNK_BYTES = 1 << 22
+
+AnyPath = Union[str, "os.PathLike[str]"]
+
+
+class CheckpointRefused(Exception):
+    """A checkpoint can't be used; says which, what was expected and what was found."""
+
+
+def checkpoint_folder(environment: Mapping[str, str] = os.environ) -> Optional[str]:
+    """The folder whose content SageMaker keeps in S3 and gives to the run's next attempt; None outside Traindyno."""
+    return environment.get(CHECKPOINTS_VARIABLE)
+
+
+def mark_complete(folder: AnyPath, facts: Optional[Mapping[str, Any]] = None) -> None:
+    """Call it once per checkpoint, after its last file is written. ``facts`` come back from ``read_marker``."""
+    root = Path(folder)
+    names = sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
+    write_marker(root, describe_files(root, (name for name in names if name != MARKER)), facts or {})
+
+
+def newest_complete(folder: Optional[AnyPath]) -> Optional[str]:
+    """The newest whole checkpoint among the folders below ``folder``; None if there is none.
+
+    Those that are refused are named on stderr, with the reason.
+    """
+    if folder is None or not Path(folder).is_dir():
+        return None
+    found = []
+    for candidate in sorted(path for path in Path(folder).iterdir() if path.is_dir() and any(path.iterdir())):
+        try:
+            marker = read_marker(candidate)
+            check_files(candidate, marker["files"])
+        except CheckpointRefused as error:
+            print("checkpoint refused: {}".format(error), file=sys.stderr, flush=True)  # noqa: T201
+        else:
+            found.append((marker["written_at"], str(candidate)))
+    return max(found)[1] if found else None
+
+
+def describe_files(folder: Path, names: Iterable[str]) -> Dict[str, Any]:
+    """Size and checksum of each file, by name."""
+    described = {}
+    for name in names:
+        size, checksum = _measure(folder / name)
+        described[name] = {"bytes": size, "crc32": checksum}
+    return described
+
+
+def write_marker(folder: Path, files: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+    """Whole or not at all."""
+    document = {"version": MARKER_VERSION, "written_at": time.time(), "files": dict(files), "facts": dict(facts)}
+    draft = folder / (MARKER + ".draft")
+    with draft.open("w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1, sort_keys=True)
+    draft.replace(folder / MARKER)
+
+
+def remove_marker(folder: Path) -> None:
+    """Before the folder's files are replaced."""
+    with contextlib.suppress(FileNotFoundError):
+        (folder / MARKER).unlink()
+
+
+def read_marker(folder: Path) -> Dict[str, Any]:
+    """``files``, ``facts`` and ``written_at`` in epoch seconds; raises CheckpointRefused."""
+    try:
+        document = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CheckpointRefused("{} has no {}: it was not finished".format(folder, MARKER)) from None
+    except ValueError as error:
+        raise CheckpointRefused("{}/{} is cut short: {}".format(folder, MARKER, error)) from error
+    version = document.get("version") if isinstance(document, dict) else None
+    if version != MARKER_VERSION:
+        raise CheckpointRefused(
+            "{}/{} has version {}; expected version {}".format(folder, MARKER, version, MARKER_VERSION)
+        )
+    return document  # type: ignore[no-any-return]
+
+
+def check_files(folder: Path, files: Mapping[str, Any]) -> None:
+    """Raises CheckpointRefused with the first file that is not as its marker says."""
+    for name, expected in files.items():
+        found = problem_of(folder / name, expected)
+        if found is not None:
+            raise CheckpointRefused(found)
+
+
+def problem_of(path: Path, expected: Mapping[str, Any]) -> Optional[str]:
+    """Why the file is not the one that was marked; None if it is."""
+    try:
+        size = path.stat().st_size
+        if size != expected["bytes"]:
+            return "{} has {} bytes; expected {}".format(path, size, expected["bytes"])
+        checksum = _measure(path)[1]
+    except OSError as error:
+        return "{} can't be read: {}".format(path, error)
+    if checksum != expected["crc32"]:
+        return "{} has checksum {}; expected {}".format(path, checksum, expected["crc32"])
+    return None
+
+
+def written_bytes(folder: AnyPath, since: float) -> int:
+    """Of the files below ``folder`` that were written at or after ``since``, in epoch seconds."""
+    stats: List[os.stat_result] = []
+    for path in Path(folder).rglob("*"):
+        try:
+            stats.append(path.stat())
+        except FileNotFoundError:  # removed meanwhile, as the oldest checkpoint is
+            continue
+    return sum(stat.st_size for stat in stats if stat.st_mtime >= since and not _is_folder(stat))
+
+
+def _is_folder(stat: os.stat_result) -> bool:
+    return stat.st_mode & 0o170000 == 0o040000
+
+
+def _measure(path: Path) -> Tuple[int, str]:
+    size, checksum = 0, 0
+    with path.open("rb") as file:
+        for chunk in iter(lambda: file.read(CHUNK_BYTES), b""):
+            size += len(chunk)
+            checksum = zlib.crc32(chunk, checksum)
+    return size, "{:08x}".format(checksum)

@@ -1,0 +1,171 @@
+"""Writes a run's checkpoints while it trains, and resumes from the newest one."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import distributed
+from torch.distributed import ProcessGroup
+from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import save
+from torch.distributed.tensor import DTensor
+from torch.optim import Optimizer
+
+from traindyno.callbacks import StepLogger
+from traindyno.callbacks.clock import now
+from traindyno.core.step_log.line import CHECKPOINT, CHECKPOINT_WRITE, IN_BACKGROUND, RESTORE
+from training.checkpoints.identity import Identity
+from training.checkpoints.random_states import restore_random_states, seed_anew
+from training.checkpoints.slots import Found, Slots
+from training.checkpoints.state import state_to_read, state_to_write
+from training.checkpoints.stop_request import StopRequest
+from training.errors import RunStopped
+from training.strategies import Setup, TrainingStrategy
+
+SCALER, PROCESSES = "scaler", "processes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """Times are epoch seconds; ``bytes`` are this process's files."""
+
+    step: int
+    begin: float
+    end: float
+    bytes: int
+
+
+class Checkpoints:
+    """Tensors are copied between two steps and written by a thread while training goes on.
+
+    The thread's messages have a process group of their own, on the CPU, so that they can't be mistaken for training's.
+    ``every_steps`` of None: only where the run is told to stop.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        every_steps: int | None,
+        identity: Identity,
+        setup: Setup,
+        strategy: TrainingStrategy,
+        stop: StopRequest,
+        step_log: StepLogger,
+    ) -> None:
+        self._every_steps = every_steps
+        self._identity = identity
+        self._setup = setup
+        self._strategy = strategy
+        self._stop = stop
+        self._step_log = step_log
+        self._group = _own_group()
+        self._slots = Slots(folder, setup.topology, self._group)
+        self._optimizer: Optimizer
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
+        self._pending: Future[Written] | None = None
+
+    def resume(self, optimizer: Optimizer) -> int:
+        """Restores the newest usable checkpoint; returns the steps that it has done, 0 without one."""
+        self._optimizer = optimizer
+        with self._step_log.phase(RESTORE) as phase:
+            found = self._slots.newest(self._identity)
+            phase.facts["step"] = found.step if found else 0
+            if found is not None:
+                self._read(found)
+        done = found.step if found else 0
+        self._step_log.resume(done)
+        self._stop.begin(done + 1)
+        return done
+
+    def after_step(self, step: int) -> None:
+        """Raises RunStopped, once the checkpoint is complete, where the run was told to stop."""
+        if self._stop.is_due(step):
+            self._write(step, waits=True)
+            raise RunStopped(f"the run was told to stop after step {step}; the checkpoint of that step is complete")
+        if self._every_steps is not None and step % self._every_steps == 0:
+            self._write(step, waits=False)
+
+    def finish(self) -> None:
+        """After the last step. Raises what went wrong with the last checkpoint."""
+        self._stop.end()
+        if self._pending is not None:
+            with self._step_log.phase("last_checkpoint"):
+                self._collect()
+        self._writer.shutdown()
+
+    def _write(self, step: int, *, waits: bool) -> None:
+        self._step_log.close_window()  # the phase begins when the device has done the steps before it
+        with self._step_log.phase(CHECKPOINT, {"step": step}) as phase:
+            self._collect()
+            folder = self._slots.begin()
+            state = state_to_write(self._strategy, self._optimizer, self._setup.topology.rank)
+            copy = _copy_on_host(state)
+            phase.facts["bytes"] = sum(_bytes_held(tensor) for tensor in copy.values())
+            self._pending = self._writer.submit(self._write_copy, copy, folder, self._facts(step))
+            if waits:
+                self._collect()
+
+    def _write_copy(self, copy: dict[str, torch.Tensor], folder: Path, facts: dict[str, Any]) -> Written:
+        begin = now()
+        writer = FileSystemWriter(folder, single_file_per_rank=True, sync_files=False)
+        save(copy, storage_writer=writer, process_group=self._group, no_dist=self._group is None)
+        topology = self._setup.topology
+        own = [path.name for path in folder.glob(f"__{topology.rank}_*.distcp")]
+        count = self._slots.complete(folder, [*own, *([".metadata"] if topology.is_first else [])], facts)
+        return Written(step=facts["step"], begin=begin, end=now(), bytes=count)
+
+    def _facts(self, step: int) -> dict[str, Any]:
+        """What the marker says: the scaler's numbers, too, as they are after this step."""
+        return {
+            "step": step,
+            "identity": dict(self._identity),
+            PROCESSES: self._setup.topology.world_size,
+            SCALER: self._setup.number_format.scaler.state_dict(),
+        }
+
+    def _collect(self) -> None:
+        """Waits for the write that goes on, and logs it: the log has one writer, the main thread."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            written = pending.result()
+            facts = {"step": written.step, "bytes": written.bytes, IN_BACKGROUND: True}
+            self._step_log.add_phase(CHECKPOINT_WRITE, written.begin, written.end, facts)
+
+    def _read(self, found: Found) -> None:
+        reader = FileSystemReader(found.folder)
+        rank = self._setup.topology.rank
+        state = state_to_read(self._strategy, self._optimizer, reader.read_metadata(), rank)
+        load(state, storage_reader=reader, process_group=self._group, no_dist=self._group is None)
+        if found.facts[SCALER]:
+            self._setup.number_format.scaler.load_state_dict(found.facts[SCALER])
+        if found.facts[PROCESSES] == self._setup.topology.world_size:
+            restore_random_states(state, rank)
+        else:
+            seed_anew(self._setup.settings.seed, found.step, self._setup.topology)
+
+
+def _own_group() -> ProcessGroup | None:
+    if not distributed.is_initialized() or distributed.get_world_size() == 1:
+        return None
+    group: ProcessGroup = distributed.new_group(backend="gloo")
+    return group
+
+
+def _copy_on_host(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    options = StagingOptions(
+        use_pinned_memory=False, use_shared_memory=False, use_async_staging=False, use_non_blocking_copy=False
+    )
+    stager = DefaultStager(options)
+    copied: dict[str, torch.Tensor] = stager.stage(state)  # type: ignore[assignment]
+    stager.close()
+    return copied
+
+
+def _bytes_held(tensor: torch.Tensor) -> int:
+    local = tensor.to_local() if isinstance(tensor, DTensor) else tensor
+    return local.numel() * local.element_size()

@@ -1,0 +1,54 @@
+"""Which run a checkpoint belongs to: another run's losses would not continue from it."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from traindyno.core.suite.choices import InputMode, Strategy
+from traindyno.core.suite.processes import global_batch_size
+from traindyno.core.suite.settings import Effect, settings_with
+from traindyno.core.suite.suite_file import settings_document, workload_document
+from training.run_settings import RunSettings
+from training.topology import Topology
+
+Identity = Mapping[str, Any]
+SAMPLES_PER_STEP, PROCESSES = "samples_per_step", "processes"
+# Their checkpoints name whole parameters, or slices that PyTorch cuts anew, whatever the number of processes.
+RESHARDED = (Strategy.SINGLE, Strategy.DDP, Strategy.SMDDP, Strategy.ZERO1, Strategy.FSDP)
+OF_THE_SAME_RUN = (*settings_with(Effect.LEARNING, Effect.DEGREE), "precision", "strategy", "pipeline_schedule")
+# A longer run begins like a shorter one.
+MAY_DIFFER = ("examples",)
+
+
+def identity_of(run: RunSettings, topology: Topology) -> Identity:
+    """``processes`` is there only where another number of them could not resume."""
+    settings, workload = settings_document(run.settings), workload_document(run.workload)
+    identity: dict[str, Any] = {
+        **{f"workload.{name}": value for name, value in workload.items() if name not in MAY_DIFFER},
+        **{name: settings[name] for name in OF_THE_SAME_RUN if name in settings},
+        SAMPLES_PER_STEP: global_batch_size(run.settings, topology.world_size),
+    }
+    if run.tokens is not None:
+        identity["tokens"] = run.tokens.key
+    if run.settings.strategy not in RESHARDED or _is_streamed(run):
+        identity[PROCESSES] = topology.world_size
+    if _is_streamed(run):
+        identity["loader_workers"] = run.settings.loader_workers
+    plain: Identity = json.loads(json.dumps(identity))  # as it comes back from a marker
+    return plain
+
+
+def difference(found: Identity, expected: Identity) -> str | None:
+    """The first entries that differ, in words; None where all are equal."""
+    names = sorted({*found, *expected})
+    differing = [
+        f"{name} {found.get(name)!r}, where this run has {expected.get(name)!r}"
+        for name in names
+        if found.get(name) != expected.get(name)
+    ]
+    return "; ".join(differing[:3]) or None
+
+
+def _is_streamed(run: RunSettings) -> bool:
+    """Files are divided among the processes and their workers, so that their number decides who reads what."""
+    return run.workload.dataset is not None and run.workload.dataset.input_mode is InputMode.STREAM

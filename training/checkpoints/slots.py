@@ -1,0 +1,113 @@
+"""The folders that a run's checkpoints rotate through, and which of them every process can resume from.
+
+A new checkpoint replaces the oldest one in a folder of the same name. SageMaker copies files to S3 and is not
+documented to remove any there: names that are used again limit what is stored and what a restart downloads.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import distributed
+from torch.distributed import ProcessGroup
+
+from traindyno.callbacks.checkpoints import (
+    CheckpointRefused,
+    describe_files,
+    problem_of,
+    read_marker,
+    remove_marker,
+    write_marker,
+)
+from training.checkpoints.identity import Identity, difference
+from training.topology import Topology
+
+KEPT = 2  # complete ones; a further slot is being written
+SLOTS = KEPT + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A checkpoint that every process can read. ``facts`` are what the run wrote beside its tensors."""
+
+    slot: int
+    folder: Path
+    step: int
+    facts: dict[str, Any]
+
+
+class Slots:
+    """``group`` has all processes, on the CPU; None where there is one."""
+
+    def __init__(self, folder: Path, topology: Topology, group: ProcessGroup | None) -> None:
+        self._folder = folder
+        self._topology = topology
+        self._group = group
+        self._next = 0
+
+    def folder_of(self, slot: int) -> Path:
+        return self._folder / f"slot-{slot}"
+
+    def newest(self, identity: Identity) -> Found | None:
+        """The same on every process. The first one says on stderr which checkpoints it refuses, and why."""
+        looked = self._gathered([self._look(slot, identity) for slot in range(SLOTS)])
+        found: list[Found] = []
+        for slot in range(SLOTS):
+            problems = [rank[slot] for rank in looked if isinstance(rank[slot], str)]
+            candidates = [rank[slot] for rank in looked if isinstance(rank[slot], Found)]
+            if problems and self._topology.is_first:
+                print(f"checkpoint refused: {problems[0]}", file=sys.stderr, flush=True)  # noqa: T201
+            if len(candidates) == len(looked):
+                found.append(candidates[0])
+        newest = max(found, key=lambda each: each.step, default=None)
+        if newest is None:
+            return None
+        self._next = (newest.slot + 1) % SLOTS
+        return Found(slot=newest.slot, folder=self.folder_of(newest.slot), step=newest.step, facts=newest.facts)
+
+    def begin(self) -> Path:
+        """The folder of the next checkpoint, emptied; it is refused until it is complete again."""
+        folder = self.folder_of(self._next)
+        self._next = (self._next + 1) % SLOTS
+        if self._topology.local_rank == 0:
+            folder.mkdir(parents=True, exist_ok=True)
+            remove_marker(folder)
+            for path in folder.iterdir():
+                path.unlink()
+        self._gathered(None)  # no process writes before its host's folder is there
+        return folder
+
+    def complete(self, folder: Path, own_files: list[str], facts: dict[str, Any]) -> int:
+        """Writes the marker when every process has written its files; returns the bytes of this process's."""
+        own = describe_files(folder, own_files)
+        files = {name: described for each in self._gathered(own) for name, described in each.items()}
+        if self._topology.is_first:
+            write_marker(folder, files, facts)
+        self._gathered(None)
+        return sum(int(described["bytes"]) for described in own.values())
+
+    def _look(self, slot: int, identity: Identity) -> Found | str | None:
+        """The checkpoint, why it is refused, or None for an empty slot. A host's processes share the reading."""
+        folder = self.folder_of(slot)
+        if not folder.is_dir() or not any(folder.iterdir()):
+            return None
+        try:
+            document = read_marker(folder)
+        except CheckpointRefused as error:
+            return str(error)
+        facts = document["facts"]
+        other = difference(facts["identity"], identity)
+        if other is not None:
+            return f"{folder} is of other settings: it has {other}"
+        files = sorted(document["files"].items())[self._topology.local_rank :: self._topology.local_world_size]
+        problem = next((found for name, expected in files if (found := problem_of(folder / name, expected))), None)
+        return problem or Found(slot=slot, folder=folder, step=int(facts["step"]), facts=facts)
+
+    def _gathered(self, value: Any) -> list[Any]:
+        """Of every process, by rank."""
+        if self._group is None:
+            return [value]
+        values: list[Any] = [None] * self._topology.world_size
+        distributed.all_gather_object(values, value, group=self._group)
+        return values
