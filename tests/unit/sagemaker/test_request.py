@@ -129,6 +129,7 @@ def in_our_place(golden: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]
     request["Environment"] = {
         "TRAINDYNO_STEP_LOG_DIRECTORY": "/opt/ml/checkpoints/step_log",
         "TRAINDYNO_RUN_ID": run_id(ours),
+        "TRAINDYNO_CHECKPOINT_DIRECTORY": "/opt/ml/checkpoints/state",
     }
     request["Tags"] = [
         {"Key": "traindyno:lab", "Value": "traindyno"},
@@ -219,6 +220,15 @@ def test_jobs_in_a_network_name_its_subnets_and_groups() -> None:
     request = first_request(small_suite(), subnet_ids=("subnet-1", "subnet-2"), security_group_ids=("sg-1",))
     assert request["VpcConfig"] == {"Subnets": ["subnet-1", "subnet-2"], "SecurityGroupIds": ["sg-1"]}
     assert model_problems(request) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "keeps"),
+    [({}, False), ({"purchase": "spot"}, True), ({"measurement": {"checkpoint_every_steps": 50}}, True)],
+)
+def test_a_job_keeps_checkpoints_on_spot_or_where_the_suite_asks_for_them(changes: dict[str, Any], keeps: bool) -> None:
+    environment = first_request(small_suite(**changes))["Environment"]
+    assert environment.get("TRAINDYNO_CHECKPOINT_DIRECTORY") == ("/opt/ml/checkpoints/state" if keeps else None)
 
 
 def test_efa_is_set_up_where_the_toolkit_does_not_and_several_instances_talk() -> None:

@@ -168,7 +168,7 @@ def _steady_seconds(result: RunResult, measured: MeasuredRun) -> float:
 
 def _without_interruptions(job_time: JobTime, attempt: Attempt | None, measured: MeasuredRun) -> JobTime:
     """As if the measured session had been the only one of its job."""
-    lost = measured.lost_seconds or 0.0
+    lost = (measured.lost_seconds or 0.0) + (measured.kept_seconds or 0.0)
     if not lost or attempt is None:
         return job_time
     unbilled = attempt.phase_seconds.get("interrupted", 0.0)

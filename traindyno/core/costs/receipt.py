@@ -6,14 +6,15 @@ from decimal import Decimal
 
 from traindyno.core.costs.money import apportion, to_cents
 from traindyno.core.costs.prices import cost_usd
+from traindyno.core.costs.projection import measured_attempt
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.measurement.preparation_result import PreparationResult
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.preparation import LABEL
 
-UNBILLED_PHASES = ("waiting", "starting")
+UNBILLED_PHASES = ("waiting", "starting", "interrupted")
 TRAINING = "training"
-SERVICE_PHASES = (*UNBILLED_PHASES, "downloading", TRAINING, "interrupted", "uploading", "stopping")
+SERVICE_PHASES = (*UNBILLED_PHASES, "downloading", TRAINING, "uploading", "stopping")
 OTHER = "other"
 WARM_POOL = "kept warm"
 RUNNING = "running"
@@ -89,8 +90,7 @@ def _line(result: RunResult | PreparationResult, attempt: Attempt, *, is_running
     warm_seconds = attempt.kept_warm_seconds or 0.0
     billed = None if attempt.billable_seconds is None else Decimal(str(attempt.billable_seconds + warm_seconds))
     outcome = attempt.outcome.value if attempt.outcome else attempt.error
-    is_last = attempt is result.attempts[-1]
-    seconds = _phase_seconds(attempt, result.phases_seconds if is_last else {})
+    seconds = _phase_seconds(attempt, result.phases_seconds if attempt is _logged_attempt(result) else {})
     if warm_seconds:
         seconds = {**seconds, WARM_POOL: warm_seconds}
     return ReceiptLine(
@@ -132,8 +132,13 @@ def _usage(result: RunResult | PreparationResult) -> _Usage:
             )
 
 
+def _logged_attempt(result: RunResult | PreparationResult) -> Attempt | None:
+    """The one whose step log the phases are of."""
+    return result.attempts[-1] if isinstance(result, PreparationResult) else measured_attempt(result)
+
+
 def _phase_seconds(attempt: Attempt, run_phases: Mapping[str, float]) -> dict[str, float]:
-    """The service's phases; its training is split into what the step log of the run's last attempt says was done."""
+    """The service's phases; its training is split into what the step log of the measured attempt says was done."""
     seconds: dict[str, float] = {}
     for name, value in attempt.phase_seconds.items():
         script = {phase: spent for phase, spent in run_phases.items() if phase not in (*SERVICE_PHASES, OTHER)}

@@ -40,17 +40,18 @@ class LossCurve:
         return tuple(point for point in self.points if isfinite(point.loss))
 
 
-def draw_loss_curve(table: StepTable, *, began_at: float) -> LossCurve:
-    """``began_at``: epoch seconds."""
-    losses = [_mean_loss(table, index) for index in range(len(table))]
+def draw_loss_curve(*tables: StepTable, began_at: float) -> LossCurve:
+    """Of the steps of a run, each once; a run that resumed has them in several tables. ``began_at``: epoch seconds."""
+    losses = [_mean_loss(table, index) for table in tables for index in range(len(table))]
+    numbers = [number for table in tables for number in table.numbers]
     finite = [loss for loss in losses if loss is not None and isfinite(loss)]
     broken = (index for index, loss in enumerate(losses) if loss is not None and not isfinite(loss))
     diverged = next(broken, None)
     return LossCurve(
-        points=tuple(_thin(table, losses, began_at)),
+        points=tuple(_thin(tables, losses, began_at)),
         first=finite[0] if finite else None,
         last=finite[-1] if finite else None,
-        diverged_at_step=None if diverged is None else table.numbers[diverged],
+        diverged_at_step=None if diverged is None else numbers[diverged],
     )
 
 
@@ -60,24 +61,26 @@ def _mean_loss(table: StepTable, index: int) -> float | None:
     return fmean(losses) if losses else None
 
 
-def _thin(table: StepTable, losses: Sequence[float | None], began_at: float) -> list[LossPoint]:
+def _thin(tables: Sequence[StepTable], losses: Sequence[float | None], began_at: float) -> list[LossPoint]:
+    numbers = [number for table in tables for number in table.numbers]
+    counts = [count for table in tables for count in table.samples]
+    ends = [max(rank.steps[index].end for rank in table.ranks) for table in tables for index in range(len(table))]
     stride = -(-len(losses) // MOST_POINTS) if losses else 1
     points = []
     samples = 0
     for begin in range(0, len(losses), stride):
         end = min(begin + stride, len(losses))
-        samples += sum(table.samples[begin:end])
+        samples += sum(counts[begin:end])
         known = [loss for loss in losses[begin:end] if loss is not None]
         if known:
             mean = fmean(known) if all(map(isfinite, known)) else nan
-            ended_at = max(rank.steps[end - 1].end for rank in table.ranks)
             points.append(
                 LossPoint(
-                    step=table.numbers[end - 1],
+                    step=numbers[end - 1],
                     samples=samples,
                     steps=len(known),
                     loss=mean,
-                    seconds=ended_at - began_at,
+                    seconds=ends[end - 1] - began_at,
                 )
             )
     return points

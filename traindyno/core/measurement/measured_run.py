@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from traindyno.core.measurement.checkpoint_cost import CheckpointCost, measure_checkpoints
 from traindyno.core.measurement.contention import Contention, measure_contention
 from traindyno.core.measurement.loss_curve import LossCurve, draw_loss_curve
+from traindyno.core.measurement.progress import SessionSteps, divide_steps, wall_seconds
 from traindyno.core.measurement.recurrence import OneTimeEvent, RecurringEvent
 from traindyno.core.measurement.steady_state import SteadyState
 from traindyno.core.measurement.step_time import StepTime
@@ -33,8 +35,10 @@ class MeasuredRun:
     ``relative_half_width`` is that of the mean step time's 95 % interval, ``relative_error`` its standard error.
     ``steady_seconds`` is the wall time of the steady window without one-time events. ``lost_seconds`` is what the job
     spent on other sessions and between them: interruptions and work that was done again, ``interruptions`` in number.
-    ``evaluations`` are those of the job that was measured, and ``began_at`` is the epoch second of its first logged
-    phase or process. All of these but the evaluations are None in results of earlier versions.
+    ``kept_seconds`` is what other sessions of the job spent on steps whose work was kept. ``steps_done`` counts each
+    step of the run once, ``repeated_steps`` those that were done again. ``evaluations`` are those of the job that was
+    measured, and ``began_at`` is the epoch second of its first logged phase or process. All of these but the
+    evaluations are None in results of earlier versions.
     """
 
     steady_state: SteadyState
@@ -57,6 +61,10 @@ class MeasuredRun:
     interruptions: int | None = None
     lost_seconds: float | None = None
     began_at: float | None = None
+    kept_seconds: float | None = None
+    steps_done: int | None = None
+    repeated_steps: int | None = None
+    checkpoints: CheckpointCost | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +102,8 @@ def measure_run(
         flops_per_token=model.flops_per_token if model else None,
         peak_flops_per_device=peak_flops_per_device,
     )
+    divided = divide_steps(step_log.sessions)
+    kept_seconds = _kept_seconds(divided, session)
     memory = [step.peak_memory_bytes for rank in table.ranks for step in rank.steps if step.peak_memory_bytes]
     return MeasuredRun(
         steady_state=steady,
@@ -102,7 +112,7 @@ def measure_run(
         definitions=compute_definitions(table, warmup_steps=steady.warmup_steps) if is_whole else (),
         timeline=_timeline(table),
         samples_before_steady=sum(table.samples[: steady.warmup_steps]),
-        loss=draw_loss_curve(table, began_at=began_at),
+        loss=draw_loss_curve(*(each.kept for each in divided), began_at=_began(divided, began_at)),
         evaluations=tuple(each for session in sessions for each in session.evaluations),
         peak_memory_bytes=max(memory, default=None),
         model=model,
@@ -114,8 +124,12 @@ def measure_run(
         steady_seconds=_steady_seconds(table, step_time),
         job_name=session.job_name,
         interruptions=len(sessions) - 1,
-        lost_seconds=_lost_seconds(sessions, session),
+        lost_seconds=_lost_seconds(sessions, session) - kept_seconds,
         began_at=began_at,
+        kept_seconds=kept_seconds,
+        steps_done=sum(len(each.kept) for each in divided),
+        repeated_steps=sum(len(each.repeated) for each in divided),
+        checkpoints=measure_checkpoints(session),
     )
 
 
@@ -139,6 +153,17 @@ def _steady_seconds(table: StepTable, step_time: StepTime) -> float:
 
 def _sessions_of_job(step_log: StepLog, session: Session) -> list[Session]:
     return [each for each in step_log.sessions if each.job_name == session.job_name]
+
+
+def _began(divided: Sequence[SessionSteps], began_at: float) -> float:
+    """Of the run's first steps that were kept, where they are of an earlier job than the measured one."""
+    return min([began_at, *(each.session.begin for each in divided if len(each.kept))])
+
+
+def _kept_seconds(divided: Sequence[SessionSteps], measured: Session) -> float:
+    """Of the other sessions of the measured job."""
+    others = (each for each in divided if each.session is not measured and each.session.job_name == measured.job_name)
+    return sum(wall_seconds(each.kept) for each in others)
 
 
 def _lost_seconds(sessions: Sequence[Session], measured: Session) -> float:

@@ -9,7 +9,7 @@ from statistics import fmean, variance
 from traindyno.core.measurement.stalls import Stall
 
 STALL = "stall"
-ONE_TIME_PHASES = ("launch", "import", "load", "setup", "compile", "teardown")
+ONE_TIME_PHASES = ("launch", "import", "load", "restore", "setup", "compile", "last_checkpoint", "teardown")
 _PERHAPS_CEASED_P = 0.05
 _CEASED_P = 0.001
 _LEAST_RECURRENCES = 3

@@ -3,25 +3,35 @@
 from collections.abc import Mapping, Sequence
 
 from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.measurement.progress import SessionSteps
 from traindyno.core.step_log.content import Phase, Session
 from traindyno.core.step_log.step_table import StepTable
 
 FIRST_STEP, WARMUP, STEADY, OTHER = "first_step", "warmup", "steady", "other"
+EARLIER_STEPS, REPEATED_STEPS = "earlier_steps", "repeated_steps"
 BEFORE_TRAINING = ("waiting", "starting", "downloading")
 AFTER_TRAINING = ("uploading",)
-AFTER_STEPS = ("evaluate", "save", "teardown")
+AFTER_STEPS = ("last_checkpoint", "evaluate", "save", "teardown")
 
 
 def measure_phases(
-    attempts: Sequence[Attempt], session: Session | None, table: StepTable | None, *, warmup_steps: int
+    attempts: Sequence[Attempt],
+    session: Session | None,
+    table: StepTable | None,
+    *,
+    warmup_steps: int,
+    others: Sequence[SessionSteps] = (),
 ) -> dict[str, float]:
     """Seconds by phase, in the order of their occurrence.
 
     Service phases are summed over attempts. Script phases are those of the lowest rank in the measured session; what
-    the service calls training and no logged phase explains is ``other``.
+    the service calls training and no logged phase explains is ``other``. ``others``: the other sessions of the measured
+    job, whose steps are ``earlier_steps`` where their work was kept and ``repeated_steps`` where it was not.
     """
     service = _service_seconds(attempts)
     script = _script_seconds(session, table, warmup_steps) if session else {}
+    for each in others:
+        _add(script, _seconds_of_interrupted(each))
     training = service.pop("training", None)
     other = {} if training is None else {OTHER: max(0.0, training - sum(script.values()))}
     before = {name: service.pop(name) for name in BEFORE_TRAINING if name in service}
@@ -38,14 +48,38 @@ def _service_seconds(attempts: Sequence[Attempt]) -> dict[str, float]:
 
 
 def _script_seconds(session: Session, table: StepTable | None, warmup_steps: int) -> dict[str, float]:
-    phases = session.processes[0].phases
-    seconds: dict[str, float] = {}
-    for phase in phases:
-        seconds[phase.name] = seconds.get(phase.name, 0.0) + phase.seconds
+    phases = _own_phases(session)
+    seconds = _phase_seconds(phases)
     spans = _step_spans(table, warmup_steps) if table is not None and len(table) else {}
     stepping = {name: end - begin - _overlap(phases, begin, end) for name, (begin, end) in spans.items()}
     after_steps = {name: seconds.pop(name) for name in AFTER_STEPS if name in seconds}
     return {**seconds, **stepping, **after_steps}
+
+
+def _seconds_of_interrupted(steps: SessionSteps) -> dict[str, float]:
+    phases = _own_phases(steps.session)
+    seconds = _phase_seconds(phases)
+    for name, table in ((EARLIER_STEPS, steps.kept), (REPEATED_STEPS, steps.repeated)):
+        if len(table):
+            first, last = table.ranks[0].steps[0], table.ranks[0].steps[-1]
+            seconds[name] = last.end - first.begin - _overlap(phases, first.begin, last.end)
+    return seconds
+
+
+def _own_phases(session: Session) -> list[Phase]:
+    return [phase for phase in session.processes[0].phases if not phase.is_in_background]
+
+
+def _phase_seconds(phases: Sequence[Phase]) -> dict[str, float]:
+    seconds: dict[str, float] = {}
+    for phase in phases:
+        _add(seconds, {phase.name: phase.seconds})
+    return seconds
+
+
+def _add(seconds: dict[str, float], more: Mapping[str, float]) -> None:
+    for name, value in more.items():
+        seconds[name] = seconds.get(name, 0.0) + value
 
 
 def _step_spans(table: StepTable, warmup_steps: int) -> Mapping[str, tuple[float, float]]:

@@ -11,6 +11,7 @@ from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.measured_run import MeasuredRun, RunEnvironment, measure_run, read_environment
+from traindyno.core.measurement.progress import SessionSteps, divide_steps
 from traindyno.core.measurement.run_phases import measure_phases
 from traindyno.core.step_log.content import Session, StepLog
 from traindyno.core.step_log.line import SAMPLES, TOKENS, WORK_UNIT
@@ -102,7 +103,8 @@ def build_run_result(
     measured = _measure(run, suite, step_log, session, table)
     warmup_steps = measured.steady_state.warmup_steps if measured else 0
     contradicted = _contradiction(outcome, step_log)
-    phases = measure_phases(attempts, session, table, warmup_steps=warmup_steps)
+    others = _other_sessions(step_log, session) if step_log and session else []
+    phases = measure_phases(attempts, session, table, warmup_steps=warmup_steps, others=others)
     return RunResult(
         run=run,
         examples=suite.workload.examples,
@@ -118,6 +120,12 @@ def build_run_result(
         price=price,
         is_simulated=is_simulated,
     )
+
+
+def _other_sessions(step_log: StepLog, measured: Session) -> list[SessionSteps]:
+    """Of the measured job."""
+    of_job = [each for each in divide_steps(step_log.sessions) if each.session.job_name == measured.job_name]
+    return [each for each in of_job if each.session is not measured]
 
 
 def with_kept_warm(result: RunResult, seconds: Mapping[str, float]) -> RunResult:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from traindyno.core.step_log.line import IN_BACKGROUND
+
 
 class Step(NamedTuple):
     """One optimizer step of one process. A tuple, because a run has tens of thousands of them to parse."""
@@ -42,6 +44,11 @@ class Phase:
     @property
     def seconds(self) -> float:
         return self.end - self.begin
+
+    @property
+    def is_in_background(self) -> bool:
+        """Steps went on meanwhile: none of their time was its own."""
+        return bool(self.facts.get(IN_BACKGROUND))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

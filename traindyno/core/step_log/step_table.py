@@ -133,15 +133,18 @@ class StepTable:
         )
 
 
-def tabulate_steps(session: Session) -> StepTable:
-    """The steps that every process of the session finished; later ones of a single rank are left out."""
-    numbers = session.common_steps
+def tabulate_steps(session: Session, among: range | None = None) -> StepTable:
+    """The steps that every process of the session finished; later ones of a single rank are left out.
+
+    ``among``: only steps of these numbers.
+    """
+    numbers = [number for number in session.common_steps if among is None or number in among]
     wanted = set(numbers)
     ranks = [
         RankSteps(
             rank=process.rank,
             steps=[step for step in process.steps if step.step in wanted],
-            phases=process.phases,
+            phases=tuple(phase for phase in process.phases if not phase.is_in_background),
         )
         for process in session.processes
     ]

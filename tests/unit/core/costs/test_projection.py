@@ -101,9 +101,10 @@ def restarted() -> RunResult:
 def test_an_interruption_is_no_overhead_of_a_run() -> None:
     result = restarted()
     assert result.measured is not None
-    # first life 40 s, 60 s until the second one
+    # first life 40 s, 60 s until the second one, which continues after step 19: 10 s + 19 x 1 s of the first are kept
     assert result.measured.interruptions == 1
-    assert result.measured.lost_seconds == pytest.approx(100)
+    assert result.measured.lost_seconds == pytest.approx(71)
+    assert result.measured.kept_seconds == pytest.approx(29)
     found = projected(result)
     # as if there had been the second life only: 300 - 100 = 200 s of wall clock, 190 - 50 = 140 s of training
     assert found.seconds == pytest.approx(10_140)

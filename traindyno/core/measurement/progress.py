@@ -1,0 +1,34 @@
+"""The steps of a run over all its sessions, each counted once: an interrupted session's work is kept or done again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from traindyno.core.step_log.content import Session
+from traindyno.core.step_log.step_table import StepTable, tabulate_steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSteps:
+    """``kept``: the steps after which a later session continued, or the run ended. ``repeated``: those done again."""
+
+    session: Session
+    kept: StepTable
+    repeated: StepTable
+
+
+def divide_steps(sessions: Sequence[Session]) -> list[SessionSteps]:
+    """In order of time. A session that resumes after step n keeps what the sessions before it did up to step n."""
+    divided: list[SessionSteps] = []
+    resumed_at: int | None = None
+    for session in reversed([session for session in sessions if session.common_steps]):
+        first, last = session.common_steps[0], session.common_steps[-1]
+        end = last + 1 if resumed_at is None else resumed_at
+        kept, repeated = tabulate_steps(session, range(first, end)), tabulate_steps(session, range(end, last + 1))
+        divided.append(SessionSteps(session=session, kept=kept, repeated=repeated))
+        resumed_at = first if resumed_at is None else min(resumed_at, first)
+    return divided[::-1]
+
+
+def wall_seconds(table: StepTable) -> float:
+    """From the begin of its first step to the end of its last one, on the rank that took longest."""
+    return table.wall_seconds(0, len(table) - 1) if len(table) else 0.0
