@@ -1,4 +1,4 @@
-"""A monthly budget that speaks up on the lab's topic: when it is about to be passed, and when it is."""
+"""A monthly AWS budget: it sends alerts to the lab's SNS topic when the forecast or the cost exceeds it."""
 
 from decimal import Decimal
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What CloudFormation asks before it deletes anything of the lab: a resource that depends on everything else."""
+"""A custom resource that CloudFormation calls before it deletes any other resource of the lab."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_

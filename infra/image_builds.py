@@ -1,4 +1,4 @@
-"""Settings that deploy-time-build has no property for: build machine, time limits, logs, reasons for the rules."""
+"""CodeBuild settings that deploy-time-build has no property for: build machine, time limits, logs, rule exceptions."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""One lab as a CDK app: its stack, tagged with its name and, where asked, held to the security rules."""
+"""One lab as a CDK app: its stack, its tags and, if requested, the security rules."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""One Lambda function of the lab: its own role, its own log group, and nothing that it doesn't use."""
+"""One Lambda function of the lab with its own role and its own log group."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -13,7 +13,7 @@ from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX, jobs_prefix, state_mac
 from traindyno.core.s3_keys import CODE_PREFIX, PREPARED_PREFIX, RUNS_PREFIX, TOKEN_MARKERS_PREFIX
 
 PER_EXECUTION = "Objects and executions are named after deployment, when suites run."
-PER_KEY = "Prepared data lies under a key made of its content."
+PER_KEY = "Prepared data is stored under a key that is a hash of its content."
 PER_JOB = "Jobs are named after suite, run and attempt; the lab's name in front keeps other labs' jobs out."
 
 

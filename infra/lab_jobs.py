@@ -1,4 +1,4 @@
-"""What a person decides about a lab's training jobs, read from the CDK context, and what their role needs for it."""
+"""The CDK context's settings of a lab's training jobs, and the permissions that they require."""
 
 import re
 from collections.abc import Iterator

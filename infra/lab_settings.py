@@ -1,4 +1,4 @@
-"""What a person decides about a lab, read from the CDK context."""
+"""A lab's settings, read from the CDK context."""
 
 import re
 from dataclasses import dataclass

@@ -4,7 +4,6 @@ The images are in it too: CloudFormation refuses to change an export that anothe
 image has a new tag.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -50,26 +49,10 @@ class LabStack(cdk.Stack):
         notifications = Notifications(self, "Notifications", email=settings.notify_email)
         budgets = self._budgets(settings, notifications)
         source = s3_assets.Asset(self, "TrainingSource", path=str(training_source))
-        identity = Identity(
-            self,
-            "Identity",
-            results=storage.results,
-            source=source,
-            data_buckets=settings.data_buckets,
-            further=training_grants(settings.jobs, settings.data_keys),
-        )
         code = lambda_.Code.from_asset(str(lambda_source))
+        identity = self._identity(settings, storage, source)
         images = None if is_local else Images(self, "Images", lab=settings.lab, code=code, wanted=settings.images)
         dead_letters = None if is_local else DeadLetters(self, "DeadLetters")
-        launch = Launch(
-            training_role=identity.training_role,
-            source_s3_uri=source.s3_object_url,
-            source_arn=source.bucket.arn_for_objects(source.s3_object_key),
-            image_uris=images.uris if images else {},
-            data_buckets=settings.data_buckets,
-            jobs=settings.jobs,
-            seconds_between_starts=0.0 if is_local else SECONDS_BETWEEN_STARTS,
-        )
         functions = Functions(
             self,
             "Functions",
@@ -77,7 +60,7 @@ class LabStack(cdk.Stack):
             code=code,
             storage=storage,
             notifications=notifications,
-            launch=launch,
+            launch=_launch(settings, identity, source, images),
             dead_letters=dead_letters.queue if dead_letters else None,
             reserves_sweep=settings.reserves_sweep and not is_local,
         )
@@ -95,15 +78,16 @@ class LabStack(cdk.Stack):
         guard.watch(*parts, *(part for part in (images, dead_letters) if part))
         if not is_local:
             settle_emptying_function(self, lab=settings.lab)
-        self._outputs(
-            {
-                LabOutput.STATE_MACHINE_ARN: orchestration.state_machine.state_machine_arn,
-                LabOutput.BUCKET: storage.results.bucket_name,
-                LabOutput.TABLE: storage.table.table_name,
-                LabOutput.TRAINING_ROLE_ARN: identity.training_role.role_arn,
-                LabOutput.TOPIC_ARN: notifications.topic.topic_arn,
-                LabOutput.SOURCE_S3_URI: source.s3_object_url,
-            }
+        self._outputs(orchestration, storage, identity, notifications, source)
+
+    def _identity(self, settings: LabSettings, storage: Storage, source: s3_assets.Asset) -> Identity:
+        return Identity(
+            self,
+            "Identity",
+            results=storage.results,
+            source=source,
+            data_buckets=settings.data_buckets,
+            further=training_grants(settings.jobs, settings.data_keys),
         )
 
     def _budgets(self, settings: LabSettings, notifications: Notifications) -> list[Budget]:
@@ -151,6 +135,33 @@ class LabStack(cdk.Stack):
             ),
         ]
 
-    def _outputs(self, values: Mapping[LabOutput, str]) -> None:
+    def _outputs(
+        self,
+        orchestration: Orchestration,
+        storage: Storage,
+        identity: Identity,
+        notifications: Notifications,
+        source: s3_assets.Asset,
+    ) -> None:
+        values = {
+            LabOutput.STATE_MACHINE_ARN: orchestration.state_machine.state_machine_arn,
+            LabOutput.BUCKET: storage.results.bucket_name,
+            LabOutput.TABLE: storage.table.table_name,
+            LabOutput.TRAINING_ROLE_ARN: identity.training_role.role_arn,
+            LabOutput.TOPIC_ARN: notifications.topic.topic_arn,
+            LabOutput.SOURCE_S3_URI: source.s3_object_url,
+        }
         for output, value in values.items():
             cdk.CfnOutput(self, output.value, value=value)
+
+
+def _launch(settings: LabSettings, identity: Identity, source: s3_assets.Asset, images: Images | None) -> Launch:
+    return Launch(
+        training_role=identity.training_role,
+        source_s3_uri=source.s3_object_url,
+        source_arn=source.bucket.arn_for_objects(source.s3_object_key),
+        image_uris=images.uris if images else {},
+        data_buckets=settings.data_buckets,
+        jobs=settings.jobs,
+        seconds_between_starts=0.0 if settings.target is Target.LOCAL else SECONDS_BETWEEN_STARTS,
+    )

@@ -1,4 +1,4 @@
-"""Where the lab speaks up: one topic for verdicts and alarms."""
+"""The lab's SNS topic: it receives verdicts and alarms."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam

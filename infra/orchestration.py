@@ -1,4 +1,4 @@
-"""The state machine that carries a suite from its document to a verdict."""
+"""The state machine that runs a suite: from its document to the verdict."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_logs as logs

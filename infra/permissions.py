@@ -1,4 +1,4 @@
-"""What a role may do: statement by statement, with the reason for every wildcard beside it."""
+"""IAM statements of a role, with a reason for each wildcard."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The part of the state machine that tokenises a suite's dataset, where that has not been done before."""
+"""The part of the state machine that tokenises a suite's dataset, unless its tokens exist already."""
 
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct

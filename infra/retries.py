@@ -1,4 +1,4 @@
-"""When the state machine tries again, by class of error: how soon, how often, and never in step with other runs."""
+"""The state machine's retries by class of error: interval, number of attempts, and jitter."""
 
 from collections.abc import Sequence
 from typing import Protocol

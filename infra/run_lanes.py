@@ -1,4 +1,4 @@
-"""The part of the state machine that measures: lanes side by side, in each the runs of one round, read from S3."""
+"""The part of the state machine that measures: a Map over lanes, in each a Distributed Map over the runs in S3."""
 
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_stepfunctions as sfn

@@ -42,7 +42,7 @@ def state_machine_role(scope: Construct, construct_id: str, *, functions: Functi
         Grant(
             actions=["s3:GetObject"],
             resources=[f"{results.bucket_arn}/suites/*"],
-            wildcard_reason="The runs of a round lie under their execution's prefix, which begins after deployment.",
+            wildcard_reason="The runs are stored under their execution's prefix, which does not exist at deployment.",
         ),
         Grant(actions=["states:StartExecution"], resources=[functions.state_machine_arn]),
         Grant(

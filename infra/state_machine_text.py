@@ -1,4 +1,4 @@
-"""Writes a synthesised template's state machine with example ARNs, for validators that know nothing of CloudFormation.
+"""Writes a synthesised template's state machine with example ARNs, for validators that can't read CloudFormation.
 
 Usage: python -m infra.state_machine_text TEMPLATE FILE
 """

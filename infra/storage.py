@@ -1,4 +1,4 @@
-"""Where a lab keeps what it measured: the results bucket, its access logs, and the table of executions and attempts."""
+"""A lab's storage: the results bucket, its access logs, and the DynamoDB table of executions and attempts."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb

@@ -1,4 +1,4 @@
-"""A task that submits a job and waits, for as long as its item says, for the answer that the job's end brings."""
+"""A task state that submits a job and waits for its task token; the end of the job sends the token."""
 
 from aws_cdk import aws_stepfunctions as sfn
 from aws_cdk import aws_stepfunctions_tasks as tasks

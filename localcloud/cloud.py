@@ -1,4 +1,4 @@
-"""One local cloud: MiniStack beside the local SageMaker service, started, looked at and stopped together."""
+"""One local cloud: MiniStack and the local SageMaker service, started, checked and stopped together."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The settings that turn boto3, the AWS command line and the CDK towards a local cloud, and only there."""
+"""The environment variables with which boto3, the AWS command line and the CDK use a local cloud and nothing else."""
 
 import os
 from collections.abc import Mapping

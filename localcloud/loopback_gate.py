@@ -1,4 +1,4 @@
-"""Which requests on loopback come from programs of this machine, and not from a web page in its browser."""
+"""Tells requests of this machine's programs from requests of a web page in its browser."""
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost"})
 

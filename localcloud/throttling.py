@@ -1,4 +1,4 @@
-"""Throttling on request, for tests: which requests to MiniStack are refused, and in each API's own form."""
+"""Throttling for tests: which requests to MiniStack are refused, with each API's own error."""
 
 import random
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Trading time for memory: recompute a block's activations, or keep saved ones in the host's memory."""
+"""Activation checkpointing (recompute a block's activations) and offloading to the host's memory."""
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial

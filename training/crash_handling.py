@@ -1,4 +1,4 @@
-"""What a process does when its run fails: it writes the cause, its own or another process's, and exits at once."""
+"""Handles a failure of the run: the process writes the cause, its own or another process's, and exits."""
 
 import os
 import signal

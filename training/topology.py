@@ -1,4 +1,4 @@
-"""Where this process stands among the job's processes, as its launcher says."""
+"""This process's rank and host among the job's processes, from its launcher's variables."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Custom resource: before the first image is built, whether the account may run the build at all."""
+"""Custom resource: check, before the first image is built, that the account's quota allows the build."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Custom resource: CloudFormation asks before it deletes the lab. Refused while a suite is in flight."""
+"""Custom resource: CloudFormation calls it before it deletes the lab. It refuses while an execution runs."""
 
 from typing import Any
 

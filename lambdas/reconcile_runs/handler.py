@@ -1,4 +1,4 @@
-"""Every few minutes: finish and stop what no event reported, and log how much of it there was."""
+"""Every few minutes: finish or stop the jobs whose events were lost, and log their number."""
 
 import sys
 import time

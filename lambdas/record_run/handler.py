@@ -1,4 +1,4 @@
-"""State RecordRun: make a run's result from what its jobs left."""
+"""State RecordRun: compute a run's result from the step logs of its jobs."""
 
 from typing import Any
 

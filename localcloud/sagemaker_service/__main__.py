@@ -1,4 +1,4 @@
-"""``python -m localcloud.sagemaker_service``: serves until it is told to end."""
+"""``python -m localcloud.sagemaker_service``: serves requests until SIGTERM."""
 
 import argparse
 import json

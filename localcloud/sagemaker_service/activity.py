@@ -1,4 +1,4 @@
-"""Whether anything is going on between the service and its callers."""
+"""Counts the requests and deliveries in progress, so that virtual time jumps only when there are none."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""An answer that refuses a request, in the words and with the codes that AWS uses."""
+"""An error response with AWS's error codes and messages."""
 
 
 class ApiError(Exception):

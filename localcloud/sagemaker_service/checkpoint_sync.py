@@ -1,4 +1,4 @@
-"""Keeps a job's checkpoint folders and their S3 prefix alike while the job runs."""
+"""Synchronises a job's checkpoint folders with their S3 prefix while the job runs."""
 
 import contextlib
 import logging
@@ -49,7 +49,7 @@ class CheckpointSync:
     def _upload_changes(self) -> None:
         for folder in self._folders:
             for path in sorted(folder.rglob("*")):
-                # A file may be replaced or removed by its writer meanwhile; the next look sees what became of it.
+                # The job may replace or remove a file now; the next pass handles that.
                 with contextlib.suppress(FileNotFoundError):
                     self._upload_if_changed(path, folder)
 

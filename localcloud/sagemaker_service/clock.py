@@ -1,4 +1,4 @@
-"""Time as the service's jobs see it."""
+"""The clocks of the service's jobs: the machine's, or virtual time."""
 
 import threading
 import time

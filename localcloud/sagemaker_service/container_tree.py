@@ -52,7 +52,7 @@ class HostTree:
 
 
 def is_container_path(path: str) -> bool:
-    """Whether the path lies under /opt/ml. One with a ``..`` may lie anywhere, so it does not count."""
+    """Whether the path is below /opt/ml. A path with ``..`` may leave it, so it does not count."""
     return path == CONTAINER_ROOT or (path.startswith(f"{CONTAINER_ROOT}/") and stays_inside(path[1:]))
 
 

@@ -85,7 +85,7 @@ class EventDelivery:
             while not self._ending.is_set():
                 try:
                     self._deliver_due(pool)
-                except Exception as error:  # noqa: BLE001 -- whatever befalls one event, the next must be delivered
+                except Exception as error:  # noqa: BLE001 -- an error with one event must not stop the delivery of the next
                     self._health.report(PART, error)
                     self._ending.wait(1.0)
                 else:

@@ -1,4 +1,4 @@
-"""Which EventBridge patterns an event meets, as far as that can be told here."""
+"""Which EventBridge patterns match an event, as far as the service can evaluate them."""
 
 from collections.abc import Mapping
 from typing import Any

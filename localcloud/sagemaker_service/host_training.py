@@ -1,4 +1,4 @@
-"""Starts a job's launchers, one for each host, and waits until they end or must."""
+"""Starts a job's launchers, one for each host, and waits until they end or the job is stopped."""
 
 import os
 import socket
@@ -32,7 +32,7 @@ class ServiceEnding(Exception):
 class TrainingEnd:
     """``first_failed`` is the host that took the others with it.
 
-    ``oom_kills``: how many processes the kernel killed meanwhile because memory ran out.
+    ``oom_kills``: how many processes the kernel killed during the training because memory ran out.
     """
 
     exit_codes: Mapping[str, int]

@@ -70,7 +70,7 @@ class LoopbackServer(ThreadingHTTPServer):
     def answer(self, target: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
         prefix, _, operation = target.partition(".")
         if prefix not in self.apis:
-            raise ApiError("UnknownOperationException", f"{target!r}: the local service speaks {', '.join(self.apis)}")
+            raise ApiError("UnknownOperationException", f"{target!r}: the local service accepts {', '.join(self.apis)}")
         with self.activity.busy():
             self.before_each(prefix, operation)
             return self.apis[prefix].answer(operation, request)

@@ -1,4 +1,4 @@
-"""A training job as the service keeps it, and the moves that its status may make."""
+"""A training job as the service stores it, and the transitions of its status."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

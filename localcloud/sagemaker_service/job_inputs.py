@@ -37,7 +37,7 @@ def download_channels(transfer: S3Transfer, job: Job, trees: Sequence[HostTree],
     for channel in job.request.get("InputDataConfig", ()):
         name = channel["ChannelName"]
         if name in {".", ".."}:
-            raise DataUnavailable(f"ClientError: a channel can't be named {name!r}; its folder would lie elsewhere")
+            raise DataUnavailable(f"ClientError: a channel can't be named {name!r}: its folder would be outside")
         source = channel["DataSource"]["S3DataSource"]
         places = [tree.input / "data" / name for tree in trees]
         if source.get("S3DataDistributionType") == "ShardedByS3Key":

@@ -30,19 +30,19 @@ from localcloud.sagemaker_service.toolkit import UnsupportedJob, read_program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class FinalStatus:
     status: Status
     secondary_status: SecondaryStatus
     failure_reason: str | None = None
 
 
-COMPLETED = Ending(status=Status.COMPLETED, secondary_status=SecondaryStatus.COMPLETED)
-STOPPED = Ending(status=Status.STOPPED, secondary_status=SecondaryStatus.STOPPED)
-RAN_TOO_LONG = Ending(status=Status.STOPPED, secondary_status=SecondaryStatus.MAX_RUNTIME_EXCEEDED)
+COMPLETED = FinalStatus(status=Status.COMPLETED, secondary_status=SecondaryStatus.COMPLETED)
+STOPPED = FinalStatus(status=Status.STOPPED, secondary_status=SecondaryStatus.STOPPED)
+RAN_TOO_LONG = FinalStatus(status=Status.STOPPED, secondary_status=SecondaryStatus.MAX_RUNTIME_EXCEEDED)
 
 
-def failed(reason: str) -> Ending:
-    return Ending(status=Status.FAILED, secondary_status=SecondaryStatus.FAILED, failure_reason=reason)
+def failed(reason: str) -> FinalStatus:
+    return FinalStatus(status=Status.FAILED, secondary_status=SecondaryStatus.FAILED, failure_reason=reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class JobRun:
         self._folder = surroundings.settings.state_folder / "jobs" / job.name
         self._logs = {host: self._folder / host / "log.txt" for host in host_names(job.instance_count)}
 
-    def run(self) -> Ending:
+    def run(self) -> FinalStatus:
         """Does the job's work and returns how it is to end; its processes and inputs are gone then.
 
         Raises ServiceEnding where the service itself ends: the next start finds the job.
@@ -81,7 +81,7 @@ class JobRun:
             if not self._around.settings.keep_job_folders:
                 remove_inputs(self._folder)
 
-    def _run(self) -> Ending:
+    def _run(self) -> FinalStatus:
         program = read_program(self._job)
         image = find_local_image(self._job.image_uri, self._around.settings)
         self._move(SecondaryStatus.DOWNLOADING)
@@ -98,7 +98,7 @@ class JobRun:
         training_end = self._train(trees, sync, image)
         self._move(SecondaryStatus.UPLOADING)
         self._upload(trees)
-        return self._ending(trees, training_end)
+        return self._final_status(trees, training_end)
 
     def _train(self, trees: Sequence[HostTree], sync: CheckpointSync | None, image: LocalImage) -> TrainingEnd:
         settings = self._around.settings
@@ -133,7 +133,7 @@ class JobRun:
             if sync is not None:
                 sync.finish()
 
-    def _ending(self, trees: Sequence[HostTree], training_end: TrainingEnd) -> Ending:
+    def _final_status(self, trees: Sequence[HostTree], training_end: TrainingEnd) -> FinalStatus:
         if self._is_asked_to_stop():
             return STOPPED
         if training_end.is_success:

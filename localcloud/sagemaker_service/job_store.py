@@ -1,4 +1,4 @@
-"""Jobs and undelivered events on disk: one SQLite file that outlives the service."""
+"""Jobs and undelivered events on disk: one SQLite file, which a restart of the service reads."""
 
 import json
 import sqlite3

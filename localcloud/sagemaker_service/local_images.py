@@ -33,7 +33,7 @@ SEPARATE_ENVIRONMENTS: Mapping[str, SeparateEnvironment] = {
 
 
 def find_local_image(image_uri: str, settings: Settings) -> LocalImage:
-    """Looked up for each job, so that an environment made meanwhile is found without a restart."""
+    """Looked up for each job, so that a new environment is found without a restart."""
     environment = SEPARATE_ENVIRONMENTS.get(image_uri)
     if environment is None:
         return LocalImage(python=settings.python)

@@ -26,7 +26,7 @@ class LogClient(Protocol):
 
 
 class LogShipping:
-    """Best effort: a log that can't be sent is told once in the service's own log, and the job goes on."""
+    """Best effort: if a log can't be sent, the service's own log says so once, and the job continues."""
 
     def __init__(self, client: LogClient, job_name: str, logs: Mapping[str, Path], period_seconds: float) -> None:
         self._client = client

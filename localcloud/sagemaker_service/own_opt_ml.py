@@ -82,7 +82,7 @@ def _unshare() -> None:
 def _make_mount_point(kept: Path) -> None:
     """Covers /opt with a file system in memory that has what /opt has, and ``ml``: the machine's /opt stays as it is.
 
-    ``kept`` is a new empty folder. Only ``rmdir`` may remove it: /opt is mounted there meanwhile.
+    ``kept`` is a new empty folder. Only ``rmdir`` may remove it, because /opt is mounted there for a moment.
     """
     kept.mkdir(exist_ok=True)
     _mount(str(OPT), str(kept), None, MS_BIND | MS_REC)

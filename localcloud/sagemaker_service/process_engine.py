@@ -1,4 +1,4 @@
-"""Runs the local jobs on this machine, one at a time, in the order in which they came."""
+"""Runs the local jobs on this machine, one at a time, in the order of their creation."""
 
 import logging
 import threading
@@ -10,7 +10,7 @@ from localcloud.sagemaker_service.faults import FaultBox, JobFault
 from localcloud.sagemaker_service.host_training import ServiceEnding
 from localcloud.sagemaker_service.job import Engine, Job, SecondaryStatus, Status, ended, moved
 from localcloud.sagemaker_service.job_failure import CAPACITY_ERROR, INTERNAL_ERROR, internal_error
-from localcloud.sagemaker_service.job_run import STOPPED, Ending, JobRun, Surroundings, failed
+from localcloud.sagemaker_service.job_run import STOPPED, FinalStatus, JobRun, Surroundings, failed
 from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.log_shipping import LogClient
 from localcloud.sagemaker_service.s3_transfer import S3Transfer
@@ -80,7 +80,7 @@ class ProcessEngine:
             self._wake.clear()
             try:
                 is_idle = not self._take_next()
-            except Exception as error:  # noqa: BLE001 -- whatever befalls one job, the next must be taken
+            except Exception as error:  # noqa: BLE001 -- an error with one job must not stop the engine
                 self._health.report(PART, error)
                 self._ending.wait(RETRY_SECONDS)
                 continue
@@ -102,15 +102,15 @@ class ProcessEngine:
 
     def _run(self, job: Job) -> None:
         try:
-            ending = self._work_on(job)
+            final = self._work_on(job)
         except ServiceEnding:
             return
         except Exception as error:
             LOG.exception("%s could not be run", job.name)
-            ending = failed(internal_error(error))
-        self._settle(job.name, ending)
+            final = failed(internal_error(error))
+        self._settle(job.name, final)
 
-    def _work_on(self, job: Job) -> Ending:
+    def _work_on(self, job: Job) -> FinalStatus:
         match self._faults.job_fault(job.name):
             case JobFault.CAPACITY_ERROR:
                 return failed(CAPACITY_ERROR)
@@ -119,11 +119,11 @@ class ProcessEngine:
             case _:
                 return JobRun(job, self._surroundings).run()
 
-    def _settle(self, name: str, ending: Ending) -> None:
+    def _settle(self, name: str, final: FinalStatus) -> None:
         """Writes the job's end, again and again while that fails: on a full disk nothing can be written."""
         while True:
             try:
-                self._change(name, lambda job, now_ms: _ended(job, ending, now_ms))
+                self._change(name, lambda job, now_ms: _ended(job, final, now_ms))
             except Exception as error:  # noqa: BLE001 -- a job without its end would hold up its suite for ever
                 self._health.report(PART, error)
                 if self._ending.wait(RETRY_SECONDS):
@@ -177,5 +177,5 @@ def _restarted(job: Job, now_ms: int) -> Job:
     return replace(restarting, claimed=False, restarts=job.restarts + 1)
 
 
-def _ended(job: Job, ending: Ending, now_ms: int) -> Job:
-    return ended(job, ending.status, ending.secondary_status, now_ms=now_ms, failure_reason=ending.failure_reason)
+def _ended(job: Job, final: FinalStatus, now_ms: int) -> Job:
+    return ended(job, final.status, final.secondary_status, now_ms=now_ms, failure_reason=final.failure_reason)

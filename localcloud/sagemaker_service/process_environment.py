@@ -1,4 +1,4 @@
-"""The whole environment of a job's processes: nothing of the person's shell but what a process needs to run."""
+"""The environment variables of a job's processes; of the user's shell only the few that a process needs."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Plays jobs instead of running them: each moves through its planned steps in virtual time and leaves a step log."""
+"""Simulates jobs: each passes through its planned statuses in virtual time and writes a step log."""
 
 import heapq
 import logging
@@ -112,7 +112,7 @@ class ReplayEngine:
             while not self._is_ending:
                 try:
                     self._take_next()
-                except Exception as error:  # noqa: BLE001 -- whatever befalls one job, the next must be taken
+                except Exception as error:  # noqa: BLE001 -- an error with one job must not stop the engine
                     self._health.report(PART, error)
                     self._condition.wait(RETRY_SECONDS)
                 else:
@@ -192,7 +192,7 @@ class ReplayEngine:
             self._fail(job.name, error)
 
     def _bring_up_to_date(self, name: str) -> Look | None:
-        """Applies what is due and returns when the job is to be looked at again."""
+        """Applies the changes whose time has come, and returns the time of the job's next change."""
         job = self._store.get(name)
         if job is None:
             return None

@@ -1,4 +1,4 @@
-"""A job's traffic with S3: channels and code in, model and outputs out."""
+"""A job's transfers with S3: downloads of channels and code, uploads of model and outputs."""
 
 import logging
 import tarfile

@@ -36,7 +36,7 @@ def _checked(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
     for member in tar:
         name = posixpath.normpath(member.name)
         if not stays_inside(member.name):
-            raise UnsafePath(f"member {member.name!r} lies outside of the archive's own folder")
+            raise UnsafePath(f"member {member.name!r} is outside of the archive's own folder")
         if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
             raise UnsafePath(f"member {member.name!r} is a device or a pipe; files, folders and links are accepted")
         if any(parent in links for parent in _and_parents(name)):

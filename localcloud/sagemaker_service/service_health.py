@@ -1,4 +1,4 @@
-"""What is wrong with the service now, part by part, and threads whose end is always noticed."""
+"""The service's current problems by part, and threads whose end is reported as one."""
 
 import errno
 import logging

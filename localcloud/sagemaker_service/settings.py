@@ -1,4 +1,4 @@
-"""What the service is told when it starts: where it listens, keeps its state and finds the other AWS services."""
+"""The service's settings: its port, its state folder, the endpoint of the other AWS services, and its limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -45,7 +45,7 @@ class SimulatedFiles:
 
 
 def _step_log_uri(job: Job) -> str | None:
-    """None where the job keeps no checkpoints, or its step log lies elsewhere."""
+    """None if the job keeps no checkpoints, or its step log is not among them."""
     checkpoints = job.request.get("CheckpointConfig")
     folder = job.request.get("Environment", {}).get(DIRECTORY_VARIABLE)
     if checkpoints is None or folder is None:

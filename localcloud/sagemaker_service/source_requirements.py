@@ -53,7 +53,7 @@ def _pip(python: str) -> list[str]:
 
 
 def _ran(command: Sequence[str], code: Path, log: Path, should_stop: Callable[[], bool]) -> bool:
-    """False if the job was to stop meanwhile. pip's output goes to the job's log."""
+    """False if the job was stopped before pip ended. pip's output goes to the job's log."""
     begin = log.stat().st_size if log.is_file() else 0
     with log.open("ab") as output:
         process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Finds and ends what a job left running, by the mark that its environment carries."""
+"""Finds and kills the processes that a job left, by a mark in their environment."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""What becomes of a simulated job, decided when it is created: every step of its status with its time."""
+"""A simulated job's status transitions with their times, decided when the job is created."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

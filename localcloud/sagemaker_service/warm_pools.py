@@ -1,7 +1,7 @@
 """Instances that stay after a simulated job for the next one like it.
 
-What lies between two jobs is the work of whoever starts them, which is not simulated: it is counted by the machine's
-clock. A pool that nobody takes ends in the jobs' virtual time.
+The time between two jobs is measured by the machine's clock, because the start of the next job is not simulated. A pool
+that no job uses ends in the jobs' virtual time.
 """
 
 from collections.abc import Mapping
@@ -82,7 +82,7 @@ def _reused(job: Job, by_name: str, machine_seconds: float) -> Job:
 
 
 def _chance_left_seconds(job: Job, machine_seconds: float) -> float:
-    """None is left to a pool that was let go of, nor longer than the pool was asked for."""
+    """0 or less for a pool that was released, and never longer than the requested period."""
     chance_seconds = min(SHORTEST_SECONDS, keep_alive_seconds(job))
     return chance_seconds - (machine_seconds - (job.pool_began_seconds or machine_seconds))
 

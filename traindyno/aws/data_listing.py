@@ -1,4 +1,4 @@
-"""What lies under an S3 prefix: enough to tell one content from another without reading it."""
+"""The objects under an S3 prefix, with a digest of their keys and ETags that changes with their content."""
 
 import hashlib
 from typing import TYPE_CHECKING
@@ -43,5 +43,5 @@ class DataListing:
                 ]
             ) from error
         if not names:
-            raise SuiteRefused([f"{field}: nothing lies under {uri}; expected a prefix with files"])
+            raise SuiteRefused([f"{field}: {uri} has no objects; expected a prefix with files"])
         return digest.hexdigest(), frozenset(names)

@@ -1,4 +1,4 @@
-"""What `cdk deploy` left behind: the outputs of a lab's stack."""
+"""The outputs of a lab's CloudFormation stack."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

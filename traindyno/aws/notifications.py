@@ -1,4 +1,4 @@
-"""Say that a suite has its verdict: to the people on the topic, and to whatever listens on the event bus."""
+"""Announce a verdict: an SNS message to the lab's topic, and an event on the event bus."""
 
 import json
 from collections.abc import Mapping

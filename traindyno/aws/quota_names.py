@@ -1,4 +1,4 @@
-"""Quotas by their names, for those whose code is not known beforehand: Service Quotas knows no search by name."""
+"""Quotas by name, for those whose code is not known: Service Quotas has no search by name."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""SageMaker training jobs, spoken to in this project's own errors."""
+"""SageMaker's training job operations; AWS's errors become this project's."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -51,7 +51,7 @@ class CudaClock(HostClock):
         resolved = []
         for mark in marks:
             seconds = self._anchor_seconds + self._anchor_event.elapsed_time(mark) / 1e3
-            # A new anchor may lie microseconds before the last mark of the previous one.
+            # A new anchor may be microseconds before the last mark of the previous one.
             self._latest = max(self._latest, seconds)
             resolved.append(self._latest)
         self._anchor()

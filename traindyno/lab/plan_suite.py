@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from traindyno.aws.data_listing import DataListing
 from traindyno.aws.prices import read_prices
-from traindyno.core.costs.prices import SECONDS_PER_HOUR
+from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.core.planning.history import learn_from, learn_loss_spread, work_id_of
 from traindyno.core.planning.plan import Plan, plan_suite, stored_plan
@@ -89,25 +89,30 @@ def take_in_suite(
         raise SuiteRefused([refusal.reason for refusal in plan.refusals])
     services.bucket.write_json(suite_key(execution_id), stored_suite(suite))
     services.bucket.write_json(plan_key(execution_id), stored_plan(plan))
-    row = ExecutionRow(
-        execution_id=execution_id,
+    source = services.bucket.copy(str(settings.source_s3_uri), execution_code_key(execution_id))
+    row = _execution_row(suite, plan, settings=replace(settings, source_s3_uri=source), prices=prices, now=now)
+    services.executions.create(row)
+    services.work_index.note(WorkRow(work_id=work_id_of(suite), execution_id=execution_id, started_at=round(now)))
+    return plan
+
+
+def _execution_row(suite: Suite, plan: Plan, *, settings: JobSettings, prices: PriceList, now: float) -> ExecutionRow:
+    return ExecutionRow(
+        execution_id=plan.execution_id,
         suite_name=suite.name,
         started_at=now,
         latest_end=now + float(suite.limits.max_hours * SECONDS_PER_HOUR),
-        cell_count=len(cells),
+        cell_count=len(plan.cells),
         run_count=plan.run_count,
         max_usd=suite.limits.max_usd,
         goal=suite.goal.kind,
         max_steps=suite.measurement.max_steps,
         warm_pool_seconds=suite.warm_pool_seconds,
-        source_s3_uri=services.bucket.copy(str(settings.source_s3_uri), execution_code_key(execution_id)),
+        source_s3_uri=str(settings.source_s3_uri),
         gpu_image_uri=settings.gpu_image_uri,
         neuron_image_uri=settings.neuron_image_uri,
         prices=prices,
     )
-    services.executions.create(row)
-    services.work_index.note(WorkRow(work_id=work_id_of(suite), execution_id=execution_id, started_at=round(now)))
-    return plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache, cached_property
+from typing import Any
 
 from traindyno.aws import clients
 from traindyno.aws.log_tail import LogTail
@@ -57,7 +58,7 @@ class LabServices:
     def log_tail(self) -> LogTail:
         return self._log_tail()
 
-    def rows_of(self, owner: AttemptOwner) -> OwnerRows:
+    def rows_of(self, owner: AttemptOwner) -> OwnerRows[Any]:
         return self.runs if isinstance(owner, Run) else self.preparations
 
     def row_of(self, owner: AttemptOwner) -> OwnerRow:

@@ -11,7 +11,7 @@ from typing import Any
 
 from traindyno.aws.client_errors import AwsError, temporary
 from traindyno.aws.training_jobs import JobRefused
-from traindyno.core.errors import NextAttempt, ServiceFault, SlotUnavailable, StartLater
+from traindyno.core.errors import NextAttempt, ServiceFault, StartLater
 from traindyno.core.jobs.attempt import instance_type_of
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.admission import Decision, admit_time
@@ -20,22 +20,14 @@ from traindyno.core.s3_keys import suite_key
 from traindyno.core.suite.preparation import AttemptOwner, owner_id
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
-from traindyno.lab.budget import release, reserve_worst_case
 from traindyno.lab.prepare_data import answer_preparation, fail_preparation
 from traindyno.lab.services import LabServices
-from traindyno.lab.warm_pools import settle_ended_pools
+from traindyno.lab.start_attempt import AttemptStart
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.preparation_request import build_preparation_request
 from traindyno.sagemaker.request import build_training_job_request, job_name_of
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.executions import ExecutionRow
-from traindyno.store.owners import OwnerRows
-from traindyno.store.start_slots import StartSlot
-
-# A function that waits is paid for; a state that waits costs two transitions.
-LONGEST_SLEEP_SECONDS = 5.0
-# A job that is later than this for its start slot reserves another.
-SLOT_KEPT_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +49,8 @@ def submit_run(
     clock: Callable[[], float] = time.time,
 ) -> Submitted:
     """Answers the task itself if no job is started: an error that is raised would lose its name on the way."""
-    start = _Start(owner=owner, token=token, services=services, settings=settings, now=now, sleep=sleep, clock=clock)
+    resources = AttemptStart(owner=owner, services=services, settings=settings, now=now, sleep=sleep, clock=clock)
+    start = _Start(owner=owner, token=token, services=services, settings=settings, now=now, resources=resources)
     try:
         return Submitted(job_name=start.submit())
     except StartLater as later:
@@ -85,8 +78,7 @@ class _Start:
     services: LabServices
     settings: JobSettings
     now: float
-    sleep: Callable[[float], None]
-    clock: Callable[[], float]
+    resources: AttemptStart
 
     def fail(self, error: Exception, cause: str) -> Submitted:
         self.services.answers.fail(self.token, error_name=type(error).__name__, cause=cause)
@@ -107,7 +99,7 @@ class _Start:
         terms = job_terms(self.owner, suite, placed_on=placed_on)
         self._refuse_late(suite, terms, execution)
         usd_by_type = self._usd_by_type(terms, execution)
-        slot = self._reserve_slot(known.start_at)
+        slot = self.resources.reserve_slot(known.start_at)
         number = latest.number + 1 if latest else 1
         request = self._request(suite, execution, number, placed_on)
         row = AttemptRow(
@@ -125,7 +117,7 @@ class _Start:
             usd_by_type=usd_by_type if len(usd_by_type) > 1 else {},
             placed_on=placed_on,
         )
-        return self._start(row, request, cap_usd=execution.max_usd, slot=slot)
+        return self.resources.start(row, request, cap_usd=execution.max_usd, slot=slot)
 
     def _take_over(self, row: AttemptRow, suite: Suite, execution: ExecutionRow) -> str:
         if not self.services.attempts.hand_over(row.job_name, self.token):
@@ -178,20 +170,6 @@ class _Start:
             )
         return {name: execution.prices[name].usd_per_hour for name in terms.types}
 
-    def _reserve_slot(self, noted: float | None) -> StartSlot | None:
-        """None where there is no limit. A slot that is far off is noted, and the state machine waits for it."""
-        between = self.settings.seconds_between_starts
-        if not between:
-            return None
-        is_kept = noted is not None and self.now < noted + SLOT_KEPT_SECONDS
-        slots = self.services.start_slots
-        at = noted if is_kept and noted is not None else slots.reserve(now=self.now, seconds_between=between)
-        if at > self.now + LONGEST_SLEEP_SECONDS:
-            if not is_kept:
-                self._rows.note_start(self.owner.execution_id, owner_id(self.owner), at)
-            raise StartLater(at)
-        return StartSlot(at=at, slots=slots, seconds_between=between, clock=self.clock, sleep=self.sleep)
-
     def _request(self, suite: Suite, execution: ExecutionRow, number: int, placed_on: str | None) -> dict[str, Any]:
         """With the code and images that the suite was planned with, whatever was deployed since."""
         settings = replace(
@@ -203,40 +181,3 @@ class _Start:
         if isinstance(self.owner, Run):
             return build_training_job_request(self.owner, suite, attempt=number, settings=settings, placed_on=placed_on)
         return build_preparation_request(self.owner, suite, attempt=number, settings=settings)
-
-    def _start(self, row: AttemptRow, request: dict[str, Any], *, cap_usd: Decimal, slot: StartSlot | None) -> str:
-        """The row comes first: the event of the job's end may arrive before CreateTrainingJob has answered."""
-        jobs = self.services.jobs  # making its client takes a cold function half a second of its start slot
-        self._reserve_money(row, cap_usd)
-        self._rows.note_job(self.owner.execution_id, owner_id(self.owner), row.job_name)
-        is_ours = self.services.attempts.create(row)
-        if not is_ours:
-            release(row, services=self.services)
-        if slot:
-            slot.wait()
-        try:
-            jobs.start(request)
-        except ServiceFault:
-            raise  # the job may exist: the row stays, and the next try takes it over
-        except (JobRefused, NextAttempt):
-            if is_ours:
-                self._withdraw(row)
-            raise
-        return row.job_name
-
-    def _reserve_money(self, row: AttemptRow, cap_usd: Decimal) -> None:
-        try:
-            reserve_worst_case(row, cap_usd=cap_usd, services=self.services)
-        except (JobRefused, SlotUnavailable):
-            if not settle_ended_pools(row.owner.execution_id, lab=self.settings.lab, services=self.services):
-                raise
-            reserve_worst_case(row, cap_usd=cap_usd, services=self.services)
-
-    def _withdraw(self, row: AttemptRow) -> None:
-        self.services.attempts.discard(row.job_name)
-        self._rows.forget_job(self.owner.execution_id, owner_id(self.owner), row.job_name)
-        release(row, services=self.services)
-
-    @property
-    def _rows(self) -> OwnerRows:
-        return self.services.rows_of(self.owner)

@@ -1,4 +1,4 @@
-"""What a failed job's FailureReason means: an outcome of the run, or that the next attempt is due."""
+"""What a failed job's FailureReason means: an outcome of the run, or another attempt."""
 
 import re
 from dataclasses import dataclass

@@ -1,8 +1,9 @@
-"""What rows of runs and of preparations share: the names of their training jobs, and the next job's start slot."""
+"""Rows of runs and of preparations: their training jobs so far, and their summary, which is written once."""
 
-from typing import Protocol
+from collections.abc import Iterator
+from typing import Any, Generic, Protocol, Self, TypeVar
 
-from traindyno.aws.table import Table
+from traindyno.aws.table import Item, Table
 from traindyno.store.items import attribute
 
 
@@ -18,11 +19,29 @@ class OwnerRow(Protocol):
     @property
     def is_over(self) -> bool: ...
 
+    @classmethod
+    def from_item(cls, item: Item) -> Self: ...
 
-class OwnerRows:
-    def __init__(self, table: Table, prefix: str) -> None:
+
+Row = TypeVar("Row", bound=OwnerRow)
+
+
+class OwnerRows(Generic[Row]):
+    """``prefix`` of the sort keys, which tells runs from preparations."""
+
+    def __init__(self, table: Table, prefix: str, row_type: type[Row]) -> None:
         self._table = table
         self._prefix = prefix
+        self._row_type = row_type
+
+    def read(self, execution_id: str, owner_id: str) -> Row:
+        """Of an owner that has no row yet, an empty one."""
+        key = self._key(execution_id, owner_id)
+        return self._row_type.from_item(self._table.get(key) or key)
+
+    def list_all(self, execution_id: str) -> Iterator[Row]:
+        values = {":pk": f"execution#{execution_id}", ":prefix": self._prefix}
+        return map(self._row_type.from_item, self._table.query("pk = :pk AND begins_with(sk, :prefix)", values=values))
 
     def note_job(self, execution_id: str, owner_id: str, job_name: str) -> None:
         """Safe to repeat. The start slot is used up."""
@@ -40,6 +59,16 @@ class OwnerRows:
             "SET start_at = :start_at",
             values={":start_at": attribute(float(start_at))},
         )
+
+    def _record(self, execution_id: str, owner_id: str, summary: Any) -> bool:
+        """Exactly once: False if the owner has its summary already."""
+        updated = self._table.update(
+            self._key(execution_id, owner_id),
+            "SET summary = :summary",
+            values={":summary": attribute(summary)},
+            condition="attribute_not_exists(summary)",
+        )
+        return updated is not None
 
     def _key(self, execution_id: str, owner_id: str) -> dict[str, str]:
         return {"pk": f"execution#{execution_id}", "sk": f"{self._prefix}{owner_id}"}

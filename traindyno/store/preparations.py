@@ -1,12 +1,11 @@
 """Rows of preparations: their training jobs so far, and their summary once they are over."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
 from traindyno.aws.table import Item, Table
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.store.items import attribute, attributes_of, read_row
+from traindyno.store.items import attributes_of, read_row
 from traindyno.store.owners import OwnerRows
 
 PREFIX = "preparation#"
@@ -47,29 +46,10 @@ class PreparationRow:
         return read_row(item, cls, execution_id=execution_id, preparation_id=preparation_id)
 
 
-class PreparationRows(OwnerRows):
+class PreparationRows(OwnerRows[PreparationRow]):
     def __init__(self, table: Table) -> None:
-        super().__init__(table, PREFIX)
-
-    def read(self, execution_id: str, preparation_id: str) -> PreparationRow:
-        """Of a preparation that has no row yet, an empty one."""
-        item = self._table.get(self._key(execution_id, preparation_id))
-        return (
-            PreparationRow.from_item(item)
-            if item
-            else PreparationRow(execution_id=execution_id, preparation_id=preparation_id)
-        )
-
-    def list_all(self, execution_id: str) -> Iterator[PreparationRow]:
-        values = {":pk": f"execution#{execution_id}", ":prefix": PREFIX}
-        return map(PreparationRow.from_item, self._table.query("pk = :pk AND begins_with(sk, :prefix)", values=values))
+        super().__init__(table, PREFIX, PreparationRow)
 
     def record(self, execution_id: str, preparation_id: str, summary: PreparationSummary) -> bool:
         """Exactly once: False if the preparation has its summary already."""
-        updated = self._table.update(
-            self._key(execution_id, preparation_id),
-            "SET summary = :summary",
-            values={":summary": attribute(summary)},
-            condition="attribute_not_exists(summary)",
-        )
-        return updated is not None
+        return self._record(execution_id, preparation_id, summary)

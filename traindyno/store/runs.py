@@ -1,12 +1,11 @@
 """Rows of runs: their training jobs so far, and their summary once they are over."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
 from traindyno.aws.table import Item, Table
 from traindyno.core.verdict.run_summary import RunSummary
-from traindyno.store.items import attribute, attributes_of, read_row
+from traindyno.store.items import attributes_of, read_row
 from traindyno.store.owners import OwnerRows
 
 PREFIX = "run#"
@@ -38,25 +37,10 @@ class RunRow:
         return read_row(item, cls, execution_id=execution_id, run_id=run_id)
 
 
-class RunRows(OwnerRows):
+class RunRows(OwnerRows[RunRow]):
     def __init__(self, table: Table) -> None:
-        super().__init__(table, PREFIX)
-
-    def read(self, execution_id: str, run_id: str) -> RunRow:
-        """Of a run that has no row yet, an empty one."""
-        item = self._table.get(self._key(execution_id, run_id))
-        return RunRow.from_item(item) if item else RunRow(execution_id=execution_id, run_id=run_id)
-
-    def list_all(self, execution_id: str) -> Iterator[RunRow]:
-        values = {":pk": f"execution#{execution_id}", ":prefix": PREFIX}
-        return map(RunRow.from_item, self._table.query("pk = :pk AND begins_with(sk, :prefix)", values=values))
+        super().__init__(table, PREFIX, RunRow)
 
     def record(self, summary: RunSummary) -> bool:
         """Exactly once: False if the run has its summary already."""
-        updated = self._table.update(
-            self._key(summary.execution_id, summary.run_id),
-            "SET summary = :summary",
-            values={":summary": attribute(summary)},
-            condition="attribute_not_exists(summary)",
-        )
-        return updated is not None
+        return self._record(summary.execution_id, summary.run_id, summary)

@@ -71,7 +71,7 @@ class BucketedOrder:
         """First step of the window that ``step`` is in, and the first one after it."""
         size, count = self._samples_per_step, len(self._lengths)
         epoch = step * size // count
-        first, after = -(-epoch * count // size), (epoch + 1) * count // size  # the steps that lie within the epoch
+        first, after = -(-epoch * count // size), (epoch + 1) * count // size  # the steps within the epoch
         if step >= after:
             return step, step + 1
         begin = first + (step - first) // STEPS_PER_WINDOW * STEPS_PER_WINDOW

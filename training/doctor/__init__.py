@@ -1,4 +1,4 @@
-"""What this machine and environment are, and what is wrong with them."""
+"""Facts about this machine and environment, and their problems."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -56,4 +56,5 @@ def test_an_execution_that_measured_nothing_ends_with_status_3(
 def test_one_measured_run_is_enough_for_status_0(tmp_path: Path) -> None:
     first, second, third = expand_cells(sample_suite())
     failed = [failed_result(cell, 1, Outcome.OUT_OF_MEMORY) for cell in (second, third)]
-    finished([completed_result(first, 1, suite=sample_suite()), *failed], tmp_path)
+    finished([completed_result(first, 1, suite=sample_suite()), *failed], tmp_path)  # typer.Exit would be raised here
+    assert (tmp_path / "execution-1.html").exists()

@@ -124,7 +124,7 @@ def test_a_listing_tells_contents_apart_and_refuses_what_it_can_not_see() -> Non
     assert digests[0] == digests[1] != digests[2]
     with stubbed("s3") as (client, stubber):
         stubber.add_response("list_objects_v2", {})
-        with pytest.raises(SuiteRefused, match="nothing lies under s3://mine/data/"):
+        with pytest.raises(SuiteRefused, match="s3://mine/data/ has no objects"):
             DataListing(client).content("workload.dataset.path", "s3://mine/data/")
     with stubbed("s3") as (client, stubber):
         stubber.add_client_error("list_objects_v2", "AccessDenied")

@@ -1,4 +1,4 @@
-"""What one future run of the whole workload will take and cost, with an interval that it will probably lie in."""
+"""What one future run of the whole workload will take and cost, with a prediction interval."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -87,7 +87,7 @@ def _word_or_value(converter: Converter, kind: Any, none_word: str) -> Structure
 
 
 def _dataclass_unstructure(converter: Converter, kind: type) -> Callable[[Any], dict[str, Any]]:
-    """Fields that are None are left out, but for those with a word for it: absent and unknown read back the same."""
+    """Fields that are None are left out, except those that write it as a word: both are read as None."""
     words = {field.name: description.none_word for field, description in described_fields(kind)}
     names = {field.name: document_name(field) for field in fields(kind)}
 

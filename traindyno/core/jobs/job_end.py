@@ -1,4 +1,4 @@
-"""How a training job ended, what it billed, and whether another attempt is due."""
+"""How a training job ended, what it billed, and whether another attempt follows."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -20,7 +20,7 @@ def is_look_due(steps: int, looks_done: int) -> bool:
 def is_known_well_enough(
     step_seconds: Sequence[float], *, relative_half_width: float, look: int, warmup_steps: int | None = None
 ) -> bool:
-    """Whether the long-run step time lies within its interval's half width, however often it was looked at before.
+    """Whether the mean step time is known within the half width, valid however often it is tested.
 
     ``look`` counts from 1. Look k has an error of 5 % ÷ k(k + 1): these sum to 5 % over any number of looks, the last
     one included (alpha spending, after Lan and DeMets 1983). The interval includes stalls and allows for

@@ -52,7 +52,7 @@ def t_quantile(probability: float, degrees_of_freedom: float) -> float:
     """The value that t stays below with ``probability``, by Newton's method within a bracket."""
     if not 0 < probability < 1 or degrees_of_freedom <= 0:
         raise ValueError(
-            f"probability {probability} must lie in (0, 1), degrees of freedom {degrees_of_freedom} above 0"
+            f"probability {probability} must be in (0, 1), degrees of freedom {degrees_of_freedom} above 0"
         )
     if probability == 0.5:
         return 0.0

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from heapq import heappop, heappush
 from typing import Any
 
@@ -91,21 +92,11 @@ def plan_suite(
     lanes = split_lanes(runs, suite.purchase)
     account = quotas.get(account_quota(suite.purchase).name)
     concurrency = plan_concurrency(suite, lanes, quotas)
-    lane_plans = tuple(
-        plan_lane(
-            suite,
-            lane,
-            prices=prices,
-            quotas=quotas,
-            histories=histories,
-            concurrency=concurrency.runs[lane.lane_id],
-        )
-        for lane in lanes
-    )
+    plan_one = partial(plan_lane, suite, prices=prices, quotas=quotas, histories=histories)
+    lane_plans = tuple(plan_one(lane, concurrency=concurrency.runs[lane.lane_id]) for lane in lanes)
     preparation = plan_preparation(suite, cells, prices=prices, quotas=quotas, tokens=tokens)
     parts: list[LanePlan | PreparationPlan] = [*lane_plans, *([preparation] if preparation else [])]
-    job_seconds = suite.limits.max_job_seconds
-    attempt_seconds = suite.limits.max_attempts * (job_seconds + suite.limits.max_pending_seconds)
+    one_attempt_hours, worst_case_hours = _suite_hours(suite, lane_plans, preparation, lanes_at_once=concurrency.lanes)
     return Plan(
         execution_id=execution_id,
         cells=cells,
@@ -116,10 +107,8 @@ def plan_suite(
         account_quota=account,
         one_attempt_usd=_sum_known([part.one_attempt_usd for part in parts]),
         worst_case_usd=_sum_known([part.worst_case_usd for part in parts]),
-        one_attempt_hours=_hours([_hours_to_limit(lane, job_seconds) for lane in lane_plans], concurrency.lanes)
-        + _preparation_hours(preparation),
-        worst_case_hours=_hours([_hours_to_limit(lane, attempt_seconds) for lane in lane_plans], concurrency.lanes)
-        + suite.limits.max_attempts * _preparation_hours(preparation, suite.limits.max_pending_seconds),
+        one_attempt_hours=one_attempt_hours,
+        worst_case_hours=worst_case_hours,
         refusals=(
             *refuse_prices(suite, lanes, prices),
             *refuse_hours(suite),
@@ -133,6 +122,18 @@ def plan_suite(
         memory=tuple(memory),
         loss_spread=loss_spread,
     )
+
+
+def _suite_hours(
+    suite: Suite, lanes: Sequence[LanePlan], preparation: PreparationPlan | None, *, lanes_at_once: int
+) -> tuple[Decimal, Decimal]:
+    """With one attempt of each job, and with every attempt after the longest wait."""
+    limits = suite.limits
+    attempts_seconds = limits.max_attempts * (limits.max_job_seconds + limits.max_pending_seconds)
+    once = _hours([_hours_to_limit(lane, limits.max_job_seconds) for lane in lanes], lanes_at_once)
+    worst = _hours([_hours_to_limit(lane, attempts_seconds) for lane in lanes], lanes_at_once)
+    preparing = _preparation_hours(preparation, limits.max_pending_seconds)
+    return once + _preparation_hours(preparation), worst + limits.max_attempts * preparing
 
 
 def plan_concurrency(suite: Suite, lanes: tuple[Lane, ...], quotas: QuotaReadings) -> Concurrency:

@@ -17,7 +17,7 @@ FORMATS = {
     ".parquet": DatasetFormat.PARQUET,
 }
 COMPRESSIONS = (".gz", ".bz2", ".xz")
-# What lies beside data in a repository of the Hub or of git.
+# Files beside the data in a repository of the Hub or of git.
 NO_DATA = ("readme", "license", "licence", "citation", "changelog")
 NO_DATA_FILES = ("dataset_infos.json", "dataset_info.json", "dataset_dict.json", "state.json")
 NO_DATA_SUFFIXES = (".md", ".rst", ".py", ".ipynb", ".yaml", ".yml", ".toml", ".cfg", ".lock", ".sh", ".png", ".jpg")

@@ -202,7 +202,7 @@ class JobOptions:
     )
     debugger_hook: bool = field(
         default=False,
-        metadata=describe("SageMaker Debugger's hook, which the SageMaker SDK turns on unless it is told not to"),
+        metadata=describe("SageMaker Debugger's hook, which the SageMaker SDK turns on by default"),
     )
 
 

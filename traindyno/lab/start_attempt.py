@@ -1,0 +1,85 @@
+"""Start one attempt's training job, once its start slot and its worst-case cost are reserved."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from traindyno.aws.training_jobs import JobRefused
+from traindyno.core.errors import NextAttempt, ServiceFault, SlotUnavailable, StartLater
+from traindyno.core.suite.preparation import AttemptOwner, owner_id
+from traindyno.lab.budget import release, reserve_worst_case
+from traindyno.lab.services import LabServices
+from traindyno.lab.warm_pools import settle_ended_pools
+from traindyno.sagemaker.job_settings import JobSettings
+from traindyno.store.attempts import AttemptRow
+from traindyno.store.owners import OwnerRows
+from traindyno.store.start_slots import StartSlot
+
+# A function that waits is paid for; a state that waits costs two transitions.
+LONGEST_SLEEP_SECONDS = 5.0
+# A job that is later than this for its start slot reserves another.
+SLOT_KEPT_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptStart:
+    """``now`` and ``clock`` are epoch seconds; ``sleep`` waits until the start slot."""
+
+    owner: AttemptOwner
+    services: LabServices
+    settings: JobSettings
+    now: float
+    sleep: Callable[[float], None]
+    clock: Callable[[], float]
+
+    def reserve_slot(self, noted: float | None) -> StartSlot | None:
+        """None where there is no limit. A slot that is far off is noted, and the state machine waits for it."""
+        between = self.settings.seconds_between_starts
+        if not between:
+            return None
+        is_kept = noted is not None and self.now < noted + SLOT_KEPT_SECONDS
+        slots = self.services.start_slots
+        at = noted if is_kept and noted is not None else slots.reserve(now=self.now, seconds_between=between)
+        if at > self.now + LONGEST_SLEEP_SECONDS:
+            if not is_kept:
+                self._rows.note_start(self.owner.execution_id, owner_id(self.owner), at)
+            raise StartLater(at)
+        return StartSlot(at=at, slots=slots, seconds_between=between, clock=self.clock, sleep=self.sleep)
+
+    def start(self, row: AttemptRow, request: dict[str, Any], *, cap_usd: Decimal, slot: StartSlot | None) -> str:
+        """The row comes first: the event of the job's end may arrive before CreateTrainingJob has answered."""
+        jobs = self.services.jobs  # making its client takes a cold function half a second of its start slot
+        self._reserve_money(row, cap_usd)
+        self._rows.note_job(self.owner.execution_id, owner_id(self.owner), row.job_name)
+        is_ours = self.services.attempts.create(row)
+        if not is_ours:
+            release(row, services=self.services)
+        if slot:
+            slot.wait()
+        try:
+            jobs.start(request)
+        except ServiceFault:
+            raise  # the job may exist: the row stays, and the next try takes it over
+        except (JobRefused, NextAttempt):
+            if is_ours:
+                self._withdraw(row)
+            raise
+        return row.job_name
+
+    def _reserve_money(self, row: AttemptRow, cap_usd: Decimal) -> None:
+        try:
+            reserve_worst_case(row, cap_usd=cap_usd, services=self.services)
+        except (JobRefused, SlotUnavailable):
+            if not settle_ended_pools(row.owner.execution_id, lab=self.settings.lab, services=self.services):
+                raise
+            reserve_worst_case(row, cap_usd=cap_usd, services=self.services)
+
+    def _withdraw(self, row: AttemptRow) -> None:
+        self.services.attempts.discard(row.job_name)
+        self._rows.forget_job(self.owner.execution_id, owner_id(self.owner), row.job_name)
+        release(row, services=self.services)
+
+    @property
+    def _rows(self) -> OwnerRows[Any]:
+        return self.services.rows_of(self.owner)
