@@ -47,7 +47,19 @@ class RunLanes(Construct):
             max_concurrency_path=None if concurrency else "$.lanes_at_once",
             result_path=sfn.JsonPath.DISCARD,
         )
-        self.state.item_processor(runs)
+        self.state.item_processor(self._one_after_another(runs))
+
+    def _one_after_another(self, runs: sfn.DistributedMap) -> sfn.Map:
+        """The packs of a lane: each holds all the instances that the lane may have."""
+        packs = sfn.Map(
+            self,
+            "RunPacks",
+            state_name="RunPacks",
+            items_path="$.packs",
+            max_concurrency=1,
+            result_path=sfn.JsonPath.DISCARD,
+        )
+        return packs.item_processor(runs)
 
     def _run(self) -> sfn.IChainable:
         submit = submit_task(self, "SubmitRun", self._functions, owner="run")

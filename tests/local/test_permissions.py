@@ -145,7 +145,7 @@ def go_through_everything(recorder: Recorder, service: str) -> None:
     assert len(recorder.call("check_quotas", with_data)["preparations"]) == 1
     planned = recorder.call("plan_suite", {"execution_id": EXECUTION, "suite": suite("local.cpu")})
     (lane,) = recorder.call("plan_round", recorder.call("check_quotas", planned))["lanes"]
-    items = boto3.client("s3").get_object(Bucket=BUCKET, Key=lane["items_key"])["Body"].read()
+    items = boto3.client("s3").get_object(Bucket=BUCKET, Key=lane["packs"][0]["items_key"])["Body"].read()
     given_up, ended, refused, orphaned = [item["run"] for item in json.loads(items)]
 
     abandoned_job = submit(recorder, given_up)

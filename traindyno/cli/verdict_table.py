@@ -15,6 +15,7 @@ from traindyno.core.measurement.selection import Relation
 from traindyno.core.measurement.statistics import Estimate
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.report_data import Report
+from traindyno.core.verdict.scaling_text import describe_scaling
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
 
@@ -28,6 +29,9 @@ def _render(report: Report) -> RenderableType:
     parts: list[RenderableType] = [Text(f"{text.headline}\n", style="bold"), _table(report.verdict), Text()]
     parts += [Padding(Text(f"· {line}"), (0, 0, 0, 2)) for line in (*text.support, *text.changes, *text.cautions)]
     parts += [Padding(Text(f"· {line}"), (0, 0, 0, 2)) for line in _not_steady(report.verdict)]
+    parts += [
+        Padding(Text(f"· {line}"), (0, 0, 0, 2)) for fit in report.verdict.scaling for line in describe_scaling(fit)
+    ]
     if report.is_simulated:
         parts.insert(0, SIMULATED)
     return Group(*parts)

@@ -1,11 +1,13 @@
 """Write the runs of the next round, lane by lane, for the state machine to read."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from traindyno.core.errors import TraindynoError
+from traindyno.core.planning.lane_plan import LanePlan
 from traindyno.core.planning.lanes import Lane, split_lanes
+from traindyno.core.planning.packs import pack_runs
 from traindyno.core.planning.plan import Plan, read_stored_plan
 from traindyno.core.s3_keys import lane_key, plan_key, suite_key
 from traindyno.core.suite.choices import Search
@@ -32,12 +34,15 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
     results = load_results(bucket, execution_id) if finished_rounds and needs_results else ()
     runs = plan_round(suite, plan.cells, execution_id=execution_id, round_number=number, results=results)
     lanes = split_lanes(_with_tokens(runs, suite, plan, TokenCache(bucket)), suite.purchase)
-    concurrency = {lane.lane_id: lane.concurrency for lane in plan.lanes}
+    plans = {lane.lane_id: lane for lane in plan.lanes}
     pointers = []
     for lane in lanes:
-        key = lane_key(execution_id, number, lane.lane_id)
-        bucket.write_json(key, _items(lane, suite.limits))
-        pointers.append({"lane_id": lane.lane_id, "items_key": key, "concurrency": concurrency[lane.lane_id]})
+        packs: list[dict[str, Any]] = []
+        for pack in _packs(lane, plans[lane.lane_id]):
+            key = lane_key(execution_id, number, lane.lane_id, pack=len(packs) + 1)
+            bucket.write_json(key, _items(pack.runs, suite.limits))
+            packs.append({"items_key": key, "concurrency": pack.concurrency})
+        pointers.append({"lane_id": lane.lane_id, "packs": packs})
     return {
         "execution_id": execution_id,
         "round": number,
@@ -46,8 +51,23 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
     }
 
 
-def _items(lane: Lane, limits: Limits) -> list[dict[str, Any]]:
-    return [{**owner_document(run), "timeout_seconds": waiting_seconds(limits)} for run in lane.runs]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pack:
+    """``concurrency``: how many of the runs may be in progress at once."""
+
+    runs: Sequence[Run]
+    concurrency: int
+
+
+def _packs(lane: Lane, plan: LanePlan) -> list[_Pack]:
+    """Those of the lane one after another; a lane without packs is one, of which some runs are in progress at once."""
+    if plan.instances_at_once is None:
+        return [_Pack(runs=lane.runs, concurrency=plan.concurrency)]
+    return [_Pack(runs=pack, concurrency=len(pack)) for pack in pack_runs(lane.runs, plan.instances_at_once)]
+
+
+def _items(runs: Sequence[Run], limits: Limits) -> list[dict[str, Any]]:
+    return [{**owner_document(run), "timeout_seconds": waiting_seconds(limits)} for run in runs]
 
 
 def _with_tokens(runs: Sequence[Run], suite: Suite, plan: Plan, cache: TokenCache) -> tuple[Run, ...]:

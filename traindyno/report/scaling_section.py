@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.scaling import ScalingPoint, ScalingSeries, measure_scaling
+from traindyno.core.verdict.scaling_fit import ScalingFit
+from traindyno.core.verdict.scaling_text import describe_scaling
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.download import PlotData
 from traindyno.report.estimate_text import estimate_cell
@@ -19,7 +21,8 @@ COLUMNS = [
     Column(heading="Instances", is_number=True),
     Column(heading="Samples/s", is_number=True),
     Column(heading="Speed-up", is_number=True),
-    Column(heading="Efficiency", is_number=True),
+    Column(heading="Efficiency, weak", is_number=True),
+    Column(heading="Efficiency, strong", is_number=True),
     Column(heading="Time", is_number=True),
     Column(heading="Cost", is_number=True),
 ]
@@ -38,8 +41,10 @@ def draw_scaling(report: Report) -> Markup | None:
         draw_table(
             COLUMNS,
             rows,
-            caption="Relative to the fewest instances of equal cells. Efficiency: speed-up ÷ ratio of instances.",
+            caption="Relative to the fewest instances of equal cells. Weak: speed-up ÷ ratio of instances, for the "
+            "same batch per device. Strong: the whole workload's time, with all that is paid once.",
         ),
+        *(_curve(report.verdict, fit) for fit in report.verdict.scaling),
         id="scaling",
     )
 
@@ -75,6 +80,15 @@ def _line(verdict: Verdict, series: ScalingSeries) -> ScalingLine:
     )
 
 
+def _curve(verdict: Verdict, fit: ScalingFit) -> Markup:
+    labels = ", ".join(verdict.row(cell_id).label for cell_id in fit.cell_ids)
+    return join(
+        element("h3", "Curve"),
+        element("p", labels, class_="hint"),
+        element("ul", *(element("li", line) for line in describe_scaling(fit))),
+    )
+
+
 def _row(verdict: Verdict, point: ScalingPoint) -> list[str | None]:
     row = verdict.row(point.cell_id)
     interval = point.efficiency_interval
@@ -85,6 +99,7 @@ def _row(verdict: Verdict, point: ScalingPoint) -> list[str | None]:
         estimate_cell(row.samples_per_second, number_text),
         f"{number_text(point.speed_up)} ×",
         join(share_text(point.efficiency), element("small", spread) if spread else None),
+        share_text(point.strong_efficiency),
         estimate_cell(row.seconds, seconds_text),
         estimate_cell(row.usd, usd_text),
     ]

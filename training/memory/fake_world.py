@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import torch
 from torch import distributed, nn
+from torch._C._distributed_c10d import GradBucket
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.distributed.device_mesh import DeviceMesh
 from torch.nn.parallel import DistributedDataParallel
@@ -51,11 +52,11 @@ def fake_tensors() -> Iterator[FakeTensorMode]:
         yield mode
 
 
-class _Numbers(TorchDispatchMode):
+class _Numbers(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Answers what code reads from a tensor, and keeps the reducer's lists of indices real."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._is_rebuilding = False
 
     def around(self, rebuild: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,7 +93,7 @@ def _without_answer(begin: Callable[..., None]) -> Callable[..., None]:
     return initialise
 
 
-def _unreduced(_state: None, bucket: distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:
+def _unreduced(_state: None, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
     reduced: torch.futures.Future[torch.Tensor] = torch.futures.Future()
     reduced.set_result(bucket.buffer())
     return reduced

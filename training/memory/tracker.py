@@ -14,14 +14,14 @@ from torch.utils._pytree import tree_iter
 BLOCK_BYTES = 512
 
 
-class MemoryTracker(TorchDispatchMode):
+class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """``current_bytes`` of all storages seen and alive; ``peak_bytes`` the most since ``reset_peak``.
 
     FSDP frees and refills parameters by resizing their storage, which no dispatch mode sees: ``resize_`` is wrapped.
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.current_bytes = 0
         self.peak_bytes = 0
         self._sizes: dict[int, int] = {}
@@ -36,15 +36,15 @@ class MemoryTracker(TorchDispatchMode):
             self._count(storage)
             return result
 
-        torch.UntypedStorage.resize_ = resize  # type: ignore[method-assign]
-        super().__enter__()
+        torch.UntypedStorage.resize_ = resize  # type: ignore[method-assign, assignment]
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         torch.UntypedStorage.resize_ = self._resize  # type: ignore[method-assign]
-        super().__exit__(kind, error, trace)
+        super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -92,6 +92,6 @@ def _plain(tensor: torch.Tensor) -> Iterable[torch.Tensor]:
     """The tensors with memory behind a subclass, such as a DTensor's part of this process."""
     if isinstance(tensor, FakeTensor) or not is_traceable_wrapper_subclass(tensor):
         return [tensor]
-    names, _ = tensor.__tensor_flatten__()  # type: ignore[attr-defined]
+    names, _ = tensor.__tensor_flatten__()
     parts = [getattr(tensor, name) for name in names]
     return [plain for part in parts if isinstance(part, torch.Tensor) for plain in _plain(part)]

@@ -1,6 +1,7 @@
 """`traindyno plan --memory`: what it needs, its cache, and what a failed estimate says."""
 
 import io
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,9 @@ for settings in request["settings"]:
 def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """In place of the interpreter that runs the training code, which would import torch."""
     program = tmp_path / "python"
-    program.write_text(PROGRAM.format(python=memory_estimates.sys.executable, folder=tmp_path))
+    program.write_text(PROGRAM.format(python=sys.executable, folder=tmp_path))
     program.chmod(0o755)
-    monkeypatch.setattr(memory_estimates.sys, "executable", str(program))
+    monkeypatch.setattr(sys, "executable", str(program))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return program
 

@@ -21,7 +21,7 @@ from traindyno.store.results import load_results
 def test_a_suite_goes_from_its_document_to_a_verdict_and_a_report() -> None:
     lab = planned(4)
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    for item in lab.bucket.read_json(lane["items_key"]):
+    for item in lab.bucket.read_json(lane["packs"][0]["items_key"]):
         measure(lab, item)
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={"lab": "traindyno"}, now=NOW)
     assert {verdict_key(EXECUTION), report_html_key(EXECUTION)} <= set(lab.objects.contents)
@@ -55,7 +55,7 @@ def test_losses_of_earlier_executions_tell_the_spread_where_cells_have_one_trial
 def test_the_claims_of_a_suite_are_judged_in_its_report() -> None:
     lab = planned(4, claims=CLAIMS)
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    for item in lab.bucket.read_json(lane["items_key"]):
+    for item in lab.bucket.read_json(lane["packs"][0]["items_key"]):
         measure(lab, item)
     judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
     (judged,) = parse_report(lab.bucket.read_json(report_data_key(EXECUTION))).claims

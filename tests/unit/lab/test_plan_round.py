@@ -11,10 +11,26 @@ from traindyno.lab.plan_round import plan_next_round
 def test_the_items_of_a_lane_are_runs_in_order_with_the_longest_that_each_may_take() -> None:
     lab = planned(1)
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    items = lab.bucket.read_json(lane["items_key"])
+    items = lab.bucket.read_json(lane["packs"][0]["items_key"])
     assert [parse_run(item["run"]).trial for item in items] == [1, 1, 2, 2]
     # 7,200 s of waiting, 1,800 s of work, an hour of grace
     assert {item["timeout_seconds"] for item in items} == {7200 + 1800 + 3600}
+
+
+def test_runs_of_different_size_are_packed_into_the_quota() -> None:
+    lab = planned(
+        16,
+        training={"instance": "ml.g5.xlarge", "precision": "bf16"},
+        baseline={},
+        matrix={"instance_count": [2, 4, 8, 16]},
+        limits={"max_usd": 5000, "max_hours": 4, "max_job_seconds": 1800},
+    )
+    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
+    packs = [[parse_run(item["run"]) for item in lab.bucket.read_json(pack["items_key"])] for pack in lane["packs"]]
+    # 30 instances x 2 trials = 60 in packs of 16
+    assert len(packs) == 4
+    assert [pack["concurrency"] for pack in lane["packs"]] == [len(pack) for pack in packs]
+    assert all(sum(run.cell.settings.instance_count for run in pack) <= 16 for pack in packs)
 
 
 def test_a_grid_is_measured_in_one_round() -> None:

@@ -65,7 +65,7 @@ def test_a_refusal_reaches_the_state_machine_with_its_class_and_its_text_in_full
 def test_the_second_execution_of_the_same_work_expects_what_the_first_was_billed() -> None:
     lab = planned(4)
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    for item in lab.bucket.read_json(lane["items_key"]):
+    for item in lab.bucket.read_json(lane["packs"][0]["items_key"]):
         measure(lab, item)
     assert from_document(lab.bucket.read_json(plan_key(EXECUTION)), Plan).expected.usd is None
     take_in(lab, unprepared_document(goal="fastest", limits={"max_usd": 20, "max_hours": 2, "max_job_seconds": 900}))
@@ -79,6 +79,6 @@ def test_the_second_execution_of_the_same_work_expects_what_the_first_was_billed
 def test_other_work_expects_nothing_of_it() -> None:
     lab = planned(4)
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    measure(lab, lab.bucket.read_json(lane["items_key"])[0])
+    measure(lab, lab.bucket.read_json(lane["packs"][0]["items_key"])[0])
     take_in(lab, unprepared_document(purchase="spot"))
     assert from_document(lab.bucket.read_json(plan_key(EXECUTION)), Plan).expected.known_cells == 0

@@ -166,7 +166,7 @@ def test_a_completed_preparation_lets_every_run_read_its_tokens() -> None:
     end(lab, job)
     assert [(token, name) for token, name, _ in lab.answers.given] == [(TOKEN, "success")]
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    runs = [parse_run(item["run"]) for item in lab.bucket.read_json(lane["items_key"])]
+    runs = [parse_run(item["run"]) for item in lab.bucket.read_json(lane["packs"][0]["items_key"])]
     uri = f"s3://results/{tokens_folder(KEY, job)}"
     assert [each.tokens.s3_uri for each in runs if each.tokens] == [uri] * 4
 

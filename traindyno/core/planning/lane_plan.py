@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from math import ceil
 
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import Price, PriceList, cost_usd
 from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect
 from traindyno.core.planning.history import Histories
-from traindyno.core.planning.lanes import Lane
+from traindyno.core.planning.lanes import Concurrency, Lane
+from traindyno.core.planning.packs import pack_size, wave_count
 from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, instance_quota, is_host_shared, warm_pool_quota
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.fallback_cells import accepted_types
@@ -22,6 +22,7 @@ class LanePlan:
 
     ``expected``: from earlier runs of these cells. ``one_attempt_usd``: each run takes one attempt to its time limit.
     ``worst_case_usd``: each run takes all attempts to the time limit, and instances are kept warm where the suite asks.
+    ``instances_at_once``: the size of its packs; None where ``concurrency`` runs are in progress at once.
     Where runs may use other types (``fallback_prices``), both bounds take the highest price.
     """
 
@@ -37,13 +38,22 @@ class LanePlan:
     one_attempt_usd: Decimal | None
     worst_case_usd: Decimal | None
     expected: Expectation = NOTHING_KNOWN
+    instances_at_once: int | None = None
     fallback_prices: tuple[Price, ...] = ()
 
 
 def plan_lane(
-    suite: Suite, lane: Lane, *, prices: PriceList, quotas: QuotaReadings, histories: Histories, concurrency: int
+    suite: Suite,
+    lane: Lane,
+    *,
+    prices: PriceList,
+    quotas: QuotaReadings,
+    histories: Histories,
+    concurrency: Concurrency,
 ) -> LanePlan:
     price = prices.get(lane.instance_type)
+    at_once = concurrency.runs[lane.lane_id]
+    instances_at_once = pack_size(lane.runs, concurrency=at_once, instances=concurrency.instances[lane.lane_id])
     fallbacks = tuple(prices[name] for name in accepted_types(suite, lane.instance_type)[1:] if name in prices)
     limit_usd = max(each.usd_per_hour for each in (price, *fallbacks)) if price else None
     instances = sum(run.cell.settings.instance_count for run in lane.runs)
@@ -55,16 +65,15 @@ def plan_lane(
         purchase=lane.purchase,
         run_count=len(lane.runs),
         largest_instance_count=lane.largest.instance_count,
-        concurrency=concurrency,
-        waves=ceil(len(lane.runs) / concurrency),
+        concurrency=at_once,
+        waves=wave_count(lane.runs, concurrency=at_once, instances=instances_at_once),
+        instances_at_once=instances_at_once,
         quota=quotas.get(instance_quota(lane.instance_type, suite.purchase).name),
         price=price,
         fallback_prices=fallbacks,
         one_attempt_usd=cost_usd(job_seconds, instances, limit_usd) if limit_usd is not None else None,
         worst_case_usd=cost_usd(worst_seconds, instances, limit_usd) if limit_usd is not None else None,
-        expected=expect(
-            lane.runs, histories, usd_per_hour=price.usd_per_hour if price else None, concurrency=concurrency
-        ),
+        expected=expect(lane.runs, histories, usd_per_hour=price.usd_per_hour if price else None, concurrency=at_once),
     )
 
 

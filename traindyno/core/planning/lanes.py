@@ -36,10 +36,14 @@ class LaneDemand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concurrency:
-    """How many lanes run at once, and how many runs at once in each lane."""
+    """How many lanes run at once, and how many runs at once in each lane.
+
+    ``instances``: how many instances each lane may hold together; None where runs are counted instead.
+    """
 
     lanes: int
     runs: dict[str, int]
+    instances: dict[str, int | None]
 
 
 def lane_id_of(instance_type: str, purchase: Purchase) -> str:
@@ -71,7 +75,30 @@ def share_instances(demands: Sequence[LaneDemand], account_available: int | None
                 more, peaks, lanes, account_available
             ):
                 runs, grew = more, True
-    return Concurrency(lanes=lanes, runs=runs)
+    return Concurrency(
+        lanes=lanes, runs=runs, instances=_spare_instances(demands, peaks, runs, lanes, account_available)
+    )
+
+
+def _spare_instances(
+    demands: Sequence[LaneDemand],
+    peaks: dict[str, list[int]],
+    runs: dict[str, int],
+    lanes: int,
+    account_available: int | None,
+) -> dict[str, int | None]:
+    """What a lane may hold beside the lanes that run with it; one lane after the other takes what is spare."""
+    held = {lane_id: peaks[lane_id][count - 1] for lane_id, count in runs.items()}
+    allowed: dict[str, int | None] = {}
+    for demand in demands:
+        if demand.shares_host or demand.available is None:
+            allowed[demand.lane_id] = None
+            continue
+        others = sorted((held[lane_id] for lane_id in held if lane_id != demand.lane_id), reverse=True)
+        account = demand.available if account_available is None else account_available - sum(others[: lanes - 1])
+        held[demand.lane_id] = max(held[demand.lane_id], min(demand.available, account))
+        allowed[demand.lane_id] = held[demand.lane_id]
+    return allowed
 
 
 def _lanes_at_once(demands: Sequence[LaneDemand], peaks: dict[str, list[int]], account_available: int | None) -> int:

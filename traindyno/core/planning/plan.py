@@ -93,7 +93,7 @@ def plan_suite(
     account = quotas.get(account_quota(suite.purchase).name)
     concurrency = plan_concurrency(suite, lanes, quotas)
     plan_one = partial(plan_lane, suite, prices=prices, quotas=quotas, histories=histories)
-    lane_plans = tuple(plan_one(lane, concurrency=concurrency.runs[lane.lane_id]) for lane in lanes)
+    lane_plans = tuple(plan_one(lane, concurrency=concurrency) for lane in lanes)
     preparation = plan_preparation(suite, cells, prices=prices, quotas=quotas, tokens=tokens)
     parts: list[LanePlan | PreparationPlan] = [*lane_plans, *([preparation] if preparation else [])]
     one_attempt_hours, worst_case_hours = _suite_hours(suite, lane_plans, preparation, lanes_at_once=concurrency.lanes)

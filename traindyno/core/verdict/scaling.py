@@ -8,19 +8,26 @@ from traindyno.core.documents.stored import to_document
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import Interval
 from traindyno.core.suite.suite import Cell
+from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, group_trials
-from traindyno.core.verdict.quantity import samples_per_second
+from traindyno.core.verdict.quantity import projected_seconds, samples_per_second
+from traindyno.core.verdict.scaling_fit import ScalingFit, SizedTime, fit_scaling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingPoint:
-    """``speed_up`` is against the rate of the fewest instances; ``efficiency`` divides it by the instances' ratio."""
+    """``speed_up`` is against the rate of the fewest instances; ``efficiency`` divides it by the instances' ratio.
+
+    With the same batch per device this is the weak efficiency. ``strong_efficiency`` is that of the whole workload's
+    time, with all that is paid once: instances × time of the fewest ÷ instances × time. None where a time is unknown.
+    """
 
     cell_id: str
     instance_count: int
     speed_up: float
     efficiency: float
     efficiency_interval: Interval | None
+    strong_efficiency: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +46,30 @@ def measure_scaling(cells: Sequence[Cell], results: Sequence[RunResult]) -> tupl
     return tuple(_series(trials) for trials in series.values() if len(trials) > 1)
 
 
-def _all_but_its_size(cell: Cell) -> str:
-    settings = to_document(replace(cell.settings, instance_count=1))
+def fit_all(
+    cells: Sequence[Cell], rows: Sequence[CellRow], *, examples: int, tolerance: float
+) -> tuple[ScalingFit, ...]:
+    """A curve for each set of cells that differ in nothing but instances and loader workers."""
+    by_id = {row.cell_id: row for row in rows}
+    groups: dict[str, list[SizedTime]] = {}
+    for cell in cells:
+        row = by_id.get(cell.cell_id)
+        if row is None or row.samples_per_second is None:
+            continue
+        time = SizedTime(
+            cell_id=cell.cell_id,
+            instance_count=cell.settings.instance_count,
+            loader_workers=cell.settings.loader_workers,
+            seconds=examples / row.samples_per_second.mean,
+            variation=row.samples_per_second.variation,
+        )
+        groups.setdefault(_all_but_its_size(cell, loader_workers=0), []).append(time)
+    fits = (fit_scaling(times, tolerance=tolerance) for times in groups.values())
+    return tuple(fit for fit in fits if fit is not None)
+
+
+def _all_but_its_size(cell: Cell, **others: int) -> str:
+    settings = to_document(replace(cell.settings, instance_count=1, **others))
     return json.dumps([settings, cell.hyperparameters], sort_keys=True, default=str)
 
 
@@ -53,12 +82,14 @@ def _series(trials: Sequence[CellTrials]) -> ScalingSeries:
             continue
         share = base.cell.settings.instance_count / each.cell.settings.instance_count
         interval = compared.interval if each is not base else None
+        times = compare_cells(each, base, projected_seconds, Noise())
         points.append(
             ScalingPoint(
                 cell_id=each.cell.cell_id,
                 instance_count=each.cell.settings.instance_count,
                 speed_up=compared.ratio,
                 efficiency=compared.ratio * share,
+                strong_efficiency=share / times.ratio if times else None,
                 efficiency_interval=interval
                 and replace(interval, low=interval.low * share, high=interval.high * share),
             )

@@ -31,6 +31,8 @@ from traindyno.core.verdict.recommendation import (
 )
 from traindyno.core.verdict.refusals import find_refusals
 from traindyno.core.verdict.repeats import set_aside_repeated
+from traindyno.core.verdict.scaling import fit_all
+from traindyno.core.verdict.scaling_fit import ScalingFit
 from traindyno.core.verdict.sensitivity import BreakEven, Crossover, find_break_evens, find_crossovers
 
 VERDICT = Format(name="verdict", version=2, unmarked=1)
@@ -70,6 +72,7 @@ class Verdict:
     ``trials_to_decide``: so many trials of the open cells and the recommended one would settle it (80 % power).
     ``refused`` are cells that measured well but can't be recommended: cell id → reason. ``significance`` is that of
     this look at the results; ``host_spread`` and ``serial_correlation`` say how trials were found to scatter.
+    ``scaling``: curves of the time over the number of instances, where three sizes or more were measured.
     """
 
     suite_name: str
@@ -94,6 +97,7 @@ class Verdict:
     serial_correlation: float
     spent_usd: Decimal | None
     is_simulated: bool
+    scaling: tuple[ScalingFit, ...] = ()
 
     @property
     def runner_up(self) -> Rival | None:
@@ -176,6 +180,7 @@ def judge(
         serial_correlation=noise.serial_correlation,
         spent_usd=_spent(rows),
         is_simulated=any(row.is_simulated for row in rows),
+        scaling=fit_all(cells, rows, examples=suite.workload.examples, tolerance=suite.tolerance),
     )
     return _with_sensitivity(verdict)
 

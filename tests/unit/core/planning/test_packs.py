@@ -1,0 +1,94 @@
+"""Packs: runs of different size fill a lane's instances, trial after trial, in a random order."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from traindyno.core.planning.lanes import LaneDemand, share_instances
+from traindyno.core.planning.packs import Pack, pack_runs, pack_size, wave_count
+from traindyno.core.suite.runs import trial_runs
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite import Cell, Run
+
+QUOTA = 16
+# ALBERT on p4d: four cells on each of 2, 4, 8 and 16 nodes, and a fifth on 16
+ALBERT = [2, 4, 8, 16] * 4 + [16]
+
+
+def cells_of(sizes: list[int]) -> list[Cell]:
+    return [
+        Cell(cell_id=f"cell-{n}", label=f"cell {n}", settings=Settings(instance="ml.p4d.24xlarge", instance_count=size))
+        for n, size in enumerate(sizes)
+    ]
+
+
+def runs_of(sizes: list[int], *, trials: int = 3, execution_id: str = "e") -> tuple[Run, ...]:
+    return trial_runs(execution_id, cells_of(sizes), range(1, trials + 1))
+
+
+def size_of(pack: Pack) -> int:
+    return sum(run.cell.settings.instance_count for run in pack)
+
+
+def test_seventeen_cells_of_2_to_16_nodes_take_26_waves() -> None:
+    runs = runs_of(ALBERT)
+    # 4 x (2 + 4 + 8 + 16) + 16 = 136 nodes x 3 trials = 408; 408 / 16 = 25.5. The two largest together exceed the
+    # quota, so that counting runs allows one at a time.
+    concurrency = share_instances(
+        [LaneDemand(lane_id="a", sizes=tuple(ALBERT * 3), available=16, shares_host=False)], 16
+    )
+    assert (concurrency.runs, concurrency.instances) == ({"a": 1}, {"a": 16})
+    assert wave_count(runs, concurrency=1, instances=None) == 51
+    assert pack_size(runs, concurrency=1, instances=QUOTA) == QUOTA
+    assert wave_count(runs, concurrency=1, instances=QUOTA) == 26
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_run_comes_once_within_the_quota_and_trials_stay_in_order(seed: int) -> None:
+    rng = random.Random(seed)
+    runs = runs_of([rng.choice([1, 2, 3, 5, 8]) for _ in range(rng.randint(1, 20))], trials=4)
+    packs = pack_runs(runs, 8)
+    assert Counter(run.run_id for pack in packs for run in pack) == Counter(run.run_id for run in runs)
+    assert all(size_of(pack) <= 8 for pack in packs)
+    trials = [[run.trial for run in pack] for pack in packs]
+    assert all(max(pack) - min(pack) <= 1 for pack in trials)
+    assert [min(pack) for pack in trials] == sorted(min(pack) for pack in trials)
+    assert all(max(earlier) <= min(later) for earlier, later in zip(trials, trials[2:], strict=False))
+
+
+def test_the_order_of_packs_is_random_and_differs_between_trials() -> None:
+    packs = pack_runs(runs_of(ALBERT, trials=6), QUOTA)
+    of_largest = [pack[0].cell.cell_id for pack in packs if size_of(pack) == len(pack) * QUOTA]
+    trials = [of_largest[begin : begin + 5] for begin in range(0, 30, 5)]
+    assert all(len(set(trial)) == 5 for trial in trials), "each trial has every cell of 16 nodes once"
+    assert len({tuple(trial) for trial in trials}) > 3
+    others = pack_runs(runs_of(ALBERT, trials=6, execution_id="another"), QUOTA)
+    assert [pack[0].run_id for pack in others] != [pack[0].run_id for pack in packs]
+
+
+def test_neighbours_in_a_pack_differ_between_trials() -> None:
+    packs = pack_runs(runs_of([8, 8, 8, 8], trials=8), QUOTA)
+    assert len({frozenset(run.cell.cell_id for run in pack) for pack in packs}) > 2
+
+
+def test_runs_of_one_size_are_counted_and_not_packed() -> None:
+    assert pack_size(runs_of([4] * 6), concurrency=4, instances=16) is None
+    assert wave_count(runs_of([4] * 6), concurrency=4, instances=None) == 5  # 18 runs, four at once
+
+
+def test_where_packs_gain_nothing_runs_are_counted() -> None:
+    # all at once either way
+    assert pack_size(runs_of([1, 2], trials=1), concurrency=2, instances=16) is None
+
+
+def test_lanes_share_the_spare_instances_of_the_account() -> None:
+    lanes = [LaneDemand(lane_id=name, sizes=(16, 8, 4, 2), available=20, shares_host=False) for name in ("a", "b")]
+    # 40 in the account: both hold 16 + nothing more by counting runs (16 + 8 = 24 exceeds 20), so that 4 are spare each
+    shared = share_instances(lanes, 36)
+    assert (shared.lanes, shared.runs, shared.instances) == (2, {"a": 1, "b": 1}, {"a": 20, "b": 16})
+
+
+def test_a_run_larger_than_all_instances_is_a_pack_of_its_own() -> None:
+    packs = pack_runs(runs_of([16, 4], trials=1), 8)
+    assert sorted(size_of(pack) for pack in packs) == [4, 16]

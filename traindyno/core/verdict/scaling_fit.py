@@ -1,0 +1,176 @@
+"""How a workload's time depends on the number of instances: a fitted curve, its prediction, and where it stops paying.
+
+T(N, w) = serial + compute/N + communication(N) + (loading/N + shared loading) / (1 + w), where w is the number of
+loader workers of a process. The curve is fitted to the training time of the whole workload, with relative errors.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import log2, sqrt
+
+from traindyno.core.measurement.least_squares import Fit, fit_not_negative
+from traindyno.core.measurement.statistics import CONFIDENCE, Interval
+from traindyno.core.measurement.student_t import t_quantile
+
+TERMS = ("serial", "compute / N", "communication", "loading / N", "shared loading")
+COMMUNICATIONS: dict[str, Callable[[float], float]] = {"log2(N)": log2, "N": float}
+# A curve through fewer sizes than this says nothing about the next one.
+LEAST_SIZES = 3
+# How far beyond the largest measured size the curve is followed.
+MOST_TIMES_LARGEST = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizedTime:
+    """Of one cell. ``seconds``: training time of the whole workload. ``variation``: of its trials, None with one."""
+
+    cell_id: str
+    instance_count: int
+    loader_workers: int
+    seconds: float
+    variation: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingPrediction:
+    """``interval``: 95 % for a cell of this size, None without a spread to compute it from."""
+
+    instance_count: int
+    loader_workers: int
+    seconds: float
+    interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOut:
+    """The largest size, predicted from the others. ``error`` is predicted ÷ measured − 1."""
+
+    predicted: ScalingPrediction
+    measured_seconds: float
+
+    @property
+    def error(self) -> float:
+        return self.predicted.seconds / self.measured_seconds - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingFit:
+    """Of cells that differ in nothing but instances and loader workers.
+
+    ``seconds_of_terms``: term → its coefficient, in seconds; 0 where the measurements show no such term.
+
+    ``communication`` is the function of the communication term. ``next_sizes``: twice the largest size, for each number
+    of loader workers. ``fastest_instances``: with another instance the time no longer falls; None: beyond
+    ``followed_to``. ``cheapest_instances``: with another instance the cost of a sample rises by more than the tolerance.
+    """
+
+    cell_ids: tuple[str, ...]
+    communication: str
+    seconds_of_terms: Mapping[str, float]
+    relative_residual: float
+    held_out: tuple[HeldOut, ...]
+    next_sizes: tuple[ScalingPrediction, ...]
+    fastest_instances: int | None
+    cheapest_instances: int | None
+    followed_to: int
+
+
+def fit_scaling(times: Sequence[SizedTime], *, tolerance: float) -> ScalingFit | None:
+    """None with fewer than three sizes. ``tolerance``: the share by which a cost may rise and still count as equal."""
+    sizes = sorted({each.instance_count for each in times})
+    curve = _fit_curve(times) if len(sizes) >= LEAST_SIZES else None
+    if curve is None:
+        return None
+    workers = max(each.loader_workers for each in times if each.instance_count == sizes[-1])
+    limit = sizes[-1] * MOST_TIMES_LARGEST
+    return ScalingFit(
+        cell_ids=tuple(each.cell_id for each in times),
+        communication=curve.communication,
+        seconds_of_terms=dict(zip(TERMS, curve.fit.coefficients, strict=True)),
+        relative_residual=curve.fit.residual,
+        held_out=tuple(_hold_out(times, sizes)),
+        next_sizes=tuple(
+            curve.predict(2 * sizes[-1], count) for count in sorted({each.loader_workers for each in times})
+        ),
+        fastest_instances=curve.fastest(sizes[0], limit, workers),
+        cheapest_instances=curve.cheapest(sizes[0], limit, workers, tolerance),
+        followed_to=limit,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Curve:
+    communication: str
+    fit: Fit
+    spread: float | None
+
+    def seconds(self, instances: int, workers: int) -> float:
+        return self.fit.at(_row(instances, workers, self.communication))
+
+    def predict(self, instances: int, workers: int) -> ScalingPrediction:
+        seconds = self.seconds(instances, workers)
+        return ScalingPrediction(
+            instance_count=instances,
+            loader_workers=workers,
+            seconds=seconds,
+            interval=self._interval(instances, workers, seconds),
+        )
+
+    def _interval(self, instances: int, workers: int, seconds: float) -> Interval | None:
+        """Of one cell: its own scatter and that of the curve, both relative to the time."""
+        if self.spread is None:
+            return None
+        relative = [value / seconds for value in _row(instances, workers, self.communication)]
+        width = t_quantile((1 + CONFIDENCE) / 2, self.fit.degrees_of_freedom)
+        width *= self.spread * sqrt(1 + self.fit.leverage(relative))
+        return Interval(low=max(0.0, seconds * (1 - width)), high=seconds * (1 + width), confidence=CONFIDENCE)
+
+    def fastest(self, smallest: int, limit: int, workers: int) -> int | None:
+        for instances in range(smallest, limit):
+            if self.seconds(instances + 1, workers) >= self.seconds(instances, workers):
+                return instances
+        return None
+
+    def cheapest(self, smallest: int, limit: int, workers: int, tolerance: float) -> int | None:
+        least = min(instances * self.seconds(instances, workers) for instances in range(smallest, limit + 1))
+        for instances in range(smallest, limit):
+            if (instances + 1) * self.seconds(instances + 1, workers) > least * (1 + tolerance):
+                return instances
+        return None
+
+
+def _fit_curve(times: Sequence[SizedTime]) -> _Curve | None:
+    """With the communication function that leaves the least residual; the first where both do equally."""
+    curves = []
+    for name in COMMUNICATIONS:
+        rows = [
+            [value / each.seconds for value in _row(each.instance_count, each.loader_workers, name)] for each in times
+        ]
+        fit = fit_not_negative(rows, [1.0] * len(rows))
+        if fit is not None:
+            curves.append(_Curve(communication=name, fit=fit, spread=_spread(fit, times)))
+    return min(curves, key=lambda curve: round(curve.fit.residual, 6), default=None)
+
+
+def _spread(fit: Fit, times: Sequence[SizedTime]) -> float | None:
+    """Relative, of one cell's time: what the curve leaves over, and no less than its trials scatter."""
+    variations = [each.variation for each in times if each.variation is not None]
+    trials = sqrt(sum(value * value for value in variations) / len(variations)) if variations else 0.0
+    return max(fit.residual, trials) or None
+
+
+def _hold_out(times: Sequence[SizedTime], sizes: Sequence[int]) -> Iterator[HeldOut]:
+    """One prediction for each number of loader workers at the largest size."""
+    rest = [each for each in times if each.instance_count < sizes[-1]]
+    curve = _fit_curve(rest) if len(sizes) > LEAST_SIZES else None
+    if curve is None:
+        return
+    for each in times:
+        if each.instance_count == sizes[-1]:
+            predicted = curve.predict(each.instance_count, each.loader_workers)
+            yield HeldOut(predicted=predicted, measured_seconds=each.seconds)
+
+
+def _row(instances: int, workers: int, communication: str) -> tuple[float, ...]:
+    loading = 1 / (1 + workers)
+    return (1.0, 1 / instances, COMMUNICATIONS[communication](instances), loading / instances, loading)

@@ -1,0 +1,51 @@
+"""What a scaling curve says, in sentences."""
+
+from collections.abc import Iterator
+
+from traindyno.core.costs.quantity_text import range_text, seconds_text, share_text
+from traindyno.core.verdict.scaling_fit import HeldOut, ScalingFit, ScalingPrediction
+
+
+def describe_scaling(fit: ScalingFit) -> tuple[str, ...]:
+    """The curve, its test, the next size, and where another instance stops paying."""
+    return (*_curve(fit), *map(_held_out, fit.held_out), *map(_next_size, fit.next_sizes), *_limits(fit))
+
+
+def _curve(fit: ScalingFit) -> Iterator[str]:
+    terms = [
+        f"{name.replace('communication', fit.communication)}: {seconds_text(value)}" for name, value in _present(fit)
+    ]
+    yield f"training time by number of instances N: {', '.join(terms)}; residual {share_text(fit.relative_residual)}"
+
+
+def _present(fit: ScalingFit) -> list[tuple[str, float]]:
+    return [(name, value) for name, value in fit.seconds_of_terms.items() if value]
+
+
+def _held_out(held: HeldOut) -> str:
+    return (
+        f"without the largest size, the curve predicts {_predicted(held.predicted)}; measured:"
+        f" {seconds_text(held.measured_seconds)} ({held.error * 100:+.1f} %)".replace("(-", "(−")
+    )
+
+
+def _next_size(prediction: ScalingPrediction) -> str:
+    return f"predicted: {_predicted(prediction)}"
+
+
+def _predicted(prediction: ScalingPrediction) -> str:
+    interval = prediction.interval
+    spread = f" ({range_text(seconds_text(interval.low), seconds_text(interval.high))})" if interval else ""
+    workers = f" with {prediction.loader_workers} loader workers" if prediction.loader_workers else ""
+    return f"{seconds_text(prediction.seconds)}{spread} on {prediction.instance_count} instances{workers}"
+
+
+def _limits(fit: ScalingFit) -> Iterator[str]:
+    if fit.fastest_instances is None:
+        yield f"by the curve, each further instance saves time up to {fit.followed_to} instances"
+    else:
+        yield f"by the curve, more than {fit.fastest_instances} instances save no time"
+    if fit.cheapest_instances is None:
+        yield f"by the curve, further instances don't raise the cost of a sample up to {fit.followed_to} instances"
+    else:
+        yield f"by the curve, more than {fit.cheapest_instances} instances raise the cost of a sample"
