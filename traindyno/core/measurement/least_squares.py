@@ -12,8 +12,11 @@ LEAST_PIVOT = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """``coefficients`` by term; 0 for a term that is left out. ``residual`` is the root mean square of the residuals,
-    corrected for the terms used. ``inverse`` is that of the normal equations of ``used``."""
+    """``coefficients`` by term; 0 for a term that is left out.
+
+    ``degrees_of_freedom``: observations less the terms used and one for their choice, but at least 1. ``residual`` is
+    the root of the residuals' squares by these degrees. ``inverse`` is that of the normal equations of ``used``.
+    """
 
     coefficients: tuple[float, ...]
     used: tuple[int, ...]
@@ -27,9 +30,7 @@ class Fit:
     def leverage(self, row: Sequence[float]) -> float:
         """The variance of the fitted value at ``row``, in units of one observation's."""
         part = [row[term] for term in self.used]
-        return sum(
-            a * b * c for a, line in zip(part, self.inverse, strict=True) for b, c in zip(line, part, strict=True)
-        )
+        return _dot(part, [_dot(line, part) for line in self.inverse])
 
 
 def fit_not_negative(rows: Sequence[Sequence[float]], values: Sequence[float]) -> Fit | None:
@@ -44,8 +45,8 @@ def fit_not_negative(rows: Sequence[Sequence[float]], values: Sequence[float]) -
             if found is None:
                 continue
             scale = sum(value * value for value in values) / len(values)
-            squares = found.residual**2 * found.degrees_of_freedom / len(values)
-            criterion = len(values) * log(squares / scale + EXACT**2) + size * log(len(values))
+            share = found.residual**2 * found.degrees_of_freedom / len(values) / scale
+            criterion = len(values) * log(share + EXACT**2) + size * log(len(values))
             if best is None or criterion < best[0]:
                 best = criterion, found
     return best[1] if best else None
@@ -64,7 +65,7 @@ def _fit(rows: Sequence[Sequence[float]], values: Sequence[float], used: tuple[i
     coefficients = [0.0] * len(rows[0])
     for term, value in zip(used, solved, strict=True):
         coefficients[term] = value
-    freedom = len(values) - len(used)
+    freedom = max(1, len(values) - len(used) - 1)
     residuals = [value - _dot(row, coefficients) for row, value in zip(rows, values, strict=True)]
     return Fit(
         coefficients=tuple(coefficients),

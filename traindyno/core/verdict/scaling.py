@@ -63,13 +63,14 @@ def fit_all(
             seconds=examples / row.samples_per_second.mean,
             variation=row.samples_per_second.variation,
         )
-        groups.setdefault(_all_but_its_size(cell, loader_workers=0), []).append(time)
+        group = replace(cell, settings=replace(cell.settings, loader_workers=0))
+        groups.setdefault(_all_but_its_size(group), []).append(time)
     fits = (fit_scaling(times, tolerance=tolerance) for times in groups.values())
     return tuple(fit for fit in fits if fit is not None)
 
 
-def _all_but_its_size(cell: Cell, **others: int) -> str:
-    settings = to_document(replace(cell.settings, instance_count=1, **others))
+def _all_but_its_size(cell: Cell) -> str:
+    settings = to_document(replace(cell.settings, instance_count=1))
     return json.dumps([settings, cell.hyperparameters], sort_keys=True, default=str)
 
 

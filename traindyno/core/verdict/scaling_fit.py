@@ -61,7 +61,7 @@ class ScalingFit:
 
     ``communication`` is the function of the communication term. ``next_sizes``: twice the largest size, for each number
     of loader workers. ``fastest_instances``: with another instance the time no longer falls; None: beyond
-    ``followed_to``. ``cheapest_instances``: with another instance the cost of a sample rises by more than the tolerance.
+    ``followed_to``. ``cheapest_instances``: with another one the cost of a sample rises by more than the tolerance.
     """
 
     cell_ids: tuple[str, ...]
