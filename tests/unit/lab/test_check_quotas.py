@@ -20,5 +20,5 @@ def test_a_lane_gets_the_concurrency_that_the_quota_allows() -> None:
     lab = planned(3)
     answer = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)
     (lane,) = answer["lanes"]
-    assert (answer["execution_id"], answer["round"], lane["concurrency"]) == (EXECUTION, 1, 3)
+    assert (answer["execution_id"], answer["round"], lane["packs"][0]["concurrency"]) == (EXECUTION, 1, 3)
     assert answer["lanes_at_once"] == 1

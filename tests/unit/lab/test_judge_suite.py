@@ -38,7 +38,7 @@ def test_losses_of_earlier_executions_tell_the_spread_where_cells_have_one_trial
     """The first execution has three trials of each cell, the second one: alone it could not tell."""
     lab = planned(6, measurement={"trials": 3})
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    for item in lab.bucket.read_json(lane["items_key"]):
+    for item in lab.bucket.read_json(lane["packs"][0]["items_key"]):
         measure(lab, item)
     later = f"{EXECUTION}-later"
     take_in(lab, unprepared_document(measurement={"trials": 1}), execution_id=later)
