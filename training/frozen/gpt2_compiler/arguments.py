@@ -23,8 +23,8 @@ def _add_data_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_training_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--do_train", type=boolean, default=True)
-    parser.add_argument("--do_eval", type=boolean, default=False)
+    parser.add_argument("--do_train", type=boolean, choices=(True,), default=True)
+    parser.add_argument("--do_eval", type=boolean, choices=(False,), default=False)
     parser.add_argument("--fp16", type=boolean, default=False)
     parser.add_argument("--per_device_train_batch_size", type=int, default=10)
     parser.add_argument("--per_device_eval_batch_size", type=int, default=8)
@@ -33,9 +33,9 @@ def _add_training_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max_steps", type=int, default=-1, help="ends earlier than the epochs")
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--dataloader_drop_last", type=boolean, default=True)
-    parser.add_argument("--save_strategy", default="no")
-    parser.add_argument("--evaluation_strategy", default="no")
-    parser.add_argument("--logging_strategy", default="epoch")
+    parser.add_argument("--save_strategy", choices=("no", "epoch", "steps"), default="no")
+    parser.add_argument("--evaluation_strategy", choices=("no",), default="no")
+    parser.add_argument("--logging_strategy", choices=("epoch", "steps"), default="epoch")
     parser.add_argument("--logging_steps", type=int, default=500)
     parser.add_argument("--output_dir", default="/opt/ml/model")
     parser.add_argument("--overwrite_output_dir", type=boolean, default=True)

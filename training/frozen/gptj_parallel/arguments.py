@@ -87,12 +87,14 @@ def _add_optimizer_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--do_train", type=boolean, default=True)
-    parser.add_argument("--do_eval", type=boolean, default=False)
+    parser.add_argument("--do_train", type=boolean, choices=(True,), default=True)
+    parser.add_argument("--do_eval", type=boolean, choices=(False,), default=False, help="see validation_freq")
     parser.add_argument("--max_steps", type=int, default=100)
     parser.add_argument("--seed", type=int, default=12345)
     parser.add_argument("--logging_freq", type=int, default=10, help="steps between two losses in the job's log")
-    parser.add_argument("--validation_freq", type=int, default=1000, help="steps between two evaluations")
+    parser.add_argument(
+        "--validation_freq", type=int, default=1000, help="steps between two evaluations on the channel test"
+    )
     parser.add_argument("--checkpoint_freq", type=int, default=200, help="steps between two checkpoints")
     parser.add_argument("--num_kept_checkpoints", type=int, default=5)
     parser.add_argument("--skip_full_optimizer", type=boolean, default=True, help="the last checkpoint holds weights")

@@ -1,0 +1,1 @@
+../gpt2_compiler/text_blocks.py
