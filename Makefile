@@ -11,7 +11,7 @@ TEMPLATE := build/cdk.out/Lab.template.json
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo unit test pythons check lint types dockerfiles rules templates mutants bench xla chaos schema golden lock clean
+.PHONY: help install demo unit test pythons check lint types dockerfiles rules templates mutants bench xla frozen chaos schema golden lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ chaos: install ## Rehearse 1,000 runs under faults, send 20,000 damaged suites t
 
 xla: install ## Make the environment of compiler xla (gcc and readelf are needed)
 	$(BIN)/python -m training.xla_environment .envs/xla
+
+frozen: install ## Train with the frozen scripts on the libraries of their time (Python 3.8 to 3.10 is needed; 4 GB)
+	$(BIN)/python -m tests.frozen
 
 schema: install ## Write docs/suite.schema.json and the tables of docs/suite-file.md from the suite's types
 	$(BIN)/traindyno schema > docs/suite.schema.json

@@ -17,6 +17,9 @@ REPO_ROOT = Path(__file__).resolve().parents[2]
 CORE_ROOMS = ("documents", "instances", "suite", "step_log", "jobs", "measurement", "costs", "planning", "verdict")
 CORE_TOP = ("errors", "lab_names", "s3_keys")
 
+# Beside a frozen script in its own folder, which is all that its container gets.
+FROZEN_MODULES = {path.stem for path in (REPO_ROOT / "training/frozen").glob("*/*.py")} - {"__init__", "train"}
+
 MAY_IMPORT = {
     "traindyno/core": {"traindyno.core", "cattrs"},
     "traindyno/callbacks": {
@@ -79,7 +82,7 @@ MAY_IMPORT = {
         "torch_xla",
         "torch_neuronx",
         "smdistributed",
-        "arguments",  # of a frozen script, in its own folder
+        *FROZEN_MODULES,
     },
     "infra": {
         "traindyno.core",

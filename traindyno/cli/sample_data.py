@@ -1,14 +1,21 @@
-"""Sample text that every machine has: documentation and source of Python's standard library."""
+"""Samples of data that every machine has: Python's standard library, as text and as lines with labels."""
 
+import csv
 import sysconfig
+import tokenize
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from traindyno.core.errors import TraindynoError
 
 SCHEME = "sample:"
 PYTHON_STANDARD_LIBRARY = "python-standard-library"
-SAMPLES = (f"{SCHEME}{PYTHON_STANDARD_LIBRARY}",)
+COMMENTS_AND_CODE = "comments-and-code"
 SIZE_LIMIT_BYTES = 2**20
+LABELLED_LINES = {"train": 4000, "test": 800}
+LEAST_CHARACTERS = 20  # shorter lines say too little
+COMMENT, CODE = 0, 1
 
 
 class SampleUnknown(TraindynoError):
@@ -21,22 +28,63 @@ def is_sample(path: str) -> bool:
 
 def write_sample(path: str, folder: Path) -> Path:
     """Write the files of ``sample:<name>`` into the folder, which is made; the same machine gives the same bytes."""
-    name = path.removeprefix(SCHEME)
-    if name != PYTHON_STANDARD_LIBRARY:
-        raise SampleUnknown(
-            f"workload.dataset.path: {path!r} is not a sample; available: {SCHEME}{PYTHON_STANDARD_LIBRARY}"
-        )
+    if path not in SAMPLES:
+        raise SampleUnknown(f"workload.dataset.path: {path!r} is not a sample; available: {', '.join(SAMPLES)}")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "text.txt").write_bytes(_standard_library_text())
+    SAMPLES[path](folder)
     return folder
 
 
-def _standard_library_text() -> bytes:
+def _write_text(folder: Path) -> None:
     library = Path(sysconfig.get_path("stdlib"))
-    documentation = [library / "pydoc_data" / "topics.py"]
-    sources = [path for path in sorted(library.glob("*.py")) if not path.name.startswith("_")]
     text = bytearray()
-    for path in documentation + sources:
+    for path in [library / "pydoc_data" / "topics.py", *_sources()]:
         if path.is_file() and len(text) < SIZE_LIMIT_BYTES:
             text += path.read_bytes() + b"\n"
-    return bytes(text)
+    (folder / "text.txt").write_bytes(bytes(text))
+
+
+def _write_labelled_lines(folder: Path) -> None:
+    """Comments and lines of code in turn, from files of the library that differ between the two splits."""
+    sources = _sources()
+    for number, (split, count) in enumerate(LABELLED_LINES.items()):
+        comments: list[str] = []
+        code: list[str] = []
+        for path in sources[number :: len(LABELLED_LINES)]:
+            if min(len(comments), len(code)) < count // 2:
+                for content, label in labelled_lines(path):
+                    (comments if label == COMMENT else code).append(content)
+        with (folder / f"{split}.csv").open("w", newline="", encoding="utf-8") as file:
+            rows = csv.writer(file)
+            rows.writerow(["content", "label"])
+            for comment, line in islice(zip(comments, code, strict=False), count // 2):
+                rows.writerows([(comment, COMMENT), (line, CODE)])
+
+
+def labelled_lines(path: Path) -> Iterator[tuple[str, int]]:
+    """Comments that fill a line, without their mark, and lines of code; lines of strings are neither."""
+    with tokenize.open(path) as file:
+        lines = file.read().splitlines()
+    in_strings: set[int] = set()
+    with path.open("rb") as source:
+        for token in tokenize.tokenize(source.readline):
+            fills_line = not token.line[: token.start[1]].strip()
+            if token.type == tokenize.STRING and (fills_line or token.end[0] > token.start[0]):
+                in_strings |= set(range(token.start[0], token.end[0] + 1))
+    for number, line in enumerate(lines, start=1):
+        content = line.strip()
+        is_comment = content.startswith("#")
+        content = content.lstrip("#! ").strip() if is_comment else content
+        if len(content) >= LEAST_CHARACTERS and number not in in_strings:
+            yield content, COMMENT if is_comment else CODE
+
+
+def _sources() -> list[Path]:
+    library = Path(sysconfig.get_path("stdlib"))
+    return [path for path in sorted(library.glob("*.py")) if not path.name.startswith("_")]
+
+
+SAMPLES: dict[str, Callable[[Path], None]] = {
+    f"{SCHEME}{PYTHON_STANDARD_LIBRARY}": _write_text,
+    f"{SCHEME}{COMMENTS_AND_CODE}": _write_labelled_lines,
+}

@@ -1,22 +1,20 @@
-"""Passages of equal length out of text files, read in a stream by every process and loader worker, and their masks."""
+"""Passages of equal length out of lines of text, of which every process and loader worker reads a part, and masks."""
 
 import itertools
-from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterable, Iterator, List
 
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from transformers import DataCollatorForLanguageModeling
 
 
-class Passages(IterableDataset):
-    """Tokens of this process's and worker's lines, cut to full length, without an end: the files are read again.
+class Passages(IterableDataset[Dict[str, List[int]]]):
+    """Tokens of this process's and worker's lines, cut to full length, without an end: the lines are read again.
 
-    The files are read line by line, so that a channel of input mode FastFile is streamed from S3.
     Raises ValueError if the text holds less than one passage for each reader.
     """
 
-    def __init__(self, folder: str, tokenizer: Any, length: int, rank: int, world_size: int) -> None:
-        self.files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+    def __init__(self, lines: Iterable[str], tokenizer: Any, length: int, rank: int, world_size: int) -> None:
+        self.lines = lines
         self.tokenizer = tokenizer
         self.length = length
         self.rank = rank
@@ -33,27 +31,22 @@ class Passages(IterableDataset):
                 yield passage
             if not found:
                 raise ValueError(
-                    "reader {} of {} found no passage of {} tokens in {} files; expected more text, or fewer processes "
-                    "and loader workers".format(reader, self.world_size * workers, self.length, len(self.files))
+                    "reader {} of {} found no passage of {} tokens in {}; expected more text, or fewer processes and "
+                    "loader workers".format(reader, self.world_size * workers, self.length, self.lines)
                 )
 
     def _passages(self, reader: int, readers: int) -> Iterator[Dict[str, List[int]]]:
         room = self.length - 2  # beside the marks of begin and end
         begin, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         waiting = []  # type: List[int]
-        for line in itertools.islice(self._lines(), reader, None, readers):
+        for line in itertools.islice(self.lines, reader, None, readers):
             waiting += self.tokenizer(line, add_special_tokens=False)["input_ids"]
             while len(waiting) >= room:
                 yield {"input_ids": [begin, *waiting[:room], end]}
                 waiting = waiting[room:]
 
-    def _lines(self) -> Iterator[str]:
-        for path in self.files:
-            with path.open(encoding="utf-8") as file:
-                yield from (line.strip() for line in file if line.strip())
 
-
-def masked_loader(passages: Passages, batch_size: int, workers: int, mask_probability: float) -> DataLoader:
+def masked_loader(passages: Passages, batch_size: int, workers: int, mask_probability: float) -> "DataLoader[Any]":
     """Batches with masks drawn anew each time; ``workers`` processes read, tokenise and mask, 0 is this process."""
     collate = DataCollatorForLanguageModeling(passages.tokenizer, mlm_probability=mask_probability)
     return DataLoader(passages, batch_size=batch_size, num_workers=workers, collate_fn=collate, pin_memory=True)

@@ -13,6 +13,7 @@ from typing import Any, Tuple
 import torch
 from arguments import parse_arguments
 from masked_passages import Passages, masked_loader
+from text_lines import FolderLines, S3Lines
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
@@ -29,13 +30,9 @@ def main() -> None:
     with step_log.phase("load"):
         tokenizer = AutoTokenizer.from_pretrained(arguments.tokenizer_name or arguments.config_name)
         model = distributed_model(new_model(arguments, len(tokenizer)), device)
-        passages = Passages(
-            arguments.train_folder,
-            tokenizer,
-            arguments.max_seq_length,
-            distributed.get_rank(),
-            distributed.get_world_size(),
-        )
+        lines = S3Lines(arguments.stream_from) if arguments.stream_from else FolderLines(arguments.train_folder)
+        length, rank, world_size = arguments.max_seq_length, distributed.get_rank(), distributed.get_world_size()
+        passages = Passages(lines, tokenizer, length, rank, world_size)
         loader = masked_loader(
             passages,
             batch_size=arguments.per_device_train_batch_size,

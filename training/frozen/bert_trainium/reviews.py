@@ -35,7 +35,9 @@ def read_reviews(path: Path, rank: int, world_size: int, most: Optional[int] = N
     return reviews[rank::world_size][:share]
 
 
-def review_loader(reviews: List[Review], tokenizer: Any, batch_size: int, length: int, *, shuffles: bool) -> DataLoader:
+def review_loader(
+    reviews: List[Review], tokenizer: Any, batch_size: int, length: int, *, shuffles: bool
+) -> "DataLoader[Any]":
     """Reviews padded or cut to ``length`` tokens, so that all full batches have one shape."""
 
     def batch_of(chosen: List[Review]) -> Batch:

@@ -74,7 +74,7 @@ def evaluate(model: Any, tokenizer: Any, device: Device, arguments: Namespace) -
         for batch in loader:
             count(batch, model, counts)
         totals = device.totals(counts)
-    accuracy = totals["right"] / totals["all"]
+    accuracy = float(totals["right"] / totals["all"])
     step_log.evaluation({"accuracy": accuracy, "loss": totals["loss"] / totals["all"]})
     return accuracy
 

@@ -38,7 +38,7 @@ def main() -> None:
         model=new_model(arguments, len(tokenizer)),
         args=settings,
         train_dataset=blocks,
-        tokenizer=tokenizer,
+        tokenizer=tokenizer,  # type: ignore[call-arg]  # the name of transformers 4
         data_collator=default_data_collator,
         callbacks=[StepLogCallback()],
     )

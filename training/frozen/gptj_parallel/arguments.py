@@ -4,6 +4,7 @@ Some names differ between the notebooks: ``train_batch_size`` and ``per_device_t
 """
 
 import argparse
+import json
 from typing import Any, Dict, List, Optional
 
 
@@ -43,8 +44,8 @@ def library_settings(arguments: argparse.Namespace) -> Dict[str, Any]:
 
 
 def _add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model_name_or_path", default="EleutherAI/gpt-j-6B", help="Hub id or folder")
-    parser.add_argument("--load_from_s3", type=boolean, default=False, help="read the weights from the model channel")
+    parser.add_argument("--model_name_or_path", default="EleutherAI/gpt-j-6B", help="Hub id, folder or s3://")
+    parser.add_argument("--load_from_s3", type=boolean, default=False, help="the weights are in the channel model")
     parser.add_argument("--finetune_6b", type=boolean, default=True, help="False trains from random weights")
     parser.add_argument("--config_overrides", default="", help="n_embd=64,n_layer=2: a smaller model, random weights")
     parser.add_argument("--cache_dir", help="where the Hub's files are stored")
@@ -110,7 +111,9 @@ def boolean(text: str) -> bool:
 
 
 def assignments(text: str) -> Dict[str, Any]:
-    """``ddp=True,microbatches=2,optimize=speed`` with booleans and whole numbers as such."""
+    """``ddp=True,microbatches=2,optimize=speed`` with booleans and whole numbers as such, or the same as JSON."""
+    if text.startswith("{"):
+        return dict(json.loads(text))
     return {name: _value(value) for name, value in (pair.split("=", 1) for pair in text.split(",") if pair)}
 
 

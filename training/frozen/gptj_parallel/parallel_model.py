@@ -1,13 +1,12 @@
 """GPT-J inside the model parallel library's wrappers, with its partition, activation checkpoints and weights."""
 
-import tempfile
 from argparse import Namespace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import smdistributed.modelparallel.torch as smp
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
+from weights import SCRATCH
 
 FULL_MODEL = "fullmodel.pt"
 LOSS_SCALE = {"scale_window": 1000, "min_scale": 1, "delayed_shift": 2}
@@ -66,10 +65,9 @@ def distributed_optimizer(model: Any, arguments: Namespace) -> Any:
 
 def load_weights(weights: str, arguments: Namespace) -> None:
     """As a full checkpoint, which the library translates and divides: each host's first process writes it."""
-    folder = Path(tempfile.gettempdir()) / "gptj-pretrained"
     if smp.local_rank() == 0:
-        folder.mkdir(exist_ok=True)
+        SCRATCH.mkdir(exist_ok=True)
         pretrained = AutoModelForCausalLM.from_pretrained(weights, cache_dir=arguments.cache_dir)
-        torch.save(pretrained.state_dict(), folder / FULL_MODEL)
+        torch.save(pretrained.state_dict(), SCRATCH / FULL_MODEL)
     smp.barrier()
-    smp.resume_from_checkpoint(str(folder), tag=FULL_MODEL, partial=False)
+    smp.resume_from_checkpoint(str(SCRATCH), tag=FULL_MODEL, partial=False)

@@ -18,6 +18,7 @@ from parallel_model import FULL_MODEL, ParallelModel, build_model
 from text_blocks import in_blocks, load_text
 from torch.utils.data import DataLoader, DistributedSampler
 from transformers import AutoTokenizer, default_data_collator, set_seed
+from weights import weights_folder
 
 from traindyno.callbacks import step_log
 
@@ -55,13 +56,6 @@ def main() -> None:
     smp.barrier()
 
 
-def weights_folder(arguments: Namespace) -> str:
-    """Folder or Hub id of the pretrained model; with ``load_from_s3`` the channel that SageMaker copied from S3."""
-    if arguments.load_from_s3:
-        return os.environ["SM_CHANNEL_MODEL"]
-    return str(arguments.model_name_or_path)
-
-
 def data_loader(arguments: Namespace, tokenizer: Any, channel: str, batch_size: int) -> Any:
     """Of the channel's files, or of the named dataset's training split."""
     files = os.environ.get("SM_CHANNEL_{}".format(channel.upper()))
@@ -69,9 +63,9 @@ def data_loader(arguments: Namespace, tokenizer: Any, channel: str, batch_size: 
     blocks = in_blocks(text, tokenizer, arguments.max_context_width)
     # With a prescaled batch, the processes of a tensor parallel group read the same samples.
     rank, count = (smp.rdp_rank(), smp.rdp_size()) if arguments.prescaled_batch else (smp.dp_rank(), smp.dp_size())
-    sampler = DistributedSampler(blocks, num_replicas=count, rank=rank, seed=arguments.seed)  # type: ignore[var-annotated]
+    sampler: Any = DistributedSampler(blocks, num_replicas=count, rank=rank, seed=arguments.seed)
     return DataLoader(
-        blocks,  # type: ignore[arg-type]
+        blocks,
         batch_size=batch_size,
         sampler=sampler,
         drop_last=True,

@@ -1,0 +1,61 @@
+"""Environments of the frozen libraries, each with an interpreter of their time and every package pinned."""
+
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.every_python import ROOT
+
+PYTHONS = ("3.8", "3.9", "3.10")  # those for which all pinned packages have wheels
+CHECK = "import torch, transformers, datasets; print(torch.__version__, transformers.__version__)"
+
+
+class NoInterpreter(Exception):
+    """None of the Python versions of the frozen libraries is on this machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrozenEnvironment:
+    """``seconds``: what making it took, or None where it was there already."""
+
+    name: str
+    python: Path
+    seconds: float | None
+    size_bytes: int
+
+
+def make_environment(name: str) -> FrozenEnvironment:
+    """From requirements/``name``.txt; made anew where that file has changed. Raises NoInterpreter."""
+    folder = ROOT / ".envs" / name.replace("_", "-")
+    python = folder / "bin" / "python"
+    mark = folder / ".installed"
+    wanted = (ROOT / "requirements" / f"{name}.txt").read_text()
+    seconds = None
+    if not mark.exists() or mark.read_text() != wanted:
+        began = time.monotonic()
+        subprocess.run([interpreter(), "-m", "venv", "--clear", folder], check=True)
+        # Without dependencies: pip would look for versions of hundreds of packages that fit together, for minutes.
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        subprocess.run([*pip, "-r", str(ROOT / "requirements" / f"{name}.txt")], check=True)
+        subprocess.run([python, "-c", CHECK], check=True, stdout=subprocess.DEVNULL)
+        seconds = time.monotonic() - began
+        mark.write_text(wanted)
+    return FrozenEnvironment(name=name, python=python, seconds=seconds, size_bytes=size_of(folder))
+
+
+def interpreter() -> Path:
+    """The oldest that fits: AWS's images of that time have Python 3.8."""
+    for version in PYTHONS:
+        for folder in (*Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin"), Path("/usr/bin")):
+            program = folder / f"python{version}"
+            if program.exists():
+                return program
+    raise NoInterpreter(
+        f"the frozen libraries need Python {', '.join(PYTHONS[:-1])} or {PYTHONS[-1]}; none was found in "
+        "~/.pyenv/versions or /usr/bin"
+    )
+
+
+def size_of(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
