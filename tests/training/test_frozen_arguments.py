@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from localcloud.sagemaker_service.toolkit import PREFIX, command_arguments
+from tests.frozen.trials import TRIALS, Trial
+from tests.training.jobs import REPO_ROOT
 from training.frozen.gptj_parallel import arguments as gptj_arguments
 
-GOLDEN = Path(__file__).resolve().parents[1] / "data" / "golden"
+GOLDEN = REPO_ROOT / "tests" / "data" / "golden"
 REQUESTS = {
     "v2.219.0/seed000_gpt2_native_pytorchddp": "gpt2_compiler",
     "seed000_gpt2_trcomp_pytorchxla": "gpt2_compiler",
@@ -67,3 +69,17 @@ def test_library_settings_take_the_launchers_schedule_and_leave_out_sharding_whe
     assert "sharded_data_parallel_degree" not in settings
     sharded = gptj_arguments.parse_arguments(["--sharded_data_parallel_degree", "4"])
     assert gptj_arguments.library_settings(sharded)["sharded_data_parallel_degree"] == 4
+
+
+@pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.folder)
+def test_containers_install_the_versions_that_make_frozen_runs(trial: Trial) -> None:
+    installed = pins(REPO_ROOT / "requirements" / f"{trial.environment}.txt")
+    sent = pins(REPO_ROOT / "training" / "frozen" / trial.folder / "requirements.txt")
+    assert sent
+    assert sent.items() <= installed.items()
+    assert trial.versions.items() <= installed.items()
+
+
+def pins(path: Path) -> dict[str, str]:
+    lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
+    return dict(line.split("==") for line in lines)

@@ -178,6 +178,8 @@ def test_what_travels_to_frozen_images_runs_on_python_3_8() -> None:
         "traindyno/core/__init__.py",
         "traindyno/core/step_log/__init__.py",
         "traindyno/core/step_log/line.py",
+        "training/frozen",
+        "tests/frozen/small_inputs.py",
     ]
     answer = subprocess.run(
         [Path(sys.executable).parent / "vermin", "-t=3.8-", "--violations", "--eval-annotations", *sources],

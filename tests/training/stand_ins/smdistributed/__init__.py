@@ -1,0 +1,1 @@
+"""AWS's distributed libraries, of which one is stood in for."""

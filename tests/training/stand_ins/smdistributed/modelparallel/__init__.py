@@ -1,0 +1,1 @@
+"""The model parallel library v1."""
