@@ -43,7 +43,7 @@ def bind(call: Call, text: str) -> None:
 
 def names_of_modules(tree: ast.AST) -> dict[str, str]:
     """What a file calls the frozen modules, also as attributes: ``self._xm`` → torch_xla.core.xla_model."""
-    names = {}
+    names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.asname or alias.name: alias.name for alias in node.names if alias.name in MODULES}

@@ -27,8 +27,8 @@ def end(tmp_path_factory: pytest.TempPathFactory) -> JobEnd:
     tokenizer = word_piece_tokenizer(texts / "part0.txt")
     tokenizer.save_pretrained(weights)
     torch.manual_seed(0)
-    sizes = {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 16, "rotary_dim": 8}
-    GPTJForCausalLM(GPTJConfig(vocab_size=len(tokenizer), **sizes)).save_pretrained(weights)
+    small = GPTJConfig(vocab_size=len(tokenizer), n_embd=32, n_layer=2, n_head=2, n_positions=16, rotary_dim=8)
+    GPTJForCausalLM(small).save_pretrained(weights)
     places = ["--model_name_or_path", str(weights), "--output_dir", str(folder / "model")]
     environment = {
         "PYTHONPATH": f"{REPO_ROOT}:{REPO_ROOT / 'tests' / 'training' / 'stand_ins'}",

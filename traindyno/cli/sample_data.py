@@ -1,10 +1,10 @@
 """Samples of data that every machine has: Python's standard library, as text and as lines with labels."""
 
 import csv
+import random
 import sysconfig
 import tokenize
 from collections.abc import Callable, Iterator
-from itertools import islice
 from pathlib import Path
 
 from traindyno.core.errors import TraindynoError
@@ -15,6 +15,7 @@ COMMENTS_AND_CODE = "comments-and-code"
 SIZE_LIMIT_BYTES = 2**20
 LABELLED_LINES = {"train": 4000, "test": 800}
 LEAST_CHARACTERS = 20  # shorter lines say too little
+MOST_OF_A_FILE = 50  # of each kind: many files, so that a part of a split resembles the whole
 COMMENT, CODE = 0, 1
 
 
@@ -52,12 +53,15 @@ def _write_labelled_lines(folder: Path) -> None:
         code: list[str] = []
         for path in sources[number :: len(LABELLED_LINES)]:
             if min(len(comments), len(code)) < count // 2:
-                for content, label in labelled_lines(path):
-                    (comments if label == COMMENT else code).append(content)
+                found = list(labelled_lines(path))
+                comments += [content for content, label in found if label == COMMENT][:MOST_OF_A_FILE]
+                code += [content for content, label in found if label == CODE][:MOST_OF_A_FILE]
+        pairs = list(zip(comments, code, strict=False))[: count // 2]
+        random.Random(number).shuffle(pairs)
         with (folder / f"{split}.csv").open("w", newline="", encoding="utf-8") as file:
             rows = csv.writer(file)
             rows.writerow(["content", "label"])
-            for comment, line in islice(zip(comments, code, strict=False), count // 2):
+            for comment, line in pairs:
                 rows.writerows([(comment, COMMENT), (line, CODE)])
 
 

@@ -86,8 +86,8 @@ class _Model(torch.nn.Module):
 @_published
 def DistributedModel(module: torch.nn.Module, trace_device: str) -> _Model:
     assert trace_device in ("cpu", "gpu")
-    _state["model"] = _Model(module)
-    return _state["model"]
+    _state["model"] = model = _Model(module)
+    return model
 
 
 @_published
