@@ -51,8 +51,11 @@ def test_interruptions_are_added_at_their_rate() -> None:
     assert found.interruptions_per_hour == pytest.approx(3600 / 340)
     center = sqrt(found.seconds.low * found.seconds.high)
     assert center / projection.seconds == pytest.approx(1 + 10_110 / 340 * 50 / 10_170, rel=0.01)
-    # the rate is known from one interruption only, so that the interval is wide
-    assert found.seconds.high > 2 * found.seconds.low
+    # the number in another run: mean m = 10,110 / 340, variance m + m², since the rate is known from one interruption
+    expected = 10_110 / 340
+    relative = sqrt(expected + expected**2) * 50 / (10_170 + expected * 50)
+    reach = log(found.seconds.high / found.seconds.low) / 2
+    assert reach == pytest.approx(6.31375 * relative, rel=0.01)
 
 
 def test_one_trial_has_no_interval() -> None:

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from traindyno.core.measurement.contention import measure_contention
+from traindyno.core.measurement.contention import LARGEST_FOREIGN_SHARE, measure_contention
 from traindyno.core.step_log.content import Environment, HostLoad, ProcessLog, Session
 
 QUIET = HostLoad(
@@ -93,3 +93,15 @@ def test_a_log_without_host_loads_says_nothing() -> None:
     session = session_of(QUIET)
     (process,) = session.processes
     assert measure_contention(replace(session, processes=(replace(process, host_loads=()),))) is None
+
+
+def test_a_share_at_the_limit_does_not_mark_a_run() -> None:
+    # 1 of 20 CPU seconds is foreign work: 5 %; threads waited for 4.5 of 13.5 s
+    busy = replace(QUIET, cpu_seconds=9.0, host_busy_seconds=10.0, run_queue_seconds=4.5)
+    found = measure_contention(session_of(busy))
+    assert found is not None
+    assert found.foreign_share == LARGEST_FOREIGN_SHARE
+    assert not found.is_contended
+    more = measure_contention(session_of(replace(busy, host_busy_seconds=10.1)))
+    assert more is not None
+    assert more.is_contended

@@ -40,6 +40,12 @@ def test_a_difference_between_two_single_hosts_may_be_the_hosts() -> None:
     assert far.p < 0.05
 
 
+def test_the_spread_between_hosts_is_assumed_where_trials_repeat_on_one_host() -> None:
+    assert needs_prior(on("a", 0.0, 0.001), on("b", 0.05) + on("c", 0.06))
+    assert not needs_prior(on("a", 0.0), on("b", 0.05))
+    assert not needs_prior(on("a", 0.0, 0.001) + on("d", 0.01), on("b", 0.05) + on("c", 0.06))
+
+
 def test_a_narrower_spread_from_history_tells_them_apart() -> None:
     history = HostSpread(deviation=0.005, degrees_of_freedom=20, source="history")
     found = compare_on_hosts(on("a", 0.0, 0.001), on("b", 0.05, 0.051), spread=history)

@@ -4,7 +4,7 @@ from math import exp, log, sqrt
 import pytest
 
 from traindyno.core.measurement.many_comparisons import adjust_by_holm
-from traindyno.core.measurement.statistics import compare, estimate
+from traindyno.core.measurement.statistics import compare, estimate, estimate_share
 from traindyno.core.measurement.student_t import t_cumulative, t_quantile, two_sided_p
 
 
@@ -46,6 +46,22 @@ def test_an_estimate_by_hand() -> None:
     assert log(found.interval.low) == pytest.approx(-0.057735 * 4.302653, abs=1e-5)
     # deviation of 0.904837, 1 and 1.105171 is 0.100208, their mean 1.003336
     assert found.variation == pytest.approx(0.099875, abs=1e-5)
+
+
+def test_a_share_by_hand() -> None:
+    # mean 0.9, deviation 0.05, error 0.05 / sqrt(3) = 0.028868; t(0.975, 2) x error = 0.124207, cut at 1
+    found = estimate_share([0.85, 0.9, 0.95])
+    assert found.mean == pytest.approx(0.9)
+    assert found.variation == pytest.approx(0.05 / 0.9)
+    assert found.interval is not None
+    assert (found.interval.low, found.interval.high) == (pytest.approx(0.775793, abs=1e-5), 1.0)
+
+
+def test_shares_of_zero_have_no_variation() -> None:
+    found = estimate_share([0.0, 0.0])
+    assert found.variation is None
+    assert found.interval is not None
+    assert (found.interval.low, found.interval.high) == (0.0, 0.0)
 
 
 def test_one_trial_has_no_interval() -> None:

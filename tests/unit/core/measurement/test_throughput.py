@@ -161,8 +161,8 @@ def test_torchtitan_reads_steps_81_to_90() -> None:
 
 
 def test_llmb_reads_iterations_35_to_44() -> None:
-    table = table_of(log_lines(step_seconds=[5.0] * 34 + [2.0] * 10 + [5.0] * 6, samples=8))
-    # 8 samples / 2 s
+    table = table_of(log_lines(step_seconds=[5.0] * 34 + [3.0, 4.0] + [1.5] * 6 + [1.0, 3.0] + [5.0] * 6, samples=8))
+    # 8 samples / 2 s, the mean of the ten
     assert rate_by("llmb", table) == pytest.approx(4.0)
 
 

@@ -136,6 +136,16 @@ def test_a_restart_is_another_session_and_its_gap_is_shown() -> None:
     assert log.measured is log.sessions[1]
 
 
+def test_the_rank_that_came_farthest_says_which_steps_are_repeated() -> None:
+    files = {}
+    for rank, count in ((0, 10), (1, 8)):
+        files[file_name(rank)] = log_lines(rank=rank, world_size=2, step_seconds=[1.0] * count, is_ended=False)
+        files[file_name(rank, start=START + 60)] = log_lines(
+            rank=rank, world_size=2, step_seconds=[1.0] * 20, first_step=7, start=START + 60
+        )
+    assert read_step_log(files).gaps[0].repeated_steps == 3
+
+
 def test_a_restart_is_another_session_though_a_rank_lost_its_first_log() -> None:
     later = START + 60
     lost = {file_name(0): log_lines(rank=0, world_size=2, step_seconds=[1.0] * 10, is_ended=False)}
