@@ -14,7 +14,18 @@ from botocore.model import ListShape, StructureShape
 REPO_ROOT = Path(__file__).resolve().parents[2]
 
 # Each room of the core may import those before it, and the modules at the core's top.
-CORE_ROOMS = ("documents", "instances", "suite", "step_log", "jobs", "measurement", "costs", "planning", "verdict")
+CORE_ROOMS = (
+    "documents",
+    "instances",
+    "suite",
+    "step_log",
+    "jobs",
+    "measurement",
+    "costs",
+    "planning",
+    "search",
+    "verdict",
+)
 CORE_TOP = ("errors", "lab_names", "s3_keys")
 
 # Beside a frozen script in its own folder, which is all that its container gets.

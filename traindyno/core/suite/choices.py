@@ -74,6 +74,7 @@ class Padding(StrEnum):
 class Search(StrEnum):
     GRID = "grid"
     ELIMINATE = "eliminate"
+    MODEL = "model"
 
 
 class Purchase(StrEnum):

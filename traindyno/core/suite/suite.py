@@ -230,7 +230,10 @@ class Suite:
     )
     search: Search = field(
         default=Search.GRID,
-        metadata=describe("eliminate drops cells that can no longer win and adds trials where the answer is open"),
+        metadata=describe(
+            "eliminate drops cells that can no longer win and adds trials where the answer is open; model measures few"
+            " cells, predicts the others from a model over the axes, and is meant for eight cells and more"
+        ),
     )
     purchase: Purchase = field(
         default=Purchase.ON_DEMAND,

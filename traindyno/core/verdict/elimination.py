@@ -5,24 +5,15 @@ from collections.abc import Sequence
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.selection import Relation
 from traindyno.core.measurement.statistics import Estimate
-from traindyno.core.suite.choices import Search
 from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.goal_metric import estimate_of, may_keep_limit
 from traindyno.core.verdict.repeats import planned_results
-from traindyno.core.verdict.verdict import FIRST_TRIALS, Finding, Verdict, judge
-
-SETTLED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE)
+from traindyno.core.verdict.verdict import FIRST_TRIALS, SETTLED, Verdict, judge
 
 
 def first_trials(suite: Suite) -> range:
     return range(1, min(FIRST_TRIALS, suite.measurement.trials) + 1)
-
-
-def last_round(suite: Suite) -> int:
-    """Twice the rounds that a search without losses takes: a result that is lost again and again ends the search."""
-    rounds = 1 if suite.search is Search.GRID else max(1, suite.measurement.trials - FIRST_TRIALS + 1)
-    return 2 * rounds * (1 + suite.limits.max_contended_repeats)
 
 
 def next_trials(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[tuple[Cell, int], ...]:

@@ -6,8 +6,10 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.runs import make_runs, trial_runs
 from traindyno.core.suite.suite import Cell, Run, Suite
-from traindyno.core.verdict.elimination import first_trials, last_round, next_trials
+from traindyno.core.verdict.elimination import first_trials, next_trials
+from traindyno.core.verdict.model_search import most_rounds, next_model_trials, screening_trials
 from traindyno.core.verdict.repeats import needed_repeats
+from traindyno.core.verdict.verdict import FIRST_TRIALS
 
 
 def plan_round(
@@ -24,12 +26,33 @@ def plan_round(
     ``last_round``, however many results were lost.
     """
     if round_number == 1:
-        is_grid = suite.search is Search.GRID
-        trials = range(1, suite.measurement.trials + 1) if is_grid else first_trials(suite)
-        return trial_runs(execution_id, cells, trials)
-    if round_number > last_round(suite):
+        return _first_round(suite, cells, execution_id)
+    if round_number > last_round(suite, cells):
         return ()
     repeats = needed_repeats(suite, cells, results)
     if repeats or suite.search is Search.GRID:
         return make_runs(execution_id, repeats)
-    return make_runs(execution_id, next_trials(suite, cells, results))
+    following = next_model_trials if suite.search is Search.MODEL else next_trials
+    return make_runs(execution_id, following(suite, cells, results))
+
+
+def last_round(suite: Suite, cells: Sequence[Cell]) -> int:
+    """Twice the rounds that a search without losses takes: a result that is lost again and again ends the search."""
+    match suite.search:
+        case Search.GRID:
+            rounds = 1
+        case Search.ELIMINATE:
+            rounds = max(1, suite.measurement.trials - FIRST_TRIALS + 1)
+        case Search.MODEL:
+            rounds = most_rounds(suite, cells)
+    return 2 * rounds * (1 + suite.limits.max_contended_repeats)
+
+
+def _first_round(suite: Suite, cells: Sequence[Cell], execution_id: str) -> tuple[Run, ...]:
+    match suite.search:
+        case Search.GRID:
+            return trial_runs(execution_id, cells, range(1, suite.measurement.trials + 1))
+        case Search.ELIMINATE:
+            return trial_runs(execution_id, cells, first_trials(suite))
+        case Search.MODEL:
+            return make_runs(execution_id, screening_trials(suite, cells))

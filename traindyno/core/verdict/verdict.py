@@ -13,15 +13,14 @@ from traindyno.core.measurement.loss_parity import LossParity, LossSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.selection import Looks, Relation
 from traindyno.core.measurement.statistics import Estimate, Interval
-from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.suite import Cell, Goal, Suite
-from traindyno.core.verdict.cell_row import CellRow, build_rows
-from traindyno.core.verdict.cell_trials import CellTrials, Noise, group_trials, measure_noise
+from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.cell_trials import Noise
 from traindyno.core.verdict.confounds import Confound, find_confound
-from traindyno.core.verdict.equal_work import equalise_work, unlike_cells
-from traindyno.core.verdict.goal_metric import Metric, choose_metric, estimate_of, quantity_of
-from traindyno.core.verdict.parities import check_parities
+from traindyno.core.verdict.dropped import DroppedCell, find_dropped
+from traindyno.core.verdict.evidence import Evidence, gather_evidence
+from traindyno.core.verdict.goal_metric import Metric, estimate_of, quantity_of
 from traindyno.core.verdict.recommendation import (
     Recommendation,
     Rival,
@@ -29,8 +28,6 @@ from traindyno.core.verdict.recommendation import (
     corrected_row,
     recommend,
 )
-from traindyno.core.verdict.refusals import find_refusals
-from traindyno.core.verdict.repeats import set_aside_repeated
 from traindyno.core.verdict.scaling import fit_all
 from traindyno.core.verdict.scaling_fit import ScalingFit
 from traindyno.core.verdict.sensitivity import BreakEven, Crossover, find_break_evens, find_crossovers
@@ -53,6 +50,9 @@ class Finding(StrEnum):
     NONE_MEASURED = "none_measured"
 
 
+SETTLED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgainstBaseline:
     """``ratio`` is recommended ÷ baseline. ``interval`` makes room for the recommended cell's selection."""
@@ -73,6 +73,7 @@ class Verdict:
     ``refused`` are cells that measured well but can't be recommended: cell id → reason. ``significance`` is that of
     this look at the results; ``host_spread`` and ``serial_correlation`` say how trials were found to scatter.
     ``scaling``: curves of the time over the number of instances, where three sizes or more were measured.
+    ``dropped`` are cells that a model-based search did not compare, the nearest to the recommended cell first.
     """
 
     suite_name: str
@@ -98,6 +99,7 @@ class Verdict:
     spent_usd: Decimal | None
     is_simulated: bool
     scaling: tuple[ScalingFit, ...] = ()
+    dropped: tuple[DroppedCell, ...] = ()
 
     @property
     def runner_up(self) -> Rival | None:
@@ -143,20 +145,16 @@ def judge(
 
     ``host_prior`` and ``loss_spread`` are from the lab's history, where it has one.
     """
-    baseline = _baseline(suite, cells)
-    grouped = group_trials(cells, set_aside_repeated(suite, results))
-    unlike = unlike_cells(grouped, baseline)
-    trials = equalise_work(grouped, baseline)
-    plain_rows = build_rows(trials, Noise())
-    metric = choose_metric(suite.goal, plain_rows)
+    evidence = gather_evidence(suite, cells, results, host_prior=host_prior, loss_spread=loss_spread)
+    return judge_evidence(suite, evidence)
+
+
+def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
+    rows, metric, noise = evidence.rows, evidence.metric, evidence.noise
+    compared = evidence.compared
+    significance = looks_of(suite, evidence).significance
     quantity = quantity_of(metric, suite.goal.target)
-    noise = measure_noise(trials, quantity, host_prior)
-    rows = build_rows(trials, noise, suite.goal.target)
-    parities = check_parities(trials, baseline, loss_spread)
-    refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities, unlike=unlike)
-    eligible = [each for each in trials if each.measured and each.cell.cell_id not in refused]
-    significance = looks_of(suite, trials).significance
-    found = recommend(eligible, quantity, noise, tolerance=suite.tolerance, significance=significance)
+    found = recommend(compared, quantity, noise, tolerance=suite.tolerance, significance=significance)
     verdict = Verdict(
         suite_name=suite.name,
         goal=suite.goal,
@@ -169,18 +167,21 @@ def judge(
         expected=corrected_row(found, rows, noise, suite.goal.target) if found else None,
         rivals=found.rivals if found else (),
         trials_to_decide=found.trials_to_decide if found else None,
-        against_baseline=_against_baseline(found, baseline, noise, metric, significance),
-        refused=refused,
+        against_baseline=_against_baseline(found, evidence.baseline, noise, metric, significance),
+        refused=evidence.refused,
         rows=rows,
         break_evens=(),
         crossovers=(),
-        confounds=_find_confounds(found, trials, rows, suite),
-        parities=parities,
+        confounds=_find_confounds(found, evidence, suite),
+        parities=evidence.parities,
         host_spread=noise.spread,
         serial_correlation=noise.serial_correlation,
         spent_usd=_spent(rows),
         is_simulated=any(row.is_simulated for row in rows),
-        scaling=fit_all(cells, rows, examples=suite.workload.examples, tolerance=suite.tolerance),
+        scaling=fit_all(
+            [each.cell for each in evidence.trials], rows, examples=suite.workload.examples, tolerance=suite.tolerance
+        ),
+        dropped=find_dropped(evidence, found) if suite.search is Search.MODEL else (),
     )
     return _with_sensitivity(verdict)
 
@@ -194,18 +195,20 @@ def parse_verdict(document: Mapping[str, Any]) -> Verdict:
     return from_document(VERDICT.read(document), Verdict)
 
 
-def looks_of(suite: Suite, trials: Sequence[CellTrials]) -> Looks:
-    """A grid is judged once, at its end; elimination after each round from the first trials on."""
-    if suite.search is not Search.ELIMINATE:
+def looks_of(suite: Suite, evidence: Evidence) -> Looks:
+    """A grid is judged once, at its end; elimination after each round from the first trials on.
+
+    The model-based search judges by how often the cells that it compares were measured at least: judging again at the
+    same number of trials uses the same significance, and costs nothing.
+    """
+    if suite.search is Search.GRID:
         return Looks()
-    done = max((len(each.measured) + len(each.others) for each in trials), default=0)
+    counts = [len(each.measured) + len(each.others) for each in evidence.trials]
+    done = max(counts, default=0)
+    if suite.search is Search.MODEL:
+        done = min((len(each.measured) + len(each.others) for each in evidence.compared), default=0)
     count = max(1, suite.measurement.trials - FIRST_TRIALS + 1)
     return Looks(count=count, index=min(count, max(1, done - FIRST_TRIALS + 1)))
-
-
-def _baseline(suite: Suite, cells: Sequence[Cell]) -> Cell | None:
-    wanted = baseline_cell(suite)
-    return next((cell for cell in cells if cell.cell_id == wanted.cell_id), None)
 
 
 def _find(rows: Sequence[CellRow], found: Recommendation | None) -> Finding:
@@ -255,12 +258,10 @@ def _spent(rows: Sequence[CellRow]) -> Decimal | None:
     return None if not costs or None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
 
 
-def _find_confounds(
-    found: Recommendation | None, trials: Sequence[CellTrials], rows: Sequence[CellRow], suite: Suite
-) -> tuple[Confound, ...]:
+def _find_confounds(found: Recommendation | None, evidence: Evidence, suite: Suite) -> tuple[Confound, ...]:
     """Of the recommended cell against the runner-up and against the baseline."""
-    cells = [each.cell for each in trials]
-    baseline = _baseline(suite, cells)
+    cells = [each.cell for each in evidence.trials]
+    baseline = evidence.baseline
     if found is None or baseline is None:
         return ()
     best = found.best.cell
@@ -273,8 +274,8 @@ def _find_confounds(
             cells=cells,
             baseline=baseline,
             workload=suite.workload,
-            warm_shares={row.cell_id: row.warm_share for row in rows},
-            versions={each.cell.cell_id: each.versions for each in trials},
+            warm_shares={row.cell_id: row.warm_share for row in evidence.rows},
+            versions={each.cell.cell_id: each.versions for each in evidence.trials},
         )
         for other in others
     )

@@ -1,0 +1,130 @@
+"""Model-based search (Bayesian optimisation): a few cells spread over the axes, then those that a model finds worth it.
+
+Each round measures the cells with the largest expected improvement beyond the tolerance per cost of a trial (Jones,
+Schonlau and Welch 1998; per cost: Snoek, Larochelle and Adams 2012), as long as a cell may still be better by more than
+the tolerance. Then the best cell and its rivals get further trials until the verdict's own tests settle the answer.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.selection import Relation
+from traindyno.core.search.screening import screening_size, spread_points
+from traindyno.core.search.space import build_space
+from traindyno.core.search.survey import Survey
+from traindyno.core.suite.cells import baseline_cell
+from traindyno.core.suite.runs import planned_cell_id
+from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.verdict.cell_trials import CellTrials
+from traindyno.core.verdict.evidence import Evidence, gather_evidence
+from traindyno.core.verdict.refusals import BREAKS_LIMIT
+from traindyno.core.verdict.repeats import planned_results
+from traindyno.core.verdict.verdict import FIRST_TRIALS, SETTLED, judge_evidence
+
+# A cell stays in the search while its chance to be better by more than the tolerance is larger.
+LEAST_CHANCE = 0.01
+# Without any cell that works, the search goes on while a cell works with this probability.
+LEAST_SUCCESS = 0.2
+# Trials of one cell that told nothing (no capacity, an image that can't be pulled) before it is given up.
+MOST_UNTOLD = 2
+CELLS_PER_PARALLEL_RUN = 24
+
+Trial = tuple[Cell, int]
+
+
+def screening_trials(suite: Suite, cells: Sequence[Cell]) -> tuple[Trial, ...]:
+    """The first trial of each cell of the first round; the baseline is one of them, where it is a cell."""
+    space, baseline = build_space(cells), baseline_cell(suite)
+    first = next((index for index, cell in enumerate(cells) if cell.cell_id == baseline.cell_id), 0)
+    return tuple((cells[index], 1) for index in spread_points(space, screening_size(space), first))
+
+
+def most_rounds(suite: Suite, cells: Sequence[Cell]) -> int:
+    """Of a search without lost results."""
+    return 1 + -(-len(cells) // runs_at_once(cells)) + 2 * suite.measurement.trials
+
+
+def runs_at_once(cells: Sequence[Cell]) -> int:
+    """Cells that a round explores: more at once save rounds, and learn less from each."""
+    return max(1, round(len(cells) / CELLS_PER_PARALLEL_RUN))
+
+
+def next_model_trials(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[Trial, ...]:
+    """None once the answer is settled, or nothing that is worth a trial has one left."""
+    evidence = gather_evidence(suite, cells, results)
+    if evidence.survey is None:
+        return ()
+    done: dict[str, set[int]] = {cell.cell_id: set() for cell in cells}
+    for result in planned_results(suite, results):
+        done.setdefault(planned_cell_id(result.run), set()).add(result.run.trial)
+    left = {
+        cell.cell_id: [trial for trial in range(1, suite.measurement.trials + 1) if trial not in done[cell.cell_id]]
+        for cell in cells
+    }
+    chosen = _explore(evidence, evidence.survey, done, left)[: runs_at_once(cells)] or _confirm(suite, evidence, left)
+    return tuple((each.cell, left[each.cell.cell_id][0]) for each in chosen)
+
+
+def _explore(
+    evidence: Evidence, survey: Survey, done: Mapping[str, Set[int]], left: Mapping[str, Sequence[int]]
+) -> list[CellTrials]:
+    """Cells that may be better than the best one, those first of which a trial is expected to gain most per cost."""
+    trials = evidence.trials
+    least = LEAST_SUCCESS if survey.best is None else LEAST_CHANCE
+    able = [
+        (forecast.gain_per_cost, each)
+        for index, (each, forecast) in enumerate(zip(trials, survey.forecasts, strict=True))
+        if index != survey.best
+        and forecast.chance > least
+        and left[each.cell.cell_id]
+        and _is_worth_a_trial(each, len(done[each.cell.cell_id]))
+        and evidence.refused.get(each.cell.cell_id, BREAKS_LIMIT) == BREAKS_LIMIT
+    ]
+    ranked = [each for _, each in sorted(able, key=lambda pair: -pair[0])]
+    if survey.best is None or not ranked or not ranked[0].measured:
+        return ranked
+    best = trials[survey.best]
+    is_behind = left[best.cell.cell_id] and len(best.measured) <= len(ranked[0].measured)
+    return [best, *ranked] if is_behind else ranked
+
+
+def _is_worth_a_trial(trials: CellTrials, done: int) -> bool:
+    """Not a cell that failed by its own doing, and not for ever one whose trials tell nothing."""
+    if trials.measured:
+        return done < FIRST_TRIALS
+    return not trials.failed and len(trials.others) < MOST_UNTOLD
+
+
+def _confirm(suite: Suite, evidence: Evidence, left: Mapping[str, Sequence[int]]) -> list[CellTrials]:
+    finalists = _finalists(evidence)
+    short = [each for each in finalists if len(each.measured) < FIRST_TRIALS and left[each.cell.cell_id]]
+    if short or not finalists:
+        return short
+    verdict = judge_evidence(suite, evidence)
+    if verdict.finding in SETTLED:
+        return []
+    rivals = {rival.cell_id for rival in verdict.related(Relation.OPEN, Relation.UNKNOWN)}
+    still_open = [each for each in finalists if each.cell.cell_id in {verdict.recommended, *rivals}]
+    with_trials = [each for each in still_open if left[each.cell.cell_id]]
+    fewest = min((len(each.measured) for each in with_trials), default=0)
+    return [each for each in with_trials if len(each.measured) == fewest] if len(still_open) > 1 else []
+
+
+def _finalists(evidence: Evidence) -> list[CellTrials]:
+    """The best cell and its nearest rival by the model, and all that were measured again."""
+    survey = evidence.survey
+    if survey is None or survey.best is None:
+        return []
+    ranked = sorted(
+        (
+            (forecast.ratio, index)
+            for index, (each, forecast) in enumerate(zip(evidence.trials, survey.forecasts, strict=True))
+            if each.measured and each.cell.cell_id not in evidence.refused and index != survey.best
+        ),
+    )
+    chosen = {survey.best, *(index for _, index in ranked[:1])}
+    return [
+        each
+        for index, each in enumerate(evidence.trials)
+        if index in chosen or (len(each.measured) > 1 and each.cell.cell_id not in evidence.refused)
+    ]
