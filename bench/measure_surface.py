@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -23,12 +24,12 @@ from traindyno.core.measurement.measured_run import measure_run, read_environmen
 from traindyno.core.step_log.line import ROWS, TOKENS, WORK_UNIT
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
+from traindyno.core.suite.suite_file import parse_workload
 
 FOLDER = REPO_ROOT / "tests" / "data" / "surfaces"
 TRIALS = 3
 STEPS = 40
 WARMUP_STEPS = 8
-ROWS_USED = 2_000
 # What every cell has to do.
 WORK = {TOKENS: 5_000_000, ROWS: 100_000}
 LENGTH = 64
@@ -83,18 +84,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.measure_surface", description=__doc__)
     parser.add_argument("name", choices=SURFACES)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no trial after so many seconds")
+    parser.add_argument(
+        "--into", type=Path, default=FOLDER, help="the folder of the file, which a later call continues"
+    )
     asked = parser.parse_args()
     os.environ.update({"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""})
-    surface, path = SURFACES[asked.name], FOLDER / f"{asked.name}.json"
+    surface, path = SURFACES[asked.name], asked.into / f"{asked.name}.json"
     document = json.loads(path.read_text()) if path.exists() else _empty(asked.name, surface)
+    if next(_missing(document), None) is None:
+        return 0
     ends = time.monotonic() + asked.seconds
     with tempfile.TemporaryDirectory() as folder:
-        rows = _few_rows(Path(folder))
         _import_libraries()
+        tokens = _tokenise(surface, Path(folder))
         for trial, cell in _missing(document):
             if time.monotonic() > ends:
                 return 1
-            cell["trials"].append(_measure(surface, cell["settings"], trial, rows, Path(folder)))
+            cell["trials"].append(_measure(surface, cell["settings"], trial, tokens, Path(folder)))
             path.write_text(render(document), encoding="utf-8")
     return 0
 
@@ -106,13 +112,15 @@ def render(document: Mapping[str, Any]) -> str:
     return f'{head[:-2]},\n  "cells": [\n{cells}\n  ]\n}}\n'
 
 
-def _few_rows(scratch: Path) -> Path:
-    """Enough for the longest run: each trial tokenises them itself."""
-    folder = write_rows(scratch)
-    for path in folder.iterdir():
-        path.write_text(
-            "".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:ROWS_USED]), encoding="utf-8"
-        )
+def _tokenise(surface: Measured, scratch: Path) -> Path:
+    """Once for all trials, as PrepareData does."""
+    from training.data.prepare import tokenise  # noqa: PLC0415
+    from training.job import Job  # noqa: PLC0415
+
+    folder = scratch / "tokens"
+    job = Job(data_root=write_rows(scratch), model_path=None, tokenizer_path=None, save_folder=scratch)
+    workload = parse_workload(_run_document(surface, {}, 1)["workload"])
+    tokenise(workload, job, folder, packing=False)
     return folder
 
 
@@ -141,15 +149,15 @@ def _import_libraries() -> None:
     import transformers  # noqa: F401, PLC0415
 
     torch.set_num_threads(1)
-    import training.entry.traindyno_train  # noqa: F401, PLC0415
+    import training.main  # noqa: F401, PLC0415
 
 
-def _measure(surface: Measured, settings: Mapping[str, Any], trial: int, rows: Path, scratch: Path) -> dict[str, Any]:
+def _measure(surface: Measured, settings: Mapping[str, Any], trial: int, tokens: Path, scratch: Path) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(dir=scratch))
     began = time.monotonic()
     child = os.fork()
     if child == 0:
-        _run(surface, settings, trial, rows, folder)
+        _run(surface, settings, trial, tokens, folder)
     _, status, usage = os.wait4(child, 0)
     cpu_seconds = usage.ru_utime + usage.ru_stime
     wall_seconds = time.monotonic() - began
@@ -164,7 +172,7 @@ def _measure(surface: Measured, settings: Mapping[str, Any], trial: int, rows: P
     }
 
 
-def _run(surface: Measured, settings: Mapping[str, Any], trial: int, rows: Path, folder: Path) -> None:
+def _run(surface: Measured, settings: Mapping[str, Any], trial: int, tokens: Path, folder: Path) -> None:
     """In the fork: ends the process."""
     output = os.open(folder / "output.txt", os.O_CREAT | os.O_WRONLY)
     os.dup2(output, 1)
@@ -175,7 +183,7 @@ def _run(surface: Measured, settings: Mapping[str, Any], trial: int, rows: Path,
             "TRAINING_JOB_NAME": "surface",
             "SM_OUTPUT_DIR": str(folder),
             "SM_MODEL_DIR": str(folder / "model"),
-            "SM_CHANNEL_TRAIN": str(rows),
+            "SM_CHANNEL_TRAIN": str(tokens),
             "SM_HPS": json.dumps(_run_document(surface, settings, trial)),
         }
     )
@@ -188,6 +196,7 @@ def _run(surface: Measured, settings: Mapping[str, Any], trial: int, rows: Path,
     try:
         train()
     finally:
+        traceback.print_exc()
         os._exit(1)
 
 

@@ -13,6 +13,7 @@ from traindyno.core.planning.preparation_plan import PreparationPlan
 from traindyno.core.suite.choices import Purchase, Search
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.elimination import first_trials
+from traindyno.core.verdict.model_search import screening_trials
 
 
 def totals_table(suite: Suite, planned: Plan, why_none: str | None) -> Table:
@@ -28,6 +29,9 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     if suite.search is Search.ELIMINATE:
         first = len(first_trials(suite))
         yield "", f"at most: {cells * first} in the first round ({first} per cell), then only cells that can still win"
+    if suite.search is Search.MODEL:
+        first = len(screening_trials(suite, planned.cells))
+        yield "", f"at most: {first} in the first round, then only cells that a model finds likely to win"
     if planned.preparation:
         yield "data", _preparation_text(planned.preparation)
     with_data = "the data preparation and " if planned.preparation else ""

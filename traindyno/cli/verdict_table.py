@@ -27,7 +27,10 @@ def print_verdict(console: Console, report: Report) -> None:
 def _render(report: Report) -> RenderableType:
     text = describe_verdict(report.verdict)
     parts: list[RenderableType] = [Text(f"{text.headline}\n", style="bold"), _table(report.verdict), Text()]
-    parts += [Padding(Text(f"· {line}"), (0, 0, 0, 2)) for line in (*text.support, *text.changes, *text.cautions)]
+    parts += [
+        Padding(Text(f"· {line}"), (0, 0, 0, 2))
+        for line in (*text.support, *text.changes, *text.cautions, *text.dropped)
+    ]
     parts += [Padding(Text(f"· {line}"), (0, 0, 0, 2)) for line in _not_steady(report.verdict)]
     parts += [
         Padding(Text(f"· {line}"), (0, 0, 0, 2)) for fit in report.verdict.scaling for line in describe_scaling(fit)

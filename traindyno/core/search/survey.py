@@ -9,11 +9,15 @@ from traindyno.core.search.fit import Normal, Priors, Weighted, fit
 from traindyno.core.search.gaussian_process import Observation, PointPosterior
 from traindyno.core.search.space import Space
 
+# A cell stays in a search while its chance to be better by more than the tolerance is larger.
+LEAST_CHANCE = 0.01
 # Identical runs on hardware of one's own differ by 1 to 5 %.
 USUAL_NOISE, NOISE_DEGREES = 0.015, 4
 USUAL_SPREAD, LEAST_SPREAD = 0.3, 0.02
 # Of labels +1 (a trial succeeds) and -1 (it fails), which a Gaussian process interpolates.
 LABEL_PRIORS = Priors(variance=Normal(mean=0.0, deviation=0.5), noise=Normal(mean=log(0.05), deviation=0.5))
+# One failure says little of its cause: any other cell may still work with this probability, less after more failures.
+FIRST_DOUBT = 0.25
 # How sure a label of one cell is about another one that the model holds for the same.
 LABEL_VARIANCE = 0.25
 QUANTILE = 1.959964
@@ -165,7 +169,7 @@ def _success(space: Space, seen: Mapping[int, Seen], failed: Sequence[int]) -> l
     labels = {**dict.fromkeys(seen, 1.0), **dict.fromkeys(failed, -1.0)}
     observations = [Observation(point=space.points[index], value=labels[index]) for index in sorted(labels)]
     models = fit(space.axes, observations, LABEL_PRIORS)
-    least = 0.5 / (1 + len(failed))
+    least = FIRST_DOUBT / len(failed) ** 2
     return [
         max(least, sum(model.weight * _probability_positive(model.process.posterior(point)) for model in models))
         for point in space.points

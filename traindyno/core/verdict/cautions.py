@@ -7,6 +7,7 @@ from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.confounds import Confound
 from traindyno.core.verdict.goal_metric import Metric, may_break_limit
+from traindyno.core.verdict.search_text import describe_unfinished_search
 from traindyno.core.verdict.verdict import Finding, Verdict
 
 # Identical runs on hardware of one's own differ by 1 to 5 %; a spread above a tenth has another cause.
@@ -21,6 +22,7 @@ def describe_cautions(verdict: Verdict) -> Iterator[str]:
         yield "No price is known. All cells use one instance type, so they are compared by instance hours."
     if verdict.recommended and may_break_limit(verdict.row(verdict.recommended), verdict.goal):
         yield "The recommended cell keeps the goal's limit by its mean, but its interval does not exclude breaking it."
+    yield from describe_unfinished_search(verdict)
     yield from _failures(verdict)
     yield from _hosts(verdict)
     for confound in verdict.confounds:

@@ -11,7 +11,7 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.selection import Relation
 from traindyno.core.search.screening import screening_size, spread_points
 from traindyno.core.search.space import build_space
-from traindyno.core.search.survey import Survey
+from traindyno.core.search.survey import LEAST_CHANCE, Survey
 from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Suite
@@ -21,8 +21,6 @@ from traindyno.core.verdict.refusals import BREAKS_LIMIT
 from traindyno.core.verdict.repeats import planned_results
 from traindyno.core.verdict.verdict import FIRST_TRIALS, SETTLED, judge_evidence
 
-# A cell stays in the search while its chance to be better by more than the tolerance is larger.
-LEAST_CHANCE = 0.01
 # Without any cell that works, the search goes on while a cell works with this probability.
 LEAST_SUCCESS = 0.2
 # Trials of one cell that told nothing (no capacity, an image that can't be pulled) before it is given up.

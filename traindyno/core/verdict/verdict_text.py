@@ -13,6 +13,7 @@ from traindyno.core.verdict.cautions import describe_cautions
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.recommendation import Rival
+from traindyno.core.verdict.search_text import describe_dropped, describe_search
 from traindyno.core.verdict.verdict import AgainstBaseline, Finding, Verdict
 
 MOST_CHANGES = 6
@@ -26,6 +27,7 @@ class VerdictText:
     support: tuple[str, ...]
     changes: tuple[str, ...]
     cautions: tuple[str, ...]
+    dropped: tuple[str, ...] = ()
 
 
 def describe_verdict(verdict: Verdict) -> VerdictText:
@@ -34,6 +36,7 @@ def describe_verdict(verdict: Verdict) -> VerdictText:
         support=tuple(_support(verdict)),
         changes=tuple(_changes(verdict))[:MOST_CHANGES],
         cautions=tuple(describe_cautions(verdict)),
+        dropped=tuple(describe_dropped(verdict)),
     )
 
 
@@ -168,6 +171,7 @@ def _support(verdict: Verdict) -> Iterator[str]:
     yield from _relations(verdict)
     if verdict.against_baseline:
         yield _against_baseline(verdict, verdict.against_baseline)
+    yield from describe_search(verdict)
     yield from _accuracy(verdict)
     if verdict.parities and all(parity.finding is ParityFinding.AGREES for parity in verdict.parities):
         count = len(verdict.parities) + len({parity.reference_cell_id for parity in verdict.parities})

@@ -1,0 +1,54 @@
+"""The model-based search in words: how much was measured, and which cells were dropped on what grounds."""
+
+from collections.abc import Iterator, Sequence
+
+from traindyno.core.costs.quantity_text import share_text
+from traindyno.core.search.survey import LEAST_CHANCE
+from traindyno.core.verdict.dropped import DroppedCell
+from traindyno.core.verdict.verdict import Verdict
+
+
+def describe_search(verdict: Verdict) -> Iterator[str]:
+    if not verdict.dropped:
+        return
+    measured = sum(bool(row.outcomes) for row in verdict.rows)
+    yield f"The search measured {measured} of {len(verdict.rows)} cells and predicted the others from a model."
+    largest = max(cell.chance for cell in verdict.dropped)
+    if largest <= LEAST_CHANCE:
+        word = "faster" if verdict.metric.is_time else "cheaper"
+        yield (
+            f"By the model, none of the {len(verdict.dropped)} cells that it dropped is likely to be {word} by more"
+            f" than {share_text(verdict.tolerance)}: the largest probability is {share_text(largest)}."
+        )
+
+
+def describe_unfinished_search(verdict: Verdict) -> Iterator[str]:
+    """Where a cap, a limit or the last round ended the search before the model was sure enough."""
+    promising = sorted((cell for cell in verdict.dropped if cell.chance > LEAST_CHANCE), key=lambda cell: -cell.chance)
+    if promising:
+        first = promising[0]
+        more = f" and {len(promising) - 1} more" if len(promising) > 1 else ""
+        yield (
+            f"The search ended early: {verdict.row(first.cell_id).label}{more} may be better than the recommended cell"
+            f" (probability {share_text(first.chance)} by the model)."
+        )
+
+
+def describe_dropped(verdict: Verdict) -> Iterator[str]:
+    """All dropped cells by their names, with what the model expects of them."""
+    unmeasured = [cell for cell in verdict.dropped if not cell.trials]
+    if unmeasured:
+        yield f"Dropped without a measurement: {_names(verdict, unmeasured)}."
+    measured = [cell for cell in verdict.dropped if cell.trials]
+    if measured:
+        yield f"Dropped after one trial: {_names(verdict, measured)}."
+
+
+def _names(verdict: Verdict, cells: Sequence[DroppedCell]) -> str:
+    return "; ".join(f"{verdict.row(cell.cell_id).label} ({_expectation(cell)})" for cell in cells)
+
+
+def _expectation(cell: DroppedCell) -> str:
+    more = f"{cell.ratio - 1:+.0%}, {cell.interval.low - 1:+.0%} to {cell.interval.high - 1:+.0%}".replace("%", " %")
+    fails = f", fails with probability {share_text(cell.failure, digits=0)}" if cell.failure > LEAST_CHANCE else ""
+    return f"{more.replace('-', '−')}{fails}"
