@@ -11,7 +11,7 @@ TEMPLATE := build/cdk.out/Lab.template.json
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo unit test pythons check lint types dockerfiles rules templates mutants bench xla frozen chaos schema golden lock clean
+.PHONY: help install demo unit test pythons check lint types dockerfiles rules templates mutants bench xla frozen chaos schema rehearse golden lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ frozen: install ## Train with the frozen scripts on the libraries of their time 
 schema: install ## Write docs/suite.schema.json and the tables of docs/suite-file.md from the suite's types
 	$(BIN)/traindyno schema > docs/suite.schema.json
 	$(BIN)/traindyno schema --tables docs/suite-file.md
+
+rehearse: install ## Simulate a pack at full size and judge its claims: make rehearse PACK=albert-scaling; all packs without PACK
+	$(BIN)/python -m bench.rehearsal $(PACK)
 
 golden: $(GOLDEN_ENV)/.installed ## Capture the SageMaker SDK's requests for the cells of the original suites again
 	$(GOLDEN_ENV)/bin/python tests/data/golden/capture_originals.py tests/data/golden/originals

@@ -51,6 +51,7 @@ def _read_settings(arguments: Sequence[str] | None) -> Settings:
     parser.add_argument("--stop-grace-seconds", type=float, default=120.0, help="between SIGTERM and SIGKILL")
     parser.add_argument("--keep-job-folders", action="store_true", help="keep inputs and outputs of ended jobs")
     parser.add_argument("--local-usd-per-hour", type=Decimal, default=Decimal("0.10"), help="nominal price of local.*")
+    parser.add_argument("--prices", type=Path, help="JSON file of USD per hour by instance type, before the snapshot's")
     parser.add_argument("--quotas", type=Path, help="JSON file of applied quota values by quota code")
     parser.add_argument("--quota-approval-seconds", type=float, help="approve increase requests after so long")
     parser.add_argument("--grant-quotas", type=float, help="apply this value to every quota of instances that has none")
@@ -72,6 +73,7 @@ def _read_settings(arguments: Sequence[str] | None) -> Settings:
         stop_grace_seconds=read.stop_grace_seconds,
         keep_job_folders=read.keep_job_folders,
         local_usd_per_hour=read.local_usd_per_hour,
+        prices=_prices(read.prices) if read.prices else {},
         applied_quotas=json.loads(read.quotas.read_text(encoding="utf-8")) if read.quotas else {},
         granted_quota=read.grant_quotas,
         quota_approval_seconds=read.quota_approval_seconds,
@@ -80,6 +82,11 @@ def _read_settings(arguments: Sequence[str] | None) -> Settings:
         jump_when_quiet_seconds=read.jump_when_quiet_seconds,
         rates=read.rates,
     )
+
+
+def _prices(path: Path) -> dict[str, Decimal]:
+    given = json.loads(path.read_text(encoding="utf-8"))
+    return {name: Decimal(str(usd_per_hour)) for name, usd_per_hour in given.items()}
 
 
 def _cores(text: str) -> tuple[int, ...]:

@@ -29,13 +29,21 @@ MATCHES: dict[str, Callable[[str, str], bool]] = {
     "ANY_OF": lambda found, asked: found in asked.split(","),
     "NONE_OF": lambda found, asked: found not in asked.split(","),
 }
+GIVEN_AS_OF = "2026-11-21"
 Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 Product = dict[str, Any]
 
 
 class PricingApi:
-    def __init__(self, *, region: str, local_usd_per_hour: Decimal) -> None:
-        self._products = list(_snapshot_products(region, local_usd_per_hour))
+    def __init__(self, *, region: str, local_usd_per_hour: Decimal, given: Mapping[str, Decimal] | None = None) -> None:
+        """``given``: USD per hour of instance types, instead of the snapshot's."""
+        given = given or {}
+        snapshot = _snapshot_products(region, local_usd_per_hour)
+        self._products = [each for each in snapshot if _attributes(each)["instanceName"] not in given]
+        self._products += [
+            _product(name, region, usd_per_hour, as_of=GIVEN_AS_OF, source="given to the local service in a file")
+            for name, usd_per_hour in sorted(given.items())
+        ]
 
     def operations(self) -> dict[str, Operation]:
         return {

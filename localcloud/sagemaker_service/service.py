@@ -162,7 +162,9 @@ class Service:
             arn_prefix=f"arn:aws:servicequotas:{settings.region}:{settings.account_id}:",
             approval_seconds=settings.quota_approval_seconds,
         )
-        prices = PricingApi(region=settings.region, local_usd_per_hour=settings.local_usd_per_hour)
+        prices = PricingApi(
+            region=settings.region, local_usd_per_hour=settings.local_usd_per_hour, given=settings.prices
+        )
         operations = {
             "sagemaker": jobs.operations(),
             "service-quotas": quotas.operations(),

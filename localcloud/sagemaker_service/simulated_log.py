@@ -11,7 +11,7 @@ from typing import Any
 from localcloud.sagemaker_service.container_tree import host_names
 from localcloud.sagemaker_service.job import Job
 from localcloud.sagemaker_service.trace import SimulatedWork, Trace
-from traindyno.core.step_log.line import end_line, environment_line, phase_line, step_line
+from traindyno.core.step_log.line import end_line, environment_line, evaluation_line, phase_line, step_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +94,8 @@ def _lines(
             peak_memory_bytes=trace.peak_memory_bytes,
         )
         now += seconds
+    if trace.accuracy is not None:
+        yield evaluation_line(now, last_step, {"accuracy": trace.accuracy})
     yield end_line(now, last_step)
 
 

@@ -29,7 +29,8 @@ class TraceInvalid(Exception):
 class Trace:
     """Seconds of each phase. ``match`` names values that a job must have: of ``instance_type``, ``instance_count``,
     its settings and its own hyperparameters; the trace with the most wins. ``recorded_step_seconds`` are played in
-    their order and again from the start, instead of ``step_seconds`` with its random deviation.
+    their order and again from the start, instead of ``step_seconds`` with its random deviation. ``accuracy`` is what
+    an evaluation at the end measures, a share.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Trace:
     loss_at_start: float = 10.0
     loss_at_end: float = 5.0
     peak_memory_bytes: int | None = None
+    accuracy: float | None = None
     upload_seconds: float = 15.0
 
 

@@ -1,45 +1,43 @@
-"""A suite of AWS instance types rehearsed on this machine: granted quotas, traces, simulated jobs, a verdict."""
+"""A pack rehearsed on this machine: granted quotas, traces, prices, simulated jobs, a verdict, claims."""
 
-import json
 from collections.abc import Iterator
 
 import pytest
 
+from bench.rehearsal import findings, write_traces
+from bench.rehearsal_findings import differences
 from tests.local.local_lab import REPO_ROOT, LocalLab
 
 pytestmark = pytest.mark.local
 
-TRACES = {
-    "p4d": {"match": {"instance_type": "ml.p4d.24xlarge"}, "step_seconds": 0.5},
-    "trn1": {"match": {"instance_type": "ml.trn1.32xlarge"}, "step_seconds": 0.25},
-}
+PACK = "bert-trainium"
 GRANTED = ("--grant-quotas", "16")
 
 
 @pytest.fixture(scope="module")
 def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
     rehearsal = LocalLab(tmp_path_factory.mktemp("rehearsal"))
-    traces = rehearsal.folder / "traces"
-    traces.mkdir()
-    for name, trace in TRACES.items():
-        (traces / f"{name}.json").write_text(json.dumps(trace))
     try:
-        up = rehearsal.traindyno("local", "up", *GRANTED, "--traces", str(traces))
+        up = rehearsal.traindyno("local", "up", *GRANTED, *write_traces(rehearsal.folder, [PACK]))
         assert up.status == 0, up.errors
         yield rehearsal
     finally:
         rehearsal.traindyno("local", "down", "--erase")
 
 
-def test_a_shipped_suite_of_accelerators_is_rehearsed_to_a_simulated_verdict(rehearsal: LocalLab) -> None:
-    suite = REPO_ROOT / "suites" / "modern" / "trainium.yaml"
+def test_a_pack_is_rehearsed_to_a_simulated_verdict_and_its_claims_come_out_as_the_post_says(
+    rehearsal: LocalLab,
+) -> None:
+    suite = REPO_ROOT / "suites" / PACK / "rehearsal.yaml"
     ran = rehearsal.traindyno("run", str(suite), "--local", "--format", "json")
     assert ran.status == 0, ran.errors
-    verdict = ran.json()["verdict"]
+    report = ran.json()
+    verdict = report["verdict"]
     assert verdict["is_simulated"] is True
     best = next(row for row in verdict["rows"] if row["cell_id"] == verdict["recommended"])
     assert best["instance"] == "ml.trn1.32xlarge"
-    assert [row["outcomes"] for row in verdict["rows"]] == [{"completed": 3}] * 3
+    assert [row["outcomes"] for row in verdict["rows"]] == [{"completed": 3}] * 2
+    assert [*differences(PACK, findings(report))] == []
 
 
 def test_a_local_cloud_that_is_up_takes_no_other_settings(rehearsal: LocalLab) -> None:

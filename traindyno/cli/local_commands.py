@@ -37,13 +37,24 @@ TracesOption = Annotated[
         help="Traces that simulated jobs replay instead of nominal times; see docs/local-cloud-service.md.",
     ),
 ]
+PricesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--prices",
+        exists=True,
+        dir_okay=False,
+        resolve_path=True,
+        metavar="FILE",
+        help='A JSON file of USD per instance hour, {"ml.p4d.24xlarge": "37.69"}, before the snapshot\'s prices.',
+    ),
+]
 
 
 @app.command()
-def up(grant_quotas: GrantOption = None, traces: TracesOption = None) -> None:
+def up(grant_quotas: GrantOption = None, traces: TracesOption = None, prices: PricesOption = None) -> None:
     """Start the local cloud and deploy the CDK app into it; running services are used again."""
     home = Home.from_environment()
-    options = _service_options(grant_quotas, traces)
+    options = _service_options(grant_quotas, traces, prices)
     with home.alone(tell=tell):
         if options and cloud.status(home).sagemaker:
             raise LocalCloudFailed(
@@ -55,10 +66,9 @@ def up(grant_quotas: GrantOption = None, traces: TracesOption = None) -> None:
     tell(f"the local cloud is up{'' if is_new else ' (nothing to deploy)'}; stop it with: traindyno local down")
 
 
-def _service_options(grant_quotas: int | None, traces: Path | None) -> tuple[str, ...]:
-    granted = () if grant_quotas is None else ("--grant-quotas", str(grant_quotas))
-    played = () if traces is None else ("--traces", str(traces))
-    return (*granted, *played)
+def _service_options(grant_quotas: int | None, traces: Path | None, prices: Path | None) -> tuple[str, ...]:
+    given = {"--grant-quotas": grant_quotas, "--traces": traces, "--prices": prices}
+    return tuple(word for name, value in given.items() if value is not None for word in (name, str(value)))
 
 
 @app.command()
