@@ -35,6 +35,8 @@ def check_quotas(execution_id: str, *, quotas: Quotas, bucket: ResultsBucket, no
         histories=histories,
         tokens=tokens,
         memory=priced.memory,
+        loss_spread=priced.loss_spread,
+        region_prices=priced.region_prices,
     )
     if plan.refusals:
         raise SuiteRefused([line for refusal in plan.refusals for line in refusal_lines(refusal)])

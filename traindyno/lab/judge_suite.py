@@ -18,6 +18,7 @@ from traindyno.core.suite.fallback_cells import with_cells_of
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.claims import ClaimJudgement, judge_claims
+from traindyno.core.verdict.pricing import price_options
 from traindyno.core.verdict.report_data import build_report, report_document
 from traindyno.core.verdict.verdict import Verdict, judge, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
@@ -53,6 +54,7 @@ def judge_suite(
         facts=facts,
         preparations=load_preparations(bucket, execution_id),
         rounds=load_rounds(bucket, execution_id),
+        pricing=price_options(suite, cells, results, region_prices=plan.region_prices, loss_spread=plan.loss_spread),
         claims=_judge_claims(suite, cells, results),
     )
     bucket.write_json(verdict_key(execution_id), verdict_document(verdict))

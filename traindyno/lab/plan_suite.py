@@ -83,6 +83,10 @@ def take_in_suite(
         quotas={},
         histories=learn_from(suite, past),
         loss_spread=learn_loss_spread(suite, past),
+        region_prices={
+            region: read_prices(pricing, planned_instances(suite, cells), region=region, now=now)
+            for region in suite.pricing.regions
+        },
         tokens=tokens,
     )
     if plan.refusals:

@@ -36,7 +36,7 @@ def draw_heat(report: Report) -> Markup | None:
         element(
             "p",
             f"{METRIC_NAMES[report.verdict.metric]}. A box shows the best measured cell that has its two settings, over"
-            f" all values of the others; the darkest is the best.{left_out}",
+            f" all values of the others; the strongest color is the best.{left_out}",
             class_="hint",
         ),
         draw_views("heat", views),

@@ -14,6 +14,7 @@ from traindyno.report.heat_section import draw_heat
 from traindyno.report.hosts_section import draw_hosts
 from traindyno.report.learning_section import draw_learning_section
 from traindyno.report.markup import Markup, element, join
+from traindyno.report.pricing_section import draw_pricing
 from traindyno.report.provenance_section import draw_provenance
 from traindyno.report.raw_data_section import draw_raw_data
 from traindyno.report.receipt_section import draw_receipt
@@ -29,6 +30,7 @@ SECTION_NAMES = {
     "cells": "Cells",
     "trade-off": "Cost and time",
     "heat": "Settings",
+    "pricing": "Prices",
     "scaling": "Scaling",
     "loss": "Loss and quality",
     "time": "Phases",
@@ -50,6 +52,7 @@ def render(report: Report) -> str:
         "cells": draw_cells(report.verdict),
         "trade-off": draw_trade_off(report.verdict),
         "heat": draw_heat(report),
+        "pricing": draw_pricing(report),
         "scaling": draw_scaling(report),
         "loss": draw_learning_section(report),
         "time": draw_time(report),

@@ -38,14 +38,17 @@ def _figures(verdict: Verdict) -> list[Markup]:
     row = verdict.expected
     if row is None:
         return []
+    is_whole = verdict.goal.target is None
+    work = "Whole workload" if is_whole else "Until the target"
+    seconds, usd = (row.seconds, row.usd) if is_whole else (row.quality.seconds, row.quality.usd)
     figures: list[tuple[str, str, str | None]] = [
-        ("Whole workload, time", seconds_text(row.seconds.mean if row.seconds else None), None)
+        (f"{work}, time", seconds_text(seconds.mean if seconds else None), None)
     ]
     if verdict.metric is Metric.INSTANCE_HOURS:
         found = verdict.estimate(verdict.metric)
-        figures.append(("Whole workload", metric_text(verdict.metric, found.mean if found else None), None))
+        figures.append((work, metric_text(verdict.metric, found.mean if found else None), None))
     else:
-        figures.append(("Whole workload, cost", usd_text(row.usd.mean if row.usd else None), None))
+        figures.append((f"{work}, cost", usd_text(usd.mean if usd else None), None))
     rate = row.samples_per_second
     figures.append(("Samples per second", number_text(rate.mean if rate else None), "all devices, waiting included"))
     if verdict.runner_up:

@@ -1,7 +1,7 @@
 """The plan of a suite: its lanes, what they cost and how long they take, expected and at worst, and what is refused."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from heapq import heappop, heappush
@@ -37,7 +37,7 @@ from traindyno.core.suite.suite import Cell, Suite
 class Plan:
     """``history`` and ``loss_spread``: what earlier runs told when the suite was taken in.
 
-    ``memory``: of the cells estimated.
+    ``memory``: of the cells estimated. ``region_prices``: region → the prices of the types there, to compare with.
     """
 
     execution_id: str
@@ -57,6 +57,7 @@ class Plan:
     history: tuple[CellHistory, ...] = ()
     memory: tuple[CellMemory, ...] = ()
     loss_spread: LossSpread | None = None
+    region_prices: Mapping[str, PriceList] = field(default_factory=dict)
 
 
 STORED_PLAN = Format(name="stored plan", version=1, unmarked=1)
@@ -80,6 +81,7 @@ def plan_suite(
     quotas: QuotaReadings,
     histories: Histories,
     loss_spread: LossSpread | None = None,
+    region_prices: Mapping[str, PriceList] | None = None,
     tokens: Sequence[TokenSet] | None = None,
     memory: Sequence[CellMemory] = (),
 ) -> Plan:
@@ -121,6 +123,7 @@ def plan_suite(
         history=tuple(histories[cell.cell_id] for cell in cells if cell.cell_id in histories),
         memory=tuple(memory),
         loss_spread=loss_spread,
+        region_prices=region_prices or {},
     )
 
 

@@ -1,6 +1,6 @@
 """Whether one value is within what its field accepts: the bounds of a suite's numbers, and known instance types."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -18,6 +18,10 @@ def check_bounds(part: Any, path: str = "") -> Iterator[Problem]:
         where = join_path(path, document_name(field))
         if is_dataclass(value):
             yield from check_bounds(value, where)
+        elif isinstance(value, Mapping):
+            for name, part_of_it in value.items():
+                if is_dataclass(part_of_it):
+                    yield from check_bounds(part_of_it, join_path(where, name))
         elif description is not None and description.bound is not None and value is not None:
             yield from _check(where, value, description.bound)
 

@@ -18,6 +18,7 @@ from traindyno.core.suite.workload_check import check_workload
 
 NAME = re.compile(r"[a-zA-Z0-9](?:-?[a-zA-Z0-9])*")
 NAME_CHARACTERS = 40
+REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
 MOST_FALLBACKS = 4  # CreateTrainingJob takes five preferences
 
 
@@ -36,6 +37,7 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
     yield from _check_goal(suite)
     yield from _check_purchase(suite)
     yield from _check_preparation(suite)
+    yield from _check_pricing(suite)
     yield from _check_claims(suite)
     yield from _check_preferences(suite)
     yield from check_matrix(suite)
@@ -80,6 +82,17 @@ def _check_preparation(suite: Suite) -> Iterator[Problem]:
     if found and found.has_accelerator:
         message = f"expected a type without accelerators, such as {REMOTE_INSTANCE} or {LOCAL_INSTANCE}, got"
         yield Problem(path="preparation.instance", message=f"{message} {shown(name)}")
+
+
+def _check_pricing(suite: Suite) -> Iterator[Problem]:
+    for name in suite.pricing.spot:
+        yield from check_instance_type(f"pricing.spot.{name}", name)
+    for name in suite.pricing.training_plan:
+        yield from check_instance_type(f"pricing.training_plan.{name}", name)
+    for index, region in enumerate(suite.pricing.regions):
+        if not REGION.fullmatch(region):
+            message = f"expected a region such as us-west-2, got {shown(region)}"
+            yield Problem(path=f"pricing.regions[{index}]", message=message)
 
 
 def _check_claims(suite: Suite) -> Iterator[Problem]:

@@ -16,6 +16,7 @@ from traindyno.core.measurement.run_result import RunResult, parse_run_result, r
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import read_stored_suite, stored_suite
 from traindyno.core.verdict.claims import ClaimJudgement
+from traindyno.core.verdict.pricing import PricedOption
 from traindyno.core.verdict.search_path import Round
 from traindyno.core.verdict.verdict import Verdict, parse_verdict, verdict_document
 
@@ -36,6 +37,7 @@ class Report:
     claims: tuple[ClaimJudgement, ...] = ()
     preparations: tuple[PreparationResult, ...] = ()
     rounds: tuple[Round, ...] = ()
+    pricing: tuple[PricedOption, ...] = ()
 
     @property
     def is_simulated(self) -> bool:
@@ -54,6 +56,7 @@ def build_report(
     claims: Sequence[ClaimJudgement] = (),
     preparations: Sequence[PreparationResult] = (),
     rounds: Sequence[Round] = (),
+    pricing: Sequence[PricedOption] = (),
 ) -> Report:
     """``preparations``: the results of the jobs that tokenised the data; the receipt lists their costs."""
     order = {cell.cell_id: index for index, cell in enumerate(cells)}
@@ -70,6 +73,7 @@ def build_report(
         claims=tuple(claims),
         preparations=tuple(preparations),
         rounds=tuple(rounds),
+        pricing=tuple(pricing),
     )
 
 
@@ -85,6 +89,7 @@ def report_document(report: Report) -> dict[str, Any]:
         "claims": to_document(report.claims),
         "preparations": [preparation_result_document(result) for result in report.preparations],
         "rounds": to_document(report.rounds),
+        "pricing": to_document(report.pricing),
     }
     return REPORT.mark(document)
 
@@ -103,4 +108,5 @@ def parse_report(stored: Mapping[str, Any]) -> Report:
         claims=tuple(from_document(claim, ClaimJudgement) for claim in document.get("claims", ())),
         preparations=tuple(parse_preparation_result(result) for result in document.get("preparations", ())),
         rounds=tuple(from_document(each, Round) for each in document.get("rounds", ())),
+        pricing=tuple(from_document(each, PricedOption) for each in document.get("pricing", ())),
     )

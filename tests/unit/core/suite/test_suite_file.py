@@ -132,6 +132,21 @@ def test_a_goal_of_quality_that_can_not_be_judged_is_refused(changes: dict[str, 
     assert problems(small_document(**changes)) == [expected]
 
 
+def test_terms_of_prices_are_bounded_and_name_types_and_regions() -> None:
+    pricing = {
+        "regions": ["us-west-2", "Oregon"],
+        "spot": {"ml.g5.xlarge": {"discount": 1.5}, "ml.g5.large": {"discount": 0.5}},
+        "training_plan": {"ml.p4d.24xlarge": {"usd_per_hour": 0}},
+    }
+    assert problems(small_document(pricing=pricing)) == [
+        "pricing.spot.ml.g5.xlarge.discount: expected at least 0 and at most 1, got 1.5",
+        "pricing.training_plan.ml.p4d.24xlarge.usd_per_hour: expected more than 0 and at most 1000000000, got 0",
+        "pricing.spot.ml.g5.large: expected a training instance type, local.cpu or local.gpu (did you mean"
+        ' ml.g5.xlarge or ml.g5.8xlarge or ml.g5.4xlarge?), got "ml.g5.large"',
+        'pricing.regions[1]: expected a region such as us-west-2, got "Oregon"',
+    ]
+
+
 @pytest.mark.parametrize(
     ("written", "meant"), [(0.1, "0.1"), (800, "800"), ("12.345", "12.345"), (1e-2, "0.01"), (29.99, "29.99")]
 )
@@ -180,7 +195,7 @@ FORM = {
         [
             "serch: expected one of name, goal, workload, matrix, training, baseline, include, exclude, preparation, "
             "measurement, limits, tolerance, search, purchase, warm_pool_seconds, measure_anyway, training_plans, "
-            "instance_preferences, job, claims, notes"
+            "instance_preferences, job, pricing, claims, notes"
             ' (did you mean "search"?), got an unknown field "serch"'
         ],
     ),

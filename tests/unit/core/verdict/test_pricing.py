@@ -1,0 +1,132 @@
+"""One measurement priced on demand, at spot, with a training plan and in another region."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from tests.unit.core.verdict.test_reprice import P4D, TRN1, measured
+from tests.unit.run_samples import make_suite
+from traindyno.core.costs.prices import Price
+from traindyno.core.costs.spot_terms import expect_spot, rework_factor
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.suite import PlanTerms, Pricing, SpotTerms, Suite
+from traindyno.core.verdict.pricing import PricedOption, Terms, price_options
+from traindyno.core.verdict.report_data import build_report, parse_report, report_document
+from traindyno.core.verdict.verdict import judge
+from traindyno.report.html import render
+
+
+def suite_of(**pricing: object) -> Suite:
+    return make_suite(matrix={"instance": (P4D, TRN1)}, pricing=Pricing(**pricing))  # type: ignore[arg-type]
+
+
+def on_spot(result: RunResult, *, billed: float, interruptions: int = 0) -> RunResult:
+    """The same job on spot, of whose training time a share was billed."""
+    (attempt,) = result.attempts
+    training = attempt.phase_seconds["training"]
+    assert result.measured is not None
+    return replace(
+        result,
+        attempts=(replace(attempt, training_seconds=training, billable_seconds=training * billed),),
+        price=replace(result.price, purchase="spot"),
+        measured=replace(result.measured, interruptions=interruptions),
+    )
+
+
+def options_of(suite: Suite, results: list[RunResult], **regions: dict[str, Price]) -> dict[str, PricedOption]:
+    prices = {name.replace("_", "-"): found for name, found in regions.items()}
+    return {each.name: each for each in price_options(suite, expand_cells(suite), results, region_prices=prices)}
+
+
+def price(instance: str, usd: str, region: str) -> Price:
+    return Price(
+        instance_type=instance, region=region, usd_per_hour=Decimal(usd), as_of="2026-11-21", source="AWS Price List"
+    )
+
+
+def test_spot_and_a_training_plan_price_the_same_measurement_and_say_where_the_verdict_flips() -> None:
+    """On demand, Trainium's $41.43 beat $68.61. P4d at 60 % off costs $27.44; reserved at $20/h, $36.41."""
+    suite = suite_of(spot={P4D: SpotTerms(discount=0.6)}, training_plan={P4D: PlanTerms(usd_per_hour=Decimal(20))})
+    p4d, trn1 = (cell.cell_id for cell in expand_cells(suite))
+    found = options_of(suite, measured(suite))
+    assert list(found) == ["on demand, us-west-2", "spot, us-west-2", "training plan, us-west-2"]
+    demand, spot, plan = found.values()
+    assert (demand.recommended, demand.is_flipped) == (trn1, False)
+    # 6553 s x $37.69 / 3600 and 6033 s x $24.725 / 3600
+    assert demand.usd[p4d] == pytest.approx(68.606, rel=1e-3)
+    assert demand.usd[trn1] == pytest.approx(41.435, rel=1e-3)
+    assert (spot.recommended, spot.is_flipped) == (p4d, True)
+    assert spot.usd == {p4d: pytest.approx(68.606 * 0.4, rel=1e-3)}
+    assert plan.usd == {p4d: pytest.approx(6553 * 20 / 3600, rel=1e-3)}
+    assert "60% off, 0 interruptions/h, given in the suite" in spot.basis
+
+
+def test_another_region_has_its_own_prices() -> None:
+    suite = suite_of()
+    p4d, trn1 = (cell.cell_id for cell in expand_cells(suite))
+    prices = {P4D: price(P4D, "20", "eu-west-1"), TRN1: price(TRN1, "30", "eu-west-1")}
+    found = options_of(suite, measured(suite), eu_west_1=prices)
+    there = found["on demand, eu-west-1"]
+    assert (there.terms, there.region, there.basis) == (Terms.ON_DEMAND, "eu-west-1", "AWS Price List")
+    # 6553 x 20 / 3600 = 36.4 and 6033 x 30 / 3600 = 50.3
+    assert (there.recommended, there.is_flipped) == (p4d, True)
+    assert there.usd[trn1] == pytest.approx(50.275, rel=1e-3)
+    assert options_of(suite, measured(suite)) == {}
+
+
+def test_observed_spot_terms_count_before_those_that_were_given() -> None:
+    suite = suite_of(spot={P4D: SpotTerms(discount=0.9)})
+    results = [
+        on_spot(result, billed=0.3, interruptions=1) if result.run.cell.settings.instance == P4D else result
+        for result in measured(suite)
+    ]
+    terms = expect_spot(results, suite.pricing.spot)[P4D]
+    hours = sum(each.attempts[0].phase_seconds["training"] for each in results[:3]) / 3600
+    assert terms.terms.discount == pytest.approx(0.7)
+    assert terms.terms.interruptions_per_hour == pytest.approx(3 / hours)
+    assert terms.training_hours == pytest.approx(hours)
+
+
+def test_a_measurement_on_spot_is_priced_on_demand_for_all_of_its_training_time() -> None:
+    suite = suite_of()
+    p4d, _ = (cell.cell_id for cell in expand_cells(suite))
+    plain = measured(suite)
+    paid = [on_spot(each, billed=0.3) if each.run.cell.settings.instance == P4D else each for each in plain]
+    found = options_of(suite, paid)
+    assert found["on demand, us-west-2"].usd[p4d] == pytest.approx(68.606, rel=1e-3)
+    assert found["spot, us-west-2"].usd[p4d] == pytest.approx(68.606 * 0.3, rel=1e-3)
+    # as it was paid, P4d on spot won; on demand, Trainium does
+    assert found["on demand, us-west-2"].is_flipped
+    assert not found["spot, us-west-2"].is_flipped
+
+
+def test_interruptions_lengthen_what_is_billed_by_hand() -> None:
+    # exp(0.1 x 10) - 1 = 1.71828 over 1; with hourly checkpoints (exp(0.1) - 1) / 0.1
+    assert rework_factor(SpotTerms(discount=0.5, interruptions_per_hour=0.1), 10) == pytest.approx(1.71828, rel=1e-5)
+    saved = SpotTerms(discount=0.5, interruptions_per_hour=0.1, checkpoint_hours=1)
+    assert rework_factor(saved, 10) == pytest.approx(1.05171, rel=1e-5)
+    assert rework_factor(SpotTerms(discount=0.5), 10) == 1
+    suite = suite_of(spot={P4D: SpotTerms(discount=0.6, interruptions_per_hour=0.5)})
+    p4d, _ = (cell.cell_id for cell in expand_cells(suite))
+    hours = 6553 / 3600
+    expected = 68.606 * 0.4 * rework_factor(SpotTerms(discount=0.6, interruptions_per_hour=0.5), hours)
+    assert options_of(suite, measured(suite))["spot, us-west-2"].usd[p4d] == pytest.approx(expected, rel=1e-3)
+
+
+def test_the_report_says_where_the_verdict_changes() -> None:
+    suite = suite_of(spot={P4D: SpotTerms(discount=0.6)})
+    cells, results = expand_cells(suite), measured(suite)
+    report = build_report(
+        execution_id="e",
+        created_at=0.0,
+        suite=suite,
+        cells=cells,
+        verdict=judge(suite, cells, results),
+        results=results,
+        pricing=price_options(suite, cells, results, region_prices={}),
+    )
+    page = render(report)
+    assert "Another cell is recommended if you pay: spot, us-west-2." in page
+    assert parse_report(report_document(report)) == report

@@ -1,0 +1,149 @@
+"""One measurement at several prices: on demand, at spot, with a training plan, and in other regions."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from enum import StrEnum
+
+from traindyno.core.costs.prices import PriceList
+from traindyno.core.costs.projection import project_run, read_job_time
+from traindyno.core.costs.spot_terms import SpotExpectation, expect_spot, rework_factor
+from traindyno.core.measurement.loss_parity import LossSpread
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.choices import Purchase
+from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.verdict.goal_metric import Metric, estimate_of
+from traindyno.core.verdict.verdict import Finding, Verdict, judge
+
+RegionPrices = Mapping[str, PriceList]
+
+
+class Terms(StrEnum):
+    """How capacity is paid."""
+
+    ON_DEMAND = "on demand"
+    SPOT = "spot"
+    TRAINING_PLAN = "training plan"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedOption:
+    """The verdict at one way to pay. ``usd`` is by cell id; a cell whose price is unknown is left out.
+
+    ``usd_per_hour`` is by instance type: of an instance hour of training, interruptions not counted. ``basis`` says
+    where the prices come from. ``is_flipped``: another cell is recommended than with the prices that were paid.
+    """
+
+    name: str
+    terms: Terms
+    region: str | None
+    basis: str
+    usd_per_hour: Mapping[str, Decimal]
+    usd: Mapping[str, float]
+    recommended: str | None
+    finding: Finding
+    is_flipped: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Offer:
+    """``usd_per_hour`` and ``spot`` are by instance type."""
+
+    terms: Terms
+    region: str | None
+    basis: str
+    usd_per_hour: Mapping[str, Decimal]
+    spot: Mapping[str, SpotExpectation]
+
+
+def price_options(
+    suite: Suite,
+    cells: Sequence[Cell],
+    results: Sequence[RunResult],
+    *,
+    region_prices: RegionPrices,
+    loss_spread: LossSpread | None = None,
+) -> tuple[PricedOption, ...]:
+    """None of them where the only one is the way that was paid: there is nothing to compare."""
+    paid = judge(suite, cells, results, loss_spread=loss_spread)
+    offers = list(_offers(suite, results, region_prices))
+    if len(offers) < 2:
+        return ()
+    options = []
+    for offer in offers:
+        repriced = [_at(offer, result) for result in results]
+        verdict = judge(suite, cells, repriced, loss_spread=loss_spread)
+        options.append(_option(offer, verdict, paid))
+    return tuple(options)
+
+
+def _offers(suite: Suite, results: Sequence[RunResult], region_prices: RegionPrices) -> Iterator[_Offer]:
+    listed = {
+        result.run.cell.settings.instance: result.price
+        for result in results
+        if result.price.usd_per_instance_hour is not None
+    }
+    home = next((price.region for price in listed.values() if price.region), None)
+    at_home = {name: price.usd_per_instance_hour or Decimal(0) for name, price in listed.items()}
+    if at_home:
+        yield _Offer(terms=Terms.ON_DEMAND, region=home, basis="prices of the runs", usd_per_hour=at_home, spot={})
+    spot = expect_spot(results, suite.pricing.spot)
+    cheaper = {
+        name: usd * (1 - Decimal(str(spot[name].terms.discount))) for name, usd in at_home.items() if name in spot
+    }
+    if cheaper:
+        yield _Offer(terms=Terms.SPOT, region=home, basis=_spot_basis(spot), usd_per_hour=cheaper, spot=spot)
+    reserved = {name: terms.usd_per_hour for name, terms in suite.pricing.training_plan.items()}
+    if reserved:
+        yield _Offer(terms=Terms.TRAINING_PLAN, region=home, basis="given in the suite", usd_per_hour=reserved, spot={})
+    for region, prices in region_prices.items():
+        found = {name: price.usd_per_hour for name, price in prices.items()}
+        if region != home and found:
+            source = next(iter(prices.values())).source
+            yield _Offer(terms=Terms.ON_DEMAND, region=region, basis=source, usd_per_hour=found, spot={})
+
+
+def _spot_basis(spot: Mapping[str, SpotExpectation]) -> str:
+    parts = []
+    for name, each in spot.items():
+        rate = f"{each.terms.discount:.0%} off, {each.terms.interruptions_per_hour:.3g} interruptions/h"
+        seen = "given in the suite" if each.training_hours is None else f"seen in {each.training_hours:.1f} h"
+        parts.append(f"{name}: {rate}, {seen}")
+    return "; ".join(parts)
+
+
+def _at(offer: _Offer, result: RunResult) -> RunResult:
+    """Billed for all of its training time, at the offer's price; interruptions make that time longer."""
+    name = result.run.cell.settings.instance
+    usd = offer.usd_per_hour.get(name)
+    if usd is not None and name in offer.spot:
+        projection = project_run(result)
+        hours = projection.instance_hours / result.run.cell.settings.instance_count if projection else 0.0
+        usd *= Decimal(str(rework_factor(offer.spot[name].terms, hours)))
+    price = replace(result.price, usd_per_instance_hour=usd, region=offer.region, purchase=_purchase(offer.terms))
+    attempts = tuple(
+        replace(attempt, billable_seconds=time.training) if (time := read_job_time(attempt)) else attempt
+        for attempt in result.attempts
+    )
+    return replace(result, price=price, attempts=attempts)
+
+
+def _purchase(terms: Terms) -> str:
+    return (Purchase.SPOT if terms is Terms.SPOT else Purchase.ON_DEMAND).value
+
+
+def _option(offer: _Offer, verdict: Verdict, paid: Verdict) -> PricedOption:
+    metric = Metric.USD if verdict.goal.target is None else Metric.USD_TO_TARGET
+    found = {row.cell_id: estimate_of(row, metric) for row in verdict.rows}
+    where = f", {offer.region}" if offer.region else ""
+    return PricedOption(
+        name=f"{offer.terms}{where}",
+        terms=offer.terms,
+        region=offer.region,
+        basis=offer.basis,
+        usd_per_hour=dict(offer.usd_per_hour),
+        usd={cell_id: each.mean for cell_id, each in found.items() if each is not None},
+        recommended=verdict.recommended,
+        finding=verdict.finding,
+        is_flipped=verdict.recommended != paid.recommended,
+    )

@@ -1,0 +1,84 @@
+"""The same measurements at other prices: what each way to pay would recommend, and what each cell would cost."""
+
+from collections.abc import Sequence
+
+from traindyno.core.costs.money import exact_usd_text
+from traindyno.core.costs.quantity_text import UNKNOWN, usd_text
+from traindyno.core.verdict.pricing import PricedOption
+from traindyno.core.verdict.report_data import Report
+from traindyno.core.verdict.verdict import Verdict
+from traindyno.report.download import PlotData, download_csv
+from traindyno.report.markup import Markup, element, join
+from traindyno.report.table import Column, draw_table
+
+MOST_CELLS = 20
+SUMMARY = [
+    Column(heading="Paid"),
+    Column(heading="Recommended"),
+    Column(heading="Verdict"),
+    Column(heading="Cost", is_number=True),
+    Column(heading="Price of its instance", is_number=True),
+    Column(heading="From"),
+]
+
+
+def draw_pricing(report: Report) -> Markup | None:
+    if not report.pricing:
+        return None
+    rows = report.verdict.ranked_rows
+    return element(
+        "section",
+        element("h2", "At other prices"),
+        element("p", _answer(report.pricing)),
+        draw_table(
+            SUMMARY,
+            [_summary(option, report.verdict) for option in report.pricing],
+            caption="The runs were measured once; each row prices them anew and judges again.",
+            emphasized=[index for index, option in enumerate(report.pricing) if option.is_flipped],
+        ),
+        draw_table(
+            [Column(heading="Cell"), *(Column(heading=option.name, is_number=True) for option in report.pricing)],
+            [[row.label, *(_cost(option, row.cell_id) for option in report.pricing)] for row in rows[:MOST_CELLS]],
+            caption=f"Cost by cell{f', the best {MOST_CELLS} of {len(rows)}' if len(rows) > MOST_CELLS else ''}."
+            " Bold: recommended at these prices.",
+        ),
+        element("p", "All cells: ", download_csv(_data(report)), class_="hint"),
+        id="pricing",
+    )
+
+
+def _answer(options: Sequence[PricedOption]) -> str:
+    flipped = [option.name for option in options if option.is_flipped]
+    if not flipped:
+        return "The same cell is recommended at all of these prices."
+    return f"Another cell is recommended if you pay: {'; '.join(flipped)}."
+
+
+def _summary(option: PricedOption, verdict: Verdict) -> list[str | None]:
+    best = verdict.row(option.recommended) if option.recommended else None
+    usd = option.usd.get(best.cell_id) if best else None
+    price = option.usd_per_hour.get(best.instance) if best else None
+    return [
+        option.name,
+        best.label if best else "no cell",
+        join("changes" if option.is_flipped else "holds", element("small", option.finding.value.replace("_", " "))),
+        usd_text(usd),
+        UNKNOWN if price is None else f"{exact_usd_text(price)}/h",
+        option.basis,
+    ]
+
+
+def _cost(option: PricedOption, cell_id: str) -> Markup | str:
+    usd = usd_text(option.usd.get(cell_id))
+    return element("strong", usd) if option.recommended == cell_id else usd
+
+
+def _data(report: Report) -> PlotData:
+    return PlotData(
+        name="pricing",
+        header=("cell", *(option.name for option in report.pricing)),
+        rows=[
+            (row.label, *(option.usd.get(row.cell_id, "") for option in report.pricing))
+            for row in report.verdict.ranked_rows
+        ],
+    )
