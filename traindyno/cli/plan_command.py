@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import typer
 from botocore.exceptions import ClientError
 
 from traindyno.aws import clients
@@ -16,6 +17,7 @@ from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
 from traindyno.cli.plan_data import data_lines
 from traindyno.cli.plan_inputs import PlanInputs, PricesOption, QuotasOption, read_plan_inputs
 from traindyno.cli.plan_table import print_plan
+from traindyno.cli.region_comparison import RegionsOption, show_regions, split_regions
 from traindyno.cli.sample_data import SampleUnknown
 from traindyno.cli.staging import Stage, StagingRefused
 from traindyno.cli.suite_loading import LoadedSuite, load_startable_suite
@@ -48,10 +50,17 @@ def plan(
     prices: PricesOption = None,
     quotas: QuotasOption = None,
     memory: MemoryOption = False,
+    regions: RegionsOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show a suite's cells, lanes, quotas, cost and time; exit status 2 if it would be refused. Creates nothing."""
     loaded = load_startable_suite(suite)
+    if regions is not None:
+        if prices is not None or quotas is not None:
+            raise typer.BadParameter("expected --regions without --prices and --quotas, which are of one region")
+        choice.choose()
+        show_regions(loaded.suite, split_regions(regions), output)
+        return
     histories = FoundHistories(why_none="--prices and --quotas are given, so no lab is read")
     if prices is None or quotas is None:
         choice.choose()

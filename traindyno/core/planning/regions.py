@@ -1,0 +1,76 @@
+"""What a suite's instance types cost in several regions, and whether the account can have them there."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from math import ceil
+
+from traindyno.core.costs.prices import Price
+from traindyno.core.planning.quotas import QuotaReading
+from traindyno.core.suite.suite import Cell, Suite
+
+PLAN_HOURS = 24  # training plans are sold by the day
+PLAN_INSTANCES = (1, 2, 4, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOffer:
+    """A training plan that SageMaker offers. ``starts_at`` is in epoch seconds, ``usd_per_hour`` of one instance."""
+
+    starts_at: float
+    instance_count: int
+    hours: int
+    usd_per_hour: Decimal
+    zone: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferSearch:
+    """``offer`` is the earliest; None with ``reason`` where there is none, or it could not be asked for."""
+
+    offer: PlanOffer | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionalType:
+    """One instance type in one region. ``largest`` is the suite's largest job of it, in instances.
+
+    ``price`` of None: the Price List has none, so the type is not offered for training there. ``on_demand`` and
+    ``spot`` are quotas; None where they could not be read, with ``quota_problem``.
+    """
+
+    region: str
+    instance_type: str
+    largest: int
+    price: Price | None
+    on_demand: QuotaReading | None
+    spot: QuotaReading | None
+    plan: OfferSearch
+    quota_problem: str | None = None
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the account's on-demand quota allows the largest job; None where that is unknown."""
+        available = self.on_demand.available if self.on_demand else None
+        return None if available is None else available >= self.largest
+
+
+def largest_jobs(cells: Sequence[Cell]) -> Mapping[str, int]:
+    """By instance type of a cell that runs on AWS; this machine's own types are in no region."""
+    largest: dict[str, int] = {}
+    for cell in cells:
+        name, count = cell.settings.instance, cell.settings.instance_count
+        if name.startswith("ml."):
+            largest[name] = max(count, largest.get(name, 0))
+    return largest
+
+
+def plan_size(largest: int) -> int | None:
+    """Instances of the smallest training plan that holds the job; None where none is so large."""
+    return next((count for count in PLAN_INSTANCES if count >= largest), None)
+
+
+def plan_hours(suite: Suite) -> int:
+    """The suite's longest time, in whole days."""
+    return max(PLAN_HOURS, ceil(suite.limits.max_hours / PLAN_HOURS) * PLAN_HOURS)
