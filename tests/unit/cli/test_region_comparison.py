@@ -28,7 +28,7 @@ from traindyno.core.planning.regions import RegionalType, plan_hours, plan_size
 from traindyno.core.suite.cells import expand_cells
 
 P5 = "ml.p5.48xlarge"
-SUITE = small_suite(baseline={}, matrix={"instance": [P5], "instance_count": [1, 3]})
+SUITE = small_suite(training={}, baseline={}, matrix={"instance": [P5], "instance_count": [1, 3]})
 STARTS = datetime(2026, 11, 25, 11, 30, tzinfo=UTC)
 
 
@@ -107,7 +107,7 @@ def test_regions_stand_side_by_side_with_prices_quotas_and_the_earliest_plan() -
     assert isinstance(console.file, StringIO)
     text = console.file.getvalue()
     for expected in (
-        "$30/h from 2026-11-25 11:30 UTC: 4 × 24 h, us-east-1a",
+        "$30.00/h from 2026-11-25 11:30 UTC: 4 × 24 h, us-east-1a",
         "3 ×, fits",
         "3 ×, needs an increase",
         "not offered",

@@ -5,12 +5,21 @@ from dataclasses import MISSING, Field
 from decimal import Decimal
 from enum import Enum, StrEnum
 from types import NoneType, UnionType
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from traindyno.core.documents.field_description import FieldDescription, described_fields, document_name
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.settings import LearningRate, SettingDescription, Settings
-from traindyno.core.suite.suite import JobOptions, Limits, Measurement, Preparation, Suite
+from traindyno.core.suite.suite import (
+    JobOptions,
+    Limits,
+    Measurement,
+    PlanTerms,
+    Preparation,
+    Pricing,
+    SpotTerms,
+    Suite,
+)
 from traindyno.core.suite.workload import Workload
 
 SECTION = re.compile(r"(<!-- fields: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -23,6 +32,11 @@ TABLES: dict[str, tuple[tuple[type, str], ...]] = {
     "settings": ((Settings, ""),),
     "measurement": ((Measurement, ""),),
     "job": ((JobOptions, "job."),),
+    "pricing": (
+        (Pricing, "pricing."),
+        (SpotTerms, "pricing.spot.TYPE."),
+        (PlanTerms, "pricing.training_plan.TYPE."),
+    ),
     "limits": ((Limits, "limits."), (Suite, "")),
 }
 
@@ -57,10 +71,16 @@ def _values(kind: Any, description: FieldDescription) -> str:
     inner = next(part for part in (get_args(kind) if isinstance(kind, UnionType) else (kind,)) if part is not NoneType)
     if isinstance(inner, type) and issubclass(inner, StrEnum):
         return ", ".join(f"`{member.value}`" for member in inner)
-    named = "number or mapping" if inner is LearningRate else TYPE_NAMES.get(inner, "mapping")
+    named = _type_name(inner)
     words = [f"`{description.none_word}`"] if description.none_word else []
     bound = f", {description.bound}" if description.bound else ""
     return " or ".join([*words, f"{named}{bound}"])
+
+
+def _type_name(kind: Any) -> str:
+    if kind is LearningRate:
+        return "number or mapping"
+    return "list" if get_origin(kind) is tuple else TYPE_NAMES.get(kind, "mapping")
 
 
 def _default(field: Field[Any], description: FieldDescription) -> str:
