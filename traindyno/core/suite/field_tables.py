@@ -89,7 +89,7 @@ def _default(field: Field[Any], description: FieldDescription) -> str:
     if field.default is MISSING:
         return "required" if field.default_factory is MISSING else "none"
     match field.default:
-        case None:
+        case None | ():
             return f"`{description.none_word}`" if description.none_word else "none"
         case bool():
             return "`true`" if field.default else "`false`"
