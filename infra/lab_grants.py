@@ -54,9 +54,9 @@ class LabGrants:
         return [Grant(actions=actions, resources=[markers], wildcard_reason=PER_KEY)]
 
     def code_copies(self) -> Grant:
-        """Each execution's own copy of the training code."""
+        """Each execution's own copies of the training code and of the suite's script, which is uploaded there too."""
         copies = f"{self.bucket_arn}/{CODE_PREFIX}*"
-        return Grant(actions=["s3:PutObject"], resources=[copies], wildcard_reason=PER_EXECUTION)
+        return Grant(actions=["s3:GetObject", "s3:PutObject"], resources=[copies], wildcard_reason=PER_EXECUTION)
 
     def manifests(self) -> Grant:
         prepared = f"{self.bucket_arn}/{PREPARED_PREFIX}*"

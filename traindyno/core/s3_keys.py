@@ -92,6 +92,11 @@ def execution_code_key(execution_id: str) -> str:
     return f"{CODE_PREFIX}{execution_id}/sourcedir.tar.gz"
 
 
+def execution_script_key(execution_id: str) -> str:
+    """The execution's own copy of the suite's script, which is uploaded under its content and expires when unused."""
+    return f"{CODE_PREFIX}{execution_id}/script/sourcedir.tar.gz"
+
+
 def data_prefix(sha256: str) -> str:
     return f"{DATA_PREFIX}{sha256}/"
 

@@ -11,7 +11,15 @@ from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.core.planning.history import learn_from, learn_loss_spread, work_id_of
 from traindyno.core.planning.plan import Plan, plan_suite, stored_plan
 from traindyno.core.planning.preparation_plan import planned_instances
-from traindyno.core.s3_keys import execution_code_key, is_s3_uri, plan_key, suite_key
+from traindyno.core.s3_keys import (
+    CODE_PREFIX,
+    execution_code_key,
+    execution_script_key,
+    is_s3_uri,
+    plan_key,
+    s3_uri,
+    suite_key,
+)
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import (
     DataPreparation,
@@ -31,6 +39,7 @@ from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.lab_conflicts import find_conflicts
 from traindyno.store.executions import ExecutionRow
 from traindyno.store.past_runs import read_past_runs
+from traindyno.store.results_bucket import ResultsBucket
 from traindyno.store.token_cache import USABLE_SECONDS, TokenCache
 from traindyno.store.work_index import WorkRow
 
@@ -95,9 +104,17 @@ def take_in_suite(
     services.bucket.write_json(plan_key(execution_id), stored_plan(plan))
     source = services.bucket.copy(str(settings.source_s3_uri), execution_code_key(execution_id))
     row = _execution_row(suite, plan, settings=replace(settings, source_s3_uri=source), prices=prices, now=now)
+    row = replace(row, script_s3_uri=_kept_script(suite, services.bucket, execution_id))
     services.executions.create(row)
     services.work_index.note(WorkRow(work_id=work_id_of(suite), execution_id=execution_id, started_at=round(now)))
     return plan
+
+
+def _kept_script(suite: Suite, bucket: ResultsBucket, execution_id: str) -> str | None:
+    """A script in another bucket is its owner's to keep: the lab may be unable to read it."""
+    script = suite.workload.source or ""
+    is_uploaded = script.startswith(s3_uri(bucket.name, CODE_PREFIX))
+    return bucket.copy(script, execution_script_key(execution_id)) if is_uploaded else None
 
 
 def _execution_row(suite: Suite, plan: Plan, *, settings: JobSettings, prices: PriceList, now: float) -> ExecutionRow:

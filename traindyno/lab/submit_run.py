@@ -171,7 +171,9 @@ class _Start:
         return {name: execution.prices[name].usd_per_hour for name in terms.types}
 
     def _request(self, suite: Suite, execution: ExecutionRow, number: int, placed_on: str | None) -> dict[str, Any]:
-        """With the code and images that the suite was planned with, whatever was deployed since."""
+        """With the code and images that the suite was planned with, whatever was deployed or uploaded since."""
+        if execution.script_s3_uri is not None:
+            suite = replace(suite, workload=replace(suite.workload, source=execution.script_s3_uri))
         settings = replace(
             self.settings,
             source_s3_uri=execution.source_s3_uri,

@@ -28,6 +28,7 @@ class ExecutionRow:
 
     ``latest_end``: when the suite's ``max_hours`` are over. ``prices``: instance type → price, as planned.
     ``source_s3_uri`` and the images are those of the deployment that planned the suite: its jobs keep them.
+    ``script_s3_uri``: the copy of the suite's script; None without a script, or with one in another bucket.
     """
 
     execution_id: str
@@ -41,6 +42,7 @@ class ExecutionRow:
     max_steps: int
     warm_pool_seconds: int
     source_s3_uri: str
+    script_s3_uri: str | None = None
     gpu_image_uri: str | None = None
     neuron_image_uri: str | None = None
     prices: Mapping[str, Price] = field(default_factory=dict)

@@ -4,17 +4,21 @@ from decimal import Decimal
 
 import pytest
 
-from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS
+from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, no_sleep
 from tests.unit.planned_lab import FixedQuotas, NoListing, empty_lab, measure, planned, take_in
 from tests.unit.stubbed import stubbed
-from tests.unit.suites import unprepared_document
+from tests.unit.suites import script_document, unprepared_document
 from traindyno.core.documents.stored import from_document
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.core.planning.plan import Plan
 from traindyno.core.s3_keys import plan_key, suite_key
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.runs import trial_runs
+from traindyno.core.suite.suite_file import parse_suite
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.plan_round import plan_next_round
 from traindyno.lab.plan_suite import refusal_answer, take_in_suite
+from traindyno.lab.submit_run import submit_run
 
 
 def test_a_suite_that_is_taken_in_has_its_document_plan_and_row() -> None:
@@ -28,6 +32,29 @@ def test_a_suite_that_is_taken_in_has_its_document_plan_and_row() -> None:
     assert (row.run_count, row.started_at, row.latest_end) == (4, NOW, NOW + 4 * 3600)
     assert row.source_s3_uri == f"s3://results/{copy}"
     assert (row.max_usd, row.prices["ml.g5.xlarge"].usd_per_hour) == (Decimal(50), Decimal("1.20"))
+
+
+def test_an_uploaded_script_is_copied_for_the_execution_and_its_jobs_use_the_copy() -> None:
+    lab = empty_lab()
+    uploaded = "s3://results/code/0a1b/sourcedir.tar.gz"
+    lab.objects.contents["code/0a1b/sourcedir.tar.gz"] = b"the script"
+    document = script_document()
+    document["workload"]["source"] = uploaded
+    take_in(lab, document)
+    copy = f"code/{EXECUTION}/script/sourcedir.tar.gz"
+    assert lab.objects.contents[copy] == b"the script"
+    (run, *_) = trial_runs(EXECUTION, expand_cells(parse_suite(document)), [1])
+    submit_run(run, "token", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
+    (request,) = lab.jobs.requests
+    assert request["HyperParameters"]["sagemaker_submit_directory"] == f'"s3://results/{copy}"'
+
+
+def test_a_script_in_its_owners_bucket_is_used_where_it_is() -> None:
+    lab = empty_lab()
+    take_in(lab, script_document())
+    row = lab.executions.find(EXECUTION)
+    assert row is not None
+    assert row.script_s3_uri is None
 
 
 def test_a_wrong_document_is_refused_before_anything_is_asked_or_written() -> None:
