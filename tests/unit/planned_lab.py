@@ -73,12 +73,13 @@ def planned(applied: int, **changes: Any) -> MemoryLab:
     return lab
 
 
-def measure(lab: MemoryLab, item: dict[str, Any]) -> None:
+def measure(lab: MemoryLab, item: dict[str, Any], *, host_id: str | None = None, step_seconds: float = 0.5) -> None:
     run = parse_run(item["run"])
     submit_run(run, run.run_id, services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     name = list(lab.jobs.jobs)[-1]
     lab.jobs.end(name, "Completed")
-    lines = log_lines(step_seconds=[0.5] * 40)
+    environment, *lines = log_lines(step_seconds=[step_seconds] * 40)
+    lines.insert(0, json.dumps(json.loads(environment) | {"host_id": host_id}) + "\n")
     key = f"{step_log_prefix(EXECUTION, run.run_id, name)}rank-00000.1790000000000.jsonl"
     lab.objects.contents[key] = "".join(lines).encode()
     finish_run(name, lab="traindyno", services=lab.services, now=NOW + 500)

@@ -63,8 +63,9 @@ def reprice_execution(
     record = load_record(target.results, execution)
     found = read_price_file(prices) if prices else _price_list(record, price_region or _region_of(record))
     _check_found(record, found, str(prices or price_region or _region_of(record)))
-    before = judge(record.suite, record.cells, record.results, loss_spread=record.loss_spread)
-    after = reprice(record.suite, record.cells, record.results, found, loss_spread=record.loss_spread)
+    loss_spread, host_prior = record.loss_spread, record.host_prior
+    before = judge(record.suite, record.cells, record.results, loss_spread=loss_spread, host_prior=host_prior)
+    after = reprice(record.suite, record.cells, record.results, found, loss_spread=loss_spread, host_prior=host_prior)
     if output is Format.JSON:
         print_json(_document(record, before, after, found))
     else:

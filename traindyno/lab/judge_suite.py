@@ -43,7 +43,7 @@ def judge_suite(
     plan = read_stored_plan(bucket.read_json(plan_key(execution_id)))
     results = with_warm_pools(load_results(bucket, execution_id), pools)
     cells = with_cells_of(plan.cells, (result.run for result in results))
-    verdict = judge(suite, cells, results, loss_spread=plan.loss_spread)
+    verdict = judge(suite, cells, results, loss_spread=plan.loss_spread, host_prior=plan.host_prior)
     report = build_report(
         execution_id=execution_id,
         created_at=now,

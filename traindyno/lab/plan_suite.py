@@ -8,7 +8,7 @@ from traindyno.aws.data_listing import DataListing
 from traindyno.aws.prices import read_prices
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
-from traindyno.core.planning.history import learn_from, learn_loss_spread, work_id_of
+from traindyno.core.planning.history import learn_from, learn_host_prior, learn_loss_spread, work_id_of
 from traindyno.core.planning.plan import Plan, plan_suite, stored_plan
 from traindyno.core.planning.preparation_plan import planned_instances
 from traindyno.core.s3_keys import (
@@ -96,6 +96,7 @@ def take_in_suite(
             region: read_prices(pricing, planned_instances(suite, cells), region=region, now=now)
             for region in suite.pricing.regions
         },
+        host_prior=learn_host_prior(past),
         tokens=tokens,
     )
     if plan.refusals:

@@ -1,6 +1,9 @@
 """JudgeSuite: from results to a verdict, its claims and a report."""
 
 from decimal import Decimal
+from math import sqrt
+
+import pytest
 
 from tests.unit.core.suite.test_suite_file import CLAIMS
 from tests.unit.lab_in_memory import EXECUTION, NOW
@@ -50,6 +53,26 @@ def test_losses_of_earlier_executions_tell_the_spread_where_cells_have_one_trial
     alone, informed = judge(suite, cells, results), judge(suite, cells, results, loss_spread=spread)
     assert [each.finding for each in alone.parities] == [ParityFinding.ONE_TRIAL]
     assert [each.finding for each in informed.parities] == [ParityFinding.AGREES]
+
+
+def test_hosts_of_earlier_executions_update_the_prior_and_the_verdict_names_the_source() -> None:
+    """Host b takes 10 % longer than host a in both cells of the first execution, and each runs twice."""
+    lab = planned(8, measurement={"trials": 4})
+    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
+    for item in lab.bucket.read_json(lane["packs"][0]["items_key"]):
+        host_id = "ab"[item["run"]["trial"] % 2]
+        measure(lab, item, host_id=host_id, step_seconds=0.5 if host_id == "a" else 0.55)
+    later = f"{EXECUTION}-later"
+    take_in(lab, unprepared_document(), execution_id=later)
+    prior = read_stored_plan(lab.bucket.read_json(plan_key(later))).host_prior
+    assert prior is not None
+    # 0.03^2 with 3 degrees, and ln(1.1)^2 / 2 = 0.00454 with 1 of each cell
+    assert prior.deviation == pytest.approx(sqrt((3 * 0.0009 + 2 * 0.00454) / 5), rel=1e-2)
+    # The first execution as if it had been planned with this history: its own trials give 2 degrees, which are too few.
+    lab.bucket.write_json(plan_key(EXECUTION), lab.bucket.read_json(plan_key(later)))
+    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    assert verdict.host_spread == prior
+    assert verdict.host_spread.source == "a stated prior with earlier executions of this work"
 
 
 def test_the_claims_of_a_suite_are_judged_in_its_report() -> None:

@@ -53,7 +53,31 @@ def draw_count(trials: Sequence[Trial]) -> int:
 
 
 def estimate_host_spread(cells: Sequence[Sequence[Trial]], prior: HostSpread = STATED_PRIOR) -> HostSpread:
-    """Between hosts, from the cells that ran on several and repeated trials on one; the prior below 3 degrees.
+    """Between hosts, from the cells that ran on several and repeated trials on one; the prior below 3 degrees."""
+    found = _variance_of_hosts(cells)
+    if found is None or found[1] < LEAST_DEGREES:
+        return prior
+    return HostSpread(deviation=sqrt(found[0]), degrees_of_freedom=found[1], source="this suite's trials")
+
+
+def update_prior(
+    cells: Sequence[Sequence[Trial]], *, source: str, prior: HostSpread = STATED_PRIOR
+) -> HostSpread | None:
+    """``prior`` and the trials' variance, weighted by their degrees of freedom; None if the trials tell nothing.
+
+    The posterior of a variance under a scaled inverse chi-squared prior (Gelman et al., Bayesian Data Analysis, 3rd
+    edition, section 2.6). Few trials can therefore not make a verdict surer than the prior by much.
+    """
+    found = _variance_of_hosts(cells)
+    if found is None:
+        return None
+    degrees = prior.degrees_of_freedom + found[1]
+    squares = prior.degrees_of_freedom * prior.deviation**2 + found[1] * found[0]
+    return HostSpread(deviation=sqrt(squares / degrees), degrees_of_freedom=degrees, source=source)
+
+
+def _variance_of_hosts(cells: Sequence[Sequence[Trial]]) -> tuple[float, int] | None:
+    """Between hosts, with its degrees of freedom; None where no cell ran on several hosts, one of them repeatedly.
 
     Method of moments: the variance of the hosts' means, less the part that their trials' own spread explains.
     """
@@ -61,13 +85,12 @@ def estimate_host_spread(cells: Sequence[Sequence[Trial]], prior: HostSpread = S
     within = [(variance(group), len(group) - 1) for hosts in grouped for group in hosts if len(group) > 1]
     between = [hosts for hosts in grouped if len(hosts) > 1 and any(len(group) > 1 for group in hosts)]
     degrees = sum(len(hosts) - 1 for hosts in between)
-    if degrees < LEAST_DEGREES:
-        return prior
+    if not degrees:
+        return None
     own = sum(part * weight for part, weight in within) / sum(weight for _, weight in within)
     squares = sum(variance([fmean(group) for group in hosts]) * (len(hosts) - 1) for hosts in between)
     explained = own * fmean([1 / len(group) for hosts in between for group in hosts])
-    deviation = sqrt(max(0.0, squares / degrees - explained))
-    return HostSpread(deviation=deviation, degrees_of_freedom=degrees, source="this suite's trials")
+    return max(0.0, squares / degrees - explained), degrees
 
 
 def compare_on_hosts(

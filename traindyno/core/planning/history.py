@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.hosts import HostSpread, Trial, update_prior
 from traindyno.core.measurement.loss_parity import LossSpread, pool_spread
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite import Limits, Suite
@@ -34,6 +35,7 @@ class PastRun:
     max_steps: int
     is_simulated: bool
     late_loss: float | None = None
+    hosts: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,18 @@ def learn_loss_spread(suite: Suite, past: Iterable[PastRun]) -> LossSpread | Non
         if run.outcome is Outcome.COMPLETED and run.late_loss and run.max_steps == suite.measurement.max_steps:
             alike.setdefault((run.execution_id, run.cell_id), []).append(run.late_loss)
     return pool_spread(alike.values())
+
+
+def learn_host_prior(past: Iterable[PastRun]) -> HostSpread | None:
+    """How the speed of hosts differs: from measured trials of one cell on several hosts, in whichever execution.
+
+    None where earlier executions tell nothing about it. Simulated hosts tell nothing about real ones.
+    """
+    alike: dict[str, list[Trial]] = {}
+    for run in past:
+        if run.outcome is Outcome.COMPLETED and run.hosts and run.mean_step_seconds and not run.is_simulated:
+            alike.setdefault(run.cell_id, []).append(Trial(value=run.mean_step_seconds, hosts=run.hosts))
+    return update_prior(list(alike.values()), source="a stated prior with earlier executions of this work")
 
 
 def _learn(cell_id: str, runs: list[PastRun], suite: Suite) -> CellHistory:

@@ -10,6 +10,7 @@ from typing import Any
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
+from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect_all
 from traindyno.core.planning.history import CellHistory, Histories
@@ -35,7 +36,7 @@ from traindyno.core.suite.suite import Cell, Suite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """``history`` and ``loss_spread``: what earlier runs told when the suite was taken in.
+    """``history``, ``loss_spread`` and ``host_prior``: what earlier runs told when the suite was taken in.
 
     ``memory``: of the cells estimated. ``region_prices``: region → the prices of the types there, to compare with.
     """
@@ -58,6 +59,7 @@ class Plan:
     memory: tuple[CellMemory, ...] = ()
     loss_spread: LossSpread | None = None
     region_prices: Mapping[str, PriceList] = field(default_factory=dict)
+    host_prior: HostSpread | None = None
 
 
 STORED_PLAN = Format(name="stored plan", version=1, unmarked=1)
@@ -82,6 +84,7 @@ def plan_suite(
     histories: Histories,
     loss_spread: LossSpread | None = None,
     region_prices: Mapping[str, PriceList] | None = None,
+    host_prior: HostSpread | None = None,
     tokens: Sequence[TokenSet] | None = None,
     memory: Sequence[CellMemory] = (),
 ) -> Plan:
@@ -124,6 +127,7 @@ def plan_suite(
         memory=tuple(memory),
         loss_spread=loss_spread,
         region_prices=region_prices or {},
+        host_prior=host_prior,
     )
 
 

@@ -44,7 +44,7 @@ def gather_evidence(
     cells: Sequence[Cell],
     results: Sequence[RunResult],
     *,
-    host_prior: HostSpread = STATED_PRIOR,
+    host_prior: HostSpread | None = None,
     loss_spread: LossSpread | None = None,
 ) -> Evidence:
     baseline = _baseline(suite, cells)
@@ -52,7 +52,7 @@ def gather_evidence(
     unlike = unlike_cells(grouped, baseline)
     trials = equalise_work(grouped, baseline)
     metric = choose_metric(suite.goal, build_rows(trials, Noise()))
-    noise = measure_noise(trials, quantity_of(metric, suite.goal.target), host_prior)
+    noise = measure_noise(trials, quantity_of(metric, suite.goal.target), host_prior or STATED_PRIOR)
     rows = build_rows(trials, noise, suite.goal.target)
     parities = check_parities(trials, baseline, loss_spread)
     refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities, unlike=unlike)

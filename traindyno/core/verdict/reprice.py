@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from traindyno.core.costs.prices import Price, PriceList
+from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.suite.choices import GoalKind
@@ -46,11 +47,12 @@ def reprice(
     prices: PriceList,
     *,
     loss_spread: LossSpread | None = None,
+    host_prior: HostSpread | None = None,
 ) -> Repriced:
     """Types that ``prices`` does not name keep the price that they were run at."""
-    before = judge(suite, cells, results, loss_spread=loss_spread)
+    before = judge(suite, cells, results, loss_spread=loss_spread, host_prior=host_prior)
     repriced = tuple(_reprice(result, prices.get(result.run.cell.settings.instance)) for result in results)
-    after = judge(suite, cells, repriced, loss_spread=loss_spread)
+    after = judge(suite, cells, repriced, loss_spread=loss_spread, host_prior=host_prior)
     return Repriced(
         results=repriced,
         verdict=after,

@@ -19,7 +19,7 @@ class RunSummary:
 
     ``accuracy`` and ``evaluation_loss`` are the last evaluation's; ``late_loss`` is the training loss of the second
     half. ``job_seconds``: from the creation of each job to its end, billed or not. ``projected_…`` are for the whole
-    workload.
+    workload. ``hosts`` names the machines, all of them as one.
     """
 
     run_id: str
@@ -50,6 +50,7 @@ class RunSummary:
     projected_usd: Decimal | None = None
     is_simulated: bool
     is_contended: bool = False
+    hosts: str | None = None
 
     @classmethod
     def from_result(cls, result: RunResult) -> Self:
@@ -85,4 +86,5 @@ class RunSummary:
             projected_usd=projection.usd if projection else None,
             is_simulated=result.is_simulated,
             is_contended=is_contended(result),
+            hosts=" ".join(result.environment.host_ids) or None if result.environment else None,
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
-from traindyno.core.measurement.hosts import STATED_PRIOR, HostSpread
+from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.selection import Looks, Relation
@@ -138,7 +138,7 @@ def judge(
     cells: Sequence[Cell],
     results: Sequence[RunResult],
     *,
-    host_prior: HostSpread = STATED_PRIOR,
+    host_prior: HostSpread | None = None,
     loss_spread: LossSpread | None = None,
 ) -> Verdict:
     """Pure: the same results always give the same verdict.

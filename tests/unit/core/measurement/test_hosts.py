@@ -12,6 +12,7 @@ from traindyno.core.measurement.hosts import (
     draw_count,
     estimate_host_spread,
     needs_prior,
+    update_prior,
 )
 from traindyno.core.measurement.statistics import compare
 
@@ -87,3 +88,20 @@ def test_the_spread_between_hosts_comes_from_the_suite_where_it_has_enough() -> 
     assert (found.degrees_of_freedom, found.source) == (4, "this suite's trials")
     # host means 0.04 apart: variance 0.0008 less what the trials' own spread explains
     assert found.deviation == pytest.approx(sqrt(0.0008), rel=1e-2)
+
+
+def test_earlier_trials_update_the_prior_by_their_degrees_of_freedom() -> None:
+    # two hosts 10 % apart, each trial as the other: variance 0.0953^2 / 2 = 0.00454 with 1 degree, 0.03^2 with 3
+    found = update_prior([on("a", 0.0, 0.0) + on("b", 0.0953, 0.0953)], source="history")
+    assert found is not None
+    assert (found.degrees_of_freedom, found.source) == (4, "history")
+    assert found.deviation == pytest.approx(sqrt((3 * 0.0009 + 0.00454) / 4), rel=1e-3)
+    # hosts without a difference narrow the prior, and don't make it zero
+    alike = update_prior([on("a", 0.0, 0.0) + on("b", 0.0, 0.0)], source="history")
+    assert alike is not None
+    assert alike.deviation == pytest.approx(sqrt(3 * 0.0009 / 4))
+
+
+def test_trials_on_one_host_or_one_on_each_tell_nothing_about_hosts() -> None:
+    assert update_prior([on("a", 0.0, 0.1), on("b", 0.2, 0.3)], source="history") is None
+    assert update_prior([on("a", 0.0) + on("b", 0.1)], source="history") is None

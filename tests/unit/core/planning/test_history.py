@@ -10,7 +10,14 @@ from tests.unit.core.planning.test_plan import LIMITS, price, readings
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.cli.plan_totals import expected_cost_text, expected_time_text
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.planning.history import CellHistory, PastRun, learn_from, learn_loss_spread, work_id_of
+from traindyno.core.planning.history import (
+    CellHistory,
+    PastRun,
+    learn_from,
+    learn_host_prior,
+    learn_loss_spread,
+    work_id_of,
+)
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.suite import Suite
@@ -65,6 +72,19 @@ def test_the_spread_of_losses_is_that_of_the_trials_of_one_cell_in_one_execution
     assert found.variance == pytest.approx((0.00995**2 + 0.01005**2 + 0.00995**2 / 2) / 3, rel=1e-2)
     others = [past(late_loss=2.0), past(late_loss=None), past(late_loss=3.0, max_steps=999)]
     assert learn_loss_spread(small_suite(), others) is None
+
+
+def test_the_spread_of_hosts_is_learned_from_measured_trials_on_several_hosts() -> None:
+    trials = [("a", 0.50), ("a", 0.50), ("b", 0.55), ("b", 0.55)]
+    runs = [past(execution_id=f"e{number}", hosts=host, mean_step_seconds=s) for number, (host, s) in enumerate(trials)]
+    found = learn_host_prior(runs)
+    assert found is not None
+    assert found.deviation == pytest.approx(0.0425, rel=1e-2)  # see test_hosts.py: ln(1.1) = 0.0953 between them
+    assert "earlier executions" in found.source
+    assert learn_host_prior([replace(run, is_simulated=True) for run in runs]) is None
+    assert learn_host_prior([replace(run, hosts=None) for run in runs]) is None
+    assert learn_host_prior([replace(run, outcome=Outcome.TIMED_OUT) for run in runs]) is None
+    assert learn_host_prior([replace(run, cell_id=run.hosts or "") for run in runs]) is None
 
 
 @pytest.mark.parametrize(
