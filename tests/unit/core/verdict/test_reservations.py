@@ -158,3 +158,15 @@ def test_a_trial_with_an_unknown_bill_is_left_out_and_not_its_cell() -> None:
     row = judged([unknown, *rest]).row(DDP.cell_id)
     assert row.usd is not None
     assert (row.usd.count, row.trials) == (2, 3)
+
+
+def test_trials_that_are_not_steady_are_named_with_their_reason() -> None:
+    results = results_of()
+    measured = results[0].measured
+    assert measured is not None
+    for reason, sentence in ((None, ""), ("step times drift", " Reason: step times drift.")):
+        state = replace(measured.steady_state, is_reached=False, reason=reason)
+        unsteady = replace(results[0], measured=replace(measured, steady_state=state))
+        cautions = describe_verdict(judged([unsteady, *results[1:]])).cautions
+        label = next(iter(judged(results).rows)).label
+        assert f"1 trial of {label} did not reach a steady state; it is included.{sentence}" in cautions
