@@ -19,8 +19,10 @@ from traindyno.cli.plan_inputs import PlanInputs, PricesOption, QuotasOption, re
 from traindyno.cli.plan_table import print_plan
 from traindyno.cli.region_comparison import RegionsOption, show_regions, split_regions
 from traindyno.cli.sample_data import SampleUnknown
+from traindyno.cli.spot_options import SpotDiscountOption, SpotInterruptionsOption, read_spot_assumption
 from traindyno.cli.staging import Stage, StagingRefused
 from traindyno.cli.suite_loading import LoadedSuite, load_startable_suite
+from traindyno.core.costs.spot import SpotAssumption
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SuiteRefused
 from traindyno.core.planning.history import Histories, learn_from
@@ -51,6 +53,8 @@ def plan(
     quotas: QuotasOption = None,
     memory: MemoryOption = False,
     regions: RegionsOption = None,
+    spot_discount: SpotDiscountOption = None,
+    spot_interruptions: SpotInterruptionsOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show a suite's cells, lanes, quotas, cost and time; exit status 2 if it would be refused. Creates nothing."""
@@ -61,6 +65,7 @@ def plan(
         choice.choose()
         show_regions(loaded.suite, split_regions(regions), output)
         return
+    spot = read_spot_assumption(spot_discount, spot_interruptions)
     histories = FoundHistories(why_none="--prices and --quotas are given, so no lab is read")
     if prices is None or quotas is None:
         choice.choose()
@@ -80,9 +85,9 @@ def plan(
     unavailable = unavailable_images(planned.cells, loaded.suite.workload, inputs.region) if inputs.region else ()
     planned = replace(planned, refusals=(*planned.refusals, *(Refusal(reason=reason) for reason in unavailable)))
     if output is Format.JSON:
-        print_json(plan_document(loaded.suite, planned, inputs, histories))
+        print_json(plan_document(loaded.suite, planned, inputs, histories, spot))
     else:
-        print_plan(STANDARD_OUTPUT, loaded.suite, planned, inputs, why_no_history=histories.why_none)
+        print_plan(STANDARD_OUTPUT, loaded.suite, planned, inputs, why_no_history=histories.why_none, spot=spot)
         for line in data_lines(loaded.suite, beside=suite.parent):
             STANDARD_OUTPUT.print(line, markup=False)
     if planned.refusals:
@@ -117,7 +122,9 @@ def _refusal_text(planned: Plan, request_command: str) -> list[str]:
     return [f"refused for {count} {'reason' if count == 1 else 'reasons'}:", *lines]
 
 
-def plan_document(suite: Suite, planned: Plan, inputs: PlanInputs, histories: FoundHistories) -> dict[str, Any]:
+def plan_document(
+    suite: Suite, planned: Plan, inputs: PlanInputs, histories: FoundHistories, spot: SpotAssumption | None = None
+) -> dict[str, Any]:
     document: dict[str, Any] = to_document(planned)
     del document["execution_id"]
     return {
@@ -128,4 +135,14 @@ def plan_document(suite: Suite, planned: Plan, inputs: PlanInputs, histories: Fo
         **document,
         "quotas": to_document(tuple(inputs.quotas.values())),
         "why_no_history": histories.why_none,
+        "spot": _spot_document(suite, planned, spot),
     }
+
+
+def _spot_document(suite: Suite, planned: Plan, assumed: SpotAssumption | None) -> dict[str, Any] | None:
+    """The cost of one attempt of every run under the assumptions; None without any."""
+    if assumed is None:
+        return None
+    once = planned.one_attempt_usd
+    usd = None if once is None else assumed.usd(once, suite.limits.max_job_seconds)
+    return {"assumed": to_document(assumed), "one_attempt_usd": to_document(usd)}

@@ -9,6 +9,7 @@ from traindyno.cli.plan_totals import totals_table
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.costs.quantity_text import UNKNOWN, count_text, seconds_text, usd_text
+from traindyno.core.costs.spot import SpotAssumption
 from traindyno.core.planning.lane_plan import LanePlan
 from traindyno.core.planning.plan import Plan
 from traindyno.core.planning.quotas import QuotaReading, UsageSource
@@ -36,7 +37,13 @@ SOURCES = {
 
 
 def print_plan(
-    console: Console, suite: Suite, planned: Plan, inputs: PlanInputs, *, why_no_history: str | None
+    console: Console,
+    suite: Suite,
+    planned: Plan,
+    inputs: PlanInputs,
+    *,
+    why_no_history: str | None,
+    spot: SpotAssumption | None,
 ) -> None:
     if len(planned.cells) <= MOST_CELLS:
         console.print(_cells(suite, planned))
@@ -51,7 +58,7 @@ def print_plan(
         console.print()
         print_memory(console, planned)
     console.print()
-    console.print(totals_table(suite, planned, why_no_history))
+    console.print(totals_table(suite, planned, why_no_history, spot))
     for note in planned.notes:
         console.print(f"note: {note}", markup=False)
 

@@ -7,6 +7,7 @@ from rich.table import Table
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price
 from traindyno.core.costs.quantity_text import UNKNOWN, count_text, seconds_text, share_text, usd_text
+from traindyno.core.costs.spot import SpotAssumption, spot_cost_text
 from traindyno.core.planning.expectation import Expectation
 from traindyno.core.planning.plan import Plan
 from traindyno.core.planning.preparation_plan import PreparationPlan
@@ -16,9 +17,9 @@ from traindyno.core.verdict.elimination import first_trials
 from traindyno.core.verdict.model_search import screening_trials
 
 
-def totals_table(suite: Suite, planned: Plan, why_none: str | None) -> Table:
+def totals_table(suite: Suite, planned: Plan, why_none: str | None, spot: SpotAssumption | None) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
-    for name, text in _facts(suite, planned, why_none):
+    for name, text in (*_facts(suite, planned, why_none), *_spot_facts(suite, planned, spot)):
         table.add_row(name, text)
     return table
 
@@ -55,6 +56,20 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
         yield "prices", line
     if suite.purchase is Purchase.SPOT:
         yield "", "on-demand prices: spot has no list price; the billed seconds show the saving afterwards"
+
+
+def _spot_facts(suite: Suite, planned: Plan, assumed: SpotAssumption | None) -> Iterator[tuple[str, str]]:
+    """Observed where runs of these cells were billed on spot before; assumed where the user says what to assume."""
+    if suite.purchase is Purchase.SPOT and planned.expected.known_cells:
+        yield "spot", "the expected cost has the discount and the interruptions that earlier runs observed"
+    if assumed is not None:
+        job_seconds = suite.limits.max_job_seconds
+        yield "spot", f"{spot_cost_text(planned.one_attempt_usd, job_seconds, assumed)}, for one attempt of every run"
+    elif suite.purchase is Purchase.SPOT and not planned.expected.known_cells:
+        yield (
+            "spot",
+            "cost unknown without earlier runs; --spot-discount and --spot-interruptions compute it",
+        )
 
 
 def _preparation_text(preparation: PreparationPlan) -> str:

@@ -1,0 +1,76 @@
+"""The commands of docs/large-models.md, as they are written there: plans of large models, and a rehearsal on spot."""
+
+import json
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from localcloud.cloud import require_ports
+from tests.local.local_lab import REPO_ROOT, Answer, LocalLab
+
+pytestmark = pytest.mark.local
+
+PAGE = REPO_ROOT / "docs" / "large-models.md"
+BLOCK = re.compile(r"<!-- commands: .*? -->\n(.*?)<!-- end -->", re.DOTALL)
+SMALL = "suites/large_rehearsal.yaml"
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Answer]]:
+    """Command → what it answered; all commands of the page are run once, in their order."""
+    lab = LocalLab(tmp_path_factory.mktemp("large"))
+    (lab.folder / "suites").symlink_to(REPO_ROOT / "suites")
+    found: dict[str, Answer] = {}
+    try:
+        for command in commands():
+            found[command] = run(lab, command)
+        yield found
+    finally:
+        lab.traindyno("local", "down", "--erase")
+
+
+def commands() -> list[str]:
+    return [line.strip() for block in BLOCK.findall(PAGE.read_text()) for line in block.splitlines() if line.strip()]
+
+
+def run(lab: LocalLab, command: str) -> Answer:
+    if command.startswith("traindyno "):
+        more = ["--format", "json"] if " plan " in command or " run " in command else []
+        return lab.traindyno(*shlex.split(command)[1:], *more)
+    written = command.replace("$SAGEMAKER_PORT", str(require_ports(lab.home).sagemaker))
+    ran = subprocess.run(shlex.split(written), capture_output=True, text=True, timeout=60, check=False)
+    return Answer(status=ran.returncode, output=ran.stdout, errors=ran.stderr)
+
+
+def test_every_command_of_the_page_succeeds(answers: dict[str, Answer]) -> None:
+    assert len(answers) == 6
+    assert {command: answer.errors for command, answer in answers.items() if answer.status} == {}
+
+
+def test_both_models_are_planned_over_three_kinds_of_accelerators_with_their_costs(answers: dict[str, Answer]) -> None:
+    plans = [answer.json() for command, answer in answers.items() if " plan " in command]
+    assert len(plans) == 2
+    for plan in plans:
+        lanes = {lane["instance_type"]: lane for lane in plan["lanes"]}
+        assert set(lanes) == {"ml.p4d.24xlarge", "ml.p5.48xlarge", "ml.trn2.48xlarge"}
+        assert {lane["quota"]["applied"] for lane in lanes.values()} == {16}
+        on_demand, spot = float(plan["one_attempt_usd"]), float(plan["spot"]["one_attempt_usd"])
+        # 60 % off; jobs of 2 h meet 0.1 interruptions, each of which repeats half of a job
+        assert spot == pytest.approx(on_demand * 0.4 * 1.05)
+
+
+def test_the_rehearsal_ends_in_a_simulated_verdict_with_interrupted_jobs(answers: dict[str, Answer]) -> None:
+    (ran,) = [answer for command, answer in answers.items() if command.startswith(f"traindyno run {SMALL}")]
+    report = ran.json()
+    verdict = report["verdict"]
+    assert verdict["is_simulated"] is True
+    assert verdict["recommended"] is not None
+    assert [row["outcomes"] for row in verdict["rows"]] == [{"completed": 3}] * 8
+    interrupted = [
+        result["run"]["run_id"] for result in report["results"] if (result["measured"] or {}).get("interruptions")
+    ]
+    assert len(interrupted) >= 3, json.dumps(interrupted)
+    assert verdict["scaling"], "two instance types have three sizes"
