@@ -1,17 +1,47 @@
 """Makes a suite's tokens once, for all of its runs: the job's output is the folder that they read."""
 
+import json
 import os
 
 from traindyno.callbacks import StepLogger
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.planning.memory import device_memory_bytes, findings_document, fits, too_large_text
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from traindyno.core.suite.preparation import preparation_document
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.tokens_manifest import MEMORY_FILE
 from training.data.manifest import write_manifest
 from training.data.prepare import tokenise
+from training.errors import WorkloadError
 from training.hub_token import use_hub_token
-from training.job import find_job
+from training.job import Job, find_job
 from training.model_check import refuse_model
 from training.run_settings import PreparationSettings
+
+
+def estimate_all(asked: PreparationSettings, job: Job) -> None:
+    """Raises WorkloadError with every configuration that is too large."""
+    from training.memory.finding import Findings  # noqa: PLC0415  # torch: only estimates need it
+
+    known = Findings(asked.workload, model_path=job.model_path)
+    findings = {settings: known.find(settings) for settings in asked.memory}
+    job.save_folder.mkdir(parents=True, exist_ok=True)
+    (job.save_folder / MEMORY_FILE).write_text(json.dumps(findings_document(findings)))
+    reasons = [
+        too_large_text(_shown(settings), settings.instance, finding)
+        for settings, finding in findings.items()
+        if finding.estimate and not fits(finding.estimate, device_memory_bytes(settings.instance))
+    ]
+    if reasons and not asked.measure_anyway:
+        raise WorkloadError("; ".join(reasons))
+
+
+def _shown(settings: Settings) -> str:
+    """What most decides the memory."""
+    return (
+        f"{settings.strategy} on {settings.instance_count} x {settings.instance} with batch_size_per_device"
+        f" {settings.batch_size_per_device} in {settings.precision}"
+    )
 
 
 def prepare_data(asked: PreparationSettings) -> None:
@@ -21,6 +51,9 @@ def prepare_data(asked: PreparationSettings) -> None:
     use_hub_token(workload.hub_token_secret)
     job = find_job(workload)
     refuse_model(workload, preparation.tensor_degrees, model_path=job.model_path)
+    if asked.memory:
+        with step_log.phase("estimate_memory", {"configurations": len(asked.memory)}):
+            estimate_all(asked, job)
     with step_log.phase("tokenise"):
         tokenise(workload, job, job.save_folder, packing=preparation.packing)
         counts = write_manifest(job.save_folder, preparation.key)

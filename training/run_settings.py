@@ -9,6 +9,7 @@ from typing import Any
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.step_log.line import ROWS, TOKENS, WORK_UNIT
 from traindyno.core.suite.choices import Task
+from traindyno.core.suite.memory_settings import parse_memory_parts
 from traindyno.core.suite.preparation import DataPreparation, parse_preparation
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Measurement, Tokens
@@ -40,10 +41,16 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparationSettings:
-    """A job that makes tokens for the runs of an execution."""
+    """A job that makes tokens for the runs of an execution.
+
+    ``memory``: the settings whose memory it estimates first; one that is too large ends the job, unless
+    ``measure_anyway``.
+    """
 
     preparation: DataPreparation
     workload: Workload
+    memory: tuple[Settings, ...] = ()
+    measure_anyway: bool = False
 
 
 def read_preparation_settings(environment: Mapping[str, str]) -> PreparationSettings | None:
@@ -53,7 +60,10 @@ def read_preparation_settings(environment: Mapping[str, str]) -> PreparationSett
         return None
     with _refused("a preparation"):
         return PreparationSettings(
-            preparation=parse_preparation(document["preparation"]), workload=parse_workload(document["workload"])
+            preparation=parse_preparation(document["preparation"]),
+            workload=parse_workload(document["workload"]),
+            memory=tuple(parse_memory_parts(document)),
+            measure_anyway=bool(document.get("measure_anyway", False)),
         )
 
 

@@ -1,5 +1,6 @@
 """Memory estimates: fake tensors need what real ones do, counted by the same tracker, and by hand."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from traindyno.core.planning.memory import MemoryEstimate
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_settings, parse_workload
-from traindyno.core.suite.workload import Workload
+from traindyno.core.suite.workload import Tokenizer, Workload
 from training.memory.estimate import estimate_memory, measure_steps, planned_topology
 from training.memory.fake_world import fake_process_group
 from training.memory.finding import Findings
@@ -117,6 +118,14 @@ def test_a_cell_that_is_too_large_gets_changes_that_were_estimated() -> None:
     (remedy,) = finding.remedies
     assert remedy.changes == {"strategy": "fsdp"}, "a quarter of the state fits"
     assert remedy.peak_bytes < 24 * 10**9
+
+
+def test_a_tokenizer_that_is_yet_to_be_trained_decides_the_embeddings() -> None:
+    without = {name: value for name, value in GPT2.items() if name != "vocab_size"}
+    settings = settings_of(instance=ONE, strategy="single")
+    workload = replace(workload_of(without, "causal-lm"), tokenizer=Tokenizer(train_vocabulary_size=500))
+    named = estimate_memory(workload_of(GPT2, "causal-lm"), settings, model_path=None)
+    assert estimate_memory(workload, settings, model_path=None) == named
 
 
 def test_what_cannot_be_estimated_says_why() -> None:

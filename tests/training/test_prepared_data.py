@@ -8,7 +8,16 @@ import pytest
 
 from tests.training.jobs import JobEnd
 from tests.training.run_documents import run_document, run_training, write_reviews, write_texts
+from traindyno.core.planning.memory import parse_findings
+from traindyno.core.suite.choices import Strategy
+from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite_file import parse_workload
+from traindyno.core.suite.tokens_manifest import MEMORY_FILE
+from training.errors import WorkloadError
+from training.job import find_job
+from training.prepare_data import estimate_all
+from training.run_settings import PreparationSettings
 
 KEY = "0123456789abcdef" * 4
 READ = {"key": KEY, "s3_uri": "s3://bucket/prepared/"}
@@ -98,3 +107,41 @@ def test_a_preparation_refuses_a_model_that_the_cells_tensor_degrees_cannot_cut(
     assert "matrix.tensor_degree: expected a degree that divides the model's" in end.failure
     assert "num_attention_heads, got 3" in end.failure
     assert not (end.folder / "model" / "train").exists()
+
+
+def test_memory_is_estimated_before_the_data_is_tokenised(tmp_path: Path) -> None:
+    data = write_texts(tmp_path / "data")
+    document = run_document("gpt2", workload={"dataset": {"path": "s3://bucket/data"}})
+    (tmp_path / "prepare").mkdir()
+    preparation = {"execution_id": "execution", "key": KEY, "instance": "local.cpu", "packing": True}
+    fitting = {"instance": "ml.g5.12xlarge", "strategy": "fsdp"}
+    given = {"workload": document["workload"], "preparation": preparation, "memory_0": [fitting]}
+    end = run_training(tmp_path / "prepare", given, data)
+    assert end.exit_code == 0, end.output
+    assert [line["name"] for line in end.of_kind("phase")] == ["import", "estimate_memory", "tokenise", "teardown"]
+    findings = parse_findings(json.loads((end.folder / "model" / MEMORY_FILE).read_text()))
+    (finding,) = findings.values()
+    assert finding.estimate is not None
+    assert finding.estimate.peak_bytes > finding.estimate.parameter_bytes > 0
+
+
+@pytest.mark.parametrize("measure_anyway", [False, True])
+def test_what_is_too_large_ends_the_preparation_unless_it_is_measured_anyway(
+    measure_anyway: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SM_MODEL_DIR", str(tmp_path))
+    document = run_document("gpt2", workload={"dataset": {"path": "s3://bucket/data"}})
+    wide = {"model_type": "gpt2", "n_embd": 8192, "n_layer": 2, "n_head": 8, "vocab_size": 1000, "n_positions": 512}
+    asked = PreparationSettings(
+        preparation=DataPreparation(execution_id="execution", key=KEY, packing=True, instance="local.cpu"),
+        workload=parse_workload({**document["workload"], "model": {"config": wide}}),
+        # 2 x 12 x 8192^2 = 1.6 billion parameters x 16 bytes = 26 GB: more than an A10G's 24 GB
+        memory=(Settings(instance="ml.g5.xlarge", strategy=Strategy.SINGLE),),
+        measure_anyway=measure_anyway,
+    )
+    if measure_anyway:
+        estimate_all(asked, find_job(asked.workload))
+        assert json.loads((tmp_path / MEMORY_FILE).read_text())[0]["finding"]["estimate"]["peak_bytes"] > 24 * 10**9
+        return
+    with pytest.raises(WorkloadError, match=r"single on 1 x ml\.g5\.xlarge .* needs .* a device of ml\.g5\.xlarge has"):
+        estimate_all(asked, find_job(asked.workload))

@@ -19,12 +19,12 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.planning.memory import (
     CellMemory,
     MemoryFinding,
-    distinct_settings,
     memory_key,
     memory_of_cells,
 )
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.memory_settings import distinct_settings
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import settings_document, workload_document
@@ -79,7 +79,7 @@ def _check_installed() -> None:
     if find_spec("training") is None:
         raise EstimatesUnavailable(
             "--memory runs the container's own training code, which is not installed here: run it in a checkout of"
-            " Traindyno, or set preparation.estimate_memory: true, and the lab estimates before the first run"
+            " Traindyno, or set preparation.estimate_memory: true, and the job that tokenises the data estimates it"
         )
 
 

@@ -25,7 +25,7 @@ from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.lab.warm_pools import with_warm_pools
 from traindyno.report.html import render
 from traindyno.store.executions import ExecutionRows, Judgement
-from traindyno.store.results import load_preparations, load_results, load_rounds
+from traindyno.store.results import load_memory, load_preparations, load_results, load_rounds
 from traindyno.store.results_bucket import ResultsBucket
 
 
@@ -55,6 +55,7 @@ def judge_suite(
         preparations=load_preparations(bucket, execution_id),
         rounds=load_rounds(bucket, execution_id),
         pricing=price_options(suite, cells, results, region_prices=plan.region_prices, loss_spread=plan.loss_spread),
+        memory=load_memory(bucket, plan),
         claims=_judge_claims(suite, cells, results),
     )
     bucket.write_json(verdict_key(execution_id), verdict_document(verdict))

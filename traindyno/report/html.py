@@ -14,6 +14,7 @@ from traindyno.report.heat_section import draw_heat
 from traindyno.report.hosts_section import draw_hosts
 from traindyno.report.learning_section import draw_learning_section
 from traindyno.report.markup import Markup, element, join
+from traindyno.report.memory_section import draw_memory
 from traindyno.report.pricing_section import draw_pricing
 from traindyno.report.provenance_section import draw_provenance
 from traindyno.report.raw_data_section import draw_raw_data
@@ -39,6 +40,7 @@ SECTION_NAMES = {
     "confounds": "Confounds",
     "claims": "Claims",
     "frozen": "Frozen software",
+    "memory": "Memory",
     "definitions": "Definitions",
     "runs": "Runs",
     "receipt": "Receipt",
@@ -61,6 +63,7 @@ def render(report: Report) -> str:
         "confounds": draw_confounds(report),
         "claims": draw_claims(report),
         "frozen": draw_frozen(report),
+        "memory": draw_memory(report),
         "definitions": draw_definitions(report),
         "runs": draw_runs(report),
         "receipt": draw_receipt(report),

@@ -4,6 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from traindyno.core.s3_keys import checkpoints_prefix, s3_uri, tokens_prefix
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.memory_settings import distinct_settings, memory_parts
 from traindyno.core.suite.preparation import (
     DataPreparation,
     preparation_document,
@@ -40,7 +42,11 @@ def build_preparation_request(
     workload = replace(suite.workload, image=None)
     image_uri = select_image_uri(preparation_settings(preparation), workload, settings)
     bucket, execution_id = settings.results_bucket, preparation.execution_id
-    own = {"preparation": preparation_document(preparation), "workload": workload_document(workload)}
+    own = {
+        "preparation": preparation_document(preparation),
+        "workload": workload_document(workload),
+        **_estimates(suite),
+    }
     request: dict[str, Any] = {
         "TrainingJobName": job_name,
         "RoleArn": settings.role_arn,
@@ -66,3 +72,10 @@ def build_preparation_request(
         **network(settings.jobs),
     }
     return {name: value for name, value in request.items() if value not in ([], {})}
+
+
+def _estimates(suite: Suite) -> dict[str, Any]:
+    """The settings whose memory the job estimates, where the suite asks for it."""
+    if not suite.preparation.estimate_memory:
+        return {}
+    return {**memory_parts(distinct_settings(expand_cells(suite))), "measure_anyway": suite.measure_anyway}

@@ -6,13 +6,17 @@ from typing import Any
 from traindyno.core.errors import TraindynoError
 from traindyno.core.measurement.preparation_result import PreparationResult, parse_preparation_result
 from traindyno.core.measurement.run_result import RunResult, parse_run_result
-from traindyno.core.planning.plan import read_stored_plan
-from traindyno.core.s3_keys import plan_key, preparations_prefix, results_prefix, rounds_prefix, suite_key
+from traindyno.core.planning.memory import CellMemory, MemoryFinding, memory_of_cells, parse_findings
+from traindyno.core.planning.plan import Plan, read_stored_plan
+from traindyno.core.s3_keys import plan_key, preparations_prefix, results_prefix, rounds_prefix, s3_uri, suite_key
 from traindyno.core.suite.fallback_cells import with_cells_of
+from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import read_stored_suite
+from traindyno.core.suite.tokens_manifest import MEMORY_FILE
 from traindyno.core.verdict.execution_record import ExecutionRecord
 from traindyno.core.verdict.search_path import Round
 from traindyno.store.results_bucket import ResultsBucket
+from traindyno.store.token_cache import TokenCache
 
 READS_AT_ONCE = 10  # botocore keeps as many connections
 
@@ -57,6 +61,17 @@ def load_rounds(bucket: ResultsBucket, execution_id: str) -> tuple[Round, ...]:
         number = int(key.removeprefix(prefix).partition("/")[0])
         run_ids.setdefault(number, []).extend(str(item["run"]["run_id"]) for item in bucket.read_json(key))
     return tuple(Round(number=number, run_ids=tuple(found)) for number, found in sorted(run_ids.items()))
+
+
+def load_memory(bucket: ResultsBucket, plan: Plan) -> tuple[CellMemory, ...]:
+    """The estimates of the plan's cells: its own, or those that the preparation job left beside the tokens."""
+    findings: dict[Settings, MemoryFinding] = {}
+    for token_set in plan.preparation.tokens if plan.preparation else ():
+        tokens = TokenCache(bucket).find(token_set.key, oldest=0.0) if token_set.memory_digest else None
+        if tokens is not None and tokens.s3_uri is not None:
+            folder = tokens.s3_uri.removeprefix(s3_uri(bucket.name, ""))
+            findings |= parse_findings(bucket.find_json(f"{folder}{MEMORY_FILE}") or ())
+    return plan.memory or memory_of_cells(plan.cells, findings)
 
 
 def _load(bucket: ResultsBucket, prefix: str) -> list[dict[str, Any]]:

@@ -72,7 +72,7 @@ def measure_steps(
     placed: Callable[[Batch], Batch] = dict,
 ) -> MemoryEstimate:
     """On the CPU, on real tensors unless a caller has replaced them. ``placed`` makes a batch of the same kind."""
-    settings = _runnable(settings)
+    settings, workload = _runnable(settings), _with_vocabulary(workload)
     setup = _setup(workload, settings, topology)
     is_uniform = _is_uniform(workload, settings)
     batches = _batches(workload, settings, model_path=model_path, is_uniform=is_uniform)
@@ -114,6 +114,15 @@ def _run(setup: Setup, strategy: TrainingStrategy, optimizer: Optimizer, batches
 
 def _runnable(settings: Settings) -> Settings:
     return replace(settings, strategy=STAND_INS.get(settings.strategy, settings.strategy))
+
+
+def _with_vocabulary(workload: Workload) -> Workload:
+    """The model gets the size of a tokenizer that is yet to be trained, unless its configuration names one."""
+    size = workload.tokenizer.train_vocabulary_size if workload.tokenizer else None
+    config = workload.model.config if workload.model else None
+    if size is None or config is None or "vocab_size" in config or workload.model is None:
+        return workload
+    return replace(workload, model=replace(workload.model, config={**config, "vocab_size": size}))
 
 
 def _setup(workload: Workload, settings: Settings, topology: Topology) -> Setup:

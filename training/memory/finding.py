@@ -1,5 +1,7 @@
 """What is found about a configuration's memory: the estimate, why there is none, and what makes it fit."""
 
+from dataclasses import replace
+
 from traindyno.core.errors import TraindynoError
 from traindyno.core.planning.memory import (
     MemoryEstimate,
@@ -11,7 +13,8 @@ from traindyno.core.planning.memory import (
 from traindyno.core.planning.memory_remedies import find_remedies
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
-from training.memory.estimate import estimate_memory
+from training.memory.estimate import estimate_memory, planned_topology
+from training.topology import Topology
 
 
 class Findings:
@@ -20,7 +23,7 @@ class Findings:
     def __init__(self, workload: Workload, *, model_path: str | None) -> None:
         self._workload = workload
         self._model_path = model_path
-        self._known: dict[Settings, MemoryEstimate | str] = {}
+        self._known: dict[tuple[Topology, Settings], MemoryEstimate | str] = {}
 
     def find(self, settings: Settings) -> MemoryFinding:
         found = self._estimate(settings)
@@ -35,10 +38,14 @@ class Findings:
         return None if isinstance(found, str) else found
 
     def _estimate(self, settings: Settings) -> MemoryEstimate | str:
-        """The estimate, or why there is none."""
-        if settings not in self._known:
-            self._known[settings] = why_not_estimated(self._workload, settings) or self._estimated(settings)
-        return self._known[settings]
+        """The estimate, or why there is none. Types with as many devices share it: what a device holds is the same."""
+        why_none = why_not_estimated(self._workload, settings)
+        if why_none:
+            return why_none
+        key = planned_topology(settings), replace(settings, instance="", instance_count=1)
+        if key not in self._known:
+            self._known[key] = self._estimated(settings)
+        return self._known[key]
 
     def _estimated(self, settings: Settings) -> MemoryEstimate | str:
         try:

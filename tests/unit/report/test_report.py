@@ -21,6 +21,7 @@ from tests.unit.run_samples import (
 )
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, build_run_result
+from traindyno.core.planning.memory import CellMemory, MemoryEstimate, MemoryFinding
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.suite import Suite
@@ -375,3 +376,22 @@ def test_frozen_software_is_marked_with_what_replaces_it() -> None:
 
 def test_a_report_without_frozen_software_has_no_such_section(page: str) -> None:
     assert "Frozen software" not in page
+
+
+def test_estimated_and_measured_memory_stand_side_by_side_with_their_ratio(report: Report) -> None:
+    first, second, _ = report.cells
+    measured = report.verdict.row(first.cell_id).peak_memory_bytes
+    assert measured
+    estimate = MemoryEstimate(peak_bytes=measured * 9 // 10, parameter_bytes=1, gradient_bytes=1, optimizer_bytes=2)
+    memory = (
+        CellMemory(cell_id=first.cell_id, device_bytes=40 * 10**9, finding=MemoryFinding(estimate=estimate)),
+        CellMemory(
+            cell_id=second.cell_id, device_bytes=40 * 10**9, finding=MemoryFinding(why_unknown="its stages must run")
+        ),
+    )
+    shown = parse_report(report_document(replace(report, memory=memory)))
+    assert shown.memory == memory
+    section = render(shown).partition('id="memory"')[2].partition("</section>")[0]
+    assert "0.900" in section
+    assert "its stages must run" in section
+    assert 'id="memory"' not in render(report)

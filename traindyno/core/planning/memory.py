@@ -3,12 +3,14 @@
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from traindyno.core.costs.quantity_text import bytes_text
+from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.suite.choices import Strategy, Task
+from traindyno.core.suite.memory_settings import memory_settings
 from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell, Suite
@@ -16,10 +18,6 @@ from traindyno.core.suite.suite_converter import suite_converter
 from traindyno.core.suite.workload import Workload
 
 BYTES_PER_GB = 10**9
-# What decides speed and learning, and no tensor's size.
-WITHOUT_EFFECT = (
-    "learning_rate", "weight_decay", "seed", "loader_workers", "prefetch_factor", "pin_memory", "image",
-)  # fmt: skip
 NOT_ESTIMATED = {
     Strategy.PIPELINE: "the stages of strategy pipeline exchange their shapes, for which all of them must run",
 }
@@ -101,12 +99,6 @@ def why_not_estimated(workload: Workload, settings: Settings) -> str | None:
     return NOT_ESTIMATED.get(settings.strategy)
 
 
-def memory_settings(settings: Settings) -> Settings:
-    """The same for all settings that need the same memory on the same number of devices."""
-    plain = Settings(instance=settings.instance)
-    return replace(settings, **{name: getattr(plain, name) for name in WITHOUT_EFFECT})
-
-
 def memory_key(workload: Workload, settings: Settings, *, code: str) -> str:
     """64 hexadecimal digits of all that decides an estimate; ``code`` stands for the training code and PyTorch."""
     document: dict[str, Any] = suite_converter().unstructure(workload)
@@ -118,11 +110,6 @@ def memory_key(workload: Workload, settings: Settings, *, code: str) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def distinct_settings(cells: Iterable[Cell]) -> tuple[Settings, ...]:
-    """What has to be estimated for the cells, each once."""
-    return tuple(dict.fromkeys(memory_settings(cell.settings) for cell in cells))
-
-
 def memory_of_cells(cells: Iterable[Cell], findings: Mapping[Settings, MemoryFinding]) -> tuple[CellMemory, ...]:
     """``findings`` by the distinct settings; cells without one are left out."""
     return tuple(
@@ -132,15 +119,29 @@ def memory_of_cells(cells: Iterable[Cell], findings: Mapping[Settings, MemoryFin
     )
 
 
-def too_large_text(cell: Cell, memory: CellMemory) -> str:
-    """The reason why a cell is refused, with what would make it fit."""
-    estimate = memory.finding.estimate
-    assert estimate is not None
-    remedies = memory.finding.remedies
-    helps = "; ".join(remedy.text() for remedy in remedies) or "none of the changes that were tried"
+def findings_document(findings: Mapping[Settings, MemoryFinding]) -> list[dict[str, Any]]:
+    """As the preparation job leaves it; ``parse_findings`` reads it back."""
+    return [
+        {"settings": suite_converter().unstructure(settings), "finding": to_document(finding)}
+        for settings, finding in findings.items()
+    ]
+
+
+def parse_findings(document: Iterable[Mapping[str, Any]]) -> dict[Settings, MemoryFinding]:
+    converter = suite_converter()
+    return {
+        converter.structure(each["settings"], Settings): from_document(each["finding"], MemoryFinding)
+        for each in document
+    }
+
+
+def too_large_text(what: str, instance_type: str, finding: MemoryFinding) -> str:
+    """The reason why ``what``, a cell or its settings, is refused, and what would make it fit."""
+    assert finding.estimate is not None
+    helps = "; ".join(remedy.text() for remedy in finding.remedies) or "none of the changes that were tried"
     return (
-        f"cell {cell.label} ({cell.cell_id}) needs {bytes_text(estimate.peak_bytes)} per device by estimate, and a"
-        f" device of {cell.settings.instance} has {bytes_text(memory.device_bytes)}. It would fit with: {helps}."
+        f"{what} needs {bytes_text(finding.estimate.peak_bytes)} per device by estimate, and a device of"
+        f" {instance_type} has {bytes_text(device_memory_bytes(instance_type))}. It would fit with: {helps}."
         " measure_anyway: true measures it all the same"
     )
 
@@ -152,7 +153,8 @@ def too_large(suite: Suite, cells: Iterable[Cell], memory: Iterable[CellMemory])
     by_id = {cell.cell_id: cell for cell in cells}
     for each in memory:
         if each.is_too_large and each.cell_id in by_id:
-            yield too_large_text(by_id[each.cell_id], each)
+            cell = by_id[each.cell_id]
+            yield too_large_text(f"cell {cell.label} ({cell.cell_id})", cell.settings.instance, each.finding)
 
 
 def _plain(value: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
 from traindyno.core.suite.choices import DatasetFormat, InputMode, Strategy, Task
+from traindyno.core.suite.memory_settings import distinct_settings, settings_digest
 from traindyno.core.suite.processes import tensor_degrees
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell, Run, Suite
@@ -24,10 +25,12 @@ KEY_DIGITS_IN_NAMES = 8
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSet:
     """Tokens that some cells of the suite read. ``key`` is empty in a plan that only counts; ``is_ready``: they were
-    made before. ``tensor_degrees``: of the suite's cells, for the check of the model by the job that makes them."""
+    made before. ``tensor_degrees``: of the suite's cells, for the check of the model by the job that makes them.
+    ``memory_digest``: of the settings whose memory that job estimates, empty where it estimates none."""
 
     packing: bool
     tensor_degrees: tuple[int, ...] = ()
+    memory_digest: str = ""
     key: str = ""
     is_ready: bool = False
 
@@ -87,7 +90,8 @@ def needed_tokens(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
     listed = list(cells)
     wanted = dict.fromkeys(is_packed(cell.settings, suite.workload) for cell in listed)
     degrees = tensor_degrees(cell.settings for cell in listed)
-    return tuple(TokenSet(packing=packing, tensor_degrees=degrees) for packing in wanted)
+    digest = settings_digest(distinct_settings(listed)) if suite.preparation.estimate_memory else ""
+    return tuple(TokenSet(packing=packing, tensor_degrees=degrees, memory_digest=digest) for packing in wanted)
 
 
 def is_packed(settings: Settings, workload: Workload) -> bool:
@@ -106,6 +110,8 @@ def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
     content |= {"packing": token_set.packing, "origin": suite_converter().unstructure(origin)}
     if token_set.tensor_degrees:
         content |= {"model": document.get("model"), "tensor_degrees": token_set.tensor_degrees}
+    if token_set.memory_digest:
+        content |= {"model": document.get("model"), "memory": token_set.memory_digest}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

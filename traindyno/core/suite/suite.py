@@ -171,7 +171,7 @@ class Preparation:
     estimate_memory: bool = field(
         default=False,
         metadata=describe(
-            "a job of its own estimates each cell's memory before the first run; a cell that is too large is refused"
+            "the job that tokenises the data estimates each cell's memory first; a cell that is too large is refused"
         ),
     )
 

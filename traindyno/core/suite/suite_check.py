@@ -11,7 +11,7 @@ from traindyno.core.suite.choices import Purchase, Quality, Task
 from traindyno.core.suite.claim import ClaimsInvalid, parse_claims
 from traindyno.core.suite.grid_check import check_matrix, check_points
 from traindyno.core.suite.job_limits_check import check_job_limits
-from traindyno.core.suite.preparation import LOCAL_INSTANCE, REMOTE_INSTANCE
+from traindyno.core.suite.preparation import LOCAL_INSTANCE, REMOTE_INSTANCE, needs_preparation
 from traindyno.core.suite.setting_values import check_bounds, check_instance_type, check_value
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload_check import check_workload
@@ -74,6 +74,9 @@ def _check_purchase(suite: Suite) -> Iterator[Problem]:
 
 
 def _check_preparation(suite: Suite) -> Iterator[Problem]:
+    if suite.preparation.estimate_memory and not needs_preparation(suite.workload):
+        message = "expected false where no job prepares data (synthetic, streamed, script): use traindyno plan --memory"
+        yield Problem(path="preparation.estimate_memory", message=message)
     name = suite.preparation.instance
     if name is None:
         return

@@ -5,6 +5,8 @@ from typing import Any
 
 from traindyno.core.documents.versions import Format, VersionUnknown
 
+# Beside the tokens: the memory estimates of the suite's settings, where it asks for them.
+MEMORY_FILE = "traindyno-memory.json"
 TOKENS_MANIFEST = "traindyno-tokens.json"
 MANIFEST = Format(name=TOKENS_MANIFEST, version=1)
 

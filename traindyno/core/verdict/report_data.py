@@ -13,6 +13,7 @@ from traindyno.core.measurement.preparation_result import (
     preparation_result_document,
 )
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
+from traindyno.core.planning.memory import CellMemory
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import read_stored_suite, stored_suite
 from traindyno.core.verdict.claims import ClaimJudgement
@@ -36,6 +37,7 @@ class Report:
     facts: Mapping[str, str]
     claims: tuple[ClaimJudgement, ...] = ()
     preparations: tuple[PreparationResult, ...] = ()
+    memory: tuple[CellMemory, ...] = ()
     rounds: tuple[Round, ...] = ()
     pricing: tuple[PricedOption, ...] = ()
 
@@ -55,6 +57,7 @@ def build_report(
     facts: Mapping[str, str] | None = None,
     claims: Sequence[ClaimJudgement] = (),
     preparations: Sequence[PreparationResult] = (),
+    memory: Sequence[CellMemory] = (),
     rounds: Sequence[Round] = (),
     pricing: Sequence[PricedOption] = (),
 ) -> Report:
@@ -72,6 +75,7 @@ def build_report(
         facts=dict(facts or {}),
         claims=tuple(claims),
         preparations=tuple(preparations),
+        memory=tuple(memory),
         rounds=tuple(rounds),
         pricing=tuple(pricing),
     )
@@ -88,6 +92,7 @@ def report_document(report: Report) -> dict[str, Any]:
         "facts": dict(report.facts),
         "claims": to_document(report.claims),
         "preparations": [preparation_result_document(result) for result in report.preparations],
+        "memory": to_document(report.memory),
         "rounds": to_document(report.rounds),
         "pricing": to_document(report.pricing),
     }
@@ -107,6 +112,7 @@ def parse_report(stored: Mapping[str, Any]) -> Report:
         facts=document["facts"],
         claims=tuple(from_document(claim, ClaimJudgement) for claim in document.get("claims", ())),
         preparations=tuple(parse_preparation_result(result) for result in document.get("preparations", ())),
+        memory=tuple(from_document(memory, CellMemory) for memory in document.get("memory", ())),
         rounds=tuple(from_document(each, Round) for each in document.get("rounds", ())),
         pricing=tuple(from_document(each, PricedOption) for each in document.get("pricing", ())),
     )

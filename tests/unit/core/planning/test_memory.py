@@ -14,15 +14,14 @@ from traindyno.core.planning.memory import (
     MemoryFinding,
     Remedy,
     device_memory_bytes,
-    distinct_settings,
     memory_key,
     memory_of_cells,
-    memory_settings,
 )
 from traindyno.core.planning.memory_remedies import find_remedies
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
+from traindyno.core.suite.memory_settings import distinct_settings, memory_settings
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
 

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from tests.unit.lab_in_memory import SETTINGS
-from tests.unit.suites import small_document, small_suite
+from tests.unit.suites import small_document, small_suite, unprepared_document
 from traindyno.core.costs.prices import Price
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.preparation_plan import due_preparations
 from traindyno.core.planning.quotas import QuotaReading, needed_quotas
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.memory_settings import distinct_settings, parse_memory_parts
 from traindyno.core.suite.preparation import (
     DataPreparation,
     Origin,
@@ -232,3 +233,31 @@ def test_a_missing_quota_is_refused_with_its_request() -> None:
 def test_data_is_not_prepared_on_an_accelerator() -> None:
     with pytest.raises(SuiteInvalid, match=r"preparation\.instance: expected a type without accelerators"):
         parse_suite(small_document(preparation={"instance": "ml.g5.xlarge"}))
+
+
+def test_the_job_gets_the_settings_whose_memory_it_estimates_in_hyperparameters_that_sagemaker_takes() -> None:
+    matrix = {"instance": ["ml.g5.xlarge"], "batch_size_per_device": list(range(1, 101)), "loader_workers": [0, 4]}
+    suite = small_suite(training={}, matrix=matrix, baseline={}, preparation={"estimate_memory": True})
+    given = request(preparation(suite), suite)["HyperParameters"]
+    parts = {name: value for name, value in given.items() if name.startswith("memory_")}
+    assert len(parts) > 1
+    assert max(map(len, given.values())) <= 2500
+    asked = list(parse_memory_parts({name: json.loads(value) for name, value in parts.items()}))
+    assert asked == list(distinct_settings(expand_cells(suite)))
+    assert len(asked) == 100, "loader workers need no device memory"
+
+
+def test_estimates_belong_to_the_tokens_content() -> None:
+    """The same cells find them again; other cells, or a job that estimated nothing, don't."""
+    digests = set()
+    for batches, is_wanted in (([1], True), ([1], True), ([1, 2], True), ([1], False)):
+        matrix = {"instance": ["ml.g5.xlarge"], "batch_size_per_device": batches}
+        suite = small_suite(training={}, matrix=matrix, baseline={}, preparation={"estimate_memory": is_wanted})
+        (wanted,) = needed_tokens(suite, expand_cells(suite))
+        digests.add(tokens_key(suite.workload, wanted, ORIGIN))
+    assert len(digests) == 3
+
+
+def test_a_suite_without_a_preparation_job_cannot_ask_it_for_estimates() -> None:
+    with pytest.raises(SuiteInvalid, match=r"preparation\.estimate_memory: expected false where no job prepares data"):
+        parse_suite(unprepared_document(preparation={"estimate_memory": True}))
