@@ -11,7 +11,7 @@ TEMPLATE := build/cdk.out/Lab.template.json
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo unit test pythons check lint types dockerfiles rules templates mutants bench xla frozen chaos schema rehearse golden lock clean
+.PHONY: help install demo unit test pythons check lint types dockerfiles rules templates mutants bench xla frozen chaos schema rehearse golden image-tables lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,10 @@ rehearse: install ## Simulate a pack at full size and judge its claims: make reh
 
 golden: $(GOLDEN_ENV)/.installed ## Capture the SageMaker SDK's requests for the cells of the original suites again
 	$(GOLDEN_ENV)/bin/python tests/data/golden/capture_originals.py tests/data/golden/originals
+
+image-tables: install ## Write the accounts of AWS's images from the tables of the SageMaker SDK, version 3
+	rm -rf build/sdk && $(BIN)/python -m pip download --quiet --no-deps --dest build/sdk sagemaker-core==2.27.0
+	$(BIN)/python -m infra.image_tables build/sdk/sagemaker_core-*.whl
 
 lock: ## Resolve the dependencies of pyproject.toml into the requirements files
 	$(PYTHON) -m venv --clear .envs/lock

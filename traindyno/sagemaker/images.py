@@ -24,6 +24,8 @@ DOMAINS = {
     "us-iso-": "c2s.ic.gov",
     "us-isob-": "sc2s.sgov.gov",
     "us-isof-": "csp.hci.ic.gov",
+    "eu-isoe-": "cloud.adc-e.uk",
+    "eusc-": "amazonaws.eu",
 }
 
 

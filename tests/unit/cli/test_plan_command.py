@@ -182,7 +182,7 @@ def test_frozen_software_and_an_image_that_the_region_lacks_are_said(tmp_path: P
     (tmp_path / "scripts").mkdir()
     frozen = plan(tmp_path, *options, "--format", "json", **given)
     assert any(note.startswith("frozen software in all cells: AWS image") for note in frozen.json()["notes"])
-    elsewhere = PRICES.replace("us-east-1", "me-west-1"), ENOUGH.replace("us-east-1", "me-west-1")
+    elsewhere = PRICES.replace("us-east-1", "mars-1"), ENOUGH.replace("us-east-1", "mars-1")
     refused = plan(tmp_path, *options, prices=elsewhere[0], quotas=elsewhere[1], **given)
     assert refused.status == 2
-    assert "pytorch-training:1.12-gpu-py38 is not published in me-west-1" in refused.errors
+    assert "pytorch-training:1.12-gpu-py38 is not published in mars-1" in refused.errors

@@ -4,10 +4,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
+import botocore.session
 import pytest
 import sagemaker
 
+from infra.image_tables import read_accounts
 from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.core.suite.choices import Compiler, Strategy, Task
 from traindyno.core.suite.settings import Settings
@@ -115,3 +118,32 @@ def test_an_image_of_aws_by_its_name_is_in_the_account_of_the_region() -> None:
 def test_an_image_of_ones_own_is_taken_as_it_is() -> None:
     own = "111122223333.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:1.12-gpu-py38"
     assert select_image_uri(Settings(instance="ml.p4d.24xlarge", image=own), WORKLOAD, LAB) == own
+
+
+def test_the_table_of_accounts_is_read_from_the_wheel_of_the_sdks_third_version(tmp_path: Path) -> None:
+    def table(repository: str, **versions: dict[str, str]) -> str:
+        rows = {name: {"repository": repository, "registries": accounts} for name, accounts in versions.items()}
+        return json.dumps({"training": {"versions": rows}})
+
+    wheel = tmp_path / "sagemaker_core-9.9.0-py3-none-any.whl"
+    with ZipFile(wheel, "w") as archive:
+        pytorch = table("pytorch-training", first={"b": "1", "a": "2"}, second={"b": "3"})
+        archive.writestr("sagemaker/core/image_uri_config/pytorch.json", pytorch)
+        archive.writestr("sagemaker/core/image_uri_config/pytorch-smp.json", table("smp", first={"a": "4"}))
+    assert read_accounts(wheel) == {
+        "source": "image_uri_config of sagemaker-core 9.9.0: pytorch and pytorch-smp",
+        "deep_learning_containers": {"a": "2", "b": "3"},
+        "smdistributed_modelparallel": {"a": "4"},
+    }
+
+
+@pytest.mark.parametrize("region", ["eusc-de-east-1", "eu-isoe-west-1", "cn-north-1", "us-isob-east-1", "us-west-2"])
+def test_an_address_ends_with_its_partitions_domain(region: str) -> None:
+    session = botocore.session.get_session()
+    partition = session.get_partition_for_region(region)
+    found = {each["id"]: each["outputs"]["dnsSuffix"] for each in session.get_data("partitions")["partitions"]}
+    assert (
+        stock_image_uri("pytorch-training:2.8.0-gpu-py312", region)
+        .split(f".{region}.")[1]
+        .startswith(f"{found[partition]}/")
+    )
