@@ -43,6 +43,10 @@ class ScalingLine:
         fewest, most = self.points[0].instance_count, self.points[-1].instance_count
         return (fewest, self.ideal_rate(fewest)), (most, self.ideal_rate(most))
 
+    def fitted(self, point: MeasuredPoint) -> float | None:
+        """The curve's rate at the size of a measured point; None where it has none."""
+        return next((rate for count, rate in self.fit if count == point.instance_count), None)
+
     def ideal_rate(self, instance_count: int) -> float:
         first = self.points[0]
         return first.rate.mean * instance_count / first.instance_count

@@ -15,7 +15,7 @@ from traindyno.report.markup import Markup, element, join
 from traindyno.report.scaling_chart import MeasuredPoint, ScalingLine, draw_scaling_lines
 from traindyno.report.table import Column, draw_table
 
-MOST_LINES = 8
+MOST_LINES, MOST_POINTS = 8, 40
 COLUMNS = [
     Column(heading="Cell"),
     Column(heading="Instances", is_number=True),
@@ -33,7 +33,7 @@ def draw_scaling(report: Report) -> Markup | None:
     if not series:
         return None
     rows = [_row(report.verdict, point) for each in series for point in each.points]
-    lines = [_line(report.verdict, each) for each in series]
+    lines = [_line(report, each) for each in series]
     return element(
         "section",
         element("h2", "Scaling"),
@@ -53,13 +53,20 @@ def _figure(lines: Sequence[ScalingLine]) -> Markup | None:
     if not lines:
         return None
     title = "Samples per second over instances"
-    note = "dots: measured; dashed: ideal, in proportion to the fewest instances"
+    curve = "; lines: the fitted curve, with all that is paid once" if any(line.fit for line in lines) else ""
+    note = f"dots: measured; dashed: ideal, in proportion to the fewest instances{curve}"
     left_out = f"; the first {MOST_LINES} of {len(lines)} series" if len(lines) > MOST_LINES else ""
     data = PlotData(
         name="scaling",
-        header=("series", "instances", "samples_per_second", "ideal_samples_per_second"),
+        header=("series", "instances", "samples_per_second", "ideal_samples_per_second", "fitted_samples_per_second"),
         rows=[
-            (line.label, point.instance_count, point.rate.mean, line.ideal_rate(point.instance_count))
+            (
+                line.label,
+                point.instance_count,
+                point.rate.mean,
+                line.ideal_rate(point.instance_count),
+                line.fitted(point),
+            )
             for line in lines
             for point in line.points
         ],
@@ -68,7 +75,8 @@ def _figure(lines: Sequence[ScalingLine]) -> Markup | None:
     return draw_figure(title, picture, data=data, note=f"{note}{left_out}")
 
 
-def _line(verdict: Verdict, series: ScalingSeries) -> ScalingLine:
+def _line(report: Report, series: ScalingSeries) -> ScalingLine:
+    verdict = report.verdict
     rows = [(point, verdict.row(point.cell_id)) for point in series.points]
     return ScalingLine(
         label=rows[0][1].label.removeprefix(f"{rows[0][0].instance_count} × "),
@@ -77,7 +85,20 @@ def _line(verdict: Verdict, series: ScalingSeries) -> ScalingLine:
             for point, row in rows
             if row.samples_per_second
         ),
+        fit=_fitted(report, series),
     )
+
+
+def _fitted(report: Report, series: ScalingSeries) -> tuple[tuple[float, float], ...]:
+    """Rates of the fitted curve from the fewest instances to twice the most; empty where no curve was fitted."""
+    ids = {point.cell_id for point in series.points}
+    fit = next((each for each in report.verdict.scaling if ids & set(each.cell_ids)), None)
+    if fit is None:
+        return ()
+    workers = next(cell.settings.loader_workers for cell in report.cells if cell.cell_id in ids)
+    fewest, most = series.points[0].instance_count, 2 * series.points[-1].instance_count
+    counts = range(fewest, most + 1, max(1, (most - fewest) // MOST_POINTS))
+    return tuple((float(count), report.verdict.examples / fit.seconds(count, workers)) for count in counts)
 
 
 def _curve(verdict: Verdict, fit: ScalingFit) -> Markup:

@@ -4,10 +4,16 @@ from io import StringIO
 from rich.console import Console
 
 from tests.unit.report.test_report import report_of, sample_suite
-from tests.unit.run_samples import completed_result
+from tests.unit.run_samples import completed_result, make_suite
+from tests.unit.step_log_samples import START
+from traindyno.cli.interval_bar import interval_bars
 from traindyno.cli.verdict_table import print_verdict
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.statistics import Estimate, Interval
+from traindyno.core.step_log.line import evaluation_line
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import GoalKind
+from traindyno.core.suite.suite import Goal
 
 
 def printed(results: list[RunResult]) -> str:
@@ -37,6 +43,64 @@ def test_the_table_shows_the_time_before_training_and_the_interval_of_one_run() 
     for expected in ("before training", "80.0 s", "one run, 90 %", "3.52 h to 3.52 h"):
         assert expected in text
     assert "recurring" not in text
+
+
+def test_it_begins_with_three_sentences_and_shows_the_best_cells_only() -> None:
+    suite = make_suite(
+        matrix={"loader_workers": tuple(range(15))}, training={"instance": "ml.p4d.24xlarge"}, examples=100_000
+    )
+    results = [
+        completed_result(cell, trial, step_seconds=1 + cell.settings.loader_workers / 10 + trial / 500, suite=suite)
+        for cell in expand_cells(suite)
+        for trial in (1, 2, 3)
+    ]
+    console = Console(file=StringIO(), width=220)
+    print_verdict(console, report_of(results, suite))
+    assert isinstance(console.file, StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert lines[0] == "Use 0 loader workers: it is cheapest."
+    assert lines[1].startswith(
+        "The whole work (100,000 examples) takes about 3.53 h and costs about $126.59, 9.0 % less cost"
+    )
+    assert lines[2].startswith("This rests on 45 runs of 15 of 15 cells for $")
+    text = console.file.getvalue()
+    assert "the best 12 of 15 cells" in text
+    assert "11 loader workers" in text
+    assert "12 loader workers" not in text
+    assert "usd, 95 %" in text
+    assert len(lines) < 45
+
+
+def test_an_accuracy_has_its_interval_and_a_target_its_columns() -> None:
+    goal = Goal(kind=GoalKind.FASTEST_TO, accuracy=0.9)
+    suite = make_suite(goal=goal, matrix={"loader_workers": (0, 4)}, training={"instance": "ml.p4d.24xlarge"})
+    results = [
+        completed_result(
+            cell, trial, suite=suite, after=[evaluation_line(START + 70, 60, {"accuracy": 0.9 + trial / 100})]
+        )
+        for cell in expand_cells(suite)
+        for trial in (1, 2)
+    ]
+    console = Console(file=StringIO(), width=260)
+    print_verdict(console, report_of(results, suite))
+    assert isinstance(console.file, StringIO)
+    text = console.file.getvalue()
+    # 0.91 and 0.92: a mean of 0.915, 12.706 x 0.00707 / sqrt(2) = 0.0635 on either side, cut off at 1 by none
+    assert "91.5 % ± 6.4" in text
+    for expected in ("reached", "2 of 2", "time to target", "cost to target", "seconds to target, 95 %"):
+        assert expected in text
+
+
+def test_intervals_share_one_scale() -> None:
+    def estimate_of(mean: float, low: float, high: float) -> Estimate:
+        interval = Interval(low=low, high=high, confidence=0.95)
+        return Estimate(mean=mean, count=3, variation=0.01, interval=interval)
+
+    first, second, unknown = interval_bars([estimate_of(10, 8, 12), estimate_of(20, 19, 23), None], tolerance=0.1)
+    # from 0 to 23 in 24 letters, so that each is one: the zone ends at 11, within the first interval
+    assert first == "        ├─●─┤           "
+    assert second == "           :       ├●──┤"
+    assert unknown == ""
 
 
 def test_what_recurs_has_a_column_where_something_does() -> None:

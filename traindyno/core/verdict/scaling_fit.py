@@ -74,6 +74,11 @@ class ScalingFit:
     cheapest_instances: int | None
     followed_to: int
 
+    def seconds(self, instances: int, workers: int) -> float:
+        """The fitted training time of the whole workload."""
+        values = dict(zip(TERMS, _row(instances, workers, self.communication), strict=True))
+        return sum(self.seconds_of_terms[name] * value for name, value in values.items())
+
 
 def fit_scaling(times: Sequence[SizedTime], *, tolerance: float) -> ScalingFit | None:
     """None with fewer than three sizes. ``tolerance``: the share by which a cost may rise and still count as equal."""
