@@ -22,6 +22,7 @@ class CheckpointSync:
         self._period_seconds = period_seconds
         self._sent: dict[Path, Stamp] = {}
         self._ending = threading.Event()
+        self._is_abandoned = False
         self._thread = threading.Thread(target=self._keep_alike, name="checkpoints", daemon=True)
 
     def restore(self) -> None:
@@ -33,11 +34,20 @@ class CheckpointSync:
         self._thread.start()
 
     def finish(self) -> None:
-        """Ends the thread and uploads what is left; an error here is the caller's to tell."""
+        """Ends the thread and uploads what is left, unless that was lost; an error here is the caller's to tell."""
+        self._end_thread()
+        if not self._is_abandoned:
+            self._upload_changes()
+
+    def abandon(self) -> None:
+        """What is not uploaded yet is lost with the instance."""
+        self._is_abandoned = True
+        self._end_thread()
+
+    def _end_thread(self) -> None:
         self._ending.set()
         if self._thread.ident is not None:
             self._thread.join()
-        self._upload_changes()
 
     def _keep_alike(self) -> None:
         while not self._ending.wait(self._period_seconds):

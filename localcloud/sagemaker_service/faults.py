@@ -47,6 +47,8 @@ class Faults:
     out_of_memory_fraction: float = 0.0
     killed_process_fraction: float = 0.0
     spot_interruption_fraction: float = 0.0
+    spot_interruptions: int = 1
+    spot_notice_fraction: float = 1.0
     slow_down_factor: float = 1.0
     unheeded_limits: bool = False
     named: tuple[NamedFault, ...] = ()

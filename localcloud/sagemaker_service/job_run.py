@@ -1,6 +1,8 @@
 """One job on this machine, from its first download to its last upload."""
 
+import logging
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,8 +27,12 @@ from localcloud.sagemaker_service.log_shipping import LogClient, LogShipping
 from localcloud.sagemaker_service.s3_transfer import DataUnavailable, S3Transfer, pack_folders
 from localcloud.sagemaker_service.settings import Settings
 from localcloud.sagemaker_service.source_requirements import RequirementsNotInstalled, install_requirements
+from localcloud.sagemaker_service.spot_interruption import PAUSE_SECONDS, SpotInterruption
 from localcloud.sagemaker_service.stray_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.toolkit import UnsupportedJob, read_program
+from traindyno.core.step_log.line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +65,10 @@ class Surroundings:
 
 
 class JobRun:
-    def __init__(self, job: Job, surroundings: Surroundings) -> None:
+    def __init__(self, job: Job, surroundings: Surroundings, *, interruptions: Sequence[SpotInterruption] = ()) -> None:
         self._job = job
+        self._interruptions = list(interruptions)
+        self._is_interrupted = False
         self._around = surroundings
         self._folder = surroundings.settings.state_folder / "jobs" / job.name
         self._logs = {host: self._folder / host / "log.txt" for host in host_names(job.instance_count)}
@@ -82,6 +90,15 @@ class JobRun:
                 remove_inputs(self._folder)
 
     def _run(self) -> FinalStatus:
+        while (final := self._run_once()) is None:
+            LOG.info("%s is interrupted", self._job.name)
+            self._move(SecondaryStatus.INTERRUPTED)
+            time.sleep(PAUSE_SECONDS)
+            self._move(SecondaryStatus.STARTING)
+        return final
+
+    def _run_once(self) -> FinalStatus | None:
+        """None where the job lost its instances and is to begin again, with the checkpoints that S3 has."""
         program = read_program(self._job)
         image = find_local_image(self._job.image_uri, self._around.settings)
         self._move(SecondaryStatus.DOWNLOADING)
@@ -96,6 +113,9 @@ class JobRun:
             return STOPPED
         self._move(SecondaryStatus.TRAINING)
         training_end = self._train(trees, sync, image)
+        if self._is_interrupted and not training_end.is_success and not self._must_stop():
+            self._is_interrupted = False
+            return None
         self._move(SecondaryStatus.UPLOADING)
         self._upload(trees)
         return self._final_status(trees, training_end)
@@ -125,13 +145,26 @@ class JobRun:
                 settings=settings,
                 instance_type=instance_type,
                 logs=self._logs,
-                should_stop=self._must_stop,
+                should_stop=lambda: self._must_stop() or self._interrupt(trees, sync),
                 is_service_ending=self._around.is_service_ending,
             )
         finally:
             shipping.finish()
             if sync is not None:
                 sync.finish()
+
+    def _interrupt(self, trees: Sequence[HostTree], sync: CheckpointSync | None) -> bool:
+        """Whether the job is to be told that its instances go. Without notice they are gone when this returns."""
+        asked = self._job.request.get("Environment", {}).get(DIRECTORY_VARIABLE, CONTAINER_DIRECTORY)
+        step_logs = trees[0].place(asked) / self._job.name
+        if not self._interruptions or not self._interruptions[0].is_due(step_logs):
+            return False
+        self._is_interrupted = True
+        if not self._interruptions.pop(0).has_notice:
+            if sync is not None:
+                sync.abandon()
+            end_stray_processes(process_mark(self._job, self._around.settings))
+        return True
 
     def _final_status(self, trees: Sequence[HostTree], training_end: TrainingEnd) -> FinalStatus:
         if self._is_asked_to_stop():

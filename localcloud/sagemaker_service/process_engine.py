@@ -16,6 +16,7 @@ from localcloud.sagemaker_service.log_shipping import LogClient
 from localcloud.sagemaker_service.s3_transfer import S3Transfer
 from localcloud.sagemaker_service.service_health import ServiceHealth, WatchedThread
 from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.spot_interruption import plan_interruptions
 from localcloud.sagemaker_service.stray_processes import end_stray_processes, process_mark
 
 LOG = logging.getLogger(__name__)
@@ -117,7 +118,8 @@ class ProcessEngine:
             case JobFault.INTERNAL_ERROR:
                 return failed(INTERNAL_ERROR)
             case _:
-                return JobRun(job, self._surroundings).run()
+                interruptions = plan_interruptions(job, self._faults)
+                return JobRun(job, self._surroundings, interruptions=interruptions).run()
 
     def _settle(self, name: str, final: FinalStatus) -> None:
         """Writes the job's end, again and again while that fails: on a full disk nothing can be written."""

@@ -77,7 +77,12 @@ class StepLogger:
         return Phase(self.phase_ended, name, facts)
 
     def checkpoint(self, folder: Optional[AnyPath] = None, facts: Optional[Dict[str, Any]] = None) -> Phase:
-        """Around writing a checkpoint. ``folder``: the bytes of the files written below it are counted."""
+        """Around writing a checkpoint. ``folder``: the bytes of the files written below it are counted.
+
+        The steps so far are written to the log before: a step whose work is kept is counted.
+        """
+        self.close_window()
+        self.flush()
         return CheckpointPhase(self.phase_ended, {"step": self.steps, **(facts or {})}, folder)
 
     def resume(self, steps: int) -> None:

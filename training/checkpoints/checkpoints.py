@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 
 from traindyno.callbacks import StepLogger
 from traindyno.callbacks.clock import now
-from traindyno.core.step_log.line import CHECKPOINT, CHECKPOINT_WRITE, IN_BACKGROUND, RESTORE
+from traindyno.core.step_log.line import CHECKPOINT_WRITE, IN_BACKGROUND, RESTORE
 from training.checkpoints.identity import Identity
 from training.checkpoints.random_states import restore_random_states, seed_anew
 from training.checkpoints.slots import Found, Slots
@@ -99,8 +99,8 @@ class Checkpoints:
         self._writer.shutdown()
 
     def _write(self, step: int, *, waits: bool) -> None:
-        self._step_log.close_window()  # the phase begins when the device has done the steps before it
-        with self._step_log.phase(CHECKPOINT, {"step": step}) as phase:
+        # The phase begins when the device has done the steps before it, and these are in the log.
+        with self._step_log.checkpoint() as phase:
             self._collect()
             folder = self._slots.begin()
             state = state_to_write(self._strategy, self._optimizer, self._setup.topology.rank)

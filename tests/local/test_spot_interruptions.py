@@ -1,0 +1,229 @@
+"""Spot jobs that lose their instances at random steps, with notice and without: each step is counted once.
+
+A few runs of a small script here. ``TRAINDYNO_INTERRUPTED_RUNS`` says how many: ``make chaos`` asks for 100, and for
+some with the built-in training loop.
+"""
+
+import io
+import json
+import os
+import tarfile
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.local.aws_double import AwsDouble
+from tests.local.conftest import FAST
+from tests.local.jobs import BUCKET, client, job_request, wait_until
+from tests.local.running_service import RunningService, start_service
+from tests.training.run_documents import run_document
+from tests.unit.run_samples import make_cell, make_run, make_suite
+from traindyno import bundle
+from traindyno.core.costs.receipt import write_receipt
+from traindyno.core.jobs.attempt import ended_attempt
+from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
+from traindyno.core.step_log.reader import read_step_log
+from traindyno.sagemaker.job_description import read_job_end
+
+pytestmark = [pytest.mark.local, pytest.mark.timeout(3600)]
+RUNS = int(os.environ.get("TRAINDYNO_INTERRUPTED_RUNS", "3"))
+BUILT_IN_RUNS = int(os.environ.get("TRAINDYNO_INTERRUPTED_TRAININGS", "0"))
+STEPS, EVERY = 150, 10
+INTERRUPTIONS = 2
+USD_PER_HOUR = Decimal("0.36")
+ENVIRONMENT = {
+    "TRAINDYNO_STEP_LOG_DIRECTORY": "/opt/ml/checkpoints/step_log",
+    "TRAINDYNO_CHECKPOINT_DIRECTORY": "/opt/ml/checkpoints/state",
+}
+SCRIPT = f"""
+import json, os, pathlib, time
+from traindyno.callbacks import checkpoints, step_log
+
+folder = pathlib.Path(checkpoints.checkpoint_folder())
+found = checkpoints.newest_complete(folder)
+state = json.loads(pathlib.Path(found, "state.json").read_text()) if found else {{"step": 0, "value": 1.0}}
+step_log.resume(state["step"])
+for number in range(state["step"] + 1, {STEPS} + 1):
+    with step_log.step(samples=8) as step:
+        time.sleep(0.02)
+        state = {{"step": number, "value": state["value"] * 0.99 + 0.001 * (number % 7)}}
+        step.loss = state["value"]
+    if number % {EVERY} == 0:
+        slot = folder / f"slot-{{number // {EVERY} % 3}}"
+        with step_log.checkpoint(slot):
+            slot.mkdir(parents=True, exist_ok=True)
+            (slot / "state.json").write_text(json.dumps(state))
+            checkpoints.mark_complete(slot)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpotRun:
+    job: dict[str, Any]
+    result: RunResult
+    losses: dict[int, float]
+
+
+@pytest.fixture(scope="module")
+def spot_service(aws: AwsDouble, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """With time for a checkpoint after the notice."""
+    folder = Path(tmp_path_factory.mktemp("state"))
+    options = (*FAST[:2], "--stop-grace-seconds", "30")
+    with start_service(folder, aws.endpoint, "--engine", "process", *options) as running:
+        yield running
+
+
+def set_faults(service: RunningService, **faults: Any) -> None:
+    import urllib.request
+
+    data = json.dumps(faults).encode()
+    request = urllib.request.Request(f"{service.endpoint}/_local/faults", data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=10):
+        pass
+
+
+def stage(aws: AwsDouble, files: dict[str, Any]) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for name, path in files.items():
+            tar.add(path, arcname=name)
+    aws.objects[f"{BUCKET}/code/sourcedir.tar.gz"] = packed.getvalue()
+
+
+def spot_request(name: str, **changes: Any) -> dict[str, Any]:
+    return job_request(
+        name,
+        EnableManagedSpotTraining=True,
+        StoppingCondition={"MaxRuntimeInSeconds": 600, "MaxWaitTimeInSeconds": 900},
+        CheckpointConfig={"S3Uri": f"s3://{BUCKET}/checkpoints/{name}"},
+        Environment=ENVIRONMENT,
+        **changes,
+    )
+
+
+def finish(aws: AwsDouble, service: RunningService, request: dict[str, Any]) -> SpotRun:
+    sagemaker, name = client("sagemaker", service.endpoint), request["TrainingJobName"]
+    sagemaker.create_training_job(**request)
+    job = wait_until(sagemaker, name, seconds=600)
+    prefix = f"{BUCKET}/checkpoints/{name}/step_log/"
+    files = {key.removeprefix(prefix): body for key, body in aws.objects.items() if key.startswith(prefix)}
+    log = read_step_log({key: body.decode().splitlines() for key, body in files.items()})
+    end = read_job_end(job)
+    attempt = ended_attempt(end, number=1, is_last=True, submitted_at=end.created_at)
+    assert attempt.outcome is not None
+    result = build_run_result(
+        make_run(make_cell(instance="local.cpu")),
+        suite=make_suite(examples=8 * STEPS),
+        outcome=attempt.outcome,
+        attempts=[attempt],
+        step_log=log,
+        price=PaidPrice(usd_per_instance_hour=USD_PER_HOUR),
+    )
+    assert result.measured is not None, result
+    return SpotRun(job=job, result=result, losses={point.step: point.loss for point in result.measured.loss.points})
+
+
+def of_kind(transitions: list[dict[str, Any]], status: str) -> list[dict[str, Any]]:
+    return [each for each in transitions if each["Status"] == status]
+
+
+def check_counted_once(run: SpotRun, steps: int) -> None:
+    measured = run.result.measured
+    assert run.job["TrainingJobStatus"] == "Completed", run.job.get("FailureReason")
+    assert measured is not None
+    assert measured.steps_done == steps
+    assert sorted(run.losses) == list(range(1, steps + 1))
+    interrupted = of_kind(run.job["SecondaryStatusTransitions"], "Interrupted")
+    # A session that is lost without notice in its first second leaves no log.
+    assert (measured.interruptions or 0) <= len(interrupted)
+    assert 1 <= len(interrupted) <= INTERRUPTIONS
+
+
+def check_receipt(run: SpotRun) -> None:
+    """Billed is what the service billed, at the price, and no interrupted time is among it."""
+    receipt = write_receipt([run.result])
+    (line,) = receipt.lines
+    assert line.billable_seconds == Decimal(str(run.job["BillableTimeInSeconds"]))
+    assert line.exact_usd == line.billable_seconds * USD_PER_HOUR / 3600
+    costs = {phase.name: phase.usd for phase in line.phases}
+    assert costs.get("interrupted", Decimal(0)) == 0
+    assert sum((cost for cost in costs.values() if cost is not None), Decimal(0)) == line.usd
+
+
+@pytest.fixture(scope="module")
+def interrupted(
+    aws: AwsDouble, spot_service: RunningService, tmp_path_factory: pytest.TempPathFactory
+) -> list[SpotRun]:
+    source = tmp_path_factory.mktemp("source")
+    (source / "train.py").write_text(SCRIPT)
+    stage(aws, bundle.script_files(source))
+    set_faults(
+        spot_service,
+        seed=11,
+        spot_interruption_fraction=1.0,
+        spot_interruptions=INTERRUPTIONS,
+        spot_notice_fraction=0.5,
+    )
+    return [finish(aws, spot_service, spot_request(f"spot-{number}")) for number in range(RUNS)]
+
+
+def test_interrupted_runs_count_each_step_once(interrupted: list[SpotRun]) -> None:
+    for run in interrupted:
+        check_counted_once(run, STEPS)
+
+
+def test_interrupted_runs_have_the_losses_of_an_uninterrupted_one(interrupted: list[SpotRun]) -> None:
+    value = 1.0
+    for step in range(1, STEPS + 1):
+        value = value * 0.99 + 0.001 * (step % 7)
+        assert {run.losses[step] for run in interrupted} == {value}
+
+
+def test_an_interruption_costs_at_most_the_steps_since_the_last_uploaded_checkpoint(interrupted: list[SpotRun]) -> None:
+    for run in interrupted:
+        measured = run.result.measured
+        assert measured is not None
+        assert measured.checkpoints is not None
+        assert measured.checkpoints.bytes
+        # The steps since the checkpoint before, and those of the second that a log and an upload may lag behind
+        assert (measured.repeated_steps or 0) <= (measured.interruptions or 0) * (2 * EVERY + 100)
+
+
+def test_the_receipts_of_interrupted_runs_are_right(interrupted: list[SpotRun]) -> None:
+    for run in interrupted:
+        check_receipt(run)
+
+
+@pytest.mark.skipif(
+    not BUILT_IN_RUNS, reason="minutes of starting PyTorch: make chaos sets TRAINDYNO_INTERRUPTED_TRAININGS"
+)
+def test_the_built_in_loop_resumes_bit_by_bit(aws: AwsDouble, spot_service: RunningService) -> None:
+    steps = 60
+    document = run_document(
+        workload={
+            "model": {"config": {"model_type": "gpt2", "vocab_size": 512, "n_embd": 128, "n_layer": 4, "n_head": 4}},
+            "dataset": {"format": "synthetic"},
+            "sequence_length": 64,
+        },
+        settings={"dropout": 0.1, "strategy": "single"},
+        measurement={"max_steps": steps, "checkpoint_every_steps": 10},
+    )
+    del document["workload"]["tokenizer"]
+    stage(aws, bundle.training_files())
+    values = {**document, "sagemaker_program": "traindyno_train.py"}
+    hyperparameters = {name: json.dumps(value) for name, value in values.items()}
+
+    def run(name: str) -> SpotRun:
+        return finish(aws, spot_service, spot_request(name, HyperParameters=hyperparameters))
+
+    set_faults(spot_service)
+    whole = run("whole")
+    set_faults(spot_service, seed=3, spot_interruption_fraction=1.0, spot_interruptions=1, spot_notice_fraction=0.5)
+    for number in range(BUILT_IN_RUNS):
+        found = run(f"built-in-{number}")
+        check_counted_once(found, steps)
+        check_receipt(found)
+        assert found.losses == whole.losses
