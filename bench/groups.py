@@ -16,6 +16,7 @@ MODULES = {
     "memory": "bench.memory",
     "replay": "bench.replay",
     "projection": "bench.projection",
+    "search": "bench.search",
 }
 TITLES = {
     "demo": "The demo, from nothing to the report",
@@ -28,6 +29,7 @@ TITLES = {
     "memory": "Memory estimates against real tensors",
     "replay": "Thousands of runs in the replay engine",
     "projection": "Short trials against long runs in the local cloud",
+    "search": "Search for the best cell",
 }
 
 

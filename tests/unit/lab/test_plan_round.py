@@ -2,9 +2,11 @@
 
 import json
 
-from tests.unit.lab_in_memory import EXECUTION
-from tests.unit.planned_lab import planned
+from tests.unit.lab_in_memory import EXECUTION, NOW
+from tests.unit.planned_lab import measure, planned
+from traindyno.core.s3_keys import report_html_key
 from traindyno.core.suite.runs import parse_run
+from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.plan_round import plan_next_round
 
 
@@ -42,3 +44,25 @@ def test_what_is_carried_between_rounds_stays_small() -> None:
     lab = planned(1, measurement={"trials": 20})
     answer = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)
     assert len(json.dumps(answer)) < 500
+
+
+def test_a_search_by_a_model_goes_round_by_round_and_its_verdict_names_what_it_dropped() -> None:
+    """Every run takes equally long, so no cell is better: the search ends without having measured all."""
+    matrix = {"batch_size_per_device": [1, 2, 4, 8], "gradient_accumulation_steps": [1, 2, 4], "compiler": ["none"]}
+    lab = planned(4, search="model", matrix=matrix, include=[], exclude=[], baseline={})
+    rounds = 0
+    measured: set[str] = set()
+    while lanes := plan_next_round(EXECUTION, finished_rounds=rounds, bucket=lab.bucket)["lanes"]:
+        rounds += 1
+        for pack in lanes[0]["packs"]:
+            for item in lab.bucket.read_json(pack["items_key"]):
+                measure(lab, item)
+                measured.add(parse_run(item["run"]).cell.cell_id)
+    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    assert rounds > 1
+    unmeasured = {cell.cell_id for cell in verdict.dropped if not cell.trials}
+    assert unmeasured
+    assert measured | unmeasured == {row.cell_id for row in verdict.rows}
+    report = lab.bucket.read(report_html_key(EXECUTION)).decode()
+    assert all(verdict.row(cell_id).label in report for cell_id in unmeasured)
+    assert "Dropped without a measurement" in report
