@@ -189,6 +189,33 @@ def measure_coverage(levels: Sequence[float], trials: int) -> Coverage:
     )
 
 
+def coverage_with_looks(cells: int, trials: int) -> Coverage:
+    """Elimination shows the intervals of the look at which it stops: at the first answer, or at the last round."""
+    source = random.Random(f"{SEED} coverage with looks {cells} {trials}")
+    shape = Shape(levels=(0.0,) * cells, trials=trials)
+    expected: list[bool] = []
+    against: list[bool] = []
+    for _ in range(repetitions(cells) // 2):
+        values = independent(source, shape, ())
+        for look in range(1, trials - 1):
+            looks = Looks(count=trials - 2, index=look)
+            found, noise = decide([each[: look + 2] for each in values], looks)
+            if is_decided(found):
+                break
+        correction = correct_for_selection(found.comparisons, looks.significance)
+        estimate = estimate_cell(found.best, value_of, noise, correction)
+        ratio, _ = found.simultaneous(found.rivals[-1].comparison, looks.significance)
+        assert estimate is not None
+        assert estimate.interval is not None
+        assert ratio is not None
+        expected.append(estimate.interval.low <= 1 <= estimate.interval.high)
+        against.append(ratio.low <= 1 <= ratio.high)
+    return Coverage(
+        expected=Share(hits=sum(expected), count=len(expected)),
+        against_baseline=Share(hits=sum(against), count=len(against)),
+    )
+
+
 def _count(found: Sequence[Recommendation], holds: Callable[[Recommendation], bool]) -> Share:
     return Share(hits=sum(map(holds, found)), count=len(found))
 

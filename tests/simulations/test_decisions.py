@@ -6,7 +6,13 @@ from math import log
 
 import pytest
 
-from tests.simulations.decisions import further_trials, measure_coverage, simulate, wrong_with_looks
+from tests.simulations.decisions import (
+    coverage_with_looks,
+    further_trials,
+    measure_coverage,
+    simulate,
+    wrong_with_looks,
+)
 from tests.simulations.noise_models import (
     NoiseModel,
     Shape,
@@ -75,6 +81,14 @@ def test_the_further_trials_that_are_named_settle_four_suites_of_five(cells: int
 def test_looking_after_every_round_claims_no_more_than_one_look(model: NoiseModel, cells: int) -> None:
     wrong = wrong_with_looks(model, cells, trials=6)
     assert wrong.share <= 0.05 + wrong.error(0.05)
+
+
+@pytest.mark.parametrize("cells", [2, 8])
+def test_intervals_hold_the_truth_wherever_a_search_stops(cells: int) -> None:
+    """The last place is the worst of equal cells, which is a choice too: its interval has to hold all the same."""
+    found = coverage_with_looks(cells, trials=6)
+    for share in (found.expected, found.against_baseline):
+        assert share.share >= 0.95 - share.error(0.95)
 
 
 @pytest.mark.parametrize("cells", CELLS)

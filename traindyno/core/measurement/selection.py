@@ -98,21 +98,22 @@ class Correction:
         return Correction(shift=-self.shift, upper_tail=self.lower_tail, lower_tail=self.upper_tail)
 
 
-def correct_for_selection(comparisons: Sequence[Comparison]) -> Correction:
+def correct_for_selection(comparisons: Sequence[Comparison], significance: float = SIGNIFICANCE) -> Correction:
     """The winner's curse: the best of several that can't be told apart is partly the luckiest.
 
     Its mean is shrunk towards the mean of the cells that it is not clearly ahead of (empirical Bayes; Efron and Morris
     1975), and the upper end of its interval holds for all of them at once (Bonferroni). A clear winner keeps both.
+    ``significance`` is this look's share: a search that stops at a look that pleases has as many chances as looks.
     """
     rivals = [each for each in comparisons if each.standard_error is not None and not _is_beaten(each, LUCKY_P)]
-    tail = SIGNIFICANCE / 2 / (len(rivals) + 1)
+    tail = significance / 2 / (len(rivals) + 1)
     behind = [-log(each.ratio) for each in rivals]
     if not rivals or not any(behind):
-        return Correction(shift=0.0, upper_tail=tail)
+        return Correction(shift=0.0, upper_tail=tail, lower_tail=significance / 2)
     center = sum(behind) / (len(rivals) + 1)
     spread = (center**2 + sum((value - center) ** 2 for value in behind)) / len(rivals)
     error = fmean([each.standard_error**2 for each in rivals if each.standard_error is not None]) / 2
-    return Correction(shift=min(1.0, error / spread) * center, upper_tail=tail)
+    return Correction(shift=min(1.0, error / spread) * center, upper_tail=tail, lower_tail=significance / 2)
 
 
 def trials_to_decide(

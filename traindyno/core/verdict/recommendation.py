@@ -61,9 +61,8 @@ class Recommendation:
         (Bonferroni's form of Dunnett's comparison with a control, 1955, with each cell's own variance).
         """
         tail = significance / 2 / max(1, count_contenders(self.comparisons) + 1)
-        interval = comparison.interval_with(0.025, tail)
-        detecting = comparison.interval_with(significance / 2, tail)
-        return interval, detecting is not None and (detecting.high < 1 or detecting.low > 1)
+        interval = comparison.interval_with(significance / 2, tail)
+        return interval, interval is not None and (interval.high < 1 or interval.low > 1)
 
 
 def recommend(
@@ -97,10 +96,12 @@ def against_baseline(found: Recommendation, baseline: Cell) -> Rival | None:
     return next((rival for rival in found.rivals if rival.cell_id == baseline.cell_id), None)
 
 
-def corrected_row(found: Recommendation, rows: Sequence[CellRow], noise: Noise, target: Target | None) -> CellRow:
-    """The best cell's row with its time, cost and rates corrected for having been picked as the best."""
+def corrected_row(
+    found: Recommendation, rows: Sequence[CellRow], noise: Noise, target: Target | None, *, significance: float
+) -> CellRow:
+    """The best cell's row with its time, cost and rates corrected for having been picked as the best, at this look."""
     row = next(each for each in rows if each.cell_id == found.best.cell.cell_id)
-    correction = correct_for_selection(found.comparisons)
+    correction = correct_for_selection(found.comparisons, significance)
     return replace(
         row,
         seconds=estimate_cell(found.best, projected_seconds, noise, correction),

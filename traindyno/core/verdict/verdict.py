@@ -164,7 +164,7 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         significance=significance,
         finding=_find(rows, found),
         recommended=found.best.cell.cell_id if found else None,
-        expected=corrected_row(found, rows, noise, suite.goal.target) if found else None,
+        expected=(corrected_row(found, rows, noise, suite.goal.target, significance=significance) if found else None),
         rivals=found.rivals if found else (),
         trials_to_decide=found.trials_to_decide if found else None,
         against_baseline=_against_baseline(found, evidence.baseline, noise, metric, significance),

@@ -56,6 +56,9 @@ def test_a_clear_winner_keeps_its_figures_and_one_of_equals_does_not() -> None:
     assert equal.upper_tail == 0.0125
     assert equal.of_rate().shift == pytest.approx(-0.005)
     assert equal.of_rate().lower_tail == 0.0125
+    # the first of two looks has a quarter of the significance
+    first_look = correct_for_selection([behind(1.0, 2.0)], Looks(count=2, index=1).significance)
+    assert (first_look.upper_tail, first_look.lower_tail) == pytest.approx((0.003125, 0.00625))
 
 
 def test_the_trials_that_would_tell_exceed_those_that_were_run() -> None:

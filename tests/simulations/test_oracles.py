@@ -1,0 +1,137 @@
+"""The statistics of the core give the figures of scipy and statsmodels, on seeded samples."""
+
+import random
+from math import exp, log
+
+import numpy as np
+import pytest
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
+
+from tests.unit.run_samples import make_cell
+from traindyno.core.measurement.hosts import Trial, compare_on_hosts
+from traindyno.core.measurement.many_comparisons import adjust_by_holm
+from traindyno.core.measurement.selection import Relation, count_contenders, relate
+from traindyno.core.measurement.statistics import compare, comparison_of, estimate, estimate_share
+from traindyno.core.measurement.student_t import incomplete_beta, t_cumulative, t_quantile, two_sided_p
+from traindyno.core.verdict.cell_trials import CellTrials
+from traindyno.core.verdict.recommendation import Recommendation, Rival
+
+DEGREES = (1, 1.7, 2, 3.4, 8, 30, 250)
+PROBABILITIES = (0.0005, 0.025, 0.3, 0.5, 0.8, 0.975, 0.99999)
+SAMPLES = range(20)
+
+
+def sample(seed: int, count: int, level: float = 0.0, spread: float = 0.05) -> list[float]:
+    source = random.Random(f"oracle {seed} {count} {level}")
+    return [exp(level + source.gauss(0, spread)) for _ in range(count)]
+
+
+@pytest.mark.parametrize("degrees", DEGREES)
+@pytest.mark.parametrize("probability", PROBABILITIES)
+def test_t_quantiles(degrees: float, probability: float) -> None:
+    quantile = float(stats.t.ppf(probability, degrees))
+    assert t_quantile(probability, degrees) == pytest.approx(quantile, rel=1e-9, abs=1e-12)
+    assert t_cumulative(quantile, degrees) == pytest.approx(probability, rel=1e-9)
+    assert two_sided_p(quantile, degrees) == pytest.approx(2 * stats.t.sf(abs(quantile), degrees), rel=1e-9)
+
+
+@pytest.mark.parametrize("x", [0.0, 1e-6, 0.2, 0.7, 0.999, 1.0])
+def test_incomplete_beta(x: float) -> None:
+    for a, b in ((0.5, 0.5), (2.0, 0.5), (10.0, 30.0)):
+        assert incomplete_beta(a, b, x) == pytest.approx(float(stats.beta.cdf(x, a, b)), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", SAMPLES)
+def test_welchs_comparison(seed: int) -> None:
+    first, second = sample(seed, 3 + seed % 4), sample(seed, 2 + seed % 3, 0.04, 0.01 + 0.01 * seed)
+    found = compare(first, second)
+    logs = np.log(first), np.log(second)
+    oracle = stats.ttest_ind(*logs, equal_var=False)
+    assert found.p == pytest.approx(oracle.pvalue, rel=1e-9)
+    assert found.degrees_of_freedom == pytest.approx(oracle.df, rel=1e-9)
+    low, high = CompareMeans(*map(DescrStatsW, logs)).tconfint_diff(usevar="unequal")
+    assert found.interval is not None
+    assert (log(found.interval.low), log(found.interval.high)) == pytest.approx((low, high), rel=1e-8)
+    one_sided = stats.ttest_ind(logs[0] - log(1.02), logs[1], equal_var=False, alternative="less")
+    assert found.p_at_least(1.02) == pytest.approx(one_sided.pvalue, rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", SAMPLES)
+def test_the_interval_of_a_mean(seed: int) -> None:
+    values = sample(seed, 2 + seed % 5)
+    found = estimate(values)
+    low, high = stats.t.interval(0.95, len(values) - 1, loc=np.mean(np.log(values)), scale=stats.sem(np.log(values)))
+    assert found.interval is not None
+    assert (found.interval.low, found.interval.high) == pytest.approx((exp(low), exp(high)), rel=1e-9)
+    assert found.mean == pytest.approx(float(stats.gmean(values)), rel=1e-12)
+    assert found.variation == pytest.approx(float(stats.variation(values, ddof=1)), rel=1e-9)
+
+
+def test_the_interval_of_a_share() -> None:
+    shares = [0.61, 0.66, 0.58, 0.63]
+    low, high = stats.t.interval(0.95, 3, loc=np.mean(shares), scale=stats.sem(shares))
+    found = estimate_share(shares)
+    assert found.interval is not None
+    assert (found.interval.low, found.interval.high) == pytest.approx((low, high), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", SAMPLES)
+def test_holms_correction(seed: int) -> None:
+    source = random.Random(seed)
+    p_values = [source.random() ** 3 for _ in range(1 + seed % 7)]
+    assert adjust_by_holm(p_values) == pytest.approx(list(multipletests(p_values, method="holm")[1]))
+
+
+@pytest.mark.parametrize("seed", SAMPLES)
+def test_equivalence_is_schuirmanns_two_one_sided_tests(seed: int) -> None:
+    first, second = sample(seed, 6, spread=0.004), sample(seed + 100, 6, 0.006, 0.004)
+    found = compare(first, second)
+    groups = CompareMeans(DescrStatsW(np.log(first)), DescrStatsW(np.log(second)))
+    p, *_ = groups.ttost_ind(-log(1.02), log(1.02), usevar="unequal")
+    (relation,) = relate([found], tolerance=0.02, significance=0.05)
+    is_beaten = found.p is not None and found.p < 0.05 and found.ratio < 1
+    assert (relation is Relation.EQUIVALENT) == (p < 0.05 and not is_beaten)
+
+
+@pytest.mark.parametrize("cells", [3, 5, 8])
+def test_the_simultaneous_interval_is_dunnetts_or_a_little_wider(cells: int) -> None:
+    """With equal variances, for which Dunnett's is exact; Bonferroni's form, ours, needs no such assumption."""
+    control, *others = (np.log(sample(cell, 8, 0.0, 0.02)) for cell in range(cells))
+    pooled = float(np.mean([np.var(group, ddof=1) for group in (control, *others)]))
+    comparisons = [comparison_of(control.mean() - other.mean(), pooled * 2 / 8, 7 * cells) for other in others]
+    rivals = tuple(Rival(cell_id="", comparison=each, relation=Relation.OPEN) for each in comparisons)
+    best = CellTrials(cell=make_cell(), measured=(), others=())
+    found = Recommendation(best=best, rivals=rivals, trials_to_decide=None)
+    assert count_contenders(comparisons) == cells - 1
+    oracle = stats.dunnett(*others, control=control, random_state=1).confidence_interval(0.95)
+    for comparison, low, other in zip(comparisons, oracle.low, others, strict=True):
+        interval, _ = found.simultaneous(comparison, 0.05)
+        assert interval is not None
+        ours = log(interval.high) - log(comparison.ratio)
+        dunnetts = other.mean() - control.mean() - low
+        assert 0.999 * dunnetts <= ours <= 1.15 * dunnetts
+
+
+def test_blocks_are_the_two_way_layouts_least_squares() -> None:
+    source = random.Random("blocks")
+    speeds = {"a": 0.0, "b": 0.1, "c": -0.05}
+    trials = {
+        cell: [
+            Trial(value=exp(level + speed + source.gauss(0, 0.01)), hosts=host)
+            for host, speed in speeds.items()
+            for _ in range(2)
+        ]
+        for cell, level in (("first", 0.0), ("second", 0.03))
+    }
+    found = compare_on_hosts(trials["first"], trials["second"])
+    rows = [(cell == "first", trial.hosts, log(trial.value)) for cell, each in trials.items() for trial in each]
+    design = np.array([[first, *(host == name for name in speeds)] for first, host, _ in rows], dtype=float)
+    values = np.array([value for *_, value in rows])
+    coefficients, squares, *_ = np.linalg.lstsq(design, values, rcond=None)
+    degrees = len(rows) - design.shape[1]
+    error = np.sqrt(squares[0] / degrees * np.linalg.inv(design.T @ design)[0, 0])
+    assert (log(found.ratio), found.standard_error) == pytest.approx((coefficients[0], error), rel=1e-9)
+    assert found.degrees_of_freedom == degrees
+    assert found.p == pytest.approx(2 * stats.t.sf(abs(coefficients[0] / error), degrees), rel=1e-9)
