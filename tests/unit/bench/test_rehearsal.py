@@ -10,6 +10,7 @@ from bench.rehearsal_findings import differences
 from bench.rehearsal_model import fit_scaling, residuals
 from bench.rehearsal_traces import DOWNLOAD_SECONDS, PACKS, PRICES, STEPS, UPLOAD_SECONDS
 from localcloud.sagemaker_service.job import Engine, Job, Status
+from localcloud.sagemaker_service.simulated_log import write_stretch
 from localcloud.sagemaker_service.trace import CONVERTER, Trace, choose_trace, read_work
 from tests.unit.run_samples import make_attempt
 from tests.unit.sagemaker.test_request import SETTINGS
@@ -42,6 +43,14 @@ def test_the_model_of_albert_fits_every_published_figure_within_one_and_a_half_p
     # 4 times, 8 gains by loader workers, 4 gains by SMDDP
     assert len(found) == 16
     assert max(abs(residual.relative) for residual in found) < 0.015
+
+
+def test_the_page_about_albert_shows_every_residual() -> None:
+    page = (SUITES.parent / "docs/experiments/albert-scaling.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    for residual in residuals(fit_scaling()):
+        (row,) = [row for row in rows if row.startswith(f"| {residual.name} |")]
+        assert row.endswith(f"| {residual.relative * 100:+.2f} % |")
 
 
 def test_the_model_at_a_point_that_is_worked_out_by_hand() -> None:
@@ -96,6 +105,17 @@ def simulated_result(run: Run, suite: Suite, traces: list[Trace]) -> RunResult:
         price=PaidPrice(usd_per_instance_hour=Decimal(PRICES[run.cell.settings.instance])),
         is_simulated=True,
     )
+
+
+def test_a_simulated_job_evaluates_at_its_end_where_its_trace_has_an_accuracy() -> None:
+    suite = loaded("bert-trainium", "rehearsal")
+    traces = [CONVERTER.structure(document, Trace) for document in PACKS["bert-trainium"]()]
+    (run, *_) = trial_runs("execution-1", expand_cells(suite), [1])
+    job = job_of(run, suite)
+    work, trace = read_work(job), choose_trace(job, traces)
+    stretch = write_stretch(job, trace, work, start_ms=0, until_ms=10**9, first_step=0)
+    log = read_step_log({f"{job.name}/{name}": text.splitlines(keepends=True) for name, text in stretch.files.items()})
+    assert [each.metrics for each in log.evaluations] == [{"accuracy": 0.984}]
 
 
 @pytest.mark.parametrize("pack", sorted(PACKS))
