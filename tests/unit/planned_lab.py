@@ -48,7 +48,8 @@ def take_in(lab: MemoryLab, document: Any, *, usd: str | None = "1.20", executio
         "terms": {"OnDemand": {"a": {"priceDimensions": {"b": dimension}}}},
     }
     with stubbed("pricing") as (client, stubber):
-        stubber.add_response("get_products", {"PriceList": [json.dumps(product)] if usd else []})
+        for _ in ("of the lab's region", *document.get("pricing", {}).get("regions", ())):
+            stubber.add_response("get_products", {"PriceList": [json.dumps(product)] if usd else []})
         take_in_suite(
             document,
             execution_id=execution_id,

@@ -7,15 +7,17 @@ import pytest
 
 from tests.unit.core.suite.test_suite_file import CLAIMS
 from tests.unit.lab_in_memory import EXECUTION, NOW
-from tests.unit.planned_lab import measure, planned, take_in
+from tests.unit.planned_lab import FixedQuotas, measure, planned, take_in
 from tests.unit.suites import unprepared_document
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key, verdict_key
 from traindyno.core.suite.suite_file import parse_suite
 from traindyno.core.verdict.claims import ClaimFinding
+from traindyno.core.verdict.pricing import Terms
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.core.verdict.verdict import judge
+from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.judge_suite import judge_suite, verdict_event
 from traindyno.lab.plan_round import plan_next_round
 from traindyno.store.results import load_results
@@ -45,6 +47,7 @@ def test_losses_of_earlier_executions_tell_the_spread_where_cells_have_one_trial
         measure(lab, item)
     later = f"{EXECUTION}-later"
     take_in(lab, unprepared_document(measurement={"trials": 1}), execution_id=later)
+    check_quotas(later, quotas=FixedQuotas(6), bucket=lab.bucket, now=NOW)
     spread = read_stored_plan(lab.bucket.read_json(plan_key(later))).loss_spread
     assert spread is not None
     assert (spread.degrees_of_freedom, spread.variance) == (4, 0)
@@ -73,6 +76,25 @@ def test_hosts_of_earlier_executions_update_the_prior_and_the_verdict_names_the_
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
     assert verdict.host_spread == prior
     assert verdict.host_spread.source == "a stated prior with earlier executions of this work"
+
+
+def test_the_prices_of_other_regions_are_read_once_and_reach_the_report() -> None:
+    lab = planned(4, pricing={"regions": ["eu-west-1"], "spot": {"ml.g5.xlarge": {"discount": 0.5}}})
+    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
+    for item in lab.bucket.read_json(lane["packs"][0]["items_key"]):
+        measure(lab, item)
+    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    report = parse_report(lab.bucket.read_json(report_data_key(EXECUTION)))
+    assert [each.terms for each in report.pricing] == [Terms.ON_DEMAND, Terms.SPOT, Terms.ON_DEMAND]
+    demand, spot, elsewhere = report.pricing
+    assert elsewhere.region == "eu-west-1"
+    best = verdict.recommended or ""
+    assert spot.usd[best] == pytest.approx(demand.usd[best] / 2)
+    assert [each.number for each in report.rounds] == [1]
+    assert len(report.rounds[0].run_ids) == len(report.results)
+    page = lab.bucket.read(report_html_key(EXECUTION)).decode()
+    assert "At other prices" in page
+    assert "The search" in page
 
 
 def test_the_claims_of_a_suite_are_judged_in_its_report() -> None:

@@ -5,7 +5,13 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.run_samples import completed_result, make_cell
-from traindyno.core.measurement.loss_parity import LossParity, LossSpread, ParityFinding, check_loss_parities
+from traindyno.core.measurement.loss_parity import (
+    LossParity,
+    LossSpread,
+    ParityFinding,
+    check_loss_parities,
+    pool_spread,
+)
 from traindyno.core.measurement.run_result import RunResult
 
 Loss = Callable[[int], float | None]
@@ -86,6 +92,30 @@ def test_equal_cells_whose_runs_scatter_differ_in_at_most_one_suite_of_twenty(ce
         found = check_loss_parities([[template(level) for level in cell] for cell in levels])
         wrong += any(parity.finding is ParityFinding.DIFFERS for parity in found)
     assert wrong / repetitions <= 0.05 + 2 * (0.05 * 0.95 / repetitions) ** 0.5
+
+
+@pytest.mark.parametrize("trials_of_history", [4, 20])
+def test_equal_cells_with_one_trial_differ_in_at_most_one_suite_of_twenty_by_the_spread_of_history(
+    trials_of_history: int,
+) -> None:
+    """Four cells of one trial each, in a lab whose history knows the spread of 2 % from few runs or many."""
+    source = random.Random(7)
+    repetitions = 400
+    wrong = told = 0
+    for _ in range(repetitions):
+        history = pool_spread([[2 * source.lognormvariate(0, 0.02) for _ in range(trials_of_history)]])
+        levels = [2 * source.lognormvariate(0, 0.02) for _ in range(4)]
+        found = check_loss_parities([[template(level)] for level in levels], history=history)
+        wrong += any(parity.finding is ParityFinding.DIFFERS for parity in found)
+        told += all(parity.finding is not ParityFinding.ONE_TRIAL for parity in found)
+    assert told == repetitions
+    assert wrong / repetitions <= 0.05 + 2 * (0.05 * 0.95 / repetitions) ** 0.5
+
+
+def test_a_cell_of_one_trial_that_learns_much_less_differs_by_the_spread_of_history() -> None:
+    history = LossSpread(variance=0.02**2, degrees_of_freedom=12)
+    (parity,) = check_loss_parities([[template(2.0)], [template(2.5)]], history=history)
+    assert parity.finding is ParityFinding.DIFFERS
 
 
 def test_only_the_later_half_is_compared() -> None:
