@@ -60,6 +60,8 @@ def test_on_one_shared_host_its_speed_cancels() -> None:
     assert found.ratio == pytest.approx(exp(-0.05))
     # two variances of 0.0001, three trials each: sqrt(2 x 0.0001 / 3)
     assert found.standard_error == pytest.approx(sqrt(2e-4 / 3))
+    # equal variances of three trials each: Welch's degrees of freedom are 2 + 2
+    assert found.degrees_of_freedom == pytest.approx(4)
     assert not needs_prior(first, second)
 
 

@@ -1,0 +1,51 @@
+from typing import Any
+
+import pytest
+
+from traindyno.core.documents.extent import LARGEST_INTEGER, MOST_DEPTH, MOST_VALUES, excess_of
+from traindyno.core.documents.problems import shown
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+def test_a_document_may_be_as_deep_as_the_limit_and_no_deeper() -> None:
+    assert excess_of(nested(MOST_DEPTH)) is None
+    problem = excess_of(nested(MOST_DEPTH + 1))
+    assert problem is not None
+    assert problem.message == "expected at most 100 levels, got more"
+
+
+def test_a_document_may_have_as_many_values_as_the_limit_and_no_more() -> None:
+    # the list itself is one
+    assert excess_of([0] * (MOST_VALUES - 1)) is None
+    problem = excess_of([0] * MOST_VALUES)
+    assert problem is not None
+    assert problem.message == "expected at most 100000 values, got more"
+
+
+@pytest.mark.parametrize("value", [LARGEST_INTEGER + 1, -LARGEST_INTEGER - 1, float("inf"), float("nan")])
+def test_numbers_that_64_bits_cannot_hold_are_named_with_their_place(value: float) -> None:
+    assert excess_of({"a": [0, LARGEST_INTEGER]}) is None
+    problem = excess_of({"a": [0, value]})
+    assert problem is not None
+    assert problem.path == "a[1]"
+    assert problem.message.startswith("expected a finite number within 64 bits, got")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "nothing"),
+        ({}, "a mapping with nothing in it"),
+        ({"a": 1, "b": 2}, "a mapping with a, b"),
+        ([1], "a list"),
+        ("x", '"x"'),
+    ],
+)
+def test_what_was_found_is_shown_in_words(value: object, text: str) -> None:
+    assert shown(value) == text
