@@ -195,7 +195,7 @@ def coverage_with_looks(cells: int, trials: int) -> Coverage:
     shape = Shape(levels=(0.0,) * cells, trials=trials)
     expected: list[bool] = []
     against: list[bool] = []
-    for _ in range(repetitions(cells) // 2):
+    for _ in range(repetitions(cells) // 4):
         values = independent(source, shape, ())
         for look in range(1, trials - 1):
             looks = Looks(count=trials - 2, index=look)
