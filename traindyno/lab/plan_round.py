@@ -32,7 +32,14 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
     number = finished_rounds + 1
     needs_results = suite.search is not Search.GRID or suite.limits.max_contended_repeats
     results = load_results(bucket, execution_id) if finished_rounds and needs_results else ()
-    runs = plan_round(suite, plan.cells, execution_id=execution_id, round_number=number, results=results)
+    runs = plan_round(
+        suite,
+        plan.cells,
+        execution_id=execution_id,
+        round_number=number,
+        results=results,
+        host_prior=plan.host_prior,
+    )
     lanes = split_lanes(_with_tokens(runs, suite, plan, TokenCache(bucket)), suite.purchase)
     plans = {lane.lane_id: lane for lane in plan.lanes}
     pointers = []

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.selection import Relation
 from traindyno.core.measurement.statistics import Estimate
@@ -16,12 +17,14 @@ def first_trials(suite: Suite) -> range:
     return range(1, min(FIRST_TRIALS, suite.measurement.trials) + 1)
 
 
-def next_trials(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[tuple[Cell, int], ...]:
+def next_trials(
+    suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult], *, host_prior: HostSpread | None = None
+) -> tuple[tuple[Cell, int], ...]:
     """Cells with the trial that comes next; none once the answer is settled or every open cell has all its trials.
 
     A trial whose result was lost comes next again: its jobs are not repeated, only its result is.
     """
-    verdict = judge(suite, cells, results)
+    verdict = judge(suite, cells, results, host_prior=host_prior)
     still_open = find_open_cells(suite, verdict)
     if len(still_open) < 2 or _is_precise_enough(suite, verdict, still_open):
         return ()

@@ -7,6 +7,7 @@ the tolerance. Then the best cell and its rivals get further trials until the ve
 
 from collections.abc import Mapping, Sequence, Set
 
+from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.selection import Relation
 from traindyno.core.search.screening import screening_size, spread_points
@@ -47,9 +48,11 @@ def runs_at_once(cells: Sequence[Cell]) -> int:
     return max(1, round(len(cells) / CELLS_PER_PARALLEL_RUN))
 
 
-def next_model_trials(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[Trial, ...]:
+def next_model_trials(
+    suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult], *, host_prior: HostSpread | None = None
+) -> tuple[Trial, ...]:
     """None once the answer is settled, or nothing that is worth a trial has one left."""
-    evidence = gather_evidence(suite, cells, results)
+    evidence = gather_evidence(suite, cells, results, host_prior=host_prior)
     if evidence.survey is None:
         return ()
     done: dict[str, set[int]] = {cell.cell_id: set() for cell in cells}

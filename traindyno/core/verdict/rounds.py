@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.runs import make_runs, trial_runs
@@ -19,8 +20,11 @@ def plan_round(
     execution_id: str,
     round_number: int,
     results: Sequence[RunResult] = (),
+    host_prior: HostSpread | None = None,
 ) -> tuple[Run, ...]:
     """Rounds count from 1; no runs means that the search is over. ``results``: of all rounds before.
+
+    ``host_prior`` is the verdict's own, so that a search ends where the verdict decides.
 
     Trials on a busy host are repeated first: what comes next may depend on them. There are no runs after
     ``last_round``, however many results were lost.
@@ -33,7 +37,7 @@ def plan_round(
     if repeats or suite.search is Search.GRID:
         return make_runs(execution_id, repeats)
     following = next_model_trials if suite.search is Search.MODEL else next_trials
-    return make_runs(execution_id, following(suite, cells, results))
+    return make_runs(execution_id, following(suite, cells, results, host_prior=host_prior))
 
 
 def last_round(suite: Suite, cells: Sequence[Cell]) -> int:

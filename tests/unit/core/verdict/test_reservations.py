@@ -9,11 +9,13 @@ import pytest
 from tests.unit.run_samples import completed_result, failed_result, make_suite
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.contention import Contention
+from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log import line
 from traindyno.core.step_log.content import Evaluation
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.choices import Strategy
+from traindyno.core.suite.choices import Search, Strategy
+from traindyno.core.verdict.elimination import next_trials
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
 
@@ -95,6 +97,19 @@ def test_cells_on_two_single_hosts_are_not_told_apart_by_a_small_difference() ->
     cautions = " ".join(describe_verdict(verdict).cautions)
     assert "A spread between hosts of 3.0 % is assumed (a stated prior)" in cautions
     assert "The answer holds for these hosts" in " ".join(describe_verdict(judged(shared)).cautions)
+
+
+def test_a_narrower_spread_from_history_decides_and_ends_the_search() -> None:
+    steps = (1.0, 1.001, 0.999), (1.05, 1.051, 1.049)
+    hosts = {DDP.cell_id: "a", FSDP.cell_id: "b"}
+    results = [on_host(result, hosts[result.run.cell.cell_id]) for result in results_of(*steps)]
+    history = HostSpread(deviation=0.005, degrees_of_freedom=20, source="history")
+    verdict = judge(SUITE, (DDP, FSDP), results, host_prior=history)
+    assert verdict.finding is Finding.RECOMMENDED
+    assert "A spread between hosts of 0.5 % is assumed (history)" in " ".join(describe_verdict(verdict).cautions)
+    search = replace(SUITE, search=Search.ELIMINATE, measurement=replace(SUITE.measurement, trials=6))
+    assert len(next_trials(search, (DDP, FSDP), results)) == 2
+    assert next_trials(search, (DDP, FSDP), results, host_prior=history) == ()
 
 
 def test_a_run_on_instances_that_were_kept_warm_shares_their_unknown_hosts() -> None:
