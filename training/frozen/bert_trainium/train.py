@@ -4,6 +4,7 @@ For torch 1.11 to 1.13, torch-xla 1.11 to 1.13 and transformers 4.21 on Python 3
 NeuronCore or GPU.
 """
 
+import itertools
 from argparse import Namespace
 from pathlib import Path
 from typing import Any, Dict
@@ -45,22 +46,20 @@ def train(model: Any, tokenizer: Any, device: Device, arguments: Namespace) -> N
     loader = device.loader(review_loader(reviews[:whole], tokenizer, batch_size, arguments.max_length, shuffles=True))
     optimizer = torch.optim.AdamW(model.parameters(), lr=arguments.learning_rate)
     model.train()
-    for _ in range(arguments.num_train_epochs):
-        for batch in loader:
-            if step_log.steps >= arguments.max_train_steps:
-                return
-            train_on(batch, model, optimizer, device, arguments.learning_rate)
+    batches = itertools.chain.from_iterable(itertools.repeat(loader, arguments.num_train_epochs))
+    for number, batch in enumerate(itertools.islice(batches, arguments.max_train_steps)):
+        with step_log.step(samples=len(batch["labels"]), learning_rate=arguments.learning_rate) as step:
+            loss = train_on(batch, model, optimizer, device)
+            if device.reads_loss_after(number):
+                step.loss = loss
 
 
-def train_on(batch: Batch, model: Any, optimizer: Any, device: Device, learning_rate: float) -> None:
-    samples = len(batch["labels"])
-    with step_log.step(samples=samples, learning_rate=learning_rate) as step:
-        optimizer.zero_grad()
-        loss = model(**batch).loss
-        loss.backward()
-        device.step(optimizer)
-        if device.reads_loss_after(step_log.steps):
-            step.loss = loss.detach()
+def train_on(batch: Batch, model: Any, optimizer: Any, device: Device) -> Any:
+    optimizer.zero_grad()
+    loss = model(**batch).loss
+    loss.backward()
+    device.step(optimizer)
+    return loss.detach()
 
 
 def evaluate(model: Any, tokenizer: Any, device: Device, arguments: Namespace) -> float:

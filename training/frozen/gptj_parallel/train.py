@@ -76,8 +76,8 @@ def data_loader(arguments: Namespace, tokenizer: Any, channel: str, batch_size: 
 def train(built: ParallelModel, loader: Any, tokenizer: Any, arguments: Namespace) -> None:
     built.model.train()
     share = samples_counted_here(arguments)
-    for batch in itertools.islice(epochs(loader), arguments.max_steps):
-        rate = linear_rate(step_log.steps, arguments)
+    for number, batch in enumerate(itertools.islice(epochs(loader), arguments.max_steps), start=1):
+        rate = linear_rate(number - 1, arguments)
         for group in built.optimizer.param_groups:
             group["lr"] = rate
         with step_log.step(samples=share, tokens=share * arguments.max_context_width, learning_rate=rate) as step:
@@ -86,13 +86,13 @@ def train(built: ParallelModel, loader: Any, tokenizer: Any, arguments: Namespac
             losses = train_step(built.model, inputs["input_ids"], inputs["labels"])
             built.optimizer.step()
             step.loss = losses.reduce_mean()
-        if step_log.steps % arguments.logging_freq == 0 and smp.rank() == 0:
-            print("step {}: loss {:.4f}".format(step_log.steps, float(step.loss)))  # noqa: T201
-        if step_log.steps % arguments.validation_freq == 0 and "SM_CHANNEL_TEST" in os.environ:
+        if number % arguments.logging_freq == 0 and smp.rank() == 0:
+            print("step {}: loss {:.4f}".format(number, float(step.loss)))  # noqa: T201
+        if number % arguments.validation_freq == 0 and "SM_CHANNEL_TEST" in os.environ:
             evaluate(built, data_loader(arguments, tokenizer, "test", arguments.val_batch_size))
-        if step_log.steps % arguments.checkpoint_freq == 0:
+        if number % arguments.checkpoint_freq == 0:
             with step_log.phase("save"):
-                tag = "step{}".format(step_log.steps)
+                tag = "step{}".format(number)
                 save(arguments, tag, partial=True, model=built.model, optimizer=built.optimizer)
 
 

@@ -22,6 +22,7 @@ PACKS = ("albert-scaling", "bert-trainium", "gpt2-compiler", "gptj-parallel")
 AT_HOME = sorted(SUITES.glob("*.yaml"))
 MODERN = [SUITES / pack / "modern.yaml" for pack in PACKS]
 ORIGINAL = [SUITES / pack / "original.yaml" for pack in PACKS]
+LOCAL = [SUITES / pack / "local.yaml" for pack in PACKS]
 ON_AWS = [*ORIGINAL, *MODERN]
 # USD an hour. Published: trn1 in 2023, the others in 2021 to 2026. Nobody published g6e, trn2 and m7i: estimates.
 PRICES = {
@@ -65,10 +66,10 @@ def test_every_pack_has_its_suites_and_its_claims() -> None:
     found = {path.parent.name for path in SUITES.glob("*/claims.yaml")}
     assert found == set(PACKS)
     for pack in PACKS:
-        assert {"original.yaml", "modern.yaml"} <= {path.name for path in (SUITES / pack).glob("*.yaml")}
+        assert {"original.yaml", "modern.yaml", "local.yaml"} <= {path.name for path in (SUITES / pack).glob("*.yaml")}
 
 
-@pytest.mark.parametrize("path", [*AT_HOME, *ON_AWS], ids=named)
+@pytest.mark.parametrize("path", [*AT_HOME, *LOCAL, *ON_AWS], ids=named)
 def test_a_shipped_suite_compares_cells_with_its_baseline(path: Path) -> None:
     suite = load_suite(path).suite
     cells = expand_cells(suite)
@@ -95,3 +96,14 @@ def test_every_cell_of_a_pack_is_a_job_that_sagemakers_model_knows(path: Path) -
     assert [problem for request in requests for problem in model_problems(request)] == []
     asked = {request["ResourceConfig"]["InstanceType"] for request in requests}
     assert asked == {run.cell.settings.instance for run in runs} <= set(PRICES)
+
+
+@pytest.mark.parametrize("path", LOCAL, ids=named)
+def test_a_local_suite_of_a_pack_is_planned_on_this_machine_with_two_to_four_processes(path: Path) -> None:
+    suite = load_suite(path).suite
+    planned = plan(suite)
+    assert planned.refusals == ()
+    assert {lane.instance for lane in planned.lanes} == {"local.cpu"}
+    assert {cell.settings.instance_count for cell in planned.cells} <= {2, 4}
+    # All runs and the preparation in three minutes, at some 15 seconds each
+    assert planned.run_count <= 10

@@ -1,0 +1,148 @@
+"""A cell of each pack's local suite through the training entry point, and the frozen GPT-J script over a stand-in.
+
+The stand-in for SageMaker's model parallel library takes what the library's documents say.
+"""
+
+import itertools
+import json
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+import torch
+from transformers import GPTJConfig, GPTJForCausalLM
+
+from tests.frozen.small_inputs import word_piece_tokenizer
+from tests.training.forked_jobs import ForkedJob, run_jobs
+from tests.training.jobs import REPO_ROOT, JobEnd
+from tests.training.run_documents import ENTRY_POINT, write_texts
+from traindyno.cli.sample_data import write_sample
+from traindyno.cli.suite_loading import load_suite
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite_file import measurement_document, settings_document, workload_document
+
+STEPS = 5
+# Of each pack the label of one cell; compilers are trained in test_strategies.
+CELLS = {
+    "gpt2-compiler": "eager · batch 16",
+    "gptj-parallel": "pipeline · batch 16 · pipeline schedule interleaved · micro batches 4",
+    "albert-scaling": "4 × local.cpu · 1 loader worker",
+    "bert-trainium": "eager",
+}
+GPTJ_SCRIPT = REPO_ROOT / "training" / "frozen" / "gptj_parallel" / "train.py"
+STAND_INS = REPO_ROOT / "tests" / "training" / "stand_ins"
+GPTJ_ARGUMENTS = (
+    "--tensor_parallel_degree 1 --pipeline_parallel_degree 1 --mp_parameters ddp=True,microbatches=2,partitions=1 "
+    "--activation_checkpointing 1 --manual_partition 1 --train_batch_size 4 --val_batch_size 4 --max_context_width 16 "
+    "--max_steps 12 --validation_freq 6 --checkpoint_freq 8 --logging_freq 10 --lr 0.003 --lr_decay_iters 1000 "
+    "--warmup 0.002 --skip_full_optimizer 1 --save_final_full_model 1"
+)
+
+
+@cache
+def ends() -> dict[str, JobEnd]:
+    """By the pack's name, and of the GPT-J script."""
+    scratch = Path(mkdtemp())
+    jobs = {pack: local_job(pack, scratch / pack) for pack in CELLS}
+    jobs["gptj script"] = gptj_job(scratch / "gptj-script")
+    return dict(zip(jobs, run_jobs(list(jobs.values()), scratch), strict=True))
+
+
+def suite_and_cell(pack: str) -> tuple[Suite, Cell]:
+    suite = load_suite(REPO_ROOT / "suites" / pack / "local.yaml").suite
+    (cell,) = [cell for cell in expand_cells(suite) if cell.label == CELLS[pack]]
+    return suite, cell
+
+
+def local_job(pack: str, folder: Path) -> ForkedJob:
+    """As the container gets it, but for a few steps."""
+    suite, cell = suite_and_cell(pack)
+    assert suite.workload.dataset is not None
+    data = write_sample(str(suite.workload.dataset.path), folder / "data")
+    document = {
+        "run_id": f"{pack}-1",
+        "workload": workload_document(suite.workload),
+        "settings": settings_document(cell.settings),
+        "measurement": {**measurement_document(suite.measurement), "max_steps": STEPS},
+    }
+    environment = {"SM_HPS": json.dumps(document), "SM_CHANNEL_TRAIN": str(data), **suite.workload.environment}
+    return ForkedJob(folder=folder, script=ENTRY_POINT, processes=cell.settings.instance_count, environment=environment)
+
+
+def gptj_job(folder: Path) -> ForkedJob:
+    folder.mkdir()
+    texts = write_texts(folder / "texts")
+    weights = folder / "weights"
+    tokenizer = word_piece_tokenizer(texts / "part0.txt")
+    tokenizer.save_pretrained(weights)
+    torch.manual_seed(0)
+    small = GPTJConfig(vocab_size=len(tokenizer), n_embd=32, n_layer=2, n_head=2, n_positions=16, rotary_dim=8)
+    GPTJForCausalLM(small).save_pretrained(weights)
+    places = ("--model_name_or_path", str(weights), "--output_dir", str(folder / "model"))
+    channels = {"SM_CHANNEL_TRAIN": str(texts), "SM_CHANNEL_TEST": str(texts), "HF_HOME": str(folder / "cache")}
+    return ForkedJob(
+        folder=folder,
+        script=GPTJ_SCRIPT,
+        arguments=(*places, *GPTJ_ARGUMENTS.split()),
+        environment=channels,
+        path=STAND_INS,
+    )
+
+
+@pytest.mark.parametrize("pack", CELLS)
+def test_a_cell_of_the_local_suite_trains_in_as_many_processes_as_it_names(pack: str) -> None:
+    suite, cell = suite_and_cell(pack)
+    end = ends()[pack]
+    assert end.exit_code == 0, end.output
+    processes = cell.settings.instance_count
+    assert len(end.log_files) == processes
+    samples = [[step["samples"] for step in end.of_kind("step", rank)] for rank in range(processes)]
+    is_split = cell.settings.strategy == "ddp"
+    expected = cell.settings.batch_size_per_device * (processes if is_split else 1)
+    assert [sum(step) for step in zip(*samples, strict=True)] == [expected] * STEPS
+    accuracies = [each["metrics"]["accuracy"] for each in end.of_kind("evaluation")]
+    assert len(accuracies) == (1 if suite.measurement.evaluate else 0)
+    assert all(0 < accuracy <= 1 for accuracy in accuracies)
+
+
+def test_script_logs_each_step_with_its_samples_tokens_and_rising_then_falling_learning_rate() -> None:
+    end = ends()["gptj script"]
+    assert end.exit_code == 0, end.output
+    steps = end.of_kind("step")
+    assert [(step["samples"], step["tokens"]) for step in steps] == [(4, 64)] * 12
+    # Two steps of warm-up, 0.002 of 1,000; then linear from 0.003 down to 0.00001 after 1,000 steps.
+    assert [step["learning_rate"] for step in steps[:4]] == pytest.approx([0.0015, 0.003, 0.003, 0.002997], rel=1e-4)
+    rates = [step["learning_rate"] for step in steps[2:]]
+    assert all(later < earlier for earlier, later in itertools.pairwise(rates))
+
+
+def test_script_learns_from_its_pretrained_weights_and_evaluates() -> None:
+    end = ends()["gptj script"]
+    losses = [step["loss"] for step in end.of_kind("step")]
+    (size,) = end.of_kind("model")
+    pretrained = GPTJForCausalLM.from_pretrained(end.folder / "weights")
+    assert size["parameters"] == sum(parameter.numel() for parameter in pretrained.parameters())
+    assert sum(losses[-3:]) < 0.95 * sum(losses[:3])
+    evaluations = end.of_kind("evaluation")
+    assert [evaluation["step"] for evaluation in evaluations] == [6, 12]
+    assert evaluations[1]["metrics"]["loss"] < evaluations[0]["metrics"]["loss"] < losses[0]
+
+
+def test_script_saves_partial_checkpoints_on_the_way_and_the_full_model_at_the_end() -> None:
+    end = ends()["gptj script"]
+    names = [phase["name"] for phase in end.of_kind("phase")]
+    assert [name for name in names if name in ("load", "evaluate", "save")] == [
+        "load",
+        "evaluate",
+        "save",
+        "evaluate",
+        "save",
+    ]
+    partial = torch.load(end.folder / "model" / "checkpoints" / "step8_partial" / "model.pt")
+    full = torch.load(end.folder / "model" / "fullmodel.pt")
+    loaded = GPTJForCausalLM.from_pretrained(end.folder / "weights").state_dict()
+    assert full.keys() == partial.keys() == loaded.keys()
+    changed = [name for name in full if not torch.equal(full[name], loaded[name])]
+    assert "lm_head.weight" in changed
