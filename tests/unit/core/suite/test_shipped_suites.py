@@ -34,6 +34,7 @@ PRICES = {
     "ml.trn1.32xlarge": "24.725",
     "ml.trn2.48xlarge": "45",
     "ml.m7i.xlarge": "0.242",
+    "local.cpu": "0.10",  # nominal
 }
 ENOUGH = 64
 
@@ -103,7 +104,7 @@ def test_a_local_suite_of_a_pack_is_planned_on_this_machine_with_two_to_four_pro
     suite = load_suite(path).suite
     planned = plan(suite)
     assert planned.refusals == ()
-    assert {lane.instance for lane in planned.lanes} == {"local.cpu"}
+    assert {lane.instance_type for lane in planned.lanes} == {"local.cpu"}
     assert {cell.settings.instance_count for cell in planned.cells} <= {2, 4}
     # All runs and the preparation in three minutes, at some 15 seconds each
     assert planned.run_count <= 10
