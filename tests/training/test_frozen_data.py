@@ -1,0 +1,128 @@
+"""What the frozen scripts read: every reader its own part, in full lengths, from files or from S3."""
+
+import io
+import itertools
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.response import StreamingBody
+from botocore.stub import Stubber
+
+from training.frozen.albert_scaling import masked_passages, text_lines
+from training.frozen.bert_trainium.reviews import read_reviews
+from training.frozen.gpt2_compiler import text_blocks
+from training.frozen.gptj_parallel.learning_rate import linear_rate
+
+TEXTS = {"a.txt": "one two three\n\nfour five\n", "b.txt": "six\n"}
+
+
+class Words:
+    """A tokenizer of numbers: each word is its own token."""
+
+    cls_token_id, sep_token_id = -1, -2
+
+    def __call__(self, text: Any, **_options: Any) -> dict[str, Any]:
+        return {"input_ids": [self._tokens(each) for each in text] if isinstance(text, list) else self._tokens(text)}
+
+    def _tokens(self, text: str) -> list[int]:
+        return [int(word) for word in text.split()]
+
+
+def first_passages(lines: list[str], rank: int, world_size: int, count: int) -> list[list[int]]:
+    passages = masked_passages.Passages(lines, Words(), 4, rank, world_size)
+    return [passage["input_ids"] for passage in itertools.islice(passages, count)]
+
+
+def test_each_process_reads_its_own_lines_in_full_passages_and_begins_again() -> None:
+    lines = ["1 2 3", "10 20", "4 5", "30 40"]
+    # Two tokens between the marks of begin and end; the fifth token of rank 0 fills no passage.
+    assert first_passages(lines, 0, 2, 3) == [[-1, 1, 2, -2], [-1, 3, 4, -2], [-1, 1, 2, -2]]
+    assert first_passages(lines, 1, 2, 2) == [[-1, 10, 20, -2], [-1, 30, 40, -2]]
+
+
+def test_text_too_short_for_a_process_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"reader 2 of 3 found no passage of 4 tokens"):
+        first_passages(["1 2", "3 4"], 2, 3, 1)
+
+
+def test_lines_streamed_from_s3_are_those_of_the_same_files_in_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in TEXTS.items():
+        (tmp_path / name).write_text(text)
+    client = boto3.client("s3", region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test")
+    keys = [f"albert/{name}" for name in TEXTS]
+    with Stubber(client) as s3:
+        listed = {"Bucket": "texts", "Prefix": "albert/"}
+        s3.add_response("list_objects_v2", {"Contents": [{"Key": key} for key in keys]}, listed)
+        for key, text in zip(keys, TEXTS.values(), strict=True):
+            body = StreamingBody(io.BytesIO(text.encode()), len(text))
+            s3.add_response("get_object", {"Body": body}, {"Bucket": "texts", "Key": key})
+        monkeypatch.setattr(text_lines, "s3_client", lambda: client)
+        streamed = list(text_lines.S3Lines("s3://texts/albert/"))
+        s3.assert_no_pending_responses()
+    assert streamed == list(text_lines.FolderLines(str(tmp_path))) == ["one two three", "four five", "six"]
+
+
+def test_a_place_that_is_not_in_s3_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"'/data/albert': expected s3://bucket/prefix"):
+        text_lines.bucket_and_prefix("/data/albert")
+
+
+def write_csv(path: Path, rows: list[str]) -> Path:
+    path.write_text("\n".join(rows))
+    return path
+
+
+def test_reviews_are_shared_evenly_and_no_more_are_read_than_the_steps_need(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "train.csv", ["label,title,content", *[f"{n % 2},t,review {n}" for n in range(7)]])
+    assert read_reviews(path, 0, 2) == [("review 0", 0), ("review 2", 0), ("review 4", 0)]
+    assert read_reviews(path, 1, 2) == [("review 1", 1), ("review 3", 1), ("review 5", 1)]
+    assert read_reviews(path, 1, 2, most=4) == [("review 1", 1), ("review 3", 1)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "processes", "message"),
+    [
+        (["text,label", "good,1"], 1, r"no column content; found text, label; expected content and label"),
+        (["content,label", "good,1"], 2, r"holds 1 reviews; expected one or more for each of 2 processes"),
+    ],
+)
+def test_reviews_that_cannot_be_shared_are_refused(
+    tmp_path: Path, rows: list[str], processes: int, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_reviews(write_csv(tmp_path / "train.csv", rows), 0, processes)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("text.txt", "1 2 3\n4 5 6 7\n"),
+        ("text.csv", "idx,sentence\n0,1 2 3\n1,4 5 6 7\n"),
+        ("text.json", '{"text": "1 2 3"}\n{"text": "4 5 6 7"}\n'),
+    ],
+)
+def test_text_of_each_format_becomes_full_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: str
+) -> None:
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    (tmp_path / name).write_text(content)
+    blocks = text_blocks.in_blocks(text_blocks.load_text(None, None, str(tmp_path / name)), Words(), 3)
+    assert blocks[:] == {"input_ids": [[1, 2, 3], [4, 5, 6]], "labels": [[1, 2, 3], [4, 5, 6]]}
+
+
+def test_a_folder_without_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "picture.png").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"no text was found at .* expected dataset_name, or files of one of"):
+        text_blocks.load_text(None, None, str(tmp_path))
+
+
+def test_learning_rate_rises_then_falls_to_the_least() -> None:
+    settings = Namespace(lr=1.0, min_lr=0.1, lr_decay_iters=100, warmup=0.1)
+    # 10 steps of warm-up; then 90 steps from 1 to 0.1, that is 0.01 a step.
+    rates = [linear_rate(step, settings) for step in (0, 9, 10, 55, 100, 1000)]
+    assert rates == pytest.approx([0.1, 1.0, 1.0, 0.55, 0.1, 0.1])
