@@ -50,8 +50,8 @@ rules: install
 templates: rules $(LINT_ENV)/.installed
 	$(LINT_ENV)/bin/cfn-lint $(TEMPLATE)
 	$(LINT_ENV)/bin/checkov --config-file .checkov.yaml --file $(TEMPLATE)
-	$(BIN)/python -m infra.state_machine_text $(TEMPLATE) build/state_machine.asl.json
-	$(BIN)/node node_modules/asl-validator/dist/bin/asl-validator.js --json-path build/state_machine.asl.json
+	$(BIN)/python -m infra.state_machine_text $(TEMPLATE) build/state_machines
+	for file in build/state_machines/*.json; do $(BIN)/node node_modules/asl-validator/dist/bin/asl-validator.js --json-path $$file || exit 1; done
 
 mutants: install ## Put 200 small faults into the core, one at a time; the unit tests have to find 92 % of them
 	$(BIN)/python -m tests.mutation

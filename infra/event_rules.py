@@ -53,15 +53,25 @@ class EventRules(Construct):
         functions.reconcile_runs.function.configure_async_invoke(retry_attempts=0, max_event_age=sweep_interval)
 
     def _rule(self, construct_id: str, function: LabFunction, when: events.EventPattern | events.Schedule) -> None:
-        rule = events.Rule(
-            self,
-            construct_id,
-            event_pattern=when if isinstance(when, events.EventPattern) else None,
-            schedule=when if isinstance(when, events.Schedule) else None,
-        )
-        rule.add_target(targets.LambdaFunction(function.function))
-        if self._dead_letters:
-            # The target's own property would need one more statement of the queue's policy for each rule.
-            resource = rule.node.default_child
-            assert isinstance(resource, events.CfnRule)
-            resource.add_property_override("Targets.0.DeadLetterConfig.Arn", self._dead_letters.queue_arn)
+        add_rule(self, construct_id, function, when, self._dead_letters)
+
+
+def add_rule(
+    scope: Construct,
+    construct_id: str,
+    function: LabFunction,
+    when: events.EventPattern | events.Schedule,
+    dead_letters: sqs.IQueue | None,
+) -> None:
+    rule = events.Rule(
+        scope,
+        construct_id,
+        event_pattern=when if isinstance(when, events.EventPattern) else None,
+        schedule=when if isinstance(when, events.Schedule) else None,
+    )
+    rule.add_target(targets.LambdaFunction(function.function))
+    if dead_letters:
+        # The target's own property would need one more statement of the queue's policy for each rule.
+        resource = rule.node.default_child
+        assert isinstance(resource, events.CfnRule)
+        resource.add_property_override("Targets.0.DeadLetterConfig.Arn", dead_letters.queue_arn)

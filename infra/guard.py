@@ -6,6 +6,7 @@ from constructs import Construct, IConstruct
 
 from infra.lab_function import LabFunction
 from infra.lab_grants import lab_grants
+from infra.serving_grants import ServingGrants
 from infra.storage import Storage
 
 ANSWER_WITHIN = cdk.Duration.minutes(2)
@@ -18,16 +19,25 @@ class Guard(Construct):
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)
         grants = lab_grants(stack, lab, storage)
+        serving = ServingGrants(lab=grants)
         guard = LabFunction(
             self,
             "GuardLab",
             code=code,
             environment={
                 "LAB": lab,
+                "BUCKET": storage.results.bucket_name,
                 "TABLE": storage.table.table_name,
                 "STATE_MACHINE_ARN": grants.state_machine_arn,
+                "DEPLOYMENTS_ARN": serving.machine_arn,
             },
-            grants=[grants.executions_listed(), grants.open_attempts()],
+            grants=[
+                grants.executions_listed(),
+                grants.open_attempts(),
+                serving.executions_listed(),
+                grants.rows("Query"),
+                *serving.removing(),
+            ],
             timeout=cdk.Duration.minutes(1),
             memory_mib=512,
         )

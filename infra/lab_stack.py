@@ -4,6 +4,7 @@ The images are in it too: CloudFormation refuses to change an export that anothe
 image has a new tag.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -25,6 +26,10 @@ from infra.lab_settings import LabSettings, Target
 from infra.monitoring import Monitoring
 from infra.notifications import Notifications
 from infra.orchestration import Orchestration
+from infra.serving import Serving
+from infra.serving_events import ServingEvents
+from infra.serving_functions import ServingFunctions
+from infra.serving_role import serving_role
 from infra.storage import Storage
 from traindyno.core.lab_names import LabOutput
 
@@ -73,8 +78,9 @@ class LabStack(cdk.Stack):
             concurrency=settings.concurrency,
         )
         watchers = self._watchers(settings, functions, orchestration.state_machine, notifications, dead_letters)
+        serving = self._serving(settings, code, storage, notifications, dead_letters)
         guard = Guard(self, "Guard", lab=settings.lab, code=code, storage=storage)
-        parts = [storage, notifications, *budgets, identity, functions, orchestration, *watchers]
+        parts = [storage, notifications, *budgets, identity, functions, orchestration, *watchers, *serving.parts]
         guard.watch(*parts, *(part for part in (images, dead_letters) if part))
         if not is_local:
             settle_emptying_function(self, lab=settings.lab)
@@ -120,7 +126,7 @@ class LabStack(cdk.Stack):
                 lab=settings.lab,
                 functions=functions,
                 state_machine=state_machine,
-                sweep_interval=cdk.Duration.minutes(1 if is_local else 5),
+                sweep_interval=_sweep_interval(settings),
                 dead_letters=dead_letters.queue if dead_letters else None,
             ),
             Monitoring(
@@ -134,6 +140,45 @@ class LabStack(cdk.Stack):
                 has_metric_math=not is_local,
             ),
         ]
+
+    def _serving(
+        self,
+        settings: LabSettings,
+        code: lambda_.Code,
+        storage: Storage,
+        notifications: Notifications,
+        dead_letters: DeadLetters | None,
+    ) -> Serving:
+        # Nothing that a served model does reads the secrets of training jobs.
+        jobs = replace(settings.jobs, hub_token_secrets=())
+        role = serving_role(
+            self,
+            results=storage.results,
+            data_buckets=settings.data_buckets,
+            further=training_grants(jobs, settings.data_keys),
+        )
+        functions = ServingFunctions(
+            self,
+            "ServingFunctions",
+            lab=settings.lab,
+            code=code,
+            storage=storage,
+            role=role,
+            jobs=settings.jobs,
+            dead_letters=dead_letters.queue if dead_letters else None,
+        )
+        events = ServingEvents(
+            self,
+            "ServingEvents",
+            lab=settings.lab,
+            functions=functions,
+            sweep_interval=_sweep_interval(settings),
+            topic=notifications.topic,
+            dead_letters=dead_letters.queue if dead_letters else None,
+        )
+        serving = Serving(self, "Serving", lab=settings.lab, functions=functions, events=events)
+        cdk.CfnOutput(self, LabOutput.DEPLOYMENTS_ARN.value, value=serving.state_machine.state_machine_arn)
+        return serving
 
     def _outputs(
         self,
@@ -165,3 +210,7 @@ def _launch(settings: LabSettings, identity: Identity, source: s3_assets.Asset, 
         jobs=settings.jobs,
         seconds_between_starts=0.0 if settings.target is Target.LOCAL else SECONDS_BETWEEN_STARTS,
     )
+
+
+def _sweep_interval(settings: LabSettings) -> cdk.Duration:
+    return cdk.Duration.minutes(1 if settings.target is Target.LOCAL else 5)

@@ -1,6 +1,7 @@
 """Alarms on failures that no person would see, and one dashboard of the lab."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -39,7 +40,7 @@ class Monitoring(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self._lab = lab
-        self._notify = actions.SnsAction(topic)
+        self._topic = topic
         overdue = self._lab_metric(OVERDUE_RUNS_METRIC)
         self._failed_suites()
         self._failing_functions(functions)
@@ -101,28 +102,8 @@ class Monitoring(Construct):
             description="Runs whose jobs have ended without being finished keep increasing: events or FinishRun fail.",
         )
 
-    def _alarm(
-        self,
-        construct_id: str,
-        metric: cloudwatch.IMetric,
-        *,
-        periods: int,
-        description: str,
-        threshold: int = 0,
-        comparison: cloudwatch.ComparisonOperator = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
-        missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
-    ) -> None:
-        alarm = cloudwatch.Alarm(
-            self,
-            construct_id,
-            metric=metric,
-            threshold=threshold,
-            comparison_operator=comparison,
-            evaluation_periods=periods,
-            treat_missing_data=missing,
-            alarm_description=description,
-        )
-        alarm.add_alarm_action(self._notify)
+    def _alarm(self, construct_id: str, metric: cloudwatch.IMetric, **rule: Any) -> None:
+        add_alarm(self, construct_id, metric, topic=self._topic, **rule)
 
     def _dashboard(self, state_machine: sfn.StateMachine, functions: Functions, overdue: cloudwatch.IMetric) -> None:
         acting = [functions.submit_run, functions.finish_run, functions.record_run, functions.reconcile_runs]
@@ -135,13 +116,42 @@ class Monitoring(Construct):
         )
 
     def _lab_metric(self, name: str, *, statistic: str = "Maximum") -> cloudwatch.Metric:
-        return cloudwatch.Metric(
-            namespace=METRIC_NAMESPACE,
-            metric_name=name,
-            dimensions_map={"Lab": self._lab},
-            statistic=statistic,
-            period=PERIOD,
-        )
+        return lab_metric(self._lab, name, statistic=statistic)
+
+
+def add_alarm(
+    scope: Construct,
+    construct_id: str,
+    metric: cloudwatch.IMetric,
+    *,
+    topic: sns.ITopic,
+    periods: int,
+    description: str,
+    threshold: int = 0,
+    comparison: cloudwatch.ComparisonOperator = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+    missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
+) -> None:
+    alarm = cloudwatch.Alarm(
+        scope,
+        construct_id,
+        metric=metric,
+        threshold=threshold,
+        comparison_operator=comparison,
+        evaluation_periods=periods,
+        treat_missing_data=missing,
+        alarm_description=description,
+    )
+    alarm.add_alarm_action(actions.SnsAction(topic))
+
+
+def lab_metric(lab: str, name: str, *, statistic: str = "Maximum") -> cloudwatch.Metric:
+    return cloudwatch.Metric(
+        namespace=METRIC_NAMESPACE,
+        metric_name=name,
+        dimensions_map={"Lab": lab},
+        statistic=statistic,
+        period=PERIOD,
+    )
 
 
 def _graph(title: str, metrics: Sequence[cloudwatch.IMetric]) -> cloudwatch.GraphWidget:

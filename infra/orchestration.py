@@ -1,7 +1,6 @@
 """The state machine that runs a suite: from its document to the verdict."""
 
 import aws_cdk as cdk
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_stepfunctions as sfn
 from aws_cdk import aws_stepfunctions_tasks as tasks
@@ -9,6 +8,7 @@ from constructs import Construct
 
 from infra.functions import Functions
 from infra.lab_function import LabFunction
+from infra.lab_machine import make_machine
 from infra.lab_settings import FixedConcurrency
 from infra.prepare_data import PrepareData
 from infra.retries import retry_faults
@@ -34,18 +34,9 @@ class Orchestration(Construct):
         self._functions = functions
         self._lanes = RunLanes(self, "Lanes", functions=functions, results=results, concurrency=concurrency)
         role = state_machine_role(self, "Role", functions=functions, results=results)
-        self.state_machine = sfn.StateMachine(
-            self,
-            "StateMachine",
-            state_machine_name=state_machine_name(lab),
-            definition_body=sfn.DefinitionBody.from_chainable(self._definition()),
-            timeout=GIVE_UP_AFTER,
-            tracing_enabled=True,
-            logs=sfn.LogOptions(destination=self._log_group(lab), level=sfn.LogLevel.ALL, include_execution_data=False),
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-            role=role.without_policy_updates(),
+        self.state_machine = make_machine(
+            self, name=state_machine_name(lab), definition=self._definition(), role=role, timeout=GIVE_UP_AFTER
         )
-        self.state_machine.node.add_dependency(role)
         # The CDK's own grant for children, which the role above already holds under the machine's fixed name.
         self.state_machine.node.try_remove_child("DistributedMapPolicy")
 
@@ -96,14 +87,4 @@ class Orchestration(Construct):
             state_name="SuiteRejected",
             error_path=sfn.JsonPath.string_at("$.refused.error"),
             cause_path=sfn.JsonPath.string_at("$.refused.cause"),
-        )
-
-    def _log_group(self, lab: str) -> logs.LogGroup:
-        # Vended log groups don't use up the account's limit on resource policies.
-        return logs.LogGroup(
-            self,
-            "Logs",
-            log_group_name=f"/aws/vendedlogs/states/{state_machine_name(lab)}",
-            retention=logs.RetentionDays.ONE_MONTH,
-            removal_policy=cdk.RemovalPolicy.DESTROY,
         )

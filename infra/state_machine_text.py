@@ -1,6 +1,6 @@
-"""Writes a synthesised template's state machine with example ARNs, for validators that can't read CloudFormation.
+"""Writes a synthesised template's state machines with example ARNs, for validators that can't read CloudFormation.
 
-Usage: python -m infra.state_machine_text TEMPLATE FILE
+Usage: python -m infra.state_machine_text TEMPLATE FOLDER
 """
 
 import json
@@ -18,10 +18,10 @@ PSEUDO_PARAMETERS = {
 KIND = "AWS::StepFunctions::StateMachine"
 
 
-def state_machine_definition(template: dict[str, Any]) -> dict[str, Any]:
-    """The one state machine of the template."""
-    (machine,) = [each for each in template["Resources"].values() if each["Type"] == KIND]
-    return dict(json.loads(_text(machine["Properties"]["DefinitionString"])))
+def state_machine_definitions(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """By the machine's name."""
+    machines = [each["Properties"] for each in template["Resources"].values() if each["Type"] == KIND]
+    return {each["StateMachineName"]: dict(json.loads(_text(each["DefinitionString"]))) for each in machines}
 
 
 def _text(value: Any) -> str:
@@ -39,5 +39,6 @@ def _text(value: Any) -> str:
 
 if __name__ == "__main__":
     source, target = map(Path, sys.argv[1:])
-    definition = state_machine_definition(json.loads(source.read_text()))
-    target.write_text(json.dumps(definition, indent=1))
+    target.mkdir(parents=True, exist_ok=True)
+    for name, definition in state_machine_definitions(json.loads(source.read_text())).items():
+        (target / f"{name}.asl.json").write_text(json.dumps(definition, indent=1))

@@ -17,6 +17,7 @@ def aws_settings(ports: Ports) -> dict[str, str]:
     return {
         "AWS_ENDPOINT_URL": f"http://{LOOPBACK}:{ports.aws}",
         "AWS_ENDPOINT_URL_SAGEMAKER": sagemaker,
+        "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": sagemaker,
         "AWS_ENDPOINT_URL_SERVICE_QUOTAS": sagemaker,
         "AWS_ENDPOINT_URL_PRICING": sagemaker,
         "AWS_ACCESS_KEY_ID": "test",

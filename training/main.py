@@ -27,6 +27,7 @@ from training.model_check import refuse_model
 from training.precision import number_format
 from training.process_group import end_process_group
 from training.run_settings import RunSettings, environment_facts_of_run, read_run_settings
+from training.serving.model_folder import make_servable
 from training.stopping import Stopping
 from training.strategies import Setup, TrainingStrategy, build_strategy
 from training.topology import read_topology
@@ -76,6 +77,7 @@ def main() -> None:
             if setup.topology.is_first:
                 fresh = empty_model(run.workload.task, model.config)
                 save_model(state, fresh, dataset.tokenizer, job.save_folder)
+                make_servable(job.save_folder, run.workload.task, dataset)
     end_process_group()
     step_log.close()
     exit_now(0)

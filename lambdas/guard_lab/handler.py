@@ -1,5 +1,6 @@
 """Custom resource: CloudFormation calls it before it deletes the lab. It refuses while an execution runs."""
 
+import time
 from typing import Any
 
 from traindyno.aws import clients
@@ -7,7 +8,8 @@ from traindyno.aws.cloudformation_answer import Answer, answer_cloudformation
 from traindyno.aws.executions import Executions
 from traindyno.aws.table import Table
 from traindyno.lab.environment import GuardEnvironment, read_environment
-from traindyno.lab.guard_lab import refusal_to_delete
+from traindyno.lab.guard_lab import refusal_to_delete, remove_expiring_endpoints
+from traindyno.lab.serving_services import connect_serving
 from traindyno.lab.use_case import use_case
 from traindyno.store.attempts import AttemptRows
 
@@ -29,9 +31,14 @@ def _decide(request_type: str) -> Answer:
     if request_type != "Delete":
         return Answer(is_well=True, reason="")
     environment = read_environment(GuardEnvironment)
+    serving = connect_serving(environment)
     refusal = refusal_to_delete(
         lab=environment.lab,
         executions=Executions(clients.stepfunctions(), environment.state_machine_arn),
+        deploying=Executions(clients.stepfunctions(), environment.deployments_arn),
         attempts=AttemptRows(Table(clients.table(environment.table))),
+        serving=serving,
     )
+    if refusal is None:
+        remove_expiring_endpoints(serving=serving, now=time.time())
     return Answer(is_well=refusal is None, reason=refusal or "")

@@ -1,10 +1,19 @@
 """An error response with AWS's error codes and messages."""
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class ApiError(Exception):
-    """Carries the error code that boto3 shows as ``error.response["Error"]["Code"]``."""
+    """Carries the error code that boto3 shows as ``error.response["Error"]["Code"]``.
 
-    def __init__(self, code: str, message: str, *, http_status: int = 400) -> None:
+    ``members``: what the error's shape has beside its message.
+    """
+
+    def __init__(
+        self, code: str, message: str, *, http_status: int = 400, members: Mapping[str, Any] | None = None
+    ) -> None:
+        self.members = dict(members or {})
         self.code = code
         self.message = message
         self.http_status = http_status

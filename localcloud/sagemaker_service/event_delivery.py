@@ -132,7 +132,7 @@ class EventDelivery:
                         self._send(rule, target, event.document)
         except (BotoCoreError, ClientError) as error:
             wait_seconds = min(0.5 * 2**event.failures, LONGEST_RETRY_SECONDS)
-            name = event.document["detail"]["TrainingJobName"]
+            (name,) = event.document["resources"]
             LOG.warning("event of %s not delivered, again in %.1f s: %s", name, wait_seconds, error)
             self._rules_read_at = float("-inf")
             self._store.postpone_event(event.event_id, time.time() + wait_seconds)

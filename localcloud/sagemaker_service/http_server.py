@@ -2,9 +2,11 @@
 
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
+from urllib.parse import unquote
 from uuid import uuid4
 
 from botocore.model import ServiceModel
@@ -12,6 +14,7 @@ from botocore.model import ServiceModel
 from localcloud.loopback_gate import refuse
 from localcloud.sagemaker_service.activity import Activity
 from localcloud.sagemaker_service.api_error import ApiError
+from localcloud.sagemaker_service.model_container import Invocation
 from localcloud.sagemaker_service.request_check import check_request
 from traindyno.core.documents.extent import excess_of
 
@@ -20,6 +23,10 @@ JSON = "application/json"
 AWS_JSON = "application/x-amz-json-1.1"
 MOST_BODY_BYTES = 4 * 1024 * 1024
 LOG = logging.getLogger(__name__)
+MOST_INVOCATION_BYTES = 6 * 1024 * 1024
+INVOCATION = re.compile(r"/endpoints/(?P<name>[^/]+)/invocations")
+PASSED_ON = ("Content-Type", "Accept")
+Invoke = Callable[[str, bytes, Mapping[str, str]], Invocation]
 Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 Administration = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
 
@@ -57,6 +64,7 @@ class LoopbackServer(ThreadingHTTPServer):
         administration: Administration,
         before_each: Callable[[str, str], None],
         *,
+        invoke: Invoke,
         activity: Activity,
         now_seconds: Callable[[], float],
     ) -> None:
@@ -65,6 +73,7 @@ class LoopbackServer(ThreadingHTTPServer):
         self.apis = {api.target_prefix: api for api in apis}
         self.administration = administration
         self.before_each = before_each
+        self._invoke = invoke
         super().__init__((LOOPBACK, port), RequestHandler)
 
     def answer(self, target: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -75,6 +84,11 @@ class LoopbackServer(ThreadingHTTPServer):
             self.before_each(prefix, operation)
             return self.apis[prefix].answer(operation, request)
 
+    def invoke(self, endpoint: str, body: bytes, headers: Mapping[str, str]) -> Invocation:
+        """``sagemaker-runtime`` has one operation here, and paths instead of targets."""
+        self.before_each("SageMakerRuntime", "InvokeEndpoint")
+        return self._invoke(endpoint, body, headers)
+
 
 class RequestHandler(BaseHTTPRequestHandler):
     server: LoopbackServer
@@ -84,8 +98,12 @@ class RequestHandler(BaseHTTPRequestHandler):
     timeout = 120
 
     def do_POST(self) -> None:
-        body = self._read_body()
+        invocation = INVOCATION.fullmatch(unquote(self.path))
+        body = self._read_body(MOST_INVOCATION_BYTES if invocation else MOST_BODY_BYTES)
         if body is None:
+            return
+        if invocation:
+            self._invoke(invocation["name"], body)
             return
         wanted = JSON if self.path.startswith("/_local/") else AWS_JSON
         if self.headers.get_content_type() != wanted:
@@ -96,6 +114,20 @@ class RequestHandler(BaseHTTPRequestHandler):
             self._respond(lambda: self.server.administration("POST", self.path, read_document(body)))
         else:
             self._respond(lambda: self.server.answer(self.headers.get("X-Amz-Target", ""), read_document(body)))
+
+    def _invoke(self, endpoint: str, body: bytes) -> None:
+        headers = {name: value for name in PASSED_ON if (value := self.headers.get(name))}
+        try:
+            answer = self.server.invoke(endpoint, body, headers)
+        except ApiError as error:
+            self._send_error(error)
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", answer.content_type)
+        self.send_header("Content-Length", str(len(answer.body)))
+        self.send_header("x-Amzn-Invoked-Production-Variant", "AllTraffic")
+        self.end_headers()
+        self.wfile.write(answer.body)
 
     def do_GET(self) -> None:
         if self._is_of_this_machine():
@@ -108,13 +140,13 @@ class RequestHandler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *arguments: Any) -> None:
         LOG.debug(format, *arguments)
 
-    def _read_body(self) -> bytes | None:
+    def _read_body(self, most_bytes: int) -> bytes | None:
         size = int(self.headers.get("Content-Length") or 0)
         if not self._is_of_this_machine():
             return None
-        if size > MOST_BODY_BYTES:
+        if size > most_bytes:
             self.close_connection = True
-            self._send(413, {"message": f"{size} bytes; at most {MOST_BODY_BYTES} are accepted"})
+            self._send(413, {"message": f"{size} bytes; at most {most_bytes} are accepted"})
             return None
         return self.rfile.read(size)
 
@@ -134,11 +166,15 @@ class RequestHandler(BaseHTTPRequestHandler):
         try:
             self._send(200, operation())
         except ApiError as error:
-            self._send(error.http_status, {"__type": error.code, "message": error.message}, error.code)
+            self._send_error(error)
         except Exception:
             LOG.exception("%s failed", self.headers.get("X-Amz-Target") or self.path)
             self._send(500, {"__type": "InternalFailure", "message": "see the local service's log"}, "InternalFailure")
             raise
+
+    def _send_error(self, error: ApiError) -> None:
+        document = {"__type": error.code, "message": error.message, **error.members}
+        self._send(error.http_status, document, error.code)
 
     def _send(self, http_status: int, document: Mapping[str, Any], error_code: str | None = None) -> None:
         body = json.dumps(document).encode()

@@ -134,6 +134,16 @@ class JobStore:
         with self._transaction() as connection:
             connection.execute("insert or replace into documents values (?, ?, ?)", (kind, key, json.dumps(document)))
 
+    def write_document(self, kind: str, key: str, document: object | None, events: Sequence[NewEvent] = ()) -> None:
+        """Replaces or, for None, removes the document; it and its events are one transaction."""
+        with self._transaction() as connection:
+            if document is None:
+                connection.execute("delete from documents where kind = ? and key = ?", (kind, key))
+            else:
+                row = (kind, key, json.dumps(document))
+                connection.execute("insert or replace into documents values (?, ?, ?)", row)
+            self._insert_events(connection, events)
+
     def documents(self, kind: str) -> dict[str, Any]:
         with self._lock:
             rows = self._connection.execute(
@@ -177,7 +187,10 @@ class JobStore:
         connection.execute("insert or replace into jobs values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def _write_events(self, connection: sqlite3.Connection, job: Job) -> None:
-        for event in self._events_of(job):
+        self._insert_events(connection, self._events_of(job))
+
+    def _insert_events(self, connection: sqlite3.Connection, events: Sequence[NewEvent]) -> None:
+        for event in events:
             row = (event.due_seconds, json.dumps(event.document))
             connection.execute("insert into events (due_seconds, failures, document) values (?, 0, ?)", row)
 

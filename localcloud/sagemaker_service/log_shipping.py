@@ -28,8 +28,17 @@ class LogClient(Protocol):
 class LogShipping:
     """Best effort: if a log can't be sent, the service's own log says so once, and the job continues."""
 
-    def __init__(self, client: LogClient, job_name: str, logs: Mapping[str, Path], period_seconds: float) -> None:
+    def __init__(
+        self,
+        client: LogClient,
+        job_name: str,
+        logs: Mapping[str, Path],
+        period_seconds: float,
+        *,
+        log_group: str = LOG_GROUP,
+    ) -> None:
         self._client = client
+        self._log_group = log_group
         now = int(time.time())
         self._streams = {path: f"{job_name}/{host}-{now}" for host, path in logs.items()}
         self._read_to = dict.fromkeys(logs.values(), 0)
@@ -56,13 +65,13 @@ class LogShipping:
         try:
             self._create_group()
             for stream in self._streams.values():
-                self._client.create_log_stream(logGroupName=LOG_GROUP, logStreamName=stream)
+                self._client.create_log_stream(logGroupName=self._log_group, logStreamName=stream)
         except Exception as error:  # noqa: BLE001 -- a log that can't be sent is no reason to fail a job
             self._give_up(error)
 
     def _create_group(self) -> None:
         try:
-            self._client.create_log_group(logGroupName=LOG_GROUP)
+            self._client.create_log_group(logGroupName=self._log_group)
         except ClientError as error:
             if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
                 raise
@@ -88,7 +97,7 @@ class LogShipping:
         for first in range(0, len(lines), MOST_EVENTS_PER_CALL):
             page = lines[first : first + MOST_EVENTS_PER_CALL]
             self._client.put_log_events(
-                logGroupName=LOG_GROUP,
+                logGroupName=self._log_group,
                 logStreamName=stream,
                 logEvents=[{"timestamp": timestamp, "message": line[:MOST_EVENT_CHARACTERS]} for line in page],
             )

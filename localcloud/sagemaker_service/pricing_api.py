@@ -22,6 +22,9 @@ USAGE_PREFIXES = {
     "eu-west-1": "EU",
     "eu-central-1": "EUC1",
 }
+# By what an instance is used for, as ``platoinstancetype`` names it.
+TRAINING = "Training"
+USAGE_NAMES = {TRAINING: "Train", "Hosting": "Host", "BatchTransform": "Tsform"}
 MATCHES: dict[str, Callable[[str, str], bool]] = {
     "TERM_MATCH": lambda found, asked: found.lower() == asked.lower(),
     "EQUALS": lambda found, asked: found == asked,
@@ -36,12 +39,16 @@ Product = dict[str, Any]
 
 class PricingApi:
     def __init__(self, *, region: str, local_usd_per_hour: Decimal, given: Mapping[str, Decimal] | None = None) -> None:
-        """``given``: USD per hour of instance types, instead of the snapshot's."""
+        """``given``: USD per hour of instance types in training, instead of the snapshot's."""
         given = given or {}
-        snapshot = _snapshot_products(region, local_usd_per_hour)
-        self._products = [each for each in snapshot if _attributes(each)["instanceName"] not in given]
+        replaced = {(name, TRAINING) for name in given}
+        snapshot = [(_attributes(each), each) for each in _snapshot_products(region, local_usd_per_hour)]
+        self._products = [
+            each for found, each in snapshot if (found["instanceName"], found["platoinstancetype"]) not in replaced
+        ]
+        source = "given to the local service in a file"
         self._products += [
-            _product(name, region, usd_per_hour, as_of=GIVEN_AS_OF, source="given to the local service in a file")
+            _product(name, region, usd_per_hour, use=TRAINING, as_of=GIVEN_AS_OF, source=source)
             for name, usd_per_hour in sorted(given.items())
         ]
 
@@ -95,20 +102,22 @@ def _snapshot_products(region: str, local_usd_per_hour: Decimal) -> Iterator[Pro
     snapshot = json.loads(files("localcloud.sagemaker_service.data").joinpath("price_snapshot.json").read_text("utf-8"))
     as_of = snapshot["as_of"]
     for instance_type, row in snapshot["rows"].items():
-        yield _product(instance_type, region, Decimal(row["usd_per_hour"]), as_of=as_of, source=row["source"])
+        usd_per_hour = Decimal(row["usd_per_hour"])
+        yield _product(instance_type, region, usd_per_hour, use=TRAINING, as_of=as_of, source=row["source"])
     for instance_type in sorted(LOCAL_TYPES):
         source = "nominal price of this machine, a setting of the local service"
-        yield _product(instance_type, region, local_usd_per_hour, as_of=as_of, source=source)
+        for use in USAGE_NAMES:
+            yield _product(instance_type, region, local_usd_per_hour, use=use, as_of=as_of, source=source)
 
 
-def _product(instance_type: str, region: str, usd_per_hour: Decimal, *, as_of: str, source: str) -> Product:
-    usage_type = f"{USAGE_PREFIXES.get(region, region)}-Train:{instance_type}"
+def _product(instance_type: str, region: str, usd_per_hour: Decimal, *, use: str, as_of: str, source: str) -> Product:
+    usage_type = f"{USAGE_PREFIXES.get(region, region)}-{USAGE_NAMES[use]}:{instance_type}"
     sku = hashlib.sha256(usage_type.encode()).hexdigest()[:16].upper()
     term = f"{sku}.{OFFER_TERM_CODE}"
     dimension = {
         "unit": "Hrs",
         "endRange": "Inf",
-        "description": f"Local snapshot: USD {usd_per_hour} per Training {instance_type} hour ({source})",
+        "description": f"Local snapshot: USD {usd_per_hour} per {use} {instance_type} hour ({source})",
         "appliesTo": [],
         "rateCode": f"{term}.{RATE_CODE}",
         "beginRange": "0",
@@ -128,8 +137,8 @@ def _product(instance_type: str, region: str, usd_per_hour: Decimal, *, as_of: s
         "locationType": "AWS Region",
         "instanceName": instance_type,
         "instanceType": instance_type,
-        "platoinstancetype": "Training",
-        "component": "Training",
+        "platoinstancetype": use,
+        "component": use,
         "operation": "RunInstance",
         "usagetype": usage_type,
         "localSnapshot": f"as of {as_of}: {source}",

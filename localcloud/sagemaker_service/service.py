@@ -13,6 +13,7 @@ from localcloud.sagemaker_service.aws_clients import AwsClients
 from localcloud.sagemaker_service.clock import Clock, SystemClock, VirtualClock
 from localcloud.sagemaker_service.event_delivery import EventDelivery
 from localcloud.sagemaker_service.faults import FaultBox
+from localcloud.sagemaker_service.hosting_service import Hosting
 from localcloud.sagemaker_service.http_server import Api, LoopbackServer
 from localcloud.sagemaker_service.instance_table import LOCAL_GPU, LOCAL_TYPES, count_gpus, is_local
 from localcloud.sagemaker_service.job import Engine, Job
@@ -31,7 +32,11 @@ from localcloud.sagemaker_service.simulated_files import SimulatedFiles
 from localcloud.sagemaker_service.trace import read_traces
 from localcloud.sagemaker_service.training_jobs_api import TrainingJobsApi
 
-EXTRA_VALUES = {"TrainingInstanceType": LOCAL_TYPES}
+EXTRA_VALUES = {
+    "TrainingInstanceType": LOCAL_TYPES,
+    "ProductionVariantInstanceType": LOCAL_TYPES,
+    "TransformInstanceType": LOCAL_TYPES,
+}
 SAGEMAKER_TARGET = "SageMaker"
 
 
@@ -57,12 +62,20 @@ class Service:
         )
         self._process_engine = self._make_process_engine(clients)
         self._replay_engine = self._make_replay_engine(clients)
+        self._hosting = Hosting(
+            store=self._store,
+            transfer=S3Transfer(clients.s3),
+            logs=clients.logs,
+            settings=settings,
+            clock=self._machine_clock,
+        )
         self._rates = self._make_rate_limits()
         self._server = LoopbackServer(
             settings.port,
             self._apis(),
             self._administration().answer,
             self._before_each,
+            invoke=self._hosting.api.invoke,
             activity=self._activity,
             now_seconds=lambda: self._main_clock.now_ms() / 1000,
         )
@@ -74,6 +87,7 @@ class Service:
     def __enter__(self) -> Self:
         self._process_engine.start()
         self._replay_engine.start()
+        self._hosting.start()
         self._delivery.start()
         return self
 
@@ -82,6 +96,7 @@ class Service:
     ) -> None:
         self._process_engine.close()
         self._replay_engine.close()
+        self._hosting.close()
         self._delivery.close()
         self._server.server_close()
         self._store.close()
@@ -166,7 +181,7 @@ class Service:
             region=settings.region, local_usd_per_hour=settings.local_usd_per_hour, given=settings.prices
         )
         operations = {
-            "sagemaker": jobs.operations(),
+            "sagemaker": {**jobs.operations(), **self._hosting.operations(jobs.operations()["ListTags"])},
             "service-quotas": quotas.operations(),
             "pricing": prices.operations(),
         }

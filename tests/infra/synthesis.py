@@ -55,10 +55,15 @@ class Template:
         (role,) = [role for name, role in self.of_type("AWS::IAM::Role").items() if role_part in name]
         return [statement for policy in role["Policies"] for statement in policy["PolicyDocument"]["Statement"]]
 
-    def definition(self) -> dict[str, Any]:
+    def machine(self, kind: str = "suites") -> dict[str, Any]:
+        """The properties of the state machine of suites, or of deployments."""
+        machines = self.of_type("AWS::StepFunctions::StateMachine").values()
+        (found,) = [each for each in machines if each["StateMachineName"].endswith(f"-{kind}")]
+        return found
+
+    def definition(self, kind: str = "suites") -> dict[str, Any]:
         """The state machine's, with every reference to a resource replaced by that resource's logical id."""
-        text = self.only("AWS::StepFunctions::StateMachine")["DefinitionString"]
-        return dict(json.loads(flat(text)))
+        return dict(json.loads(flat(self.machine(kind)["DefinitionString"])))
 
 
 def flat(value: Any) -> str:

@@ -47,7 +47,7 @@ def test_the_stack_is_named_after_the_lab_so_that_two_can_share_an_account() -> 
 
 def test_fixed_names_hold_the_labs_name() -> None:
     template = lab(**OTHER_LAB)
-    assert template.only("AWS::StepFunctions::StateMachine")["StateMachineName"] == "other-lab-suites"
+    assert template.machine()["StateMachineName"] == "other-lab-suites"
     named = [group.get("LogGroupName", "other-lab") for group in template.of_type("AWS::Logs::LogGroup").values()]
     # CodeBuild's group is named after the build project, whose name CloudFormation makes.
     assert all("other-lab" in flat(name) or "ContainerImageBuild" in flat(name) for name in named)

@@ -13,7 +13,7 @@ def rules(**context: str) -> dict[str, dict[str, Any]]:
     found = {}
     for rule in lab(**context).of_type("AWS::Events::Rule").values():
         (target,) = rule["Targets"]
-        found[flat(target["Arn"]).removeprefix("Functions").partition("Function")[0]] = rule
+        found[re.sub(r"^(Serving)?Functions|Function[0-9A-F]{8}\.Arn$", "", flat(target["Arn"]))] = rule
     return found
 
 
@@ -82,7 +82,8 @@ def test_sweeps_never_overlap_and_are_not_repeated() -> None:
     template = lab(target="aws")
     (name,) = [name for name in template.of_type("AWS::Lambda::Function") if "ReconcileRuns" in name]
     assert template.of_type("AWS::Lambda::Function")[name]["ReservedConcurrentExecutions"] == 1
-    (asynchronous,) = template.of_type("AWS::Lambda::EventInvokeConfig").values()
+    found = template.of_type("AWS::Lambda::EventInvokeConfig").values()
+    (asynchronous,) = [each for each in found if "ReconcileRuns" in flat(each["FunctionName"])]
     assert flat(asynchronous["FunctionName"]) == name
     assert (asynchronous["MaximumRetryAttempts"], asynchronous["MaximumEventAgeInSeconds"]) == (0, 300)
 
@@ -130,3 +131,28 @@ def test_an_address_in_the_context_is_subscribed() -> None:
     assert not lab(target="aws").of_type("AWS::SNS::Subscription")
     subscription = lab(**OTHER_LAB).only("AWS::SNS::Subscription")
     assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "me@example.com")
+
+
+@pytest.mark.parametrize(
+    ("detail_type", "key"),
+    [
+        ("SageMaker Endpoint State Change", "EndpointName"),
+        ("SageMaker Transform Job State Change", "TransformJobName"),
+    ],
+)
+def test_a_changed_endpoint_or_transform_job_of_this_lab_wakes_finish_deployment(detail_type: str, key: str) -> None:
+    found = lab(**OTHER_LAB).of_type("AWS::Events::Rule").values()
+    (rule,) = [each for each in found if each.get("EventPattern", {}).get("detail-type") == [detail_type]]
+    assert rule["EventPattern"]["detail"] == {key: [{"prefix": "other-lab--"}]}
+    ((target),) = rule["Targets"]
+    assert "FinishDeployment" in flat(target["Arn"])
+
+
+def test_expired_endpoints_are_swept_and_those_that_stay_raise_an_alarm() -> None:
+    found = lab(target="aws").of_type("AWS::Events::Rule").values()
+    (sweep,) = [each for each in found if "ReconcileEndpoints" in flat(each["Targets"][0]["Arn"])]
+    assert sweep["ScheduleExpression"] == "rate(5 minutes)"
+    overdue = alarms()["ServingEventsEndpointsOverdue"]
+    assert (overdue["MetricName"], overdue["Statistic"], overdue["Threshold"]) == ("OverdueEndpoints", "Maximum", 0)
+    assert alarms()["ServingEventsSweepMissing"]["TreatMissingData"] == "breaching"
+    assert {"ServingEventsFinishDeploymentFails", "ServingEventsReconcileEndpointsFails"} <= set(alarms())

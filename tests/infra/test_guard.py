@@ -37,13 +37,16 @@ def test_everything_in_the_stack_is_deleted_after_the_guard(template: Template) 
     assert not any(guard in named_by(resource, {guard}) for name, resource in resources.items() if name != guard)
 
 
-def test_the_guard_may_look_and_nothing_else(template: Template) -> None:
+def test_the_guard_may_look_and_delete_endpoints_and_nothing_else(template: Template) -> None:
     statements = template.statements("GuardGuardLabRole")
     actions = {action for statement in statements for action in as_list(statement["Action"])}
-    assert actions == {"logs:CreateLogStream", "logs:PutLogEvents", "states:ListExecutions", "dynamodb:Query"}
+    looks = {"logs:CreateLogStream", "logs:PutLogEvents", "states:ListExecutions", "dynamodb:Query"}
+    deletes = {f"sagemaker:{name}" for name in ("DeleteEndpoint", "DeleteEndpointConfig", "DeleteModel")}
+    notes = {"dynamodb:GetItem", "dynamodb:UpdateItem", "s3:DeleteObject", "sagemaker:StopTransformJob"}
+    assert actions == looks | deletes | notes
     (function,) = [each for name, each in template.of_type("AWS::Lambda::Function").items() if "GuardLab" in name]
     machine = function["Environment"]["Variables"]["STATE_MACHINE_ARN"]
-    name = template.only("AWS::StepFunctions::StateMachine")["StateMachineName"]
+    name = template.machine()["StateMachineName"]
     assert flat(machine).endswith(f":stateMachine:{name}")
 
 

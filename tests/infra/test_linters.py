@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.state_machine_text import state_machine_definition
+from infra.state_machine_text import state_machine_definitions
 from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, lab
 
 LINTERS = REPO_ROOT / ".envs/lint/bin"
@@ -18,9 +18,9 @@ VALIDATOR = REPO_ROOT / "node_modules/asl-validator/dist/bin/asl-validator.js"
 needs_linters = pytest.mark.skipif(not (LINTERS / "checkov").exists(), reason="`make templates` makes this environment")
 
 
-@pytest.fixture(scope="module")
-def definition() -> dict[str, Any]:
-    return state_machine_definition(lab(**OTHER_LAB).document)
+@pytest.fixture(scope="module", params=["suites", "deployments"])
+def definition(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return state_machine_definitions(lab(**OTHER_LAB).document)[f"other-lab-{request.param}"]
 
 
 def validate(definition: dict[str, Any], folder: Path) -> "subprocess.CompletedProcess[str]":
@@ -47,7 +47,7 @@ def test_the_state_machine_is_valid(definition: dict[str, Any], tmp_path: Path) 
 
 def test_a_transition_that_leads_nowhere_is_found(definition: dict[str, Any], tmp_path: Path) -> None:
     broken = copy.deepcopy(definition)
-    broken["States"]["PlanSuite"]["Next"] = "Nowhere"
+    broken["States"][broken["StartAt"]]["Next"] = "Nowhere"
     answer = validate(broken, tmp_path)
     assert answer.returncode != 0
     assert "MISSING_TRANSITION_TARGET" in answer.stdout + answer.stderr

@@ -1,5 +1,6 @@
 """Who may do what: the roles of functions, jobs and the state machine, statement by statement."""
 
+import re
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ STATES = {
     "StopRuns",
     "JudgeSuite",
 }
+SERVING_STATES = {"DeployModel", "FinishDeployment", "CheckEndpoint", "RemoveEndpoint", "ReconcileEndpoints"}
 # Actions that AWS lets nobody narrow to a resource.
 WITHOUT_RESOURCES = {
     "cloudwatch:GetMetricStatistics",
@@ -49,7 +51,7 @@ def resources_for(statements: list[dict[str, Any]], action: str) -> list[str]:
 def test_each_function_has_a_role_of_its_own(template: Template) -> None:
     functions = template.of_type("AWS::Lambda::Function")
     roles = {flat(function["Role"]) for function in functions.values()}
-    assert len(roles) == len(functions) == len({*STATES, "GuardLab"})
+    assert len(roles) == len(functions) == len({*STATES, *SERVING_STATES, "GuardLab"})
 
 
 def test_no_role_may_do_everything_with_a_service(template: Template) -> None:
@@ -59,7 +61,7 @@ def test_no_role_may_do_everything_with_a_service(template: Template) -> None:
 
 def test_only_actions_without_resources_are_allowed_on_all(template: Template) -> None:
     for name in template.of_type("AWS::IAM::Role"):
-        if "OrchestrationRole" in name:
+        if "OrchestrationRole" in name or "MachineRole" in name:
             continue  # log delivery and tracing, excused by name in the rules
         for statement in template.statements(name):
             if "*" in map(flat, as_list(statement["Resource"])):
@@ -144,6 +146,39 @@ def test_the_state_machine_invokes_its_six_functions_and_nothing_else(template: 
     assert resources_for(statements, "states:StartExecution") == [
         "arn:AWS::Partition:states:AWS::Region:AWS::AccountId:stateMachine:traindyno-suites"
     ]
+
+
+def test_the_state_machine_of_deployments_invokes_its_three_functions_and_nothing_else(template: Template) -> None:
+    statements = template.statements("MachineRole")
+    assert len(resources_for(statements, "lambda:InvokeFunction")) == 3
+    assert not any("*" in name for name in resources_for(statements, "lambda:InvokeFunction"))
+    assert "states:StartExecution" not in actions_of(statements)
+
+
+OURS = "arn:AWS::Partition:sagemaker:AWS::Region:AWS::AccountId"
+
+
+@pytest.mark.parametrize("state", sorted(SERVING_STATES))
+def test_functions_of_deployments_reach_this_labs_models_and_endpoints_only(template: Template, state: str) -> None:
+    statements = template.statements(f"ServingFunctions{state}Role")
+    of_sagemaker = [each for each in statements if "sagemaker:" in str(each["Action"])]
+    assert of_sagemaker
+    names = [flat(resource) for each in of_sagemaker for resource in as_list(each["Resource"])]
+    assert all(
+        re.fullmatch(rf"{OURS}:(model|endpoint|endpoint-config|transform-job)/traindyno--\*", name) for name in names
+    )
+    created = actions_of(statements) & {"sagemaker:CreateEndpoint", "iam:PassRole"}
+    assert created == ({"sagemaker:CreateEndpoint", "iam:PassRole"} if state == "DeployModel" else set())
+
+
+def test_a_served_model_reads_itself_and_requests_and_writes_answers_only(template: Template) -> None:
+    statements = template.statements("ServedModelRole")
+    assert {name.rpartition("Arn/")[2] for name in resources_for(statements, "s3:PutObject")} == {"transforms/*"}
+    assert {name.rpartition("Arn/")[2] for name in resources_for(statements, "s3:GetObject")} == {"models/*", "data/*"}
+    assert not {"s3:DeleteObject", "secretsmanager:GetSecretValue", "dynamodb:GetItem"} & actions_of(statements)
+    named = lab(**OTHER_LAB).statements("ServedModelRole")
+    assert "secretsmanager:GetSecretValue" not in actions_of(named)
+    assert any(name.endswith(":my-data/*") for name in resources_for(named, "s3:GetObject"))
 
 
 def test_a_permissions_boundary_bounds_every_role() -> None:

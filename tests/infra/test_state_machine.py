@@ -178,7 +178,7 @@ def test_a_run_costs_two_states_however_long_it_takes(run_states: dict[str, Any]
 
 def test_the_machine_is_standard_logged_traced_and_ends_some_day() -> None:
     template = lab(target="aws")
-    machine = template.only("AWS::StepFunctions::StateMachine")
+    machine = template.machine()
     assert machine.get("StateMachineType", "STANDARD") == "STANDARD"
     assert machine["LoggingConfiguration"]["Level"] == "ALL"
     assert not machine["LoggingConfiguration"]["IncludeExecutionData"]

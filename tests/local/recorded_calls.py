@@ -12,11 +12,13 @@ import boto3
 
 from traindyno.aws import clients
 from traindyno.lab import services as lab_services
+from traindyno.lab import serving_services
 
 # Where IAM's name of an action is not the service's name and the operation's.
-PREFIXES = {"stepfunctions": "states", "service-quotas": "servicequotas"}
+PREFIXES = {"stepfunctions": "states", "service-quotas": "servicequotas", "sagemaker-runtime": "sagemaker"}
 ACTIONS = {
     "s3:ListObjectsV2": ("s3:ListBucket",),
+    "s3:HeadObject": ("s3:GetObject",),
     # A copy reads one object and writes another.
     "s3:CopyObject": ("s3:GetObject", "s3:PutObject"),
 }
@@ -30,6 +32,7 @@ class Recorder:
     def call(self, state: str, event: Mapping[str, Any]) -> Any:
         """``state`` in snake case; its handler with an event, as Lambda would call it."""
         handler = importlib.import_module(f"lambdas.{state}.handler")
+        serving_services.connect_serving.cache_clear()
         lab_services.connect.cache_clear()  # functions share no process, so none finds what another has read
         self._state = state
         try:
@@ -69,7 +72,7 @@ def recording(environment: Mapping[str, str]) -> Iterator[Recorder]:
 
 
 def _forget_clients() -> None:
-    for module in (clients, lab_services):
+    for module in (clients, lab_services, serving_services):
         for value in vars(module).values():
             if isinstance(value, _lru_cache_wrapper):
                 value.cache_clear()

@@ -87,6 +87,14 @@ class MemoryObjects(Objects):
         content = self.contents[source_s3_uri.removeprefix(own)] if source_s3_uri.startswith(own) else b""
         self.write(key, content or source_s3_uri.encode(), "")
 
+    def copy_large(self, key: str, target_key: str) -> bool:
+        if key in self.contents:
+            self.write(target_key, self.contents[key], "")
+        return key in self.contents
+
+    def delete(self, key: str) -> None:
+        self.contents.pop(key, None)
+
     def list_keys(self, prefix: str) -> Iterator[str]:
         return iter(sorted(key for key in self.contents if key.startswith(prefix)))
 

@@ -25,6 +25,7 @@ CORE_ROOMS = (
     "planning",
     "search",
     "verdict",
+    "serving",
 )
 CORE_TOP = ("errors", "lab_names", "s3_keys")
 
@@ -176,8 +177,14 @@ def test_rooms_of_the_core_import_only_rooms_before_them() -> None:
 
 # Keyword arguments of a call through boto3 are no texts: the adapters in traindyno/aws write them.
 SHAPES_OF_A_JOB = ("CreateTrainingJobRequest", "DescribeTrainingJobResponse", "TrainingJobSummary")
+SHAPES_OF_SERVING = (
+    *("CreateModelInput", "CreateEndpointConfigInput", "CreateEndpointInput", "DescribeEndpointOutput"),
+    *("CreateTransformJobRequest", "DescribeTransformJobResponse"),
+)
 # CloudFormation, CloudWatch, Service Quotas and the Price List use these words too.
-WORDS_OF_OTHER_SERVICES = {"Key", "MetricName", "Name", "Status", "Tags", "Timestamp", "Value"}
+WORDS_OF_OTHER_SERVICES = {"Key", "MetricName", "Name", "Status", "Tags", "Timestamp", "Type", "Value"}
+# Of HTTP and S3
+WORDS_OF_OTHER_SERVICES |= {"Accept", "ETag"}
 SPEAKS_SAGEMAKER = ("traindyno/sagemaker", "localcloud", "tests", "bench")
 
 
@@ -199,7 +206,7 @@ def sagemaker_keys() -> set[str]:
     """Every field of a training job's request, description and entry in a list, by botocore's service model."""
     model = botocore.session.get_session().get_service_model("sagemaker")
     keys: set[str] = set()
-    shapes = [model.shape_for(f"{name}") for name in SHAPES_OF_A_JOB]
+    shapes = [model.shape_for(f"{name}") for name in (*SHAPES_OF_A_JOB, *SHAPES_OF_SERVING)]
     while shapes:
         shape = shapes.pop()
         if isinstance(shape, StructureShape) and not set(shape.members) <= keys:

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient
     from mypy_boto3_stepfunctions import SFNClient
 
+    from traindyno.aws.endpoints import RuntimeClient
     from traindyno.aws.log_tail import LogsClient
 
 CONFIG = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5, read_timeout=25)
+RUNTIME_CONFIG = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=65)
 # The Price List API has endpoints in three regions only; what it says is the same in each.
 PRICING_REGION = "us-east-1"
 
@@ -59,6 +61,13 @@ def s3() -> "S3Client":
 @cache
 def sagemaker() -> "SageMakerClient":
     return boto3.client("sagemaker", config=CONFIG)
+
+
+@cache
+def sagemaker_runtime() -> "RuntimeClient":
+    """Not retried: the seconds that a request takes are measured."""
+    client: RuntimeClient = boto3.client("sagemaker-runtime", config=RUNTIME_CONFIG)
+    return client
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The last lines of a training job's log."""
+"""The last lines of the log of a training job, an endpoint or a transform job."""
 
 from typing import Any, Protocol
 
@@ -21,24 +21,29 @@ class LogTail:
         self._logs = logs
 
     def read(self, job_name: str) -> tuple[str, ...]:
+        """Of a training job."""
+        return self.read_group(JOB_LOG_GROUP, f"{job_name}/")
+
+    def read_group(self, log_group: str, stream_prefix: str = "") -> tuple[str, ...]:
         """Of the host that wrote last, which is where a failure shows.
 
         A log that can't be read costs no result: its one line then says why.
         """
         try:
-            return self._read(job_name)
+            return self._read(log_group, stream_prefix)
         except AwsError as error:
             if isinstance(error, ClientError) and error_code(error) == "ResourceNotFoundException":
-                return ()  # no training job of this account has logged anything yet
-            return (f"the log of {job_name} could not be read: {error}",)
+                return ()  # nothing has been logged there yet
+            return (f"the log {log_group} {stream_prefix} could not be read: {error}",)
 
-    def _read(self, job_name: str) -> tuple[str, ...]:
-        found = self._logs.describe_log_streams(logGroupName=JOB_LOG_GROUP, logStreamNamePrefix=f"{job_name}/")
+    def _read(self, log_group: str, stream_prefix: str) -> tuple[str, ...]:
+        of_prefix = {"logStreamNamePrefix": stream_prefix} if stream_prefix else {}
+        found = self._logs.describe_log_streams(logGroupName=log_group, **of_prefix)
         streams = sorted(found["logStreams"], key=lambda stream: stream.get("lastEventTimestamp", 0))
         if not streams:
             return ()
         events = self._logs.get_log_events(
-            logGroupName=JOB_LOG_GROUP,
+            logGroupName=log_group,
             logStreamName=streams[-1]["logStreamName"],
             startFromHead=False,
             limit=LINE_COUNT,

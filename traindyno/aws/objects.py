@@ -39,6 +39,20 @@ class Objects:
             Bucket=self.bucket, Key=key, CopySource={"Bucket": source.netloc, "Key": source.path.lstrip("/")}
         )
 
+    def copy_large(self, key: str, target_key: str) -> bool:
+        """Within the bucket, of an object of any size, in parts; False where there is no such object."""
+        try:
+            self._s3.copy({"Bucket": self.bucket, "Key": key}, self.bucket, target_key)
+        except ClientError as error:
+            if error_code(error) not in MISSING:
+                raise
+            return False
+        return True
+
+    def delete(self, key: str) -> None:
+        """Safe to repeat."""
+        self._s3.delete_object(Bucket=self.bucket, Key=key)
+
     def list_keys(self, prefix: str) -> Iterator[str]:
         """In the order of their UTF-8 bytes."""
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)

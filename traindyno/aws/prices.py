@@ -1,7 +1,8 @@
-"""On-demand training prices from the Price List API."""
+"""On-demand prices from the Price List API: for training, hosting and batch transform."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -17,15 +18,28 @@ SOURCE = "AWS Price List"
 HOURLY = {"hrs", "hour", "hours"}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What an instance is used for, as the Price List names it: an attribute, and the end of its usage types."""
+
+    name: str
+    usage_type: str
+
+
+TRAINING = Usage(name="Training", usage_type="Train")
+HOSTING = Usage(name="Hosting", usage_type="Host")
+BATCH_TRANSFORM = Usage(name="BatchTransform", usage_type="Tsform")
+
+
 def read_prices(
-    pricing: "PricingClient", instance_types: Iterable[str], *, region: str, now: float
+    pricing: "PricingClient", instance_types: Iterable[str], *, region: str, now: float, usage: Usage = TRAINING
 ) -> dict[str, Price]:
-    """By instance type; a type that the Price List doesn't price for training in the region is left out.
+    """By instance type; a type that the Price List doesn't price for the usage in the region is left out.
 
     Raises SuiteRefused where the Price List has several prices for one type.
     """
     as_of = datetime.fromtimestamp(now, UTC).date().isoformat()
-    found = {name: _read_price(pricing, name, region) for name in dict.fromkeys(instance_types)}
+    found = {name: _read_price(pricing, name, region, usage) for name in dict.fromkeys(instance_types)}
     return {
         name: Price(instance_type=name, region=region, usd_per_hour=usd, as_of=as_of, source=source)
         for name, (usd, source) in found.items()
@@ -33,31 +47,31 @@ def read_prices(
     }
 
 
-def _read_price(pricing: "PricingClient", instance_type: str, region: str) -> tuple[Decimal | None, str]:
+def _read_price(pricing: "PricingClient", instance_type: str, region: str, usage: Usage) -> tuple[Decimal | None, str]:
     """And its source: the local cloud's list says by its version that it is a snapshot."""
-    wanted = {"regionCode": region, "platoinstancetype": "Training", "instanceName": instance_type}
+    wanted = {"regionCode": region, "platoinstancetype": usage.name, "instanceName": instance_type}
     pages = pricing.get_paginator("get_products").paginate(
         ServiceCode=SERVICE_CODE,
         Filters=[{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()],
     )
     products = [json.loads(text) for page in pages for text in page["PriceList"]]
-    plain = [product for product in products if _is_plain_use(product, instance_type)]
+    plain = [product for product in products if _is_plain_use(product, instance_type, usage)]
     hourly = {usd for product in plain for usd in _hourly_usd(product)}
     if len(hourly) > 1:
         listed = ", ".join(str(usd) for usd in sorted(hourly))
         raise SuiteRefused(
             [
-                f"{instance_type} in {region}: expected one training price in the Price List, found {listed} USD per"
-                " hour: leave this type out, or plan with your own price (--prices)"
+                f"{instance_type} in {region}: expected one {usage.name} price in the Price List, found {listed} USD"
+                " per hour: leave this type out, or plan with your own price (--prices)"
             ]
         )
     versions = sorted({str(product["version"]) for product in plain if "version" in product})
     return next(iter(hourly), None), " ".join((SOURCE, *versions))
 
 
-def _is_plain_use(product: Mapping[str, Any], instance_type: str) -> bool:
+def _is_plain_use(product: Mapping[str, Any], instance_type: str, usage: Usage) -> bool:
     """Not a cluster's, a training plan's or a free tier's row, which share the instance's name."""
-    return str(product["product"]["attributes"].get("usagetype", "")).endswith(f"Train:{instance_type}")
+    return str(product["product"]["attributes"].get("usagetype", "")).endswith(f"{usage.usage_type}:{instance_type}")
 
 
 def _hourly_usd(product: Mapping[str, Any]) -> Iterator[Decimal]:

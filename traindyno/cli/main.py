@@ -8,10 +8,11 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from traindyno import __version__
-from traindyno.cli import execution_commands, quota_commands
+from traindyno.cli import endpoint_commands, execution_commands, quota_commands
 from traindyno.cli.checkout import add_local
 from traindyno.cli.claims_command import claims
 from traindyno.cli.compare_command import compare
+from traindyno.cli.deploy_command import deploy
 from traindyno.cli.doctor_command import doctor
 from traindyno.cli.output import STANDARD_ERROR, print_json
 from traindyno.cli.plan_command import plan
@@ -20,7 +21,8 @@ from traindyno.cli.reprice_command import reprice_execution
 from traindyno.cli.run_command import run
 from traindyno.cli.suite_loading import SuiteFileInvalid
 from traindyno.cli.suite_text import InputFileInvalid, SuiteUnreadable
-from traindyno.core.errors import SuiteRefused, TraindynoError
+from traindyno.core.errors import DocumentInvalid, SuiteRefused, TraindynoError
+from traindyno.core.serving.deployment import ModelNotServable
 from traindyno.core.verdict.comparison import NotComparable
 
 FAILED, REFUSED = 1, 2
@@ -41,6 +43,9 @@ commands.command()(receipt)
 commands.command("reprice")(reprice_execution)
 commands.command()(compare)
 commands.command()(claims)
+commands.command()(deploy)
+commands.command()(endpoint_commands.endpoints)
+commands.command()(endpoint_commands.undeploy)
 commands.command()(doctor)
 commands.add_typer(quota_commands.app, name="quotas")
 add_local(commands)
@@ -82,6 +87,8 @@ def app() -> None:
     try:
         commands()
     except (SuiteFileInvalid, SuiteUnreadable, InputFileInvalid, NotComparable, SuiteRefused) as error:
+        _leave(str(error), REFUSED)
+    except (DocumentInvalid, ModelNotServable) as error:
         _leave(str(error), REFUSED)
     except TraindynoError as error:
         _leave(f"error: {error}", FAILED)

@@ -1,11 +1,13 @@
 """`traindyno receipt`: the cost of an execution by attempt and by phase."""
 
+import time
 from collections.abc import Iterator
 from decimal import Decimal
 
 from rich.console import Console
 from rich.table import Table
 
+from traindyno.cli.deployment_text import costs_of
 from traindyno.cli.execution_receipt import ExecutionReceipt
 from traindyno.cli.options import ExecutionArgument, FormatOption, LabChoice, with_options_of
 from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, Format, print_json
@@ -25,11 +27,14 @@ def receipt(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show the cost of every training job: billed seconds × instances × price, exact to the cent."""
-    found = choice.find_target().receipt(execution)
+    target, now = choice.find_target(), time.time()
+    found = target.receipt(execution)
     if output is Format.JSON:
         print_json(to_document(found))
-    else:
-        print_receipt(STANDARD_OUTPUT, found)
+        return
+    print_receipt(STANDARD_OUTPUT, found)
+    for line in costs_of(execution, target.services.deployments.list_all(), now):
+        STANDARD_OUTPUT.print(line, markup=False)
 
 
 def print_receipt(console: Console, found: ExecutionReceipt) -> None:

@@ -10,6 +10,8 @@ OPEN_ATTEMPTS_INDEX = "open-attempts"
 METRIC_NAMESPACE = "Traindyno"
 OPEN_RUNS_METRIC = "OpenRuns"
 OVERDUE_RUNS_METRIC = "OverdueRuns"
+OPEN_ENDPOINTS_METRIC = "OpenEndpoints"
+OVERDUE_ENDPOINTS_METRIC = "OverdueEndpoints"
 FAILED_SUITES_METRIC = "FailedSuites"
 # A job's name holds the lab's beside suite, execution, cell, trial and attempt, and SageMaker allows 63 characters.
 LAB_NAME = re.compile(r"(?=.{1,18}$)[a-z](-?[a-z0-9])*")
@@ -19,6 +21,7 @@ class LabOutput(StrEnum):
     """Outputs of the lab's stack."""
 
     STATE_MACHINE_ARN = "StateMachineArn"
+    DEPLOYMENTS_ARN = "DeploymentsArn"
     BUCKET = "ResultsBucket"
     TABLE = "Table"
     TRAINING_ROLE_ARN = "TrainingRoleArn"
@@ -32,6 +35,11 @@ def lab_stack_name(lab: str) -> str:
 
 def state_machine_name(lab: str) -> str:
     return f"{lab}-suites"
+
+
+def deployments_machine_name(lab: str) -> str:
+    """The state machine that deploys trained models."""
+    return f"{lab}-deployments"
 
 
 def jobs_prefix(lab: str) -> str:

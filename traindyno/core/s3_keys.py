@@ -9,10 +9,13 @@ from typing import TypeGuard
 S3_SCHEME = "s3://"
 RUNS_PREFIX = "runs/"
 PREPARED_PREFIX = "prepared/"
+SAMPLES_FILE = "evaluation_samples.json"
 SUITES_PREFIX = "suites/"
 TOKEN_MARKERS_PREFIX = "tokens/"
 CODE_PREFIX = "code/"
 DATA_PREFIX = "data/"
+MODELS_PREFIX = "models/"
+TRANSFORMS_PREFIX = "transforms/"
 
 
 def suite_key(execution_id: str) -> str:
@@ -81,6 +84,25 @@ def step_log_prefix(execution_id: str, run_id: str, job_name: str) -> str:
 
 def output_prefix(execution_id: str, run_id: str) -> str:
     return f"{run_prefix(execution_id, run_id)}output/"
+
+
+def saved_model_key(execution_id: str, run_id: str, job_name: str) -> str:
+    """Where SageMaker puts the model folder of a training job."""
+    return f"{output_prefix(execution_id, run_id)}{job_name}/output/model.tar.gz"
+
+
+def samples_key(execution_id: str, run_id: str, job_name: str) -> str:
+    """The job's evaluation samples with its model's answers, beside its step log."""
+    return f"{step_log_prefix(execution_id, run_id, job_name)}{SAMPLES_FILE}"
+
+
+def served_model_key(deployment_name: str) -> str:
+    """The deployment's own copy of the model. Training jobs can't write it, and objects below ``runs/`` expire."""
+    return f"{MODELS_PREFIX}{deployment_name}/model.tar.gz"
+
+
+def transform_output_prefix(deployment_name: str) -> str:
+    return f"{TRANSFORMS_PREFIX}{deployment_name}/"
 
 
 def code_key(sha256: str) -> str:

@@ -1,22 +1,53 @@
-"""Whether a lab has suites in flight, and so may not be deleted."""
+"""Whether a lab has suites or endpoints in flight, and so may not be deleted; its expiring endpoints go with it."""
+
+from collections.abc import Iterator
 
 from traindyno.aws.executions import Executions
 from traindyno.core.lab_names import DEFAULT_LAB
+from traindyno.lab.remove_endpoint import remove_endpoint
+from traindyno.lab.serving_services import ServingServices
 from traindyno.store.attempts import AttemptRows
 
 MOST_NAMED = 5
+REMOVED = "the lab was destroyed"
 
 
-def refusal_to_delete(*, lab: str, executions: Executions, attempts: AttemptRows) -> str | None:
-    """None for an idle lab. In flight: an execution that runs, or a training job whose end is not recorded yet."""
+def refusal_to_delete(
+    *, lab: str, executions: Executions, deploying: Executions, attempts: AttemptRows, serving: ServingServices
+) -> str | None:
+    """None for an idle lab.
+
+    In flight: an execution that runs, a training job whose end is not recorded yet, a model that is being deployed,
+    or an endpoint that a person has kept.
+    """
     found = dict.fromkeys(executions.list_running())
     found |= dict.fromkeys(row.owner.execution_id for row in attempts.list_open() if row.end is None)
-    if not found:
+    endpoints = dict.fromkeys(deploying.list_running())
+    endpoints |= dict.fromkeys(_kept(serving))
+    if not found and not endpoints:
         return None
     option = "" if lab == DEFAULT_LAB else f" --lab {lab}"
-    commands = "; ".join(f"traindyno stop {name}{option}" for name in list(found)[:MOST_NAMED])
-    more = f"; and so on for {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-    count = "1 suite" if len(found) == 1 else f"{len(found)} suites"
+    commands = [f"traindyno stop {name}{option}" for name in found]
+    commands += [f"traindyno undeploy {name}{option}" for name in endpoints]
+    named = "; ".join(commands[:MOST_NAMED])
+    more = f"; and so on for {len(commands) - MOST_NAMED} more" if len(commands) > MOST_NAMED else ""
+    counts = " and ".join(_counted(found, "suite") + _counted(endpoints, "endpoint"))
     return (
-        f"lab {lab} has {count} in flight, and nothing was deleted. Stop with: {commands}{more}. Then destroy it again."
+        f"lab {lab} has {counts} in flight, and nothing was deleted. Stop with: {named}{more}. Then destroy it again."
     )
+
+
+def remove_expiring_endpoints(*, serving: ServingServices, now: float) -> int:
+    """How many were deleted. Without the lab nothing would delete them, and they would bill on."""
+    names = [row.deployment.name for row in serving.deployments.list_all() if row.is_open]
+    return sum(remove_endpoint(name, services=serving, now=now, message=REMOVED) for name in names)
+
+
+def _kept(serving: ServingServices) -> Iterator[str]:
+    for row in serving.deployments.list_all():
+        if row.is_open and row.deployment.is_endpoint and row.deployment.expires_at is None:
+            yield row.deployment.name
+
+
+def _counted(names: dict[str, None], what: str) -> list[str]:
+    return [f"{len(names)} {what}{'s' if len(names) > 1 else ''}"] if names else []

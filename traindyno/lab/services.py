@@ -15,6 +15,7 @@ from traindyno.core.suite.suite import Run
 from traindyno.lab.environment import BucketEnvironment
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRows
+from traindyno.store.model_deployments import DeploymentRows
 from traindyno.store.owners import OwnerRow, OwnerRows
 from traindyno.store.preparations import PreparationRows
 from traindyno.store.results_bucket import ResultsBucket
@@ -43,6 +44,7 @@ class LabServices:
         self.spending = Spending(table)
         self.start_slots = StartSlots(table)
         self.work_index = WorkIndex(table)
+        self.deployments = DeploymentRows(table)
         self.bucket = ResultsBucket(objects)
         self._jobs, self._answers, self._log_tail = jobs, answers, log_tail
 

@@ -84,6 +84,11 @@ def stock_image_uri(name: str, region: str) -> str:
     return f"{accounts[region]}.dkr.ecr.{region}.{_domain(region)}/{name}"
 
 
+def inference_image_uri(kind: str, region: str) -> str:
+    """AWS's inference container for PyTorch; ``kind`` is ``gpu`` or ``none``."""
+    return stock_image_uri(_data("inference_images.json")["images"][kind], region)
+
+
 def _stock_key(settings: Settings, instance_type: InstanceType) -> str:
     if settings.strategy is Strategy.SMDDP:
         return "smddp"

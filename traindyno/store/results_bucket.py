@@ -60,6 +60,13 @@ class ResultsBucket:
         self._objects.copy(source_s3_uri, key)
         return s3_uri(self.name, key)
 
+    def copy_large(self, key: str, target_key: str) -> bool:
+        """Within the bucket; False where there is no such object."""
+        return self._objects.copy_large(key, target_key)
+
+    def delete(self, key: str) -> None:
+        self._objects.delete(key)
+
     def list_keys(self, prefix: str) -> Iterator[str]:
         return self._objects.list_keys(prefix)
 

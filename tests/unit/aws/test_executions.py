@@ -107,7 +107,7 @@ def test_a_lab_that_is_missing_or_unfinished_says_how_to_deploy_it() -> None:
         stubber.add_response("describe_stacks", stack(Table="t"))
         with pytest.raises(LabNotDeployed, match=r"no stack traindyno-lab in us-east-1.*cdk deploy"):
             find_deployment(client, "traindyno")
-        with pytest.raises(LabNotDeployed, match="CREATE_IN_PROGRESS and lacks ResultsBucket"):
+        with pytest.raises(LabNotDeployed, match="CREATE_IN_PROGRESS and lacks DeploymentsArn, ResultsBucket"):
             find_deployment(client, "traindyno")
 
 
@@ -162,7 +162,7 @@ def test_a_log_that_can_not_be_read_costs_no_result_and_says_why(code: str) -> N
         stubber.add_response("describe_log_streams", {"logStreams": [{"logStreamName": "job/algo-1"}]})
         stubber.add_client_error("get_log_events", code, "Rate exceeded")
         (line,) = LogTail(client).read("job")
-    assert "the log of job could not be read" in line
+    assert "the log /aws/sagemaker/TrainingJobs job/ could not be read" in line
     assert code in line
 
 

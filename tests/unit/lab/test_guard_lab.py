@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -14,17 +14,21 @@ from botocore.exceptions import ClientError
 from lambdas.guard_lab import handler
 from tests.unit.lab_in_memory import NOW, make_lab
 from tests.unit.memory_table import MemoryTable
+from tests.unit.serving_in_memory import DEPLOYMENT, NAME, MemoryServing
 from tests.unit.store.samples import ROW
 from tests.unit.stubbed import stubbed
 from traindyno.aws import clients
 from traindyno.aws.executions import Executions
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.lab.guard_lab import refusal_to_delete
+from traindyno.lab.guard_lab import refusal_to_delete, remove_expiring_endpoints
 from traindyno.store.attempts import AttemptRows
+from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 
 MACHINE = "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"
+DEPLOYMENTS = MACHINE.replace("-suites", "-deployments")
 LISTING = {"stateMachineArn": MACHINE, "statusFilter": "RUNNING"}
+DEPLOYMENTS_LISTING = {"stateMachineArn": DEPLOYMENTS, "statusFilter": "RUNNING"}
 
 
 def listed(*names: str) -> dict[str, Any]:
@@ -32,11 +36,48 @@ def listed(*names: str) -> dict[str, Any]:
     return {"executions": [{"executionArn": f"{MACHINE}:{name}", "name": name, **shared} for name in names]}
 
 
-def refusal(*running: str, attempts: AttemptRows | None = None, lab: str = "traindyno") -> str | None:
+def refusal(
+    *running: str,
+    attempts: AttemptRows | None = None,
+    lab: str = "traindyno",
+    deploying: Sequence[str] = (),
+    serving: MemoryServing | None = None,
+) -> str | None:
     with stubbed("stepfunctions") as (client, stubber):
         stubber.add_response("list_executions", listed(*running), LISTING)
-        executions = Executions(client, MACHINE)
-        return refusal_to_delete(lab=lab, executions=executions, attempts=attempts or AttemptRows(MemoryTable()))
+        stubber.add_response("list_executions", listed(*deploying), DEPLOYMENTS_LISTING)
+        return refusal_to_delete(
+            lab=lab,
+            executions=Executions(client, MACHINE),
+            deploying=Executions(client, DEPLOYMENTS),
+            attempts=attempts or AttemptRows(MemoryTable()),
+            serving=serving or MemoryServing(),
+        )
+
+
+def with_endpoint(expires_at: float | None) -> MemoryServing:
+    serving = MemoryServing()
+    deployment = replace(DEPLOYMENT, expires_at=expires_at)
+    serving.deployments.create(
+        DeploymentRow(deployment=deployment, status=DeploymentStatus.READY, created_at=NOW, token="t")
+    )
+    return serving
+
+
+def test_a_kept_endpoint_and_one_that_is_being_deployed_are_named_with_what_deletes_them() -> None:
+    text = refusal("albert-1", deploying=["traindyno--new"], serving=with_endpoint(None)) or ""
+    assert "1 suite and 2 endpoints in flight, and nothing was deleted" in text
+    assert f"traindyno undeploy traindyno--new; traindyno undeploy {NAME}. " in text
+
+
+def test_an_endpoint_that_expires_goes_with_its_lab() -> None:
+    serving = with_endpoint(NOW + 3600)
+    assert refusal(serving=serving) is None
+    assert remove_expiring_endpoints(serving=serving, now=NOW) == 1
+    assert serving.endpoints.deleted == [f"endpoint {NAME}", f"model {NAME}"]
+    row = serving.deployments.find(NAME)
+    assert row is not None
+    assert row.message == "the lab was destroyed"
 
 
 def test_an_idle_lab_may_be_deleted() -> None:
@@ -103,8 +144,10 @@ def event(kind: str, url: str, **more: str) -> dict[str, Any]:
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    for name, value in {"LAB": "traindyno", "TABLE": "rows", "STATE_MACHINE_ARN": MACHINE}.items():
+    variables = {"LAB": "traindyno", "TABLE": "rows", "BUCKET": "results", "STATE_MACHINE_ARN": MACHINE}
+    for name, value in {**variables, "DEPLOYMENTS_ARN": DEPLOYMENTS}.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(handler, "connect_serving", lambda _environment: MemoryServing())
     return monkeypatch
 
 
@@ -125,8 +168,9 @@ def test_deletion_is_answered_with_what_the_lab_has_in_flight(
     environment.setattr(clients, "table", lambda _name: None)
     with stubbed("stepfunctions") as (client, stubber):
         environment.setattr(clients, "stepfunctions", lambda: client)
-        stubber.add_response("list_executions", listed("albert-1"), LISTING)
-        stubber.add_response("list_executions", listed(), LISTING)
+        for running in (("albert-1",), ()):
+            stubber.add_response("list_executions", listed(*running), LISTING)
+            stubber.add_response("list_executions", listed(), DEPLOYMENTS_LISTING)
         handler.handle(event("Delete", url, PhysicalResourceId="Guard-of-the-lab"), None)
         handler.handle(event("Delete", url, PhysicalResourceId="Guard-of-the-lab"), None)
     assert [each["Status"] for each in received] == ["FAILED", "SUCCESS"]

@@ -10,16 +10,19 @@ import pytest
 
 from tests.unit.lab_in_memory import NOW, PRICE
 from tests.unit.run_samples import completed_result, make_cell
+from tests.unit.serving_in_memory import DEPLOYMENT
 from tests.unit.store.samples import ROW, RUN
 from traindyno.aws.objects import Objects
 from traindyno.aws.table import Table
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.serving.latency import measure_latency
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.verdict.run_summary import RunSummary
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows, Judgement
+from traindyno.store.model_deployments import DeploymentRow, DeploymentRows, DeploymentStatus
 from traindyno.store.preparations import PreparationRow, PreparationRows, PreparationSummary
 from traindyno.store.runs import RunRow, RunRows
 from traindyno.store.spending import Spending, SpendingRow
@@ -263,6 +266,41 @@ class StoreContract:
         slots.free(now=NOW + 100.5)
         assert slots.reserve(now=NOW + 100.5, seconds_between=1.05) == NOW + 100.5
 
+    def test_a_deployment_is_created_once_and_takes_the_token_of_a_task_that_starts_again(self, table: Table) -> None:
+        deployments, row = DeploymentRows(table), deployment_row()
+        name = row.deployment.name
+        assert deployments.create(row)
+        assert not deployments.create(replace(row, token="second"))
+        assert deployments.find(name) == replace(row, token="second")
+        assert [each for each in deployments.list_all() if each.deployment.name == name] == [deployments.find(name)]
+
+    def test_a_deployment_is_settled_checked_and_removed_once_each(self, table: Table) -> None:
+        deployments, row = DeploymentRows(table), deployment_row()
+        name, latency = row.deployment.name, measure_latency([0.1, 0.3])
+        deployments.create(row)
+        ready, failed = DeploymentStatus.READY, DeploymentStatus.FAILED
+        assert deployments.settle(name, ready, now=NOW + 9, message=None, billed_seconds=12.5)
+        assert not deployments.settle(name, failed, now=NOW + 10, message="late", billed_seconds=None)
+        deployments.record_check(name, checked_samples=8, latency=latency)
+        known = replace(row, status=ready, ready_at=NOW + 9, billed_seconds=12.5, checked_samples=8, latency=latency)
+        assert deployments.find(name) == known
+        assert deployments.remove(name, now=NOW + 60, message="expired")
+        assert not deployments.remove(name, now=NOW + 70)
+        assert deployments.find(name) == replace(
+            known, status=DeploymentStatus.REMOVED, removed_at=NOW + 60, message="expired"
+        )
+
+    def test_a_deployment_that_never_was_changes_nothing(self, table: Table) -> None:
+        deployments, name = DeploymentRows(table), f"traindyno--{uuid.uuid4().hex}"
+        deployments.record_check(name, checked_samples=1, latency=None)
+        assert not deployments.remove(name, now=NOW)
+        assert deployments.find(name) is None
+
+
+def deployment_row() -> DeploymentRow:
+    deployment = replace(DEPLOYMENT, name=f"traindyno--{uuid.uuid4().hex}")
+    return DeploymentRow(deployment=deployment, status=DeploymentStatus.CREATING, created_at=NOW, token="first")
+
 
 class ObjectsContract:
     @pytest.fixture
@@ -292,3 +330,13 @@ class ObjectsContract:
         assert list(objects.list_keys(prefix)) == [f"{prefix}{name}" for name in ("a/1", "a/2", "b")]
         assert list(objects.list_keys(f"{prefix}a/")) == [f"{prefix}a/1", f"{prefix}a/2"]
         assert list(objects.list_keys(f"{prefix}none")) == []
+
+    def test_a_large_copy_and_a_deletion_leave_the_original(self, objects: Objects) -> None:
+        objects.write("large/original", b"weights", "application/gzip")
+        assert objects.copy_large("large/original", "large/copy")
+        assert objects.find("large/copy") == b"weights"
+        objects.delete("large/copy")
+        objects.delete("large/copy")
+        assert objects.find("large/copy") is None
+        assert objects.find("large/original") == b"weights"
+        assert not objects.copy_large("large/nothing", "large/copy")

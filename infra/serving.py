@@ -1,0 +1,126 @@
+"""The state machine that deploys a trained model, from the copy of its archive to its checked answers."""
+
+from collections.abc import Mapping
+
+import aws_cdk as cdk
+from aws_cdk import aws_stepfunctions as sfn
+from aws_cdk import aws_stepfunctions_tasks as tasks
+from constructs import Construct
+
+from infra.lab_function import LabFunction
+from infra.lab_machine import make_machine
+from infra.permissions import Grant, make_role
+from infra.retries import retry_deployments, retry_faults
+from infra.serving_events import ServingEvents
+from infra.serving_functions import ServingFunctions
+from infra.state_machine_role import LOG_DELIVERY, TRACING
+from traindyno.core.lab_names import deployments_machine_name
+from traindyno.core.serving.deployment import Hosting
+
+GIVE_UP_AFTER = cdk.Duration.days(6)
+# SageMaker ends an endpoint that does not start within the hour; a transform job may take days.
+READY_WITHIN = cdk.Duration.days(5)
+
+
+class Serving(Construct):
+    """``parts``: all constructs that deployments are made of, this one included."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, lab: str, functions: ServingFunctions, events: ServingEvents
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._functions = functions
+        self.parts: list[Construct] = [functions, events, self]
+        self.state_machine = make_machine(
+            self,
+            name=deployments_machine_name(lab),
+            definition=self._definition(),
+            role=make_role(
+                self,
+                "MachineRole",
+                service="states.amazonaws.com",
+                trust_conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}},
+                grants=self._grants(),
+            ),
+            timeout=GIVE_UP_AFTER,
+        )
+
+    def _grants(self) -> list[Grant]:
+        functions = self._functions
+        steps = (functions.deploy_model, functions.check_endpoint, functions.remove_endpoint)
+        return [
+            Grant(actions=["lambda:InvokeFunction"], resources=[step.function.function_arn for step in steps]),
+            Grant(
+                actions=[*LOG_DELIVERY, *TRACING],
+                resources=["*"],
+                wildcard_reason="CloudWatch Logs delivery and X-Ray know no resources for these actions.",
+            ),
+        ]
+
+    def _definition(self) -> sfn.IChainable:
+        failed = self._failure()
+        deploy, check = self._deploy(), self._step("CheckEndpoint", self._functions.check_endpoint, "$.checked")
+        remove_model = self._step(
+            "RemoveModel",
+            self._functions.remove_endpoint,
+            sfn.JsonPath.DISCARD,
+            payload={"name": sfn.JsonPath.string_at("$.name")},
+        )
+        for step in (deploy, check):
+            step.add_catch(failed, result_path="$.failure")
+        hosted = sfn.Choice(self, "Hosted", state_name="Hosted")
+        hosted.when(sfn.Condition.string_equals("$.hosting", Hosting.TRANSFORM.value), remove_model)
+        hosted.otherwise(check)
+        refused = sfn.Pass(
+            self, "AnswersRefused", state_name="AnswersRefused", input_path="$.checked.refused", result_path="$.failure"
+        )
+        answered = sfn.Choice(self, "Answered", state_name="Answered")
+        answered.when(sfn.Condition.is_present("$.checked.refused"), refused.next(failed))
+        answered.otherwise(sfn.Succeed(self, "InService", state_name="InService"))
+        check.next(answered)
+        return deploy.next(hosted)
+
+    def _deploy(self) -> tasks.LambdaInvoke:
+        payload = {"token": sfn.JsonPath.task_token, "deployment": sfn.JsonPath.entire_payload}
+        deploy = tasks.LambdaInvoke(
+            self,
+            "DeployModel",
+            state_name="DeployModel",
+            lambda_function=self._functions.deploy_model.function,
+            integration_pattern=sfn.IntegrationPattern.WAIT_FOR_TASK_TOKEN,
+            payload=sfn.TaskInput.from_object(payload),
+            retry_on_service_exceptions=False,
+            result_path=sfn.JsonPath.DISCARD,
+            task_timeout=sfn.Timeout.duration(READY_WITHIN),
+        )
+        retry_deployments(deploy)
+        return deploy
+
+    def _failure(self) -> sfn.Chain:
+        """What was created goes before the execution fails: nothing of it is to bill on."""
+        payload = {"name": sfn.JsonPath.string_at("$.name"), "failure": sfn.JsonPath.object_at("$.failure")}
+        remove = self._step("RemoveEndpoint", self._functions.remove_endpoint, sfn.JsonPath.DISCARD, payload=payload)
+        failed = sfn.Fail(
+            self,
+            "NotDeployed",
+            state_name="NotDeployed",
+            error_path=sfn.JsonPath.string_at("$.failure.Error"),
+            cause_path=sfn.JsonPath.string_at("$.failure.Cause"),
+        )
+        return remove.next(failed)
+
+    def _step(
+        self, name: str, function: LabFunction, result_path: str, *, payload: Mapping[str, object] | None = None
+    ) -> tasks.LambdaInvoke:
+        step = tasks.LambdaInvoke(
+            self,
+            name,
+            state_name=name,
+            lambda_function=function.function,
+            payload=sfn.TaskInput.from_object(dict(payload)) if payload else None,
+            payload_response_only=True,
+            retry_on_service_exceptions=False,
+            result_path=result_path,
+        )
+        retry_faults(step)
+        return step

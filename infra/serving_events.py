@@ -1,0 +1,70 @@
+"""What invokes the functions of deployments beside their state machine, and what raises an alarm about them."""
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_events as events
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra.event_rules import add_rule
+from infra.monitoring import PERIOD, SWEEPS_MISSED, add_alarm, lab_metric
+from infra.serving_functions import ServingFunctions
+from traindyno.core.lab_names import OVERDUE_ENDPOINTS_METRIC
+from traindyno.sagemaker import job_events, serving_description
+
+
+class ServingEvents(Construct):
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        lab: str,
+        functions: ServingFunctions,
+        sweep_interval: cdk.Duration,
+        topic: sns.ITopic,
+        dead_letters: sqs.IQueue | None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._topic = topic
+        changes = {
+            "EndpointChanged": (serving_description.ENDPOINT_CHANGE, serving_description.changed_endpoints_of(lab)),
+            "TransformChanged": (serving_description.TRANSFORM_CHANGE, serving_description.changed_transforms_of(lab)),
+        }
+        for name, (detail_type, detail) in changes.items():
+            pattern = events.EventPattern(source=[job_events.EVENT_SOURCE], detail_type=[detail_type], detail=detail)
+            add_rule(self, name, functions.finish_deployment, pattern, dead_letters)
+        sweep = functions.reconcile_endpoints
+        add_rule(self, "Sweep", sweep, events.Schedule.rate(sweep_interval), dead_letters)
+        # A sweep that fails is not repeated: the next one is due soon.
+        sweep.function.configure_async_invoke(retry_attempts=0, max_event_age=sweep_interval)
+        self._alarms(functions, lab)
+
+    def _alarms(self, functions: ServingFunctions, lab: str) -> None:
+        for item in (functions.reconcile_endpoints, functions.finish_deployment):
+            self._alarm(
+                f"{item.node.id}Fails",
+                item.function.metric_errors(period=PERIOD, statistic="Sum"),
+                description=f"{item.node.id} raised an error: its log group says which. Endpoints may bill unnoticed.",
+            )
+        self._alarm(
+            "EndpointsOverdue",
+            lab_metric(lab, OVERDUE_ENDPOINTS_METRIC),
+            description="An expired endpoint was not deleted within 10 minutes and is still billed: see the log of"
+            " ReconcileEndpoints, or delete it with traindyno undeploy.",
+        )
+        add_alarm(
+            self,
+            "SweepMissing",
+            functions.reconcile_endpoints.function.metric_invocations(period=PERIOD, statistic="Sum"),
+            topic=self._topic,
+            periods=SWEEPS_MISSED,
+            threshold=1,
+            comparison=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+            missing=cloudwatch.TreatMissingData.BREACHING,
+            description="ReconcileEndpoints has not run for 15 minutes: expired endpoints are not deleted.",
+        )
+
+    def _alarm(self, construct_id: str, metric: cloudwatch.IMetric, *, description: str) -> None:
+        add_alarm(self, construct_id, metric, topic=self._topic, periods=1, description=description)

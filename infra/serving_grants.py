@@ -1,0 +1,107 @@
+"""What the functions of deployments need of models, endpoints and transform jobs, by the operations that they call."""
+
+from dataclasses import dataclass
+
+import aws_cdk as cdk
+
+from infra.lab_grants import LabGrants
+from infra.permissions import Grant
+from traindyno.core.lab_names import deployments_machine_name, jobs_prefix
+from traindyno.core.s3_keys import MODELS_PREFIX
+
+PER_DEPLOYMENT = "Deployments are named when models are deployed; the lab's name in front keeps other labs' out."
+LOG_GROUPS = ("/aws/sagemaker/Endpoints/", "/aws/sagemaker/TransformJobs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingGrants:
+    lab: LabGrants
+
+    @property
+    def machine_arn(self) -> str:
+        """By its fixed name: functions and state machine would wait for each other otherwise."""
+        return self.lab.stack.format_arn(
+            service="states",
+            resource="stateMachine",
+            resource_name=deployments_machine_name(self.lab.lab),
+            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+        )
+
+    def executions_listed(self) -> Grant:
+        return Grant(actions=["states:ListExecutions"], resources=[self.machine_arn])
+
+    def task_answers(self) -> Grant:
+        return Grant(actions=["states:SendTaskSuccess", "states:SendTaskFailure"], resources=[self.machine_arn])
+
+    def model_copy(self) -> list[Grant]:
+        """From where a training job has left it."""
+        grants = [
+            self.lab.step_logs(),
+            Grant(actions=["s3:ListBucket"], resources=[self.lab.bucket_arn]),
+            Grant(
+                actions=["s3:PutObject", "s3:AbortMultipartUpload"],
+                resources=[f"{self.lab.bucket_arn}/{MODELS_PREFIX}*"],
+                wildcard_reason=PER_DEPLOYMENT,
+            ),
+        ]
+        key = self.lab.output_key_arn
+        return [*grants, *([Grant(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[key])] if key else [])]
+
+    def samples(self) -> list[Grant]:
+        key = self.lab.output_key_arn
+        return [
+            self.lab.step_logs(),
+            Grant(actions=["s3:ListBucket"], resources=[self.lab.bucket_arn]),
+            *([Grant(actions=["kms:Decrypt"], resources=[key])] if key else []),
+        ]
+
+    def creating(self) -> list[Grant]:
+        return [
+            self._on("model", "CreateModel", "AddTags"),
+            self._on("endpoint-config", "CreateEndpointConfig", "CreateEndpoint", "AddTags"),
+            self._on("endpoint", "CreateEndpoint", "AddTags"),
+            self._on("transform-job", "CreateTransformJob", "AddTags"),
+        ]
+
+    def finishing(self) -> list[Grant]:
+        groups = [
+            self.lab.stack.format_arn(
+                service="logs", resource=f"log-group:{name}*", arn_format=cdk.ArnFormat.NO_RESOURCE_NAME
+            )
+            for name in LOG_GROUPS
+        ]
+        return [
+            self.lab.rows("GetItem", "UpdateItem"),
+            self._on("endpoint", "DescribeEndpoint"),
+            self._on("transform-job", "DescribeTransformJob"),
+            self.task_answers(),
+            Grant(
+                actions=["logs:DescribeLogStreams", "logs:GetLogEvents"],
+                resources=groups,
+                wildcard_reason=PER_DEPLOYMENT,
+            ),
+        ]
+
+    def invoking(self) -> Grant:
+        return self._on("endpoint", "InvokeEndpoint")
+
+    def removing(self) -> list[Grant]:
+        return [
+            self.lab.rows("GetItem", "UpdateItem"),
+            self._on("endpoint", "DeleteEndpoint"),
+            self._on("endpoint-config", "DeleteEndpointConfig"),
+            self._on("transform-job", "StopTransformJob"),
+            self._on("model", "DeleteModel"),
+            Grant(
+                actions=["s3:DeleteObject"],
+                resources=[f"{self.lab.bucket_arn}/{MODELS_PREFIX}*"],
+                wildcard_reason=PER_DEPLOYMENT,
+            ),
+        ]
+
+    def _on(self, resource: str, *operations: str) -> Grant:
+        ours = self.lab.stack.format_arn(
+            service="sagemaker", resource=resource, resource_name=f"{jobs_prefix(self.lab.lab)}*"
+        )
+        actions = [f"sagemaker:{operation}" for operation in operations]
+        return Grant(actions=actions, resources=[ours], wildcard_reason=PER_DEPLOYMENT)

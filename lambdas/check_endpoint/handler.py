@@ -1,0 +1,25 @@
+"""State CheckEndpoint: compare the answers of a new endpoint with those of its training job."""
+
+import time
+from typing import Any
+
+from traindyno.aws.endpoints import InvocationFailed
+from traindyno.core.serving.deployment import parse_deployment
+from traindyno.lab.check_endpoint import AnswersDiffer, check_endpoint
+from traindyno.lab.environment import BucketEnvironment, read_environment
+from traindyno.lab.serving_services import connect_serving
+from traindyno.lab.use_case import use_case
+
+
+def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
+    """``event`` is the deployment; the answer holds ``refused`` where the endpoint does not pass."""
+    environment = read_environment(BucketEnvironment)
+    with use_case("CheckEndpoint", deployment=str(event.get("name"))) as line:
+        deployment = parse_deployment(event, lab=environment.lab)
+        try:
+            row = check_endpoint(deployment, services=connect_serving(environment), clock=time.perf_counter)
+        except (AnswersDiffer, InvocationFailed) as error:
+            line.note(refused=type(error).__name__)
+            return {"refused": {"Error": type(error).__name__, "Cause": str(error)[:4000]}}
+        line.note(samples=row.checked_samples if row else None)
+    return {}

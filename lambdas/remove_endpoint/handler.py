@@ -1,0 +1,18 @@
+"""State RemoveEndpoint: delete what is left of a deployment that failed, or whose transform job is done."""
+
+import time
+from typing import Any
+
+from traindyno.lab.environment import BucketEnvironment, read_environment
+from traindyno.lab.remove_endpoint import remove_endpoint
+from traindyno.lab.serving_services import connect_serving
+from traindyno.lab.use_case import use_case
+
+
+def handle(event: dict[str, Any], _context: object) -> None:
+    """``event`` holds the deployment's name, and the failure where there was one."""
+    environment, name = read_environment(BucketEnvironment), event["name"]
+    message = event.get("failure", {}).get("Cause")
+    with use_case("RemoveEndpoint", deployment=name) as line:
+        removed = remove_endpoint(name, services=connect_serving(environment), now=time.time(), message=message)
+        line.note(removed=int(removed))

@@ -1,0 +1,94 @@
+"""Stands for AWS's inference container on this machine. A program of its own, in the environment of the model's image.
+
+It loads ``code/inference.py`` of the model's folder as the container's toolkit does, and serves it over HTTP at
+``/ping`` and ``/invocations``. A model that doesn't load ends it with the traceback.
+"""
+
+import argparse
+import importlib.util
+import sys
+import threading
+import traceback
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+LOOPBACK = "127.0.0.1"
+JSON = "application/json"
+
+
+class ModelServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, port: int, handler: ModuleType, model: Any) -> None:
+        self.handler = handler
+        self.model = model
+        # The toolkit has one worker process per core or device, here there is one: requests take turns.
+        self.turn = threading.Lock()
+        super().__init__((LOOPBACK, port), RequestHandler)
+
+    def answer(self, body: bytes, content_type: str, accept: str) -> bytes:
+        with self.turn:
+            data = self.handler.input_fn(body, content_type)
+            made = self.handler.output_fn(self.handler.predict_fn(data, self.model), accept)
+        return made if isinstance(made, bytes) else str(made).encode()
+
+
+class RequestHandler(BaseHTTPRequestHandler):
+    server: ModelServer
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self._send(200 if self.path == "/ping" else 404, b"")
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        accept = self.headers.get("Accept") or JSON
+        try:
+            answer = self.server.answer(body, self.headers.get("Content-Type") or JSON, accept)
+        except ValueError as error:
+            self._send(400, str(error).encode())
+        except Exception as error:  # noqa: BLE001 -- one request that fails must not end the server
+            traceback.print_exc()
+            self._send(500, f"{type(error).__name__}: {error}".encode())
+        else:
+            self._send(200, answer, accept)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        pass
+
+    def _send(self, status: int, body: bytes, content_type: str = "text/plain") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def load_handler(model_folder: Path) -> ModuleType:
+    source = model_folder / "code" / "inference.py"
+    if not source.is_file():
+        sys.exit(f"{source} was not found: the model's archive has no inference handler")
+    spec = importlib.util.spec_from_file_location("inference", source)
+    if spec is None or spec.loader is None:
+        sys.exit(f"{source} can't be imported")
+    handler = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(source.parent))
+    spec.loader.exec_module(handler)
+    return handler
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--port", type=int, required=True)
+    asked = parser.parse_args()
+    handler = load_handler(asked.model)
+    server = ModelServer(asked.port, handler, handler.model_fn(str(asked.model)))
+    print(f"serving {asked.model} on port {asked.port}", flush=True)  # noqa: T201 -- the container's log
+    server.serve_forever(poll_interval=0.5)
+
+
+if __name__ == "__main__":
+    main()

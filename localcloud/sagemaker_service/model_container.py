@@ -1,0 +1,178 @@
+"""One model's container as a process of this machine: its folder, its start, its requests and its end."""
+
+import http.client
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from localcloud.sagemaker_service import inference_container
+from localcloud.sagemaker_service.api_error import validation_error
+from localcloud.sagemaker_service.host_processes import HostOrder, HostProcesses
+from localcloud.sagemaker_service.hosting import Model
+from localcloud.sagemaker_service.job_failure import last_lines
+from localcloud.sagemaker_service.local_images import find_local_image
+from localcloud.sagemaker_service.log_shipping import LogClient, LogShipping
+from localcloud.sagemaker_service.process_environment import INHERITED, LOCAL_CREDENTIALS
+from localcloud.sagemaker_service.s3_transfer import S3Transfer, split_uri
+from localcloud.sagemaker_service.safe_paths import unpack_archive
+from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.stray_processes import MARK_VARIABLE, end_stray_processes
+
+HOST = "algo-1"
+LOOPBACK = "127.0.0.1"
+START_SECONDS = 300.0
+ANSWER_SECONDS = 60.0  # SageMaker's own limit on one invocation
+LOOK_AGAIN_SECONDS = 0.1
+LAST_LINES = 12
+
+
+class ContainerFailed(Exception):
+    """The container ended, or did not answer its health check in time; carries the last lines of its log."""
+
+    def __init__(self, log: Path) -> None:
+        self.last_lines = "\n".join(last_lines(log, LAST_LINES))
+        super().__init__(self.last_lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    status: int
+    content_type: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPlace:
+    """Where CloudWatch Logs keeps the container's output: the group, and what its stream's name begins with."""
+
+    group: str
+    stream: str
+
+
+class ModelContainer:
+    """``close`` leaves no process."""
+
+    def __init__(
+        self, model: Model, folder: Path, *, transfer: S3Transfer, logs: LogClient, settings: Settings, log_to: LogPlace
+    ) -> None:
+        self._model = model
+        self._folder = folder
+        self._transfer = transfer
+        self._settings = settings
+        self._log = folder / HOST / "log.txt"
+        self._mark = f"{settings.state_folder}:{folder.name}"
+        self._shipping = LogShipping(
+            logs, log_to.stream, {HOST: self._log}, settings.checkpoint_sync_seconds, log_group=log_to.group
+        )
+        self._port = _free_port()
+        self._processes: HostProcesses | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self, is_ending: Callable[[], bool]) -> None:
+        """Returns when the health check answers. Raises ContainerFailed, or DataUnavailable without the model."""
+        container = self._model.request["PrimaryContainer"]
+        shutil.rmtree(self._folder, ignore_errors=True)
+        model_folder = self._folder / HOST / "ml" / "model"
+        model_folder.mkdir(parents=True)
+        self._download(container["ModelDataUrl"], model_folder)
+        image = find_local_image(container["Image"], self._settings)
+        command = [image.python, "-P", inference_container.__file__, "--model", str(model_folder)]
+        order = HostOrder(
+            host=HOST,
+            command=[*command, "--port", str(self._port)],
+            environment=self._environment(container.get("Environment", {}), model_folder) | dict(image.variables),
+            folder=model_folder,
+            root=model_folder.parent,
+            log=self._log,
+            cores=self._settings.cores,
+        )
+        self._processes = HostProcesses([order], order_folder=self._folder, grace_seconds=1.0)
+        self._shipping.start()
+        self._await_health(is_ending)
+
+    def has_ended(self) -> bool:
+        return self._processes is None or self._processes.wait(0) is not None
+
+    def invoke(self, body: bytes, headers: Mapping[str, str]) -> Invocation:
+        """Raises OSError where the container does not answer within a minute."""
+        connection = http.client.HTTPConnection(LOOPBACK, self._port, timeout=ANSWER_SECONDS)
+        try:
+            connection.request("POST", "/invocations", body, dict(headers))
+            answer = connection.getresponse()
+            content_type = answer.getheader("Content-Type") or "application/octet-stream"
+            return Invocation(status=answer.status, content_type=content_type, body=answer.read())
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        if self._processes is not None:
+            self._processes.stop()
+            self._processes.close()
+            self._shipping.finish()
+        end_stray_processes(self._mark)
+        if not self._settings.keep_job_folders:
+            shutil.rmtree(self._folder / HOST / "ml", ignore_errors=True)
+
+    def _download(self, uri: str, folder: Path) -> None:
+        archive = self._folder / "model.tar.gz"
+        self._transfer.download(*split_uri(uri), archive)
+        unpack_archive(archive, folder)
+        archive.unlink()
+
+    def _environment(self, own: Mapping[str, Any], model_folder: Path) -> dict[str, str]:
+        environment = {name: value for name, value in os.environ.items() if name in INHERITED} | LOCAL_CREDENTIALS
+        return environment | {
+            "AWS_REGION": self._settings.region,
+            "AWS_ENDPOINT_URL": self._settings.aws_endpoint,
+            "SM_MODEL_DIR": str(model_folder),
+            "OMP_NUM_THREADS": str(len(self._settings.cores)),
+            "PYTHONUNBUFFERED": "1",
+            MARK_VARIABLE: self._mark,
+            **own,
+        }
+
+    def _await_health(self, is_ending: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not self._answers():
+            if self.has_ended() or time.monotonic() > deadline or is_ending():
+                raise ContainerFailed(self._log)
+            time.sleep(LOOK_AGAIN_SECONDS)
+
+    def _answers(self) -> bool:
+        connection = http.client.HTTPConnection(LOOPBACK, self._port, timeout=2)
+        try:
+            connection.request("GET", "/ping")
+            return connection.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind((LOOPBACK, 0))
+        port: int = listener.getsockname()[1]
+    return port
+
+
+def check_image(model: Model) -> None:
+    """Raises ApiError for a model that this machine can't serve."""
+    container = model.request.get("PrimaryContainer") or {}
+    if not container.get("Image") or not container.get("ModelDataUrl"):
+        raise validation_error(
+            f"model {model.name}: this local service serves a PrimaryContainer with Image and ModelDataUrl"
+        )

@@ -1,0 +1,53 @@
+"""The state machine that deploys trained models."""
+
+from typing import Any
+
+import pytest
+
+from tests.infra.synthesis import lab
+from traindyno.core.errors import ServiceFault, Throttled
+
+
+@pytest.fixture(scope="module")
+def states() -> dict[str, Any]:
+    return dict(lab(target="aws").definition("deployments")["States"])
+
+
+def test_an_endpoint_is_created_then_checked_then_in_service(states: dict[str, Any]) -> None:
+    assert states["DeployModel"]["Next"] == "Hosted"
+    assert states["DeployModel"]["Resource"].endswith(":lambda:invoke.waitForTaskToken")
+    assert states["Hosted"]["Default"] == "CheckEndpoint"
+    assert states["CheckEndpoint"]["Next"] == "Answered"
+    assert states["Answered"]["Default"] == "InService"
+    assert states["InService"]["Type"] == "Succeed"
+
+
+def test_a_transform_job_leaves_no_model(states: dict[str, Any]) -> None:
+    (transform,) = states["Hosted"]["Choices"]
+    assert (transform["Variable"], transform["StringEquals"]) == ("$.hosting", "transform")
+    assert transform["Next"] == "RemoveModel"
+    assert states["RemoveModel"]["End"]
+
+
+def test_nothing_that_failed_bills_on(states: dict[str, Any]) -> None:
+    for name in ("DeployModel", "CheckEndpoint"):
+        (catch,) = states[name]["Catch"]
+        assert (catch["ErrorEquals"], catch["Next"], catch["ResultPath"]) == (
+            ["States.ALL"], "RemoveEndpoint", "$.failure",
+        )  # fmt: skip
+    (refused,) = states["Answered"]["Choices"]
+    assert (refused["Variable"], refused["Next"]) == ("$.checked.refused", "AnswersRefused")
+    assert (states["AnswersRefused"]["ResultPath"], states["AnswersRefused"]["Next"]) == (
+        "$.failure", "RemoveEndpoint",
+    )  # fmt: skip
+    assert states["RemoveEndpoint"]["Next"] == "NotDeployed"
+    assert (states["NotDeployed"]["ErrorPath"], states["NotDeployed"]["CausePath"]) == (
+        "$.failure.Error", "$.failure.Cause",
+    )  # fmt: skip
+
+
+def test_faults_and_throttling_are_tried_again_and_refusals_are_not(states: dict[str, Any]) -> None:
+    retried = {error for rule in states["DeployModel"]["Retry"] for error in rule["ErrorEquals"]}
+    assert {Throttled.__name__, ServiceFault.__name__} <= retried
+    assert not {"DeploymentRefused", "ModelNotServable", "DeploymentFailed", "States.ALL"} & retried
+    assert states["DeployModel"]["TimeoutSeconds"] == 5 * 86_400

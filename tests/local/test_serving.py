@@ -1,0 +1,122 @@
+"""A classifier from its training to an endpoint that answers, in a local cloud: the whole way, and one that fails."""
+
+import io
+import json
+import tarfile
+from typing import Any
+
+import pytest
+
+from tests.local.local_lab import LocalLab
+from tests.training.run_documents import MODELS, SEQUENCE_LENGTH, write_reviews
+
+pytestmark = pytest.mark.local
+
+EXECUTION = "served"
+
+
+@pytest.fixture(scope="module")
+def trained(lab: LocalLab) -> str:
+    """The S3 key of the model that the suite's one run has saved."""
+    suite = {
+        "goal": "fastest",
+        "workload": {
+            "task": "sequence-classification",
+            "model": {"config": MODELS["bert"]},
+            "tokenizer": {"train_vocabulary_size": 400},
+            "dataset": {"path": str(write_reviews(lab.folder / "reviews")), "format": "csv"},
+            "sequence_length": SEQUENCE_LENGTH,
+            "label_count": 2,
+            "examples": 1000,
+        },
+        "training": {"instance": "local.cpu", "strategy": "single", "batch_size_per_device": 4},
+        "matrix": {"precision": ["fp32"]},
+        "measurement": {"trials": 1, "max_steps": 20, "evaluate": True, "save_model": True},
+        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 120, "max_contended_repeats": 0},
+    }
+    ran = lab.traindyno("run", str(lab.write_suite("served", suite)), "--local", "--name", EXECUTION)
+    assert ran.status == 0, ran.errors
+    listed = lab.client("s3").list_objects_v2(Bucket=lab.deployment().bucket, Prefix=f"runs/{EXECUTION}/")["Contents"]
+    (key,) = [row["Key"] for row in listed if row["Key"].endswith("/model.tar.gz")]
+    return str(key)
+
+
+def deployed(lab: LocalLab, *options: str) -> dict[str, Any]:
+    answer = lab.traindyno("deploy", EXECUTION, "--local", "--owner", "ada", *options, "--format", "json")
+    assert answer.status == 0, answer.errors
+    row: dict[str, Any] = answer.json()
+    return row
+
+
+def ask(lab: LocalLab, name: str, text: str) -> dict[str, Any]:
+    body = json.dumps({"inputs": text}).encode()
+    runtime = lab.client("sagemaker-runtime")
+    answer = runtime.invoke_endpoint(EndpointName=name, Body=body, ContentType="application/json")
+    document: dict[str, Any] = json.loads(answer["Body"].read())
+    return document
+
+
+def test_a_trained_classifier_is_deployed_checked_invoked_listed_and_deleted(lab: LocalLab, trained: str) -> None:
+    row = deployed(lab)
+    name = row["deployment"]["name"]
+    assert (row["status"], row["checked_samples"]) == ("ready", 8)
+    assert 0 < row["latency"]["p50_seconds"] <= row["latency"]["p99_seconds"]
+    assert float(row["usd_per_million_requests"]) == pytest.approx(
+        0.10 * row["latency"]["mean_seconds"] * 1e6 / 3600, rel=1e-3
+    )
+    (first, second) = ask(lab, name, "a good film, very good")["predictions"]
+    assert first["score"] + second["score"] == pytest.approx(1, abs=1e-3)
+    arn = lab.client("sagemaker").describe_endpoint(EndpointName=name)["EndpointArn"]
+    tags = {tag["Key"]: tag["Value"] for tag in lab.client("sagemaker").list_tags(ResourceArn=arn)["Tags"]}
+    assert (tags["traindyno:owner"], tags["traindyno:execution"]) == ("ada", EXECUTION)
+    listed = lab.traindyno("endpoints", "--local", "--format", "json").json()
+    assert [each["deployment"]["name"] for each in listed] == [name]
+
+    receipt = lab.traindyno("receipt", EXECUTION, "--local")
+    assert f"beside it, endpoint {name} cost $" in receipt.output
+    removed = lab.traindyno("undeploy", name, "--local")
+    assert removed.status == 0, removed.errors
+    assert f"{name} is deleted" in removed.errors
+    assert lab.traindyno("endpoints", "--local", "--format", "json").json() == []
+    assert lab.client("sagemaker").list_endpoints(StatusEquals="InService")["Endpoints"] == []
+    prefix = lab.client("s3").list_objects_v2(Bucket=lab.deployment().bucket, Prefix=f"models/{name}")
+    assert "Contents" not in prefix
+
+
+def test_a_transform_job_answers_the_lines_of_a_local_file(lab: LocalLab, trained: str) -> None:
+    requests = lab.folder / "requests.jsonl"
+    requests.write_text("".join(json.dumps({"inputs": f"a {word} film"}) + "\n" for word in ("good", "bad", "good")))
+    row = deployed(lab, "--transform", str(requests))
+    assert row["status"] == "removed"  # the model goes when the job has ended; its row stays
+    assert row["billed_seconds"] > 0
+    key = f"transforms/{row['deployment']['name']}/requests.jsonl.out"
+    written = lab.client("s3").get_object(Bucket=lab.deployment().bucket, Key=key)["Body"].read().decode()
+    answers = [json.loads(line) for line in written.splitlines()]
+    assert len(answers) == 3
+    assert answers[0] == answers[2] != answers[1]
+
+
+def test_a_model_that_does_not_load_fails_with_the_containers_last_lines(lab: LocalLab, trained: str) -> None:
+    s3, bucket = lab.client("s3"), lab.deployment().bucket
+    whole = s3.get_object(Bucket=bucket, Key=trained)["Body"].read()
+    s3.put_object(Bucket=bucket, Key=trained, Body=without_weights(whole))
+    try:
+        answer = lab.traindyno("deploy", EXECUTION, "--local")
+    finally:
+        s3.put_object(Bucket=bucket, Key=trained, Body=whole)
+    assert answer.status == 1
+    assert "did not pass the ping health check" in answer.errors
+    assert "model.safetensors" in answer.errors
+    rows = lab.traindyno("endpoints", "--local", "--all", "--format", "json").json()
+    assert rows[0]["status"] == "removed"
+    assert "model.safetensors" in rows[0]["message"]
+    assert lab.client("sagemaker").list_endpoints()["Endpoints"] == []
+
+
+def without_weights(archive: bytes) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=io.BytesIO(archive)) as source, tarfile.open(fileobj=packed, mode="w:gz") as target:
+        for member in source:
+            if not member.name.endswith(".safetensors"):
+                target.addfile(member, source.extractfile(member) if member.isreg() else None)
+    return packed.getvalue()

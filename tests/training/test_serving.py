@@ -1,0 +1,74 @@
+"""A model folder as a training job leaves it: its handler gives the answers that the job's samples hold."""
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.training.run_documents import run_document, run_training, write_texts
+from traindyno.core.s3_keys import SAMPLES_FILE
+from traindyno.core.serving.samples import differences, parse_samples
+
+# A classifier is served by tests/local/test_serving.py.
+MODELS = ("gpt2", "albert")
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a run of each task, with the job's folder above it."""
+    job = tmp_path_factory.mktemp(request.param)
+    document = run_document(request.param, measurement={"save_model": True, "max_steps": 3})
+    end = run_training(job, document, write_texts(job / "data"))
+    assert end.exit_code == 0, end.output
+    beside_the_log = job / "step_log" / "job-of-a-test" / SAMPLES_FILE
+    assert beside_the_log.read_text() == (job / "model" / SAMPLES_FILE).read_text()
+    return job / "model"
+
+
+@pytest.fixture(scope="module")
+def handler(folder: Path) -> ModuleType:
+    """The copy in the model's folder, alone: the container has none of our packages."""
+    source = folder / "code" / "inference.py"
+    assert "traindyno." not in source.read_text()
+    spec = importlib.util.spec_from_file_location("inference_of_the_model", source)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def ask(handler: ModuleType, model: Any, body: str, content_type: str = "application/json") -> str:
+    answer: str = handler.output_fn(handler.predict_fn(handler.input_fn(body, content_type), model))
+    return answer
+
+
+def test_the_folders_handler_answers_each_sample_as_the_job_did(folder: Path, handler: ModuleType) -> None:
+    samples = parse_samples(json.loads((folder / SAMPLES_FILE).read_text())).samples
+    assert len(samples) == 8
+    model = handler.model_fn(str(folder))
+    answers = [json.loads(ask(handler, model, json.dumps({"inputs": each.inputs}))) for each in samples]
+    assert differences(samples, answers) == []
+    assert len(answers[0]["predictions"]) == 5
+
+    # Padding must not change an answer, neither in a list of texts nor in lines.
+    together = json.loads(ask(handler, model, json.dumps({"inputs": [each.inputs for each in samples]})))
+    lines = "\n".join(json.dumps({"inputs": each.inputs}) for each in samples)
+    by_line = [json.loads(line) for line in ask(handler, model, lines, "application/jsonlines").splitlines()]
+    assert differences(samples, together) == []
+    assert differences(samples, by_line) == []
+
+    with pytest.raises(handler.BadRequest, match="expected application/json or application/jsonlines"):
+        ask(handler, model, "text", "text/csv")
+    with pytest.raises(handler.BadRequest, match=r"expected .*inputs.*got"):
+        ask(handler, model, '{"input": "text"}')
+    if model.task == "causal-lm":
+        made = json.loads(ask(handler, model, json.dumps({"inputs": "word1", "parameters": {"max_new_tokens": 3}})))
+        assert made["generated_text"].startswith("word1")
+    if model.task == "masked-lm":
+        with pytest.raises(handler.BadRequest, match=r"expected one \[MASK\] in each text, found \[0\]"):
+            ask(handler, model, '{"inputs": "word1"}')
+    assert (folder / "code" / "requirements.txt").read_text().startswith("transformers==")

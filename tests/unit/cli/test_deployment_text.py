@@ -1,0 +1,80 @@
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from rich.console import Console
+
+from tests.unit.lab_in_memory import NOW
+from tests.unit.serving_in_memory import DEPLOYMENT, NAME
+from traindyno.cli.deployment_text import costs_of, deployments_table, lines_after, lines_before, row_document
+from traindyno.core.serving.deployment import Hosting
+from traindyno.core.serving.latency import measure_latency
+from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
+
+ROW = DeploymentRow(
+    deployment=DEPLOYMENT,
+    status=DeploymentStatus.READY,
+    created_at=NOW,
+    token="secret-token",
+    checked_samples=8,
+    latency=measure_latency([0.018] * 100),
+)
+
+
+def before(deployment: object = DEPLOYMENT, earlier: DeploymentRow | None = None) -> str:
+    return "\n".join(lines_before(deployment, earlier, NOW))  # type: ignore[arg-type]
+
+
+def test_the_price_and_the_most_that_it_will_cost_are_said_before() -> None:
+    text = before(replace(DEPLOYMENT, instance_count=2))
+    # 2 × $0.204 an hour, for the hour until it expires
+    assert "on 2 × ml.c5.xlarge: $0.41 per hour (AWS Price List, 2026-11-21)" in text
+    assert "after $0.41 at most; --keep keeps it" in text
+    assert "unknown until the latency of this model is measured on this type" in text
+    assert "kept, and billed, until traindyno undeploy" in before(replace(DEPLOYMENT, expires_at=None))
+
+
+def test_an_earlier_endpoint_of_the_same_cell_says_what_requests_will_cost() -> None:
+    # 0.018 s × 1,000,000 = 5 h; 5 h × $0.204 = $1.02
+    assert f"expected: $1.02 per million requests with one request at a time, from {NAME}" in before(earlier=ROW)
+
+
+def test_what_is_unknown_is_said_to_be_unknown() -> None:
+    unknown = replace(DEPLOYMENT, usd_per_hour=None)
+    assert "the price per hour is unknown" in before(unknown)
+    serverless = replace(unknown, hosting=Hosting.SERVERLESS, memory_mib=2048, instance_type=None)
+    assert "on serverless, 2048 MiB: a serverless endpoint bills by the time of its requests" in before(serverless)
+    assert "cost: unknown per hour, unknown per million" in "\n".join(
+        lines_after(replace(ROW, deployment=unknown), NOW)
+    )
+
+
+def test_the_check_the_latency_and_the_costs_are_said_after() -> None:
+    text = "\n".join(lines_after(ROW, NOW))
+    assert "8 answers agree with the training job's own on its evaluation samples" in text
+    assert "latency of 100 requests, with one request at a time: p50 18.0 ms, p90 18.0 ms, p99 18.0 ms" in text
+    assert "cost: $0.20 per hour, $1.02 per million requests" in text
+    done = replace(ROW, deployment=replace(DEPLOYMENT, hosting=Hosting.TRANSFORM), billed_seconds=600.0)
+    # 600 s × $0.204 an hour
+    assert "has completed in 10.0 min, cost $0.034" in "\n".join(lines_after(done, NOW))
+
+
+def test_the_list_and_its_document_show_costs_and_no_token() -> None:
+    console = Console(record=True, width=200)
+    console.print(deployments_table([ROW], NOW + 1800))
+    shown = console.export_text()
+    assert NAME in shown
+    assert "$0.10" in shown  # half an hour
+    document = row_document(ROW, NOW + 1800)
+    assert "token" not in document
+    assert Decimal(document["usd_per_million_requests"]) == pytest.approx(Decimal("1.02"))
+    assert Decimal(document["cost_usd"]) == Decimal("0.102")
+
+
+def test_an_executions_receipt_names_what_its_endpoints_cost() -> None:
+    removed = replace(ROW, removed_at=NOW + 3600, status=DeploymentStatus.REMOVED)
+    other = replace(ROW, deployment=replace(DEPLOYMENT, execution_id="another"))
+    assert list(costs_of("execution-1", [ROW, other, removed], NOW + 1800)) == [
+        f"beside it, endpoint {NAME} cost $0.10 so far, ready",
+        f"beside it, endpoint {NAME} cost $0.20, removed",
+    ]

@@ -1,0 +1,96 @@
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.lab_in_memory import NOW
+from tests.unit.serving_in_memory import DEPLOYMENT, NAME, READY, MemoryServing
+from traindyno.core.serving.deployment import Hosting
+from traindyno.lab.finish_deployment import finish_deployment
+from traindyno.sagemaker.serving_description import ServingState
+from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
+
+
+@pytest.fixture
+def serving() -> MemoryServing:
+    return with_row()
+
+
+def with_row(hosting: Hosting = Hosting.ENDPOINT) -> MemoryServing:
+    serving = MemoryServing()
+    deployment = replace(DEPLOYMENT, hosting=hosting)
+    serving.deployments.create(
+        DeploymentRow(deployment=deployment, status=DeploymentStatus.CREATING, created_at=NOW, token="t")
+    )
+    return serving
+
+
+def row_of(serving: MemoryServing) -> DeploymentRow:
+    row = serving.deployments.find(NAME)
+    assert row is not None
+    return row
+
+
+def test_an_endpoint_in_service_answers_the_task_and_is_ready(serving: MemoryServing) -> None:
+    serving.endpoints.states[NAME] = READY
+    assert finish_deployment(NAME, services=serving, now=NOW + 90) is DeploymentStatus.READY
+    assert [(token, kind) for token, kind, _ in serving.answers.given] == [("t", "success")]
+    assert (row_of(serving).status, row_of(serving).ready_at) == (DeploymentStatus.READY, NOW + 90)
+
+
+def test_an_endpoint_that_is_still_created_answers_nothing(serving: MemoryServing) -> None:
+    serving.endpoints.states[NAME] = ServingState(is_ready=False, failure=None)
+    assert finish_deployment(NAME, services=serving, now=NOW) is None
+    assert serving.answers.given == []
+
+
+def test_a_failed_endpoint_says_why_with_the_containers_last_lines(serving: MemoryServing) -> None:
+    reason = "The primary container did not pass the ping health check."
+    serving.endpoints.states[NAME] = ServingState(is_ready=False, failure=reason)
+    finish_deployment(NAME, services=serving, now=NOW)
+    ((_, name, cause),) = serving.answers.given
+    assert name == "DeploymentFailed"
+    assert cause == f"{reason}\nloading the model\nRuntimeError: no weights"
+    assert row_of(serving).message == cause
+    assert serving.log_tail.groups == [f"/aws/sagemaker/Endpoints/{NAME}"]
+
+
+def test_lines_that_the_reason_holds_already_are_not_said_twice(serving: MemoryServing) -> None:
+    serving.endpoints.states[NAME] = ServingState(is_ready=False, failure="ended: RuntimeError: no weights")
+    finish_deployment(NAME, services=serving, now=NOW)
+    assert row_of(serving).message == "ended: RuntimeError: no weights"
+
+
+def test_an_answer_that_was_lost_is_given_again_until_the_endpoint_is_checked(serving: MemoryServing) -> None:
+    serving.endpoints.states[NAME] = READY
+    finish_deployment(NAME, services=serving, now=NOW)
+    lose_answers(serving)
+    finish_deployment(NAME, services=serving, now=NOW + 1)
+    assert [kind for _, kind, _ in serving.answers.given] == ["success"]
+    assert row_of(serving).ready_at == NOW
+    serving.deployments.record_check(NAME, checked_samples=2, latency=None)
+    lose_answers(serving)
+    assert finish_deployment(NAME, services=serving, now=NOW + 2) is None
+    assert serving.answers.given == []
+
+
+def lose_answers(serving: MemoryServing) -> None:
+    """As if Step Functions had never received them."""
+    serving.answers.given.clear()
+    serving.answers.gone.clear()
+
+
+def test_a_transform_job_brings_its_billed_time() -> None:
+    serving = with_row(Hosting.TRANSFORM)
+    serving.endpoints.states[NAME] = ServingState(is_ready=True, failure=None, seconds=120.0)
+    finish_deployment(NAME, services=serving, now=NOW)
+    assert row_of(serving).billed_seconds == 120.0
+
+
+def test_what_was_never_created_fails_after_a_while(serving: MemoryServing) -> None:
+    assert finish_deployment(NAME, services=serving, now=NOW + 600) is None
+    assert finish_deployment(NAME, services=serving, now=NOW + 1000) is DeploymentStatus.FAILED
+    assert "SageMaker knows no endpoint" in (row_of(serving).message or "")
+
+
+def test_events_of_others_are_passed_over(serving: MemoryServing) -> None:
+    assert finish_deployment("traindyno--somebody", services=serving, now=NOW) is None

@@ -1,0 +1,42 @@
+from dataclasses import replace
+
+from tests.unit.lab_in_memory import NOW
+from tests.unit.serving_in_memory import DEPLOYMENT, NAME, MemoryServing
+from traindyno.core.s3_keys import served_model_key
+from traindyno.core.serving.deployment import Hosting
+from traindyno.lab.remove_endpoint import remove_endpoint
+from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
+
+
+def deployed(hosting: Hosting) -> MemoryServing:
+    serving = MemoryServing()
+    row = DeploymentRow(
+        deployment=replace(DEPLOYMENT, hosting=hosting), status=DeploymentStatus.READY, created_at=NOW, token="t"
+    )
+    serving.deployments.create(row)
+    serving.objects.contents[served_model_key(NAME)] = b"copy"
+    return serving
+
+
+def test_an_endpoint_goes_with_its_model_and_its_copy_and_its_row_stays() -> None:
+    serving = deployed(Hosting.ENDPOINT)
+    assert remove_endpoint(NAME, services=serving, now=NOW + 60, message="expired")
+    assert serving.endpoints.deleted == [f"endpoint {NAME}", f"model {NAME}"]
+    assert served_model_key(NAME) not in serving.objects.contents
+    row = serving.deployments.find(NAME)
+    assert row is not None
+    assert (row.status, row.removed_at, row.message) == (DeploymentStatus.REMOVED, NOW + 60, "expired")
+    assert not remove_endpoint(NAME, services=serving, now=NOW + 90)
+    assert len(serving.endpoints.deleted) == 2
+
+
+def test_a_transform_job_is_stopped() -> None:
+    serving = deployed(Hosting.TRANSFORM)
+    assert remove_endpoint(NAME, services=serving, now=NOW)
+    assert serving.endpoints.deleted == [f"transform {NAME}", f"model {NAME}"]
+
+
+def test_a_name_that_nobody_deployed_deletes_nothing() -> None:
+    serving = MemoryServing()
+    assert not remove_endpoint("traindyno--other", services=serving, now=NOW)
+    assert serving.endpoints.deleted == []

@@ -1,0 +1,109 @@
+"""The requests that serve a model, held against botocore's own model and the SDK's table of images."""
+
+from dataclasses import replace
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore.validate import ParamValidator
+
+from localcloud.sagemaker_service.request_check import check_request
+from tests.unit.serving_in_memory import DEPLOYMENT, NAME, SETTINGS
+from traindyno.core.serving.deployment import Hosting, ModelNotServable, deployment_name
+from traindyno.sagemaker.job_settings import LabJobs
+from traindyno.sagemaker.serving_request import (
+    build_endpoint_config_request,
+    build_endpoint_request,
+    build_model_request,
+    build_transform_request,
+    check_instance_type,
+)
+
+KEY = "arn:aws:kms:us-east-1:111122223333:key/abc"
+SERVERLESS = replace(
+    DEPLOYMENT, hosting=Hosting.SERVERLESS, instance_type=None, memory_mib=2048, max_concurrency=5, usd_per_hour=None
+)
+TRANSFORM = replace(DEPLOYMENT, hosting=Hosting.TRANSFORM, input_s3_uri="s3://results/data/x/", expires_at=None)
+OWN_NETWORK = replace(
+    SETTINGS,
+    jobs=LabJobs(
+        subnet_ids=("subnet-0123456789abcdef0",),
+        security_group_ids=("sg-0123456789abcdef0",),
+        volume_key_arn=KEY,
+        output_key_arn=KEY,
+        tags={"team": "vision"},
+    ),
+)
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, OWN_NETWORK])
+@pytest.mark.parametrize(
+    ("operation", "request_of", "deployment"),
+    [
+        ("CreateModel", build_model_request, DEPLOYMENT),
+        ("CreateModel", build_model_request, SERVERLESS),
+        ("CreateEndpointConfig", build_endpoint_config_request, DEPLOYMENT),
+        ("CreateEndpointConfig", build_endpoint_config_request, SERVERLESS),
+        ("CreateEndpoint", build_endpoint_request, DEPLOYMENT),
+        ("CreateTransformJob", build_transform_request, TRANSFORM),
+    ],
+)
+def test_each_request_is_one_that_sagemaker_knows(
+    operation: str, request_of: Any, deployment: Any, settings: Any
+) -> None:
+    model = botocore.session.get_session().get_service_model("sagemaker").operation_model(operation)
+    request = request_of(deployment, settings)
+    assert model.input_shape is not None
+    report = ParamValidator().validate(request, model.input_shape)  # names, types and required members
+    assert not report.has_errors(), report.generate_report()
+    check_request(model, request, {})  # lengths, ranges, enums and patterns
+    tags = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
+    assert tags["traindyno:owner"] == "ada"
+    assert tags["traindyno:lab"] == "traindyno"
+
+
+def test_the_image_is_the_one_that_the_sdk_finds() -> None:
+    from sagemaker import image_uris
+
+    for instance_type in ("ml.c5.xlarge", "ml.g5.xlarge"):
+        request = build_model_request(replace(DEPLOYMENT, instance_type=instance_type), SETTINGS)
+        assert request["PrimaryContainer"]["Image"] == image_uris.retrieve(
+            "pytorch", "us-east-1", version="2.6.0", py_version="py312", image_scope="inference",
+            instance_type=instance_type,
+        )  # fmt: skip
+
+
+def test_the_container_gets_the_deployments_own_copy_of_the_model_and_its_handler() -> None:
+    container = build_model_request(DEPLOYMENT, SETTINGS)["PrimaryContainer"]
+    assert container["ModelDataUrl"] == f"s3://results/models/{NAME}/model.tar.gz"
+    assert container["Environment"]["SAGEMAKER_PROGRAM"] == "inference.py"
+
+
+def test_an_endpoint_has_instances_and_captures_no_data() -> None:
+    request = build_endpoint_config_request(replace(DEPLOYMENT, instance_count=2), SETTINGS)
+    (variant,) = request["ProductionVariants"]
+    assert (variant["InstanceType"], variant["InitialInstanceCount"]) == ("ml.c5.xlarge", 2)
+    assert "DataCaptureConfig" not in request
+    (serverless,) = build_endpoint_config_request(SERVERLESS, OWN_NETWORK)["ProductionVariants"]
+    assert serverless["ServerlessConfig"] == {"MemorySizeInMB": 2048, "MaxConcurrency": 5}
+    assert "InstanceType" not in serverless
+
+
+def test_a_transform_job_reads_lines_and_writes_below_the_labs_own_prefix() -> None:
+    request = build_transform_request(TRANSFORM, SETTINGS)
+    assert request["TransformInput"]["SplitType"] == request["TransformOutput"]["AssembleWith"] == "Line"
+    assert request["TransformOutput"]["S3OutputPath"] == f"s3://results/transforms/{NAME}/"
+
+
+@pytest.mark.parametrize("instance_type", ["ml.inf2.xlarge", "ml.trn1.2xlarge"])
+def test_a_type_that_needs_a_compiled_model_is_refused(instance_type: str) -> None:
+    with pytest.raises(ModelNotServable, match=f"{instance_type}: expected an instance type with CPUs or NVIDIA GPUs"):
+        check_instance_type(instance_type)
+
+
+def test_names_stay_within_sagemakers_63_characters() -> None:
+    name = deployment_name(
+        lab="a-lab-of-18-letter", suite_name="a-very-long-name-of-a-suite", cell_id="c" * 30, unique="abc123"
+    )
+    assert len(name) <= 63
+    assert name.startswith("a-lab-of-18-letter--")

@@ -1,0 +1,203 @@
+"""`traindyno deploy`: the model that a run saved, as an endpoint or as a batch transform job."""
+
+import getpass
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from traindyno.aws import clients
+from traindyno.aws.executions import Execution, Executions
+from traindyno.aws.prices import BATCH_TRANSFORM, HOSTING, read_prices
+from traindyno.cli.deployment_text import lines_after, lines_before, row_document
+from traindyno.cli.options import ExecutionArgument, FormatOption, LabChoice, with_options_of
+from traindyno.cli.output import Format, print_json, tell
+from traindyno.cli.staging import Stage
+from traindyno.cli.target import Target
+from traindyno.core.costs.prices import Price
+from traindyno.core.errors import TraindynoError
+from traindyno.core.s3_keys import s3_uri, transform_output_prefix
+from traindyno.core.serving.deployment import (
+    Hosting,
+    ModelDeployment,
+    deployment_document,
+    deployment_name,
+    parse_deployment,
+)
+from traindyno.lab.deployable_model import DeployableModel, find_deployable_model
+from traindyno.lab.environment import BucketEnvironment
+from traindyno.lab.serving_services import ServingServices, open_serving_services
+from traindyno.sagemaker.serving_request import check_instance_type
+from traindyno.store.model_deployments import DeploymentRow
+
+# As in the post about Trainium
+AWS_INSTANCE, LOCAL_INSTANCE = "ml.c5.xlarge", "local.cpu"
+DEFAULT_HOURS = 24.0
+SECONDS_PER_HOUR = 3600
+LOCAL_POLL_SECONDS, AWS_POLL_SECONDS = 1.0, 10.0
+
+
+class NotDeployed(TraindynoError):
+    """The endpoint did not come into service, or the transform job failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options of the command."""
+
+    instance: str | None
+    count: int
+    serverless_mib: int | None
+    concurrency: int
+    transform: str | None
+    expires_after_hours: float | None
+    owner: str
+
+    @property
+    def hosting(self) -> Hosting:
+        if self.transform is not None:
+            return Hosting.TRANSFORM
+        return Hosting.ENDPOINT if self.serverless_mib is None else Hosting.SERVERLESS
+
+
+@with_options_of(LabChoice)
+def deploy(
+    choice: LabChoice,
+    execution: ExecutionArgument,
+    cell: Annotated[
+        str | None, typer.Option(help="The cell whose model is deployed, by id or label; by default the recommended.")
+    ] = None,
+    instance: Annotated[
+        str | None,
+        typer.Option(help=f"The instance type; by default {AWS_INSTANCE}, or {LOCAL_INSTANCE} with --local."),
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="How many instances.")] = 1,
+    serverless: Annotated[
+        int | None, typer.Option(metavar="MIB", help="A serverless endpoint with this memory, instead of instances.")
+    ] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests that a serverless endpoint answers at once.")] = 5,
+    transform: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PREFIX", help="A batch transform job over this S3 prefix, file or folder, instead of an endpoint."
+        ),
+    ] = None,
+    hours: Annotated[
+        float, typer.Option(min=0.01, help="The endpoint is deleted after so many hours.")
+    ] = DEFAULT_HOURS,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the endpoint until traindyno undeploy.")] = False,
+    owner: Annotated[
+        str | None, typer.Option(envvar="TRAINDYNO_OWNER", help="The tag traindyno:owner; by default your user name.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the model answers, or only start.")] = True,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Serve the model that a run saved, and check its answers against the training job's own."""
+    target = choice.find_target()
+    services = serving_services(target)
+    asked = Asked(
+        instance=instance,
+        count=count,
+        serverless_mib=serverless,
+        concurrency=concurrency,
+        transform=transform,
+        expires_after_hours=None if keep else hours,
+        owner=owner or getpass.getuser(),
+    )
+    deployment = _plan(asked, find_deployable_model(execution, cell, target.results), target)
+    for line in lines_before(deployment, _earlier(deployment, services), time.time()):
+        tell(line)
+    executions = Executions(clients.stepfunctions(), target.deployment.deployments_arn)
+    executions.start(deployment.name, deployment_document(deployment))
+    tell(f"delete it with: traindyno undeploy {deployment.name}{target.option}")
+    if wait:
+        _finish(deployment.name, target, services, executions, output)
+    elif output is Format.JSON:
+        print_json({"name": deployment.name})
+
+
+def serving_services(target: Target) -> ServingServices:
+    deployed = target.deployment
+    return open_serving_services(BucketEnvironment(lab=deployed.lab, table=deployed.table, bucket=deployed.bucket))
+
+
+def _plan(asked: Asked, found: DeployableModel, target: Target) -> ModelDeployment:
+    """Checked as the state machine checks it. Raises DocumentInvalid or ModelNotServable."""
+    now, run, lab = time.time(), found.run, target.deployment.lab
+    instance = None
+    if asked.hosting is not Hosting.SERVERLESS:
+        instance = asked.instance or (LOCAL_INSTANCE if target.is_local else AWS_INSTANCE)
+        check_instance_type(instance)
+    price = _price(instance, asked.hosting, now) if instance else None
+    expires = asked.expires_after_hours if asked.hosting is not Hosting.TRANSFORM else None
+    deployment = ModelDeployment(
+        name=deployment_name(
+            lab=lab, suite_name=found.suite.name, cell_id=run.cell.cell_id, unique=secrets.token_hex(3)
+        ),
+        hosting=asked.hosting,
+        suite_name=found.suite.name,
+        execution_id=run.execution_id,
+        cell_id=run.cell.cell_id,
+        run_id=run.run_id,
+        job_name=found.job_name,
+        task=found.suite.workload.task,
+        owner=asked.owner,
+        instance_type=instance,
+        instance_count=asked.count,
+        memory_mib=asked.serverless_mib,
+        max_concurrency=asked.concurrency if asked.hosting is Hosting.SERVERLESS else None,
+        usd_per_hour=price.usd_per_hour if price else None,
+        price_source=f"{price.source}, {price.as_of}" if price else None,
+        expires_at=None if expires is None else now + expires * SECONDS_PER_HOUR,
+        input_s3_uri=None if asked.transform is None else _staged(asked.transform, target),
+    )
+    return parse_deployment(deployment_document(deployment), lab=lab)
+
+
+def _price(instance_type: str, hosting: Hosting, now: float) -> Price | None:
+    usage = BATCH_TRANSFORM if hosting is Hosting.TRANSFORM else HOSTING
+    region = clients.s3().meta.region_name
+    return read_prices(clients.pricing(), [instance_type], region=region, now=now, usage=usage).get(instance_type)
+
+
+def _staged(path: str, target: Target) -> str:
+    stage = Stage(beside=Path.cwd(), s3=clients.s3(), bucket=target.deployment.bucket, tell=tell)
+    return stage.stage_path(path, "transform")
+
+
+def _earlier(deployment: ModelDeployment, services: ServingServices) -> DeploymentRow | None:
+    """The latest measured endpoint of the same cell on the same place."""
+    same = [
+        row
+        for row in services.deployments.list_all()
+        if row.latency is not None
+        and (row.deployment.execution_id, row.deployment.cell_id, row.deployment.instance_type)
+        == (deployment.execution_id, deployment.cell_id, deployment.instance_type)
+    ]
+    return max(same, key=lambda row: row.created_at, default=None)
+
+
+def _finish(name: str, target: Target, services: ServingServices, executions: Executions, output: Format) -> None:
+    execution = _await_end(name, target, executions)
+    row = services.deployments.find(name)
+    if row is None or execution.status != "SUCCEEDED":
+        cause = execution.cause or (row.message if row else None) or "the state machine gave no cause"
+        raise NotDeployed(f"{name} was not deployed ({execution.error or execution.status.lower()}): {cause}")
+    if output is Format.JSON:
+        print_json(row_document(row, time.time()))
+        return
+    for line in lines_after(row, time.time()):
+        tell(line)
+    if not row.deployment.is_endpoint:
+        tell(f"answers: {s3_uri(target.deployment.bucket, transform_output_prefix(name))}")
+
+
+def _await_end(name: str, target: Target, executions: Executions) -> Execution:
+    """Interrupting it leaves the deployment going on."""
+    seconds = LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS
+    while (found := executions.describe(name)).is_running:
+        time.sleep(seconds)
+    return found

@@ -1,0 +1,68 @@
+"""Create a deployment's model, and its endpoint or transform job; the task waits until that is ready or has failed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from traindyno.aws.client_errors import AwsError, temporary
+from traindyno.aws.endpoints import DeploymentRefused
+from traindyno.core.errors import DocumentInvalid, NextAttempt
+from traindyno.core.s3_keys import saved_model_key, served_model_key
+from traindyno.core.serving.deployment import ModelDeployment, ModelNotServable, parse_deployment
+from traindyno.lab.serving_services import ServingServices
+from traindyno.sagemaker.images import ImageUnavailable
+from traindyno.sagemaker.serving_request import (
+    ServingSettings,
+    build_endpoint_config_request,
+    build_endpoint_request,
+    build_model_request,
+    build_transform_request,
+)
+from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
+
+CAUSE_LENGTH = 4000
+
+
+def deploy_model(
+    document: Mapping[str, Any], token: str, *, services: ServingServices, settings: ServingSettings, now: float
+) -> str | None:
+    """The name of the error that the task was answered with; None where it waits. Safe to repeat."""
+    try:
+        deployment = parse_deployment(document, lab=settings.lab)
+    except DocumentInvalid as error:
+        return _fail(token, error, services)
+    row = DeploymentRow(deployment=deployment, status=DeploymentStatus.CREATING, created_at=now, token=token)
+    services.deployments.create(row)
+    try:
+        _create(deployment, services, settings)
+    except NextAttempt as error:
+        return _fail(token, error, services)
+    except (ModelNotServable, DeploymentRefused, ImageUnavailable) as error:
+        services.deployments.settle(
+            deployment.name, DeploymentStatus.FAILED, now=now, message=str(error)[:CAUSE_LENGTH], billed_seconds=None
+        )
+        return _fail(token, error, services)
+    except AwsError as error:
+        return _fail(token, temporary(error, deployment.name) or DeploymentRefused(str(error)), services)
+    return None
+
+
+def _create(deployment: ModelDeployment, services: ServingServices, settings: ServingSettings) -> None:
+    saved = saved_model_key(deployment.execution_id, deployment.run_id, deployment.job_name)
+    if not services.bucket.copy_large(saved, served_model_key(deployment.name)):
+        raise ModelNotServable(
+            f"expected the model of {deployment.job_name} at s3://{services.bucket.name}/{saved}, found no such object;"
+            " large models expire 30 days after their training: run the suite again"
+        )
+    services.endpoints.create_model(build_model_request(deployment, settings))
+    if deployment.is_endpoint:
+        services.endpoints.create_endpoint(
+            build_endpoint_config_request(deployment, settings), build_endpoint_request(deployment, settings)
+        )
+    else:
+        services.endpoints.create_transform(build_transform_request(deployment, settings))
+
+
+def _fail(token: str, error: Exception, services: ServingServices) -> str:
+    """An error that is raised would lose its name on the way to the state machine."""
+    services.answers.fail(token, error_name=type(error).__name__, cause=str(error)[:CAUSE_LENGTH])
+    return type(error).__name__

@@ -1,0 +1,79 @@
+"""Finds the trained model of an execution that is to be deployed: of the recommended cell, or of a named one."""
+
+from dataclasses import dataclass
+
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.s3_keys import samples_key, suite_key, verdict_key
+from traindyno.core.serving.deployment import SERVED_TASKS, ModelNotServable
+from traindyno.core.suite.suite import Run, Suite
+from traindyno.core.suite.suite_file import read_stored_suite
+from traindyno.core.verdict.verdict import parse_verdict
+from traindyno.store.results import load_results
+from traindyno.store.results_bucket import ResultsBucket
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeployableModel:
+    """``job_name``: the training job that saved the model."""
+
+    suite: Suite
+    run: Run
+    job_name: str
+
+
+def find_deployable_model(execution_id: str, cell: str | None, bucket: ResultsBucket) -> DeployableModel:
+    """``cell``: its id or its label. Raises ModelNotServable with what to do, before anything is started."""
+    suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
+    _check_suite(suite, execution_id)
+    results = load_results(bucket, execution_id)
+    wanted = cell or _recommended(execution_id, bucket, results)
+    of_cell = [each for each in results if wanted in (each.run.cell.cell_id, each.run.cell.label)]
+    if not of_cell:
+        raise ModelNotServable(f"execution {execution_id} has no result of cell {wanted}; {_choices(results)}")
+    completed = [each for each in of_cell if each.outcome is Outcome.COMPLETED and each.attempts]
+    if not completed:
+        ends = ", ".join(sorted({each.outcome for each in of_cell}))
+        raise ModelNotServable(f"cell {wanted} of {execution_id}: expected a completed run, found {ends}")
+    if completed[-1].is_simulated:
+        raise ModelNotServable(f"execution {execution_id} was simulated: no model was trained")
+    chosen = max(completed, key=lambda each: each.run.trial)
+    found = DeployableModel(suite=suite, run=chosen.run, job_name=chosen.attempts[-1].job_name)
+    _check_samples(found, bucket)
+    return found
+
+
+def _check_suite(suite: Suite, execution_id: str) -> None:
+    if suite.workload.task not in SERVED_TASKS:
+        raise ModelNotServable(
+            f"execution {execution_id} has task {suite.workload.task}; expected one of {', '.join(SERVED_TASKS)}: "
+            "the inference handler knows no other model"
+        )
+    if not suite.measurement.save_model:
+        raise ModelNotServable(
+            f"the suite of {execution_id} kept no model; add to it measurement: {{save_model: true}}, then run it again"
+        )
+
+
+def _check_samples(found: DeployableModel, bucket: ResultsBucket) -> None:
+    key = samples_key(found.run.execution_id, found.run.run_id, found.job_name)
+    if bucket.find_json(key) is None:
+        raise ModelNotServable(
+            f"run {found.run.run_id} left no evaluation samples at s3://{bucket.name}/{key}: its data has no tokenizer"
+            " (format synthetic), was streamed without an evaluation_split, or an older version trained it; run the"
+            " suite again"
+        )
+
+
+def _recommended(execution_id: str, bucket: ResultsBucket, results: list[RunResult]) -> str:
+    document = bucket.find_json(verdict_key(execution_id))
+    recommended = parse_verdict(document).recommended if document is not None else None
+    if recommended is None:
+        raise ModelNotServable(f"execution {execution_id} recommends no cell; {_choices(results)}")
+    return recommended
+
+
+def _choices(results: list[RunResult]) -> str:
+    cells = {each.run.cell.cell_id: each.run.cell.label for each in results}
+    listed = ", ".join(f"{cell_id} ({label})" for cell_id, label in cells.items())
+    return f"name one of its cells with --cell: {listed or 'it has none yet'}"

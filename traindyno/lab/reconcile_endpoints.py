@@ -1,0 +1,44 @@
+"""The sweep over deployments: finish what no event reported, delete expired endpoints, note those that are gone."""
+
+from dataclasses import dataclass
+
+from traindyno.lab.finish_deployment import finish_deployment
+from traindyno.lab.remove_endpoint import remove_endpoint
+from traindyno.lab.serving_services import ServingServices
+from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
+
+# An event takes seconds; an older deployment that is still being created is described.
+QUIET_SECONDS = 60
+# Two sweeps in AWS: an endpoint that outlives its expiry by more was not deleted.
+OVERDUE_SECONDS = 600
+EXPIRED, GONE = "expired", "deleted outside of Traindyno"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweptEndpoints:
+    """``open`` deployments may still bill; ``overdue`` endpoints should have been deleted before this sweep."""
+
+    open: int
+    overdue: int
+    removed: int
+
+
+def sweep_endpoints(*, services: ServingServices, now: float) -> SweptEndpoints:
+    rows = [row for row in services.deployments.list_all() if row.is_open]
+    overdue = [row for row in rows if row.is_expired(now - OVERDUE_SECONDS)]
+    removed = sum(_settle(row, services, now) for row in rows)
+    return SweptEndpoints(open=len(rows) - removed, overdue=len(overdue), removed=removed)
+
+
+def _settle(row: DeploymentRow, services: ServingServices, now: float) -> bool:
+    """Whether the deployment was removed."""
+    name = row.deployment.name
+    if row.is_expired(now):
+        return remove_endpoint(name, services=services, now=now, message=EXPIRED)
+    if row.checked_samples is None and now - row.created_at > QUIET_SECONDS:
+        finish_deployment(name, services=services, now=now)
+        return False
+    is_served = row.deployment.is_endpoint and row.status is DeploymentStatus.READY
+    if is_served and services.endpoints.find_endpoint(name) is None:
+        return remove_endpoint(name, services=services, now=now, message=GONE)
+    return False

@@ -1,0 +1,155 @@
+"""The requests that serve a model: CreateModel, CreateEndpointConfig, CreateEndpoint and CreateTransformJob."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
+from traindyno.core.s3_keys import s3_uri, served_model_key, transform_output_prefix
+from traindyno.core.serving.deployment import Hosting, ModelDeployment, ModelNotServable
+from traindyno.core.serving.samples import CONTENT_TYPE
+from traindyno.sagemaker.images import LOCAL_IMAGE, inference_image_uri
+from traindyno.sagemaker.job_settings import LabJobs
+
+VARIANT = "AllTraffic"
+TRANSFORM_CONTENT_TYPE = "application/jsonlines"
+PAYLOAD_MIB = 1
+# Of the real-time endpoint; SageMaker's own limits are 60 to 3600 seconds.
+START_SECONDS = 900
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingSettings:
+    """What a lab adds to a deployment before it can be submitted."""
+
+    region: str
+    role_arn: str
+    bucket: str
+    lab: str
+    jobs: LabJobs
+
+
+def build_model_request(deployment: ModelDeployment, settings: ServingSettings) -> dict[str, Any]:
+    """The handler travels in the model's archive, below ``code/``, as the SageMaker SDK packs it."""
+    container = {
+        "Image": _image_uri(deployment, settings.region),
+        "ModelDataUrl": s3_uri(settings.bucket, served_model_key(deployment.name)),
+        "Environment": {
+            "SAGEMAKER_PROGRAM": "inference.py",
+            "SAGEMAKER_SUBMIT_DIRECTORY": "/opt/ml/model/code",
+            "SAGEMAKER_CONTAINER_LOG_LEVEL": "20",
+            "SAGEMAKER_REGION": settings.region,
+        },
+    }
+    request: dict[str, Any] = {
+        "ModelName": deployment.name,
+        "ExecutionRoleArn": settings.role_arn,
+        "PrimaryContainer": container,
+        "Tags": _tags(deployment, settings),
+    }
+    if settings.jobs.subnet_ids:
+        request["VpcConfig"] = {
+            "Subnets": [*settings.jobs.subnet_ids],
+            "SecurityGroupIds": [*settings.jobs.security_group_ids],
+        }
+    return request
+
+
+def build_endpoint_config_request(deployment: ModelDeployment, settings: ServingSettings) -> dict[str, Any]:
+    variant: dict[str, Any] = {"VariantName": VARIANT, "ModelName": deployment.name, "InitialVariantWeight": 1.0}
+    if deployment.hosting is Hosting.SERVERLESS:
+        variant["ServerlessConfig"] = {
+            "MemorySizeInMB": deployment.memory_mib,
+            "MaxConcurrency": deployment.max_concurrency,
+        }
+    else:
+        variant |= {
+            "InstanceType": deployment.instance_type,
+            "InitialInstanceCount": deployment.instance_count,
+            "ModelDataDownloadTimeoutInSeconds": START_SECONDS,
+            "ContainerStartupHealthCheckTimeoutInSeconds": START_SECONDS,
+        }
+    request = {
+        "EndpointConfigName": deployment.name,
+        "ProductionVariants": [variant],
+        "Tags": _tags(deployment, settings),
+    }
+    key = settings.jobs.volume_key_arn
+    return {**request, "KmsKeyId": key} if key and deployment.hosting is Hosting.ENDPOINT else request
+
+
+def build_endpoint_request(deployment: ModelDeployment, settings: ServingSettings) -> dict[str, Any]:
+    return {
+        "EndpointName": deployment.name,
+        "EndpointConfigName": deployment.name,
+        "Tags": _tags(deployment, settings),
+    }
+
+
+def build_transform_request(deployment: ModelDeployment, settings: ServingSettings) -> dict[str, Any]:
+    """Each object under the input's prefix has one request on each line; the answers' object ends with ``.out``."""
+    output: dict[str, Any] = {
+        "S3OutputPath": s3_uri(settings.bucket, transform_output_prefix(deployment.name)),
+        "Accept": TRANSFORM_CONTENT_TYPE,
+        "AssembleWith": "Line",
+    }
+    if settings.jobs.output_key_arn:
+        output["KmsKeyId"] = settings.jobs.output_key_arn
+    resources: dict[str, Any] = {
+        "InstanceType": deployment.instance_type,
+        "InstanceCount": deployment.instance_count,
+    }
+    if settings.jobs.volume_key_arn:
+        resources["VolumeKmsKeyId"] = settings.jobs.volume_key_arn
+    return {
+        "TransformJobName": deployment.name,
+        "ModelName": deployment.name,
+        "BatchStrategy": "MultiRecord",
+        "MaxPayloadInMB": PAYLOAD_MIB,
+        "TransformInput": {
+            "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": deployment.input_s3_uri}},
+            "ContentType": TRANSFORM_CONTENT_TYPE,
+            "SplitType": "Line",
+            "CompressionType": "None",
+        },
+        "TransformOutput": output,
+        "TransformResources": resources,
+        "Tags": _tags(deployment, settings),
+    }
+
+
+def invocation(deployment_name: str, body: bytes) -> dict[str, Any]:
+    return {"EndpointName": deployment_name, "Body": body, "ContentType": CONTENT_TYPE, "Accept": CONTENT_TYPE}
+
+
+def check_instance_type(instance_type: str) -> None:
+    """Raises ModelNotServable for a type that the inference containers don't run on."""
+    found = find_instance_type(instance_type)
+    if (found is not None and found.accelerator_kind is AcceleratorKind.NEURON) or instance_type.startswith("ml.inf"):
+        raise ModelNotServable(
+            f"{instance_type}: expected an instance type with CPUs or NVIDIA GPUs; a model must be compiled for AWS's"
+            " own accelerators, which traindyno deploy does not do"
+        )
+
+
+def _image_uri(deployment: ModelDeployment, region: str) -> str:
+    instance_type = deployment.instance_type
+    if instance_type is None:
+        return inference_image_uri("none", region)
+    if instance_type.startswith("local."):
+        return LOCAL_IMAGE
+    check_instance_type(instance_type)
+    found = find_instance_type(instance_type)
+    has_gpu = found.has_accelerator if found is not None else instance_type.startswith(("ml.g", "ml.p"))
+    return inference_image_uri("gpu" if has_gpu else "none", region)
+
+
+def _tags(deployment: ModelDeployment, settings: ServingSettings) -> list[dict[str, str]]:
+    tags = {
+        "traindyno:lab": settings.lab,
+        "traindyno:suite": deployment.suite_name,
+        "traindyno:execution": deployment.execution_id,
+        "traindyno:run": deployment.run_id,
+        "traindyno:owner": deployment.owner,
+        **settings.jobs.tags,
+    }
+    return [{"Key": key, "Value": value} for key, value in tags.items()]

@@ -1,0 +1,146 @@
+"""Rows of model deployments: what was deployed, how far it has come, what it answered and when it was removed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any, Self
+
+from traindyno.aws.table import Item, Table
+from traindyno.core.costs.prices import cost_usd
+from traindyno.core.serving.deployment import ModelDeployment
+from traindyno.core.serving.latency import Latency
+from traindyno.store.items import attribute, attributes_of, read_row
+
+PARTITION, PREFIX = "model-deployments", "deployment#"
+
+
+class DeploymentStatus(StrEnum):
+    """``ready``: an endpoint in service, or a transform job that has completed. ``removed``: nothing of it is left."""
+
+    CREATING = "creating"
+    READY = "ready"
+    FAILED = "failed"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentRow:
+    """Times are epoch seconds. ``token`` is of the task that waits until the deployment is ready.
+
+    ``message``: why it failed. ``checked_samples``: how many answers were the training job's; None before the check.
+    ``billed_seconds``: of a transform job's instances.
+    """
+
+    deployment: ModelDeployment
+    status: DeploymentStatus
+    created_at: float
+    token: str
+    ready_at: float | None = None
+    removed_at: float | None = None
+    message: str | None = None
+    checked_samples: int | None = None
+    latency: Latency | None = None
+    billed_seconds: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something of it may still bill."""
+        return self.removed_at is None
+
+    def is_expired(self, now: float) -> bool:
+        expires_at = self.deployment.expires_at
+        return self.is_open and expires_at is not None and now >= expires_at
+
+    def cost_usd(self, now: float) -> Decimal | None:
+        """An endpoint's from its creation to its removal, at most what is billed; None where it is unknown."""
+        seconds = self.billed_seconds
+        if self.deployment.is_endpoint:
+            seconds = (self.removed_at or now) - self.created_at
+        usd_per_hour = self.deployment.usd_per_hour
+        if usd_per_hour is None or seconds is None:
+            return None
+        return cost_usd(Decimal(str(seconds)), self.deployment.instance_count, usd_per_hour)
+
+    def to_item(self) -> dict[str, Any]:
+        return {**_key(self.deployment.name), **attributes_of(self)}
+
+    @classmethod
+    def from_item(cls, item: Item) -> Self:
+        return read_row(item, cls)
+
+
+class DeploymentRows:
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def create(self, row: DeploymentRow) -> bool:
+        """False if the deployment has its row already; its task's token is then replaced while it is created."""
+        if self._table.put(row.to_item(), condition="attribute_not_exists(pk)"):
+            return True
+        self._table.update(
+            _key(row.deployment.name),
+            "SET #token = :token",
+            values={":token": row.token, ":creating": DeploymentStatus.CREATING.value},
+            names={"#token": "token", "#status": "status"},
+            condition="#status = :creating",
+        )
+        return False
+
+    def find(self, name: str) -> DeploymentRow | None:
+        item = self._table.get(_key(name))
+        return DeploymentRow.from_item(item) if item else None
+
+    def list_all(self) -> Iterator[DeploymentRow]:
+        """Removed ones too, by name."""
+        values = {":pk": PARTITION, ":prefix": PREFIX}
+        return map(DeploymentRow.from_item, self._table.query("pk = :pk AND begins_with(sk, :prefix)", values=values))
+
+    def settle(
+        self, name: str, status: DeploymentStatus, *, now: float, message: str | None, billed_seconds: float | None
+    ) -> bool:
+        """From creating to ready or failed; False if that has happened already."""
+        given = {"message": message, "billed_seconds": billed_seconds}
+        known = {field: value for field, value in given.items() if value is not None}
+        assignments = [f"{field} = :{field}" for field in known]
+        updated = self._table.update(
+            _key(name),
+            ", ".join(["SET #status = :status", "ready_at = :now", *assignments]),
+            values={
+                ":status": status.value,
+                ":now": attribute(now),
+                ":creating": DeploymentStatus.CREATING.value,
+                **{f":{field}": attribute(value) for field, value in known.items()},
+            },
+            names={"#status": "status"},
+            condition="#status = :creating",
+        )
+        return updated is not None
+
+    def record_check(self, name: str, *, checked_samples: int, latency: Latency | None) -> None:
+        measured = {":latency": attribute(latency)} if latency else {}
+        self._table.update(
+            _key(name),
+            "SET checked_samples = :checked" + (", latency = :latency" if latency else ""),
+            values={":checked": checked_samples, **measured},
+            condition="attribute_exists(pk)",
+        )
+
+    def remove(self, name: str, *, now: float, message: str | None = None) -> bool:
+        """False if it was removed before. The row stays: it holds what the deployment cost."""
+        updated = self._table.update(
+            _key(name),
+            "SET #status = :removed, removed_at = :now" + (", message = :message" if message else ""),
+            values={
+                ":removed": DeploymentStatus.REMOVED.value,
+                ":now": attribute(now),
+                **({":message": message} if message else {}),
+            },
+            names={"#status": "status"},
+            condition="attribute_exists(pk) AND attribute_not_exists(removed_at)",
+        )
+        return updated is not None
+
+
+def _key(name: str) -> dict[str, str]:
+    return {"pk": PARTITION, "sk": f"{PREFIX}{name}"}

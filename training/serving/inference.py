@@ -1,0 +1,165 @@
+"""Answers inference requests for a trained model. The container of an endpoint has no other file of this project.
+
+PyTorch's inference container calls ``model_fn`` once, then ``input_fn``, ``predict_fn`` and ``output_fn`` per request.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from itertools import groupby, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+SETTINGS_FILE = "traindyno-serving.json"
+JSON, JSON_LINES = "application/json", "application/jsonlines"
+MOST_PREDICTIONS = 5
+MOST_NEW_TOKENS = 1024
+# A language model gives a probability for each token of its vocabulary at each place of each text.
+TEXTS_AT_ONCE = 8
+AUTO_CLASSES: Mapping[str, Any] = {
+    "causal-lm": AutoModelForCausalLM,
+    "masked-lm": AutoModelForMaskedLM,
+    "sequence-classification": AutoModelForSequenceClassification,
+}
+Answer = dict[str, Any]
+
+
+class BadRequest(ValueError):
+    """The request has not the form that the handler reads."""
+
+
+class Served(NamedTuple):
+    """A model in evaluation mode, with what is needed to ask it."""
+
+    task: str
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    device: torch.device
+
+
+def model_fn(model_dir: str) -> Served:
+    return load(Path(model_dir), torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+
+
+def load(folder: Path, device: torch.device) -> Served:
+    """In single precision, whatever precision the model was trained in."""
+    task = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))["task"]
+    model = AUTO_CLASSES[task].from_pretrained(folder, dtype=torch.float32).to(device).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.padding_side = "right"
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return Served(task, model, tokenizer, device)
+
+
+def input_fn(request_body: str | bytes, content_type: str = JSON) -> list[Answer]:
+    """Requests ``{"inputs": text or list of texts, "parameters": {…}}``: one as JSON, or one a line as JSON Lines."""
+    text = request_body.decode() if isinstance(request_body, bytes) else request_body
+    match content_type.partition(";")[0].strip():
+        case "application/json":
+            return [_request(text)]
+        case "application/jsonlines":
+            return [_request(line) for line in text.splitlines() if line.strip()]
+    raise BadRequest(f"content type {content_type}: expected {JSON} or {JSON_LINES}")
+
+
+def _request(text: str) -> Answer:
+    try:
+        request = json.loads(text)
+    except ValueError as error:
+        raise BadRequest(f"the request is not valid JSON: {error}") from error
+    inputs = request.get("inputs") if isinstance(request, dict) else None
+    texts = [inputs] if isinstance(inputs, str) else inputs
+    if not isinstance(texts, list) or not texts or not all(isinstance(each, str) for each in texts):
+        raise BadRequest('expected {"inputs": text or a list of texts}, got ' + text[:200])
+    return {"texts": texts, "is_one": isinstance(inputs, str), "parameters": request.get("parameters") or {}}
+
+
+def predict_fn(requests: list[Answer], model: Served) -> list[Any]:
+    """One answer per request: an object for one text, a list of objects for a list of texts."""
+    asked = [(text, request["parameters"]) for request in requests for text in request["texts"]]
+    answers: list[Answer] = []
+    for parameters, group in groupby(asked, key=itemgetter(1)):
+        texts = [text for text, _ in group]
+        for first in range(0, len(texts), TEXTS_AT_ONCE):
+            answers += predict(texts[first : first + TEXTS_AT_ONCE], parameters, model)
+    left = iter(answers)
+    return [next(left) if request["is_one"] else list(islice(left, len(request["texts"]))) for request in requests]
+
+
+def output_fn(prediction: list[Any], accept: str = JSON) -> str:
+    """Several requests are answered with one line each; one request with one document and no line end."""
+    del accept  # JSON Lines of one line are a JSON document
+    return "\n".join(json.dumps(answer) for answer in prediction)
+
+
+def predict(texts: list[str], parameters: Mapping[str, Any], model: Served) -> list[Answer]:
+    """For each text the most probable labels, tokens for its mask, or next tokens, with their probabilities."""
+    batch = model.tokenizer(texts, padding=True, truncation=True, max_length=_longest(model), return_tensors="pt").to(
+        model.device
+    )
+    ids, mask = batch["input_ids"], batch["attention_mask"]
+    with torch.inference_mode():
+        logits = model.model(input_ids=ids, attention_mask=mask).logits
+    rows, name = _asked(model, logits, ids, mask)
+    answers: list[Answer] = [{"predictions": _most_probable(row, name)} for row in torch.softmax(rows.float(), dim=-1)]
+    if model.task == "causal-lm" and parameters.get("max_new_tokens"):
+        for answer, text in zip(answers, texts, strict=True):
+            answer["generated_text"] = _generate(text, parameters, model)
+    return answers
+
+
+def _asked(
+    model: Served, logits: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor
+) -> tuple[torch.Tensor, Callable[[int], str]]:
+    """For each text the logits that answer it, and how its outcomes are named."""
+    rows = torch.arange(len(ids), device=ids.device)
+    if model.task == "sequence-classification":
+        labels = model.model.config.id2label or {}
+        return logits, lambda number: str(labels.get(number, number))
+    if model.task == "masked-lm":
+        masked = ids == model.tokenizer.mask_token_id
+        counts = masked.sum(dim=1).tolist()
+        if any(count != 1 for count in counts):
+            raise BadRequest(f"expected one {model.tokenizer.mask_token} in each text, found {counts}")
+        return logits[masked], lambda number: str(model.tokenizer.decode([number]))
+    return logits[rows, mask.sum(dim=1) - 1], lambda number: str(model.tokenizer.decode([number]))
+
+
+def _most_probable(probabilities: torch.Tensor, name: Callable[[int], str]) -> list[Answer]:
+    top = probabilities.topk(min(MOST_PREDICTIONS, len(probabilities)))
+    pairs = zip(top.indices.tolist(), top.values.tolist(), strict=True)
+    return [{"label": name(number), "score": round(score, 6)} for number, score in pairs]
+
+
+def _generate(text: str, parameters: Mapping[str, Any], model: Served) -> str:
+    """Greedy, so that the same request has the same answer."""
+    count = parameters["max_new_tokens"]
+    if not isinstance(count, int) or not 1 <= count <= MOST_NEW_TOKENS:
+        raise BadRequest(f"parameters.max_new_tokens: expected 1 to {MOST_NEW_TOKENS}, got {count!r}")
+    batch = model.tokenizer(text, truncation=True, max_length=_longest(model), return_tensors="pt").to(model.device)
+    ids, mask = batch["input_ids"], batch["attention_mask"]
+    with torch.inference_mode():
+        made = model.model.generate(  # type: ignore[operator]
+            input_ids=ids,
+            attention_mask=mask,
+            max_new_tokens=count,
+            do_sample=False,
+            pad_token_id=model.tokenizer.pad_token_id,
+        )
+    return str(model.tokenizer.decode(made[0], skip_special_tokens=True))
+
+
+def _longest(model: Served) -> int:
+    positions = getattr(model.model.config, "max_position_embeddings", None)
+    return int(min(positions or model.tokenizer.model_max_length, model.tokenizer.model_max_length))

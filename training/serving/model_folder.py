@@ -1,0 +1,74 @@
+"""Makes the folder of a saved model servable: the inference handler and the answers that it has to give."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+import transformers
+from transformers import PreTrainedTokenizerBase
+
+from traindyno.callbacks.process import this_process
+from traindyno.core.s3_keys import SAMPLES_FILE
+from traindyno.core.serving.samples import EvaluationSample, EvaluationSamples, Prediction, samples_document
+from traindyno.core.step_log.line import DIRECTORY_VARIABLE
+from traindyno.core.suite.choices import Task
+from training.data.dataset import TokenDataset
+from training.data.sequences import Sequences
+from training.serving import inference
+
+SAMPLE_COUNT = 8
+# Short texts: the samples are answered on the CPU while the job is still billed.
+MOST_TOKENS = 64
+
+
+def make_servable(folder: Path, task: Task, dataset: TokenDataset) -> None:
+    """``folder`` holds a saved model. Without a tokenizer no text can be served, and nothing is written."""
+    if dataset.tokenizer is None:
+        return
+    code = folder / "code"
+    code.mkdir(exist_ok=True)
+    shutil.copyfile(inference.__file__, code / "inference.py")
+    # PyTorch's inference container installs this file when it starts. It has no transformers of its own.
+    (code / "requirements.txt").write_text(f"transformers=={transformers.__version__}\n")
+    (folder / inference.SETTINGS_FILE).write_text(json.dumps({"task": task.value}))
+    sequences = dataset.evaluation or dataset.train
+    if sequences is not None:
+        text = json.dumps(samples_document(_samples(folder, task, dataset.tokenizer, sequences)))
+        (folder / SAMPLES_FILE).write_text(text)
+        _write_beside_step_log(text)
+
+
+def _write_beside_step_log(text: str) -> None:
+    """The lab reads the samples there: within the model's archive it would have to download the model for them."""
+    directory = os.environ.get(DIRECTORY_VARIABLE)
+    if directory:
+        (Path(directory) / this_process().job_name / SAMPLES_FILE).write_text(text)
+
+
+def _samples(folder: Path, task: Task, tokenizer: PreTrainedTokenizerBase, sequences: Sequences) -> EvaluationSamples:
+    """The model is read from its folder, as an endpoint does: the trained one is cut, wrapped or on a full device."""
+    texts = list(_texts(task, tokenizer, sequences))
+    answers = inference.predict(texts, {}, inference.load(folder, torch.device("cpu"))) if texts else []
+    found = (
+        EvaluationSample(inputs=text, predictions=tuple(Prediction(**each) for each in answer["predictions"]))
+        for text, answer in zip(texts, answers, strict=True)
+    )
+    return EvaluationSamples(task=task, samples=tuple(found))
+
+
+def _texts(task: Task, tokenizer: PreTrainedTokenizerBase, sequences: Sequences) -> Iterator[str]:
+    """The beginnings of sequences that are spread evenly over the data; for a masked model with one mask in each."""
+    step = max(len(sequences) // SAMPLE_COUNT, 1)
+    for number in range(0, min(len(sequences), step * SAMPLE_COUNT), step):
+        begin, length = int(sequences.begins[number]), int(sequences.lengths[number])
+        ids = [int(token) for token in sequences.tokens[begin : begin + min(length, MOST_TOKENS)]]
+        plain = [token for token in ids if token not in tokenizer.all_special_ids]
+        if task is Task.MASKED_LM and plain:
+            middle = len(plain) // 2
+            before, after = tokenizer.decode(plain[:middle]), tokenizer.decode(plain[middle + 1 :])
+            yield f"{before}{tokenizer.mask_token}{after}"
+        elif plain:
+            yield str(tokenizer.decode(plain))
