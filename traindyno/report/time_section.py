@@ -12,7 +12,7 @@ from traindyno.report.phase_chart import draw_phases, phase_order
 from traindyno.report.plot import legend, series_class
 from traindyno.report.timeline_chart import draw_timeline, highest_step_text
 
-MOST_CELLS, MOST_TRIALS = 24, 8
+MOST_CELLS, MOST_TRIALS = 12, 8
 CellResults = tuple[str, list[RunResult]]
 
 

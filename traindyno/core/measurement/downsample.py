@@ -9,7 +9,7 @@ from traindyno.core.measurement.loss_curve import LossCurve, LossPoint
 from traindyno.core.measurement.measured_run import StepTimeline
 from traindyno.core.measurement.run_result import RunResult
 
-STEP_TIMES_IN_ALL = 60_000
+STEP_TIMES_IN_ALL = 30_000
 LOSS_POINTS_IN_ALL = 20_000
 FEWEST_POINTS = 10
 
