@@ -8,7 +8,8 @@ from traindyno.report.download import PlotData
 from traindyno.report.markup import Markup, element, join
 from traindyno.report.plot import Scale, Unit, at, make_scale, row_label, svg, text, vertical_grid
 
-ROW_HEIGHT = 36
+ROW_HEIGHT, LOW_ROW_HEIGHT = 36, 20
+MOST_TALL_ROWS = 30
 LABEL_WIDTH = 330
 WIDTH = 1040
 VALUE_WIDTH = 110
@@ -41,10 +42,14 @@ def draw_intervals(
     zone: Zone | None = None,
 ) -> Markup:
     """An interval that extends far beyond every mean is clipped at the edge, without a cap."""
-    height = TOP + ROW_HEIGHT * len(bars) + BOTTOM
+    row_height = ROW_HEIGHT if len(bars) <= MOST_TALL_ROWS else LOW_ROW_HEIGHT
+    height = TOP + row_height * len(bars) + BOTTOM
     low, high = _range(bars)
     scale = make_scale(low, high, begin=LABEL_WIDTH, end=WIDTH - VALUE_WIDTH, unit=unit(high))
-    rows = (_row(bar, scale, TOP + ROW_HEIGHT * (index + 0.5), value_text) for index, bar in enumerate(bars))
+    lines = 2 if row_height == ROW_HEIGHT else 1
+    rows = (
+        _row(bar, scale, TOP + row_height * (index + 0.5), value_text, lines=lines) for index, bar in enumerate(bars)
+    )
     described = "; ".join(f"{bar.label}: {value_text(bar.estimate.mean)}" for bar in bars)
     grid = vertical_grid(scale, TOP, height - BOTTOM)
     shade = [] if zone is None else [_shade(zone, scale, height - BOTTOM)]
@@ -93,11 +98,11 @@ def _range(bars: Sequence[Bar]) -> tuple[float, float]:
     return low - 0.6 * span, high + 0.1 * span
 
 
-def _row(bar: Bar, scale: Scale, y: float, value_text: Callable[[float], str]) -> Markup:
+def _row(bar: Bar, scale: Scale, y: float, value_text: Callable[[float], str], *, lines: int) -> Markup:
     emphasis = "best" if bar.is_best else "other"
     return element(
         "g",
-        row_label(bar.label, LABEL_WIDTH - 14, y, class_=f"label {emphasis}"),
+        row_label(bar.label, LABEL_WIDTH - 14, y, class_=f"label {emphasis}", lines=lines),
         _whisker(bar.estimate.interval, scale, y, emphasis) if bar.estimate.interval else None,
         element("circle", class_=f"dot {emphasis}", cx=at(scale(bar.estimate.mean)), cy=at(y), r=4.5),
         text(value_text(bar.estimate.mean), WIDTH - VALUE_WIDTH + 14, y + 4, class_=f"value {emphasis}"),

@@ -10,6 +10,7 @@ from traindyno.core.verdict.verdict_text import describe_goal, describe_verdict,
 from traindyno.report.markup import Markup, element, join
 from traindyno.report.verdict_chart import draw_verdict_chart
 
+MOST_ITEMS = 6
 CONFIDENT = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE, Finding.ONLY_ONE)
 
 
@@ -66,4 +67,13 @@ def _figure(name: str, value: str, note: str | None) -> Markup:
 def _list(heading: str, items: Sequence[str]) -> Markup | None:
     if not items:
         return None
-    return join(element("h3", heading), element("ul", *(element("li", item) for item in items)))
+    first, rest = items[:MOST_ITEMS], items[MOST_ITEMS:]
+    return join(
+        element("h3", heading),
+        element("ul", *(element("li", item) for item in first)),
+        element(
+            "details", element("summary", f"{len(rest)} more"), element("ul", *(element("li", item) for item in rest))
+        )
+        if rest
+        else None,
+    )
