@@ -9,6 +9,7 @@ from traindyno.report.markup import Markup, element, join
 SERIES_COLORS = 8
 LABEL_LINE_HEIGHT = 14
 MOST_LABEL_LETTERS = 44
+MOST_LETTERS_ALONE = 50  # of a label on one line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +128,7 @@ def polyline(points: Sequence[tuple[float, float]], *, class_: str) -> Markup:
 
 def row_label(label: str, x: float, middle: float, *, class_: str, lines: int = 2) -> Markup:
     """A row's name to the left of ``x``, on up to so many ``lines`` where it is long."""
-    wrapped = _wrap(label) if lines > 1 else [cut(label)]
+    wrapped = _wrap(label) if lines > 1 else [cut(label, MOST_LETTERS_ALONE)]
     first = middle + 4 - (len(wrapped) - 1) * LABEL_LINE_HEIGHT / 2
     return join(
         *(
