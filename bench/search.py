@@ -12,15 +12,17 @@ from traindyno.core.suite.choices import Search
 
 SHARE_OF_GRID, SHARE_WITHIN = 0.15, 0.9
 TOLERANCE = 0.02
-SUITES = 20
+# Of each surface: those that draw at random vary more.
+SUITES, FEW_SUITES = 12, 4
 FEW_CELLS = 30
 MODEL = "search by a model"
 NOTE = (
-    f"Suites of five trials per cell and a tolerance of 2 %, {SUITES} of each surface and kind of search, played with"
-    " the lab's own rounds and verdict; trials are drawn from the surface. Billable seconds are those of all instances."
-    " Random search measures cells drawn at random, five times each, for 15 % of the grid's billable seconds. A median"
-    " over surfaces is of their medians. The share of suites gives each surface the same weight. All surfaces of"
-    " tests/data/surfaces are used; its README says where they are from."
+    f"Suites of five trials per cell and a tolerance of 2 %: {SUITES} of each surface for the search by a model and"
+    f" random search, {FEW_SUITES} for the others. They are played with the lab's own rounds and verdict; trials are"
+    " drawn from the surface. Billable seconds are those of all instances. Random search measures cells drawn at"
+    " random, five times each, for 15 % of the grid's billable seconds. A median over surfaces is of their medians. The"
+    " share of suites gives each surface the same weight. All surfaces of tests/data/surfaces are used; its README says"
+    " where they are from."
 )
 
 Player = Callable[[Surface, int], Played]
@@ -41,8 +43,10 @@ class Found:
 
 def measure(*, is_quick: bool) -> Section:
     surfaces = [each for each in read_surfaces() if not is_quick or len(each.cells) < FEW_CELLS]
-    suites = 1 if is_quick else SUITES
-    found = {name: [find(surface, player, suites) for surface in surfaces] for name, player in PLAYERS.items()}
+    found = {
+        name: [find(surface, player, 1 if is_quick else suites) for surface in surfaces]
+        for name, (player, suites) in PLAYERS.items()
+    }
     return Section(
         title=TITLES["search"],
         command=command("search"),
@@ -69,11 +73,11 @@ def play_grid(surface: Surface, seed: int) -> Played:
     return play(surface, Search.GRID, seed)
 
 
-PLAYERS: dict[str, Player] = {
-    MODEL: play_model,
-    "random search": play_random_search,
-    "elimination": play_elimination,
-    "grid": play_grid,
+PLAYERS: dict[str, tuple[Player, int]] = {
+    MODEL: (play_model, SUITES),
+    "random search": (play_random_search, SUITES),
+    "elimination": (play_elimination, FEW_SUITES),
+    "grid": (play_grid, FEW_SUITES),
 }
 
 

@@ -23,14 +23,14 @@ def describe_search(verdict: Verdict) -> Iterator[str]:
 
 
 def describe_unfinished_search(verdict: Verdict) -> Iterator[str]:
-    """Where a cap, a limit or the last round ended the search before the model was sure enough."""
+    """Where a cap, a limit or trials that told nothing ended the search before the model was sure enough."""
     promising = sorted((cell for cell in verdict.dropped if cell.chance > LEAST_CHANCE), key=lambda cell: -cell.chance)
     if promising:
         first = promising[0]
         more = f" and {len(promising) - 1} more" if len(promising) > 1 else ""
         yield (
-            f"The search ended early: {verdict.row(first.cell_id).label}{more} may be better than the recommended cell"
-            f" (probability {share_text(first.chance)} by the model)."
+            f"The search was not finished: {verdict.row(first.cell_id).label}{more} may be better than the recommended"
+            f" cell (probability {share_text(first.chance)} by the model)."
         )
 
 

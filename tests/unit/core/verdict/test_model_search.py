@@ -170,7 +170,7 @@ def test_a_search_that_was_cut_off_says_what_it_left_open() -> None:
     rounds, results = rounds_of(SMOOTH, SUITE)
     verdict = judge(SUITE, SMOOTH.suite_cells, results[: len(rounds[0])])
     text = describe_verdict(verdict)
-    assert "The search ended early" in " ".join(text.cautions)
+    assert "The search was not finished" in " ".join(text.cautions)
     assert "none of the" not in " ".join(text.support)
 
 
