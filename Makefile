@@ -129,6 +129,7 @@ $(LINT_ENV)/.installed: requirements/lint.txt
 $(GOLDEN_ENV)/.installed: pyproject.toml
 	@echo "Making $(GOLDEN_ENV): the SageMaker SDK 2.219.0"
 	@test -x $(GOLDEN_ENV)/bin/python || $(PYTHON) -m venv $(GOLDEN_ENV)
+	@$(GOLDEN_ENV)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	@$(GOLDEN_ENV)/bin/python -m pip install --quiet --disable-pip-version-check --group golden
 	@touch $@
 

@@ -1,6 +1,7 @@
 """Rehearse a pack at full size: ``python -m bench.rehearsal albert-scaling``. Every figure is simulated."""
 
 import json
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,8 @@ def main(packs: Sequence[str]) -> int:
     if unknown:
         tell(f"expected packs of {', '.join(PACKS)}, got {', '.join(unknown)}")
         return 2
+    # A time limit's signal ends the local cloud too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with own_cloud() as cloud:
         start(cloud, packs or tuple(PACKS))
         wrong = [line for pack in packs or PACKS for line in show(cloud, pack)]
