@@ -35,16 +35,24 @@ class FixedQuotas(Quotas):
 
 
 class NoListing(DataListing):
-    """Synthetic data lies nowhere."""
+    """Synthetic data has no objects."""
 
     def __init__(self) -> None:
         pass
 
 
-def take_in(lab: MemoryLab, document: Any, *, usd: str | None = "1.20", execution_id: str = EXECUTION) -> None:
+def take_in(
+    lab: MemoryLab,
+    document: Any,
+    *,
+    usd: str | None = "1.20",
+    instance: str = "ml.g5.xlarge",
+    execution_id: str = EXECUTION,
+    listing: DataListing | None = None,
+) -> None:
     dimension = {"unit": "Hrs", "pricePerUnit": {"USD": usd}}
     product = {
-        "product": {"attributes": {"usagetype": "USE1-Train:ml.g5.xlarge"}},
+        "product": {"attributes": {"usagetype": f"USE1-Train:{instance}"}},
         "terms": {"OnDemand": {"a": {"priceDimensions": {"b": dimension}}}},
     }
     with stubbed("pricing") as (client, stubber):
@@ -56,7 +64,7 @@ def take_in(lab: MemoryLab, document: Any, *, usd: str | None = "1.20", executio
             services=lab.services,
             settings=SETTINGS,
             pricing=client,
-            listing=NoListing(),
+            listing=listing or NoListing(),
             now=NOW,
         )
 

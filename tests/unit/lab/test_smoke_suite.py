@@ -1,0 +1,77 @@
+"""The first suite of a lab passes through the use cases of all states, from its file to the report, within its cap."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.unit.lab.test_prepare_data import FixedListing
+from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, no_sleep
+from tests.unit.planned_lab import FixedQuotas, empty_lab, measure, take_in
+from traindyno.bundle import REPO_ROOT
+from traindyno.core.errors import SuiteRefused
+from traindyno.core.planning.plan import read_stored_plan
+from traindyno.core.planning.preparation_plan import due_preparations
+from traindyno.core.s3_keys import plan_key, report_html_key, tokens_folder
+from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST, tokens_manifest
+from traindyno.lab.check_quotas import check_quotas
+from traindyno.lab.finish_run import finish_run
+from traindyno.lab.judge_suite import judge_suite, verdict_event
+from traindyno.lab.plan_round import plan_next_round
+from traindyno.lab.submit_run import submit_run
+from traindyno.store.results import load_results
+
+DATA = "s3://results/data/sample/"
+
+
+def smoke_suite() -> dict[str, Any]:
+    """As the command line sends it: the sample is uploaded."""
+    document: dict[str, Any] = yaml.safe_load((REPO_ROOT / "suites/smoke_aws.yaml").read_text(encoding="utf-8"))
+    document["workload"]["dataset"]["path"] = DATA
+    return document
+
+
+def taken_in(usd: str) -> MemoryLab:
+    lab = empty_lab()
+    listing = FixedListing({DATA: ("digest", {"python.txt"})})
+    take_in(lab, smoke_suite(), usd=usd, instance="ml.m5.large", listing=listing)
+    return lab
+
+
+def prepare(lab: MemoryLab) -> None:
+    plan = read_stored_plan(lab.bucket.read_json(plan_key(EXECUTION)))
+    (due,) = due_preparations(plan.preparation, EXECUTION)
+    submit_run(due, "preparing", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
+    (job,) = lab.jobs.jobs
+    manifest = tokens_manifest(due.key, {"train": {"sequences": 1000, "tokens": 64_000}})
+    lab.bucket.write_json(f"{tokens_folder(due.key, job)}{TOKENS_MANIFEST}", manifest)
+    lab.jobs.end(job, "Completed")
+    finish_run(job, lab=SETTINGS.lab, services=lab.services, now=NOW + 500)
+
+
+def test_it_is_prepared_measured_judged_and_reported_for_less_than_its_cap() -> None:
+    lab = taken_in("0.115")
+    check_quotas(EXECUTION, quotas=FixedQuotas(4), bucket=lab.bucket, now=NOW)
+    prepare(lab)
+    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
+    items = [item for pack in lane["packs"] for item in lab.bucket.read_json(pack["items_key"])]
+    for item in items:
+        assert item["run"]["tokens"]["s3_uri"].startswith("s3://results/prepared/")
+        measure(lab, item)
+    assert plan_next_round(EXECUTION, finished_rounds=1, bucket=lab.bucket)["lanes"] == []
+    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    results = load_results(lab.bucket, EXECUTION)
+    assert [result.outcome.value for result in results] == ["completed"] * 2
+    assert {result.price.usd_per_instance_hour for result in results} == {Decimal("0.115")}
+    # three jobs of 300 s at 0.115 USD an hour
+    assert lab.money.spent_usd == pytest.approx(Decimal("0.02875"), abs=Decimal("0.0001"))
+    assert lab.money.exposed_usd == lab.money.spent_usd < Decimal("0.10")
+    assert verdict_event(EXECUTION, verdict, "results")["report"] == f"s3://results/{report_html_key(EXECUTION)}"
+    assert b"smoke-aws" in lab.objects.contents[report_html_key(EXECUTION)]
+
+
+def test_where_one_job_may_cost_more_than_the_cap_the_suite_is_refused() -> None:
+    # 600 s at 0.65 USD an hour are 0.108 USD
+    with pytest.raises(SuiteRefused, match=r"limits.max_usd"):
+        taken_in("0.65")
