@@ -26,7 +26,8 @@ POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*/>')
 PROBE = (
     "<script>addEventListener('load', () => {const page = document.documentElement;"
     "document.title = [page.scrollWidth, innerWidth, document.images.length,"
-    "[...document.querySelectorAll('svg text')].filter(t => !t.getBBox().width).length].join(' ')})</script>"
+    "[...document.querySelectorAll('svg text')].filter(t => !t.closest('.view') || t.closest('.view').offsetHeight)"
+    ".filter(t => !t.getBBox().width).length].join(' ')})</script>"
 )
 
 
