@@ -11,6 +11,8 @@ import pytest
 from localcloud.sagemaker_service.toolkit import PREFIX, command_arguments
 from tests.frozen.trials import TRIALS, Trial
 from tests.training.jobs import REPO_ROOT
+from traindyno.cli.suite_loading import load_suite
+from traindyno.core.suite.cells import expand_cells
 from training.frozen.gptj_parallel import arguments as gptj_arguments
 
 GOLDEN = REPO_ROOT / "tests" / "data" / "golden"
@@ -83,3 +85,12 @@ def test_containers_install_the_versions_that_make_frozen_runs(trial: Trial) -> 
 def pins(path: Path) -> dict[str, str]:
     lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
     return dict(line.split("==") for line in lines)
+
+
+@pytest.mark.parametrize("pack", sorted(set(REQUESTS.values())))
+def test_script_takes_the_hyperparameters_of_every_cell_of_the_original_suite(pack: str) -> None:
+    suite = load_suite(REPO_ROOT / "suites" / pack.replace("_", "-") / "original.yaml").suite
+    for cell in expand_cells(suite):
+        given = {**suite.workload.hyperparameters, **cell.hyperparameters}
+        own = {name: value for name, value in given.items() if not name.startswith(PREFIX)}
+        arguments_module(pack).parse_arguments(command_arguments(own))
