@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from traindyno.core.documents.extent import LARGEST_INTEGER, MOST_DEPTH, MOST_VALUES, excess_of
-from traindyno.core.documents.problems import shown
+from traindyno.core.documents.problems import expected_of, shown
 
 
 def nested(levels: int) -> Any:
@@ -49,3 +49,16 @@ def test_numbers_that_64_bits_cannot_hold_are_named_with_their_place(value: floa
 )
 def test_what_was_found_is_shown_in_words(value: object, text: str) -> None:
     assert shown(value) == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (int | None, "an integer"),
+        (int | str, "an integer or text"),
+        (dict[str, int], "a mapping"),
+        (list[int], "a list"),
+    ],
+)
+def test_what_a_field_takes_is_said_without_none(kind: object, text: str) -> None:
+    assert expected_of(kind) == text

@@ -120,6 +120,15 @@ def test_hf_trainer_counts_the_first_step() -> None:
     assert rate_by("hf_trainer", table, warmup_steps=1) == pytest.approx(3.0)
 
 
+def test_hf_trainer_counts_until_the_last_rank_ends() -> None:
+    table = table_of(
+        log_lines(rank=0, world_size=2, step_seconds=[1.0] * 4, samples=8),
+        log_lines(rank=1, world_size=2, step_seconds=[1.0] * 3 + [5.0], samples=8),
+    )
+    # 64 samples of both ranks in 8 s
+    assert rate_by("hf_trainer", table) == pytest.approx(8.0)
+
+
 def test_smp_running_mean_starts_after_30_steps() -> None:
     table = table_of(log_lines(step_seconds=[4.0] * 30 + [1.0, 2.0], samples=8))
     # the mean of 8 /s and 4 /s

@@ -136,6 +136,16 @@ def test_a_restart_is_another_session_and_its_gap_is_shown() -> None:
     assert log.measured is log.sessions[1]
 
 
+def test_a_session_begins_with_its_first_process() -> None:
+    files = {
+        file_name(rank, start=START + 3 * rank): log_lines(
+            rank=rank, world_size=2, step_seconds=[1.0] * 5, start=START + 3 * rank
+        )
+        for rank in (0, 1)
+    }
+    assert read_step_log(files).sessions[0].begin == START
+
+
 def test_the_rank_that_came_farthest_says_which_steps_are_repeated() -> None:
     files = {}
     for rank, count in ((0, 10), (1, 8)):
