@@ -204,7 +204,7 @@ def test_the_built_in_loop_resumes_bit_by_bit(aws: AwsDouble, spot_service: Runn
     steps = 60
     document = run_document(
         workload={
-            "model": {"config": {"model_type": "gpt2", "vocab_size": 512, "n_embd": 128, "n_layer": 4, "n_head": 4}},
+            "model": {"config": {"model_type": "gpt2", "vocab_size": 256, "n_embd": 64, "n_layer": 4, "n_head": 4}},
             "dataset": {"format": "synthetic"},
             "sequence_length": 64,
         },

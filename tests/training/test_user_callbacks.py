@@ -100,14 +100,14 @@ def test_a_hugging_face_trainer_logs_optimizer_steps_and_evaluations(tmp_path: P
         assert "loss" in end.of_kind("evaluation", rank)[0]["metrics"]
         assert end.lines(rank)[-1]["kind"] == "end"
         names = [phase["name"] for phase in end.of_kind("phase", rank)]
-        assert [name for name in names if name in ("evaluate", "save")] == ["evaluate", "save"] * 2
+        assert [name for name in names if name in ("evaluate", "checkpoint")] == ["evaluate", "checkpoint"] * 2
         assert saving_is_no_waiting(end, rank)
     assert all(step["loss"] > 0 for step in end.of_kind("step"))
 
 
 def saving_is_no_waiting(end: JobEnd, rank: int) -> bool:
     """No step's wait for data reaches back into an evaluation or a checkpoint."""
-    ends = [phase["end"] for phase in end.of_kind("phase", rank) if phase["name"] in ("evaluate", "save")]
+    ends = [phase["end"] for phase in end.of_kind("phase", rank) if phase["name"] in ("evaluate", "checkpoint")]
     steps = end.of_kind("step", rank)
     return all(step["begin"] >= done - 1e-3 for step in steps for done in ends if step["end"] > done)
 
@@ -161,7 +161,7 @@ def test_lightning_logs_optimizer_steps_and_evaluations(tmp_path: Path, processe
         assert all(step["loss"] > 0 and step["learning_rate"] == 0.1 for step in steps)
         assert len(end.of_kind("evaluation", rank)) == 1
         names = [phase["name"] for phase in end.of_kind("phase", rank)]
-        assert sorted(name for name in names if name in ("evaluate", "save")) == ["evaluate", "save"]
+        assert sorted(name for name in names if name in ("evaluate", "checkpoint")) == ["checkpoint", "evaluate"]
         assert saving_is_no_waiting(end, rank)
 
 
@@ -194,3 +194,17 @@ def test_what_travels_to_frozen_images_runs_on_python_3_8() -> None:
 def test_outcomes_written_on_python_3_8_are_the_projects_own() -> None:
     written = [failure.OUT_OF_MEMORY, failure.LOSS_DIVERGED, failure.USER_CODE_ERROR, failure.STOPPED_BY_USER]
     assert set(written) <= set(Outcome)
+
+
+@pytest.mark.parametrize(("script", "resumed_after"), [("hf_resume_script.py", 2), ("lightning_resume_script.py", 4)])
+def test_a_users_script_resumes_from_its_newest_whole_checkpoint(
+    tmp_path: Path, script: str, resumed_after: int
+) -> None:
+    """The script compares its model with an uninterrupted one. The last checkpoint of the Trainer is cut short."""
+    end = run_job(tmp_path, SCRIPTS / script, environment={"TRAINDYNO_CHECKPOINT_DIRECTORY": str(tmp_path / "state")})
+    assert end.exit_code == 0, end.output
+    steps = [line["step"] for line in end.of_kind("step")]
+    assert steps == [*range(1, 5), *range(resumed_after + 1, 7)]
+    checkpoints = [phase["facts"] for phase in end.of_kind("phase") if phase["name"] == "checkpoint"]
+    assert checkpoints
+    assert all(facts["bytes"] > 0 for facts in checkpoints)

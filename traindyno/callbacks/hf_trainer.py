@@ -1,19 +1,22 @@
 """The step log of a Hugging Face Trainer: ``Trainer(..., callbacks=[StepLogCallback()])``."""
 
+from pathlib import Path
 from typing import Any, Dict, Optional
 
 from transformers import TrainerCallback
 
 from traindyno.callbacks import step_log
+from traindyno.callbacks.checkpoints import mark_complete, written_bytes
 from traindyno.callbacks.clock import now
 from traindyno.callbacks.process import this_process
+from traindyno.core.step_log.line import CHECKPOINT
 
 EVALUATION_PREFIX = "eval_"
 RATE_SUFFIX = "_per_second"
 
 
 class StepLogCallback(TrainerCallback):
-    """One line per optimizer step, and phases for evaluating and saving.
+    """One line per optimizer step, and phases for evaluating and for checkpoints.
 
     Only steps that Trainer logs have a loss: its mean since the log before. Trainer's own filter, which replaces a loss
     that is not finite by the mean of the others, is switched off, because it hides a run that diverged.
@@ -34,6 +37,7 @@ class StepLogCallback(TrainerCallback):
             args.logging_nan_inf_filter = False
             step_log.open()  # a refusal is written to the log, too
             refuse_processes_that_train_apart(args, this_process().world_size)
+            step_log.resume(state.global_step)
         if step_log.is_enabled and kwargs.get("model") is not None:
             step_log.model(sum(parameter.numel() for parameter in kwargs["model"].parameters()))
 
@@ -75,16 +79,21 @@ class StepLogCallback(TrainerCallback):
         )
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """After the checkpoint is written."""
-        self._end_phase("save")
+        """After the checkpoint is written: only one that is marked can be told from one that is cut short."""
+        folder = Path(args.output_dir, "checkpoint-{}".format(state.global_step))
+        facts: Dict[str, Any] = {"step": state.global_step}
+        if step_log.is_enabled and state.is_world_process_zero and folder.is_dir():
+            mark_complete(folder)
+            facts["bytes"] = written_bytes(folder, since=0)
+        self._end_phase(CHECKPOINT, facts)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._end_step(None)
         step_log.close_window()
 
-    def _end_phase(self, name: str) -> None:
+    def _end_phase(self, name: str, facts: Optional[Dict[str, Any]] = None) -> None:
         """It began when the step or the phase before it ended."""
-        step_log.phase_ended(name, self._ended or now(), {})
+        step_log.phase_ended(name, self._ended or now(), facts or {})
         self._ended = now()
 
     def _end_step(self, loss: Optional[float]) -> None:

@@ -2,6 +2,7 @@
 
 import functools
 import sys
+from pathlib import Path
 from typing import Any, Callable, Dict, Optional
 
 from traindyno.callbacks import step_log
@@ -14,7 +15,9 @@ else:
 
 
 class StepLogCallback(Callback):  # type: ignore[misc]
-    """One line per optimizer step, and phases for evaluating and saving; a step covers the batches that it accumulates.
+    """One line per optimizer step, and phases for evaluating and for checkpoints.
+
+    A step covers the batches that it accumulates.
 
     ``samples_per_batch`` is counted in the batch itself where it is not given: the length of its first tensor that has
     one.
@@ -36,6 +39,7 @@ class StepLogCallback(Callback):  # type: ignore[misc]
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         self._steps_done = trainer.global_step
         if step_log.is_enabled:
+            step_log.resume(trainer.global_step)
             step_log.model(sum(parameter.numel() for parameter in pl_module.parameters()))
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
@@ -70,9 +74,12 @@ class StepLogCallback(Callback):  # type: ignore[misc]
 
 def _timed(save: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(save)
-    def save_in_a_phase(*arguments: Any, **options: Any) -> Any:
-        with step_log.phase("save"):
-            return save(*arguments, **options)
+    def save_in_a_phase(filepath: Any, *arguments: Any, **options: Any) -> Any:
+        with step_log.checkpoint() as phase:
+            saved = save(filepath, *arguments, **options)
+            if Path(filepath).is_file():
+                phase.facts["bytes"] = Path(filepath).stat().st_size
+        return saved
 
     return save_in_a_phase
 
