@@ -1,6 +1,7 @@
 """Does one run: reads it from the environment, loads, trains, evaluates and saves."""
 
 import os
+from collections import deque
 from pathlib import Path
 
 from transformers import PreTrainedModel
@@ -22,11 +23,12 @@ from training.evaluation_schedule import EvaluationSchedule
 from training.flops import FORMULA, measure_size
 from training.hub_token import use_hub_token
 from training.job import find_job
-from training.model import build_model, empty_model, save_model
+from training.model import build_model, empty_model
 from training.model_check import refuse_model
 from training.precision import number_format
 from training.process_group import end_process_group
 from training.run_settings import RunSettings, environment_facts_of_run, read_run_settings
+from training.saving import save_model
 from training.serving.model_folder import make_servable
 from training.stopping import Stopping
 from training.strategies import Setup, TrainingStrategy, build_strategy
@@ -73,11 +75,12 @@ def main() -> None:
     evaluations.at_end()
     if run.measurement.save_model:
         with step_log.phase("save"):
-            state = strategy.gather_state_dict()
+            tensors = strategy.stream_state_dict()
             if setup.topology.is_first:
                 fresh = empty_model(run.workload.task, model.config)
-                save_model(state, fresh, dataset.tokenizer, job.save_folder)
+                save_model(tensors, fresh, dataset.tokenizer, job.save_folder)
                 make_servable(job.save_folder, run.workload.task, dataset)
+            deque(tensors, maxlen=0)  # the other ranks send their parts
     end_process_group()
     step_log.close()
     exit_now(0)

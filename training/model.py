@@ -1,7 +1,6 @@
 """The run's model: one of transformers' auto classes for the task, built, and written when it is trained."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -100,14 +99,3 @@ def attend_without_mask(model: PreTrainedModel) -> None:
             config = getattr(module, "config", None)
             if isinstance(config, PreTrainedConfig):
                 config._attn_implementation = UNPADDED
-
-
-def save_model(
-    state: dict[str, torch.Tensor], model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, folder: Path
-) -> None:
-    """``model`` is a fresh one: the trained one may be cut, wrapped or rewritten by its strategy."""
-    model.load_state_dict(state, assign=True)
-    model.tie_weights()
-    model.save_pretrained(folder)
-    if tokenizer is not None:
-        tokenizer.save_pretrained(folder)

@@ -2,10 +2,10 @@
 
 A strategy is applied to a model from outside: models are written for one device. The loop calls, in this order,
 ``place``, ``build_optimizer``, then ``forward_backward`` and ``clip_gradients`` for each step, ``score`` to evaluate
-and ``gather_state_dict`` to save. Checkpoints read and write ``named_tensors``.
+and ``stream_state_dict`` to save. Checkpoints read and write ``named_tensors``.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Protocol
@@ -90,8 +90,14 @@ class TrainingStrategy(Protocol):
     def updates(self, parameter: nn.Parameter) -> bool:
         """Whether this rank keeps the optimizer's state of the parameter."""
 
+    def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """The whole model's parameters and buffers on the CPU, by transformers' names: on rank 0, nothing elsewhere.
+
+        One after the other, so that no rank holds them all. Every rank has to go through it to its end.
+        """
+
     def gather_state_dict(self) -> dict[str, torch.Tensor]:
-        """The whole model's parameters and buffers on the CPU, by transformers' names: on rank 0, empty elsewhere."""
+        """All of ``stream_state_dict``."""
 
 
 # The others send tensors between devices of different processes through torch.distributed, which XLA's can't.

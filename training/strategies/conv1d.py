@@ -1,6 +1,6 @@
 """GPT-2's Conv1D layers as linear ones that can be cut into whole heads, and back again for saving."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import nn
@@ -12,7 +12,7 @@ RowOrder = torch.Tensor | None
 
 
 class ConvertedLayers:
-    """Every Conv1D that the plan names, replaced; ``restore`` gives weights as Conv1D keeps them."""
+    """Every Conv1D that the plan names, replaced; ``restore`` gives a tensor as Conv1D keeps them."""
 
     def __init__(self, base: nn.Module, plan: TensorPlan, degree: int) -> None:
         self._row_orders: dict[str, RowOrder] = {}
@@ -23,13 +23,13 @@ class ConvertedLayers:
                     base.set_submodule(path, _as_linear(layer, order))
                     self._row_orders[path] = order
 
-    def restore(self, state: Mapping[str, torch.Tensor], base_prefix: str) -> dict[str, torch.Tensor]:
-        restored = dict(state)
-        for path, order in self._row_orders.items():
-            weight, bias = f"{base_prefix}{path}.weight", f"{base_prefix}{path}.bias"
-            restored[weight] = _original_rows(state[weight], order).t().contiguous()
-            restored[bias] = _original_rows(state[bias], order)
-        return restored
+    def restore(self, name: str, tensor: torch.Tensor, base_prefix: str) -> torch.Tensor:
+        """The whole tensor of this name, as Conv1D keeps it."""
+        path, _, kind = name.removeprefix(base_prefix).rpartition(".")
+        if path not in self._row_orders:
+            return tensor
+        rows = _original_rows(tensor, self._row_orders[path])
+        return rows.t().contiguous() if kind == "weight" else rows
 
 
 def _whole_heads_per_rank(feature_count: int, projection_count: int, degree: int) -> RowOrder:

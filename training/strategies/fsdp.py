@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import cast
 
 import torch
 from torch import distributed, nn
-from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor
 
 from traindyno.core.suite.choices import ShardScope
 from traindyno.core.suite.processes import replica_count
@@ -46,9 +45,11 @@ class FullyShardedDataParallel(WholeModelStrategy):
     def agree_on_overflow(self, overflow: torch.Tensor) -> None:
         distributed.all_reduce(overflow, op=distributed.ReduceOp.MAX)
 
-    def gather_state_dict(self) -> dict[str, torch.Tensor]:
-        options = StateDictOptions(full_state_dict=True, cpu_offload=True)
-        return cast("dict[str, torch.Tensor]", get_model_state_dict(self._objective.model, options=options))
+    def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
+        for name, tensor in self._objective.model.state_dict().items():
+            whole = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+            if self._setup.topology.is_first:
+                yield name, whole.cpu()
 
 
 def _mesh(setup: Setup) -> DeviceMesh:

@@ -1,6 +1,6 @@
 """Pipeline parallelism: each rank holds some of the blocks, and a batch passes through the ranks in micro-batches."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import distributed, nn
@@ -89,7 +89,11 @@ class PipelineParallel:
         return True
 
     def gather_state_dict(self) -> dict[str, torch.Tensor]:
-        return self._weights.gather(self._replicas.ranks[0]) if self.data_rank == 0 else {}
+        return dict(self.stream_state_dict())
+
+    def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
+        if self.data_rank == 0:
+            yield from self._weights.stream(self._replicas.ranks[0])
 
 
 def build(setup: Setup) -> TrainingStrategy:

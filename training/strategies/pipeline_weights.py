@@ -1,6 +1,6 @@
 """Which ranks of a pipeline hold which weights: tied embeddings and ALBERT's shared block are held by several."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
 from torch import distributed, nn
@@ -60,19 +60,18 @@ class PipelineWeights:
         for shared, group in self._groups.items():
             sum_gradients(self._parameters(lambda holders, shared=shared: holders == shared), group)  # type: ignore[misc]
 
-    def gather(self, ranks: Sequence[int]) -> dict[str, torch.Tensor]:
-        """Called by the ranks of one replica: all weights on its first rank, nothing on the others."""
-        gathered: dict[str, torch.Tensor] = {}
+    def stream(self, ranks: Sequence[int]) -> Iterator[tuple[str, torch.Tensor]]:
+        """Called by the ranks of one replica: one weight after the other on its first rank, nothing on the others."""
         for name, tensor in self._saved().items():
             holder = self._holders[name][0]
             if self._inner_rank == holder == 0:
-                gathered[name] = tensor.detach().cpu()
+                yield name, tensor.detach().cpu()
             elif self._inner_rank == holder:
                 distributed.send(tensor.detach().cpu(), dst=ranks[0])
             elif self._inner_rank == 0:
-                gathered[name] = torch.empty(self._shapes[name], dtype=tensor.dtype)
-                distributed.recv(gathered[name], src=ranks[holder])
-        return gathered
+                received = torch.empty(self._shapes[name], dtype=tensor.dtype)
+                distributed.recv(received, src=ranks[holder])
+                yield name, received
 
     def _parameters(self, is_wanted: Callable[[Holders], bool]) -> list[nn.Parameter]:
         """Each once, however many names it has."""

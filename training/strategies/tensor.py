@@ -1,6 +1,6 @@
 """Tensor parallelism: each block's matrices are cut over ranks that work on the same samples, with DTensor."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 import torch
@@ -71,14 +71,14 @@ class TensorParallel(WholeModelStrategy):
         score = super().score(batch)
         return score if self._replicas.inner_rank == 0 else None
 
-    def gather_state_dict(self) -> dict[str, torch.Tensor]:
+    def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
         if self.data_rank != 0:
-            return {}
+            return
         model = self._objective.model
-        whole = {name: _whole(tensor) for name, tensor in model.state_dict().items()}
-        if not self._setup.topology.is_first:
-            return {}
-        return self._converted.restore(whole, f"{model.base_model_prefix}.")
+        for name, tensor in model.state_dict().items():
+            whole = _whole(tensor)
+            if self._setup.topology.is_first:
+                yield name, self._converted.restore(name, whole, f"{model.base_model_prefix}.")
 
 
 def _styles(plan: TensorPlan) -> dict[str, ParallelStyle]:

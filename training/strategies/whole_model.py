@@ -1,6 +1,6 @@
 """What strategies share under which every rank calls the whole model: single, ddp, smddp, fsdp, zero1, tensor."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
@@ -95,9 +95,11 @@ class WholeModelStrategy:
         return True
 
     def gather_state_dict(self) -> dict[str, torch.Tensor]:
-        if not self._setup.topology.is_first:
-            return {}
-        return {name: tensor.cpu() for name, tensor in self._objective.model.state_dict().items()}
+        return dict(self.stream_state_dict())
+
+    def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
+        if self._setup.topology.is_first:
+            yield from ((name, tensor.cpu()) for name, tensor in self._objective.model.state_dict().items())
 
 
 def each_once(named: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
