@@ -95,7 +95,7 @@ def _lane_cells(lane: LanePlan) -> tuple[str, ...]:
         f"{lane.largest_instance_count} ×",
         count_text(quota.limit) if quota else "-",
         count_text(quota.in_use) if quota else "-",
-        str(lane.concurrency),
+        str(lane.concurrency) if lane.instances_at_once is None else f"{lane.instances_at_once} ×",
         str(lane.waves),
         exact_usd_text(lane.price.usd_per_hour) if lane.price else UNKNOWN,
         usd_text(lane.expected.usd),

@@ -29,15 +29,22 @@ class Expectation:
 NOTHING_KNOWN = Expectation()
 
 
-def expect(runs: Sequence[Run], histories: Histories, *, usd_per_hour: Decimal | None, concurrency: int) -> Expectation:
-    """Of one lane."""
+def expect(
+    runs: Sequence[Run],
+    histories: Histories,
+    *,
+    usd_per_hour: Decimal | None,
+    concurrency: int,
+    packs: Sequence[Sequence[Run]] = (),
+) -> Expectation:
+    """Of one lane. ``packs``: its runs, where they run pack after pack; else ``concurrency`` of them run at once."""
     cell_ids = list(dict.fromkeys(run.cell.cell_id for run in runs))
     known = [histories[cell_id] for cell_id in cell_ids if cell_id in histories]
     is_whole = len(known) == len(cell_ids)
     usd = None if usd_per_hour is None or not known else _usd(runs, histories, usd_per_hour)
     return Expectation(
         usd=usd if is_whole else None,
-        hours=_hours([histories[run.cell.cell_id].seconds for run in runs], concurrency) if is_whole else None,
+        hours=_lane_hours(runs, packs, histories, concurrency) if is_whole else None,
         usd_of_known=usd,
         cells=len(cell_ids),
         known_cells=len(known),
@@ -72,6 +79,15 @@ def _usd(runs: Sequence[Run], histories: Histories, usd_per_hour: Decimal) -> De
         ),
         Decimal(0),
     )
+
+
+def _lane_hours(runs: Sequence[Run], packs: Sequence[Sequence[Run]], histories: Histories, concurrency: int) -> Decimal:
+    def seconds(run: Run) -> float:
+        return histories[run.cell.cell_id].seconds
+
+    if not packs:
+        return _hours(map(seconds, runs), concurrency)
+    return Decimal(str(sum(max(map(seconds, pack)) for pack in packs))) / SECONDS_PER_HOUR
 
 
 def _hours(run_seconds: Iterable[float], concurrency: int) -> Decimal:

@@ -9,7 +9,7 @@ from traindyno.core.costs.prices import Price, PriceList, cost_usd
 from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect
 from traindyno.core.planning.history import Histories
 from traindyno.core.planning.lanes import Concurrency, Lane
-from traindyno.core.planning.packs import pack_size, wave_count
+from traindyno.core.planning.packs import pack_runs, pack_size, wave_count
 from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, instance_quota, is_host_shared, warm_pool_quota
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.fallback_cells import accepted_types
@@ -54,6 +54,7 @@ def plan_lane(
     price = prices.get(lane.instance_type)
     at_once = concurrency.runs[lane.lane_id]
     instances_at_once = pack_size(lane.runs, concurrency=at_once, instances=concurrency.instances[lane.lane_id])
+    packs = pack_runs(lane.runs, instances_at_once) if instances_at_once is not None else ()
     fallbacks = tuple(prices[name] for name in accepted_types(suite, lane.instance_type)[1:] if name in prices)
     limit_usd = max(each.usd_per_hour for each in (price, *fallbacks)) if price else None
     instances = sum(run.cell.settings.instance_count for run in lane.runs)
@@ -66,14 +67,20 @@ def plan_lane(
         run_count=len(lane.runs),
         largest_instance_count=lane.largest.instance_count,
         concurrency=at_once,
-        waves=wave_count(lane.runs, concurrency=at_once, instances=instances_at_once),
+        waves=len(packs) or wave_count(lane.runs, concurrency=at_once, instances=None),
         instances_at_once=instances_at_once,
         quota=quotas.get(instance_quota(lane.instance_type, suite.purchase).name),
         price=price,
         fallback_prices=fallbacks,
         one_attempt_usd=cost_usd(job_seconds, instances, limit_usd) if limit_usd is not None else None,
         worst_case_usd=cost_usd(worst_seconds, instances, limit_usd) if limit_usd is not None else None,
-        expected=expect(lane.runs, histories, usd_per_hour=price.usd_per_hour if price else None, concurrency=at_once),
+        expected=expect(
+            lane.runs,
+            histories,
+            usd_per_hour=price.usd_per_hour if price else None,
+            concurrency=at_once,
+            packs=packs,
+        ),
     )
 
 

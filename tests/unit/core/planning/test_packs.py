@@ -2,9 +2,12 @@
 
 import random
 from collections import Counter
+from decimal import Decimal
 
 import pytest
 
+from traindyno.core.planning.expectation import expect
+from traindyno.core.planning.history import CellHistory
 from traindyno.core.planning.lanes import LaneDemand, share_instances
 from traindyno.core.planning.packs import Pack, pack_runs, pack_size, wave_count
 from traindyno.core.suite.runs import trial_runs
@@ -70,6 +73,21 @@ def test_the_order_of_packs_is_random_and_differs_between_trials() -> None:
 def test_neighbours_in_a_pack_differ_between_trials() -> None:
     packs = pack_runs(runs_of([8, 8, 8, 8], trials=8), QUOTA)
     assert len({frozenset(run.cell.cell_id for run in pack) for pack in packs}) > 2
+
+
+def test_the_expected_time_is_that_of_each_packs_slowest_run() -> None:
+    cells = cells_of([16, 8, 4, 4])
+    runs = trial_runs("e", cells, [1])
+    histories = {
+        cell.cell_id: CellHistory(
+            cell_id=cell.cell_id, run_count=1, billable_seconds=60, seconds=seconds, is_simulated=False
+        )
+        for cell, seconds in zip(cells, (3600, 7200, 1800, 900), strict=True)
+    }
+    packs = pack_runs(runs, QUOTA)
+    found = expect(runs, histories, usd_per_hour=None, concurrency=1, packs=packs)
+    # 16 alone for 1 h, then 8 + 4 + 4 for the 2 h of the slowest
+    assert found.hours == Decimal(3)
 
 
 def test_runs_of_one_size_are_counted_and_not_packed() -> None:
