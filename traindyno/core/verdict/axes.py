@@ -69,7 +69,9 @@ def map_heat(cells: Sequence[Cell], verdict: Verdict) -> tuple[HeatMap, ...]:
 def _cross(columns: Axis, rows: Axis, points: Mapping[str, Mapping[str, str]], known: Mapping[str, float]) -> HeatMap:
     there: dict[tuple[str, str], list[str]] = {}
     for cell_id, point in points.items():
-        there.setdefault((point[columns.name], point[rows.name]), []).append(cell_id)
+        # A cell without a value for a setting, such as an image, has its default.
+        found = point.get(columns.name, _text(None)), point.get(rows.name, _text(None))
+        there.setdefault(found, []).append(cell_id)
     crossings = []
     for (column, row), cell_ids in there.items():
         best = min((cell_id for cell_id in cell_ids if cell_id in known), key=lambda each: known[each], default=None)

@@ -112,3 +112,20 @@ def test_the_path_counts_each_rounds_trials_and_billed_instance_seconds() -> Non
     assert (one.number, one.planned, set(one.trials.values())) == (1, 4, {1})
     assert (two.number, two.planned, two.trials) == (2, 2, {results[1].run.cell.cell_id: 1})
     assert two.billable_seconds == pytest.approx(2 * (results[1].billable_seconds or 0))
+
+
+def test_a_setting_that_only_some_cells_name_has_its_default_in_the_others() -> None:
+    """An included cell with an image of its own."""
+    suite = make_suite(
+        matrix={"loader_workers": (0, 4)},
+        training={"instance": "ml.p4d.24xlarge"},
+        include=({"image": "my/image:1"},),
+    )
+    cells = expand_cells(suite)
+    verdict = judge(suite, cells, [completed_result(cell, 1, suite=suite) for cell in cells])
+    (heat,) = map_heat(cells, verdict)
+    assert {(each.column, each.row) for each in heat.crossings} == {
+        ("0", "default"),
+        ("4", "default"),
+        ("0", "my/image:1"),
+    }
