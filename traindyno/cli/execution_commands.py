@@ -113,7 +113,7 @@ def stop(
 
 
 def follow_to_end(target: Target, execution: str) -> Execution:
-    """Interrupted, it says what goes on and how to stop it; interrupted again, it ends at once."""
+    """After Ctrl-C it prints what continues and how to stop it; after a second Ctrl-C it ends at once."""
     try:
         return follow(target, execution, STANDARD_ERROR)
     except KeyboardInterrupt:

@@ -9,7 +9,7 @@ SURE = 0.999
 
 
 def recommend_in_three(verdict: Verdict) -> tuple[str, str, str]:
-    """Plain language without terms of statistics; what supports it is told by ``describe_verdict``."""
+    """Plain language without terms of statistics; ``describe_verdict`` gives the statistics."""
     return describe_verdict(verdict).headline, _what_it_takes(verdict), _how_sure(verdict)
 
 

@@ -22,7 +22,7 @@ from traindyno.core.verdict.refusals import BREAKS_LIMIT
 from traindyno.core.verdict.repeats import planned_results
 from traindyno.core.verdict.verdict import FIRST_TRIALS, SETTLED, judge_evidence
 
-# Without any cell that works, the search goes on while a cell works with this probability.
+# Without any cell that works, the search continues while a cell works with this probability.
 LEAST_SUCCESS = 0.2
 # Trials of one cell that told nothing (no capacity, an image that can't be pulled) before it is given up.
 MOST_UNTOLD = 2
