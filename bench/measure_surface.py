@@ -18,15 +18,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from bench.response_surface import FOLDER, render
 from bench.sample_rows import write_rows
-from localcloud.home import REPO_ROOT
 from traindyno.core.measurement.measured_run import measure_run, read_environment
 from traindyno.core.step_log.line import ROWS, TOKENS, WORK_UNIT
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
 from traindyno.core.suite.suite_file import parse_workload
 
-FOLDER = REPO_ROOT / "tests" / "data" / "surfaces"
 TRIALS = 3
 STEPS = 40
 WARMUP_STEPS = 8
@@ -50,7 +49,7 @@ SURFACES = {
         task="causal-lm",
         config={"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "n_positions": LENGTH},
         matrix={
-            "batch_size_per_device": [2, 4, 8, 16],
+            "batch_size_per_device": [2, 4, 8],
             "precision": ["fp32", "bf16"],
             "activation_checkpointing": [False, True],
             "padding": ["max-length", "longest"],
@@ -103,13 +102,6 @@ def main() -> int:
             cell["trials"].append(_measure(surface, cell["settings"], trial, tokens, Path(folder)))
             path.write_text(render(document), encoding="utf-8")
     return 0
-
-
-def render(document: Mapping[str, Any]) -> str:
-    """One cell a line."""
-    cells = ",\n".join(f"    {json.dumps(cell)}" for cell in document["cells"])
-    head = json.dumps({name: value for name, value in document.items() if name != "cells"}, indent=2)
-    return f'{head[:-2]},\n  "cells": [\n{cells}\n  ]\n}}\n'
 
 
 def _tokenise(surface: Measured, scratch: Path) -> Path:

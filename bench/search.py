@@ -13,7 +13,7 @@ from traindyno.core.suite.choices import Search
 SHARE_OF_GRID, SHARE_WITHIN = 0.15, 0.9
 TOLERANCE = 0.02
 # Of each surface: those that draw at random vary more.
-SUITES, FEW_SUITES = 12, 4
+SUITES, FEW_SUITES = 4, 1
 FEW_CELLS = 30
 MODEL = "search by a model"
 NOTE = (
