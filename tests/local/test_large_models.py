@@ -27,6 +27,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Answ
     try:
         for command in commands():
             found[command] = run(lab, command)
+            assert " local up" not in command or found[command].status == 0, found[command].errors
         yield found
     finally:
         lab.traindyno("local", "down", "--erase")
