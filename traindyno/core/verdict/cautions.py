@@ -27,8 +27,10 @@ def describe_cautions(verdict: Verdict) -> Iterator[str]:
     yield from _hosts(verdict)
     for confound in verdict.confounds:
         yield describe_confound(verdict, confound)
+    dropped = {cell.cell_id for cell in verdict.dropped}
     for parity in verdict.parities:
-        if parity.finding is not ParityFinding.AGREES and parity.finding is not ParityFinding.UNKNOWN:
+        is_expected = parity.finding is ParityFinding.ONE_TRIAL and parity.cell_id in dropped
+        if parity.finding not in (ParityFinding.AGREES, ParityFinding.UNKNOWN) and not is_expected:
             yield describe_parity(verdict, parity)
     for cell_id, reason in verdict.refused.items():
         yield f"{verdict.row(cell_id).label} was measured but can't be recommended: {reason}."
