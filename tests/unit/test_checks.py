@@ -16,9 +16,9 @@ def test_pre_commit_runs_what_make_check_runs() -> None:
 
 
 def test_every_target_that_the_pages_name_exists() -> None:
-    targets = set(re.findall(r"^([a-z]+):", MAKEFILE, flags=re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, flags=re.MULTILINE))
     pages = [REPO_ROOT / "README.md", REPO_ROOT / "CONTRIBUTING.md", *(REPO_ROOT / "docs").rglob("*.md")]
-    named = {target for page in pages for target in re.findall(r"`make ([a-z]+)", page.read_text())}
+    named = {target for page in pages for target in re.findall(r"`make ([a-z-]+)", page.read_text())}
     assert named
     assert named <= targets
 
