@@ -51,7 +51,7 @@ def main() -> None:
         setup = _set_up(run, step_log)
         strategy = build_strategy(setup)
         dataset = load_dataset(run, job, setup.topology)
-        model = build_model(
+        blueprint = build_model(
             run.workload,
             run.settings,
             dataset.tokenizer,
@@ -59,8 +59,8 @@ def main() -> None:
             is_padded=not dataset.is_uniform,
             label_names=dataset.label_names,
         )
-        _log_size(run, model, step_log)
-        strategy.place(model)
+        _log_size(run, blueprint.model, step_log)
+        strategy.place(blueprint)
     evaluations = _schedule_evaluations(run, setup, strategy, dataset, step_log)
     train(
         run,
@@ -77,7 +77,7 @@ def main() -> None:
         with step_log.phase("save"):
             tensors = strategy.stream_state_dict()
             if setup.topology.is_first:
-                fresh = empty_model(run.workload.task, model.config)
+                fresh = empty_model(run.workload.task, blueprint.model.config)
                 save_model(tensors, fresh, dataset.tokenizer, job.save_folder)
                 make_servable(job.save_folder, run.workload.task, dataset)
             deque(tensors, maxlen=0)  # the other ranks send their parts

@@ -1,6 +1,7 @@
 """The run's model: one of transformers' auto classes for the task, built, and written when it is trained."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,8 +20,11 @@ from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
 from training.activations import enable_checkpointing
+from training.blueprint import Blueprint, IsWanted, NamedValues, without_values
 from training.errors import WorkloadError, explained
+from training.initial_values import seeded_values
 from training.model_config import model_config, name_labels
+from training.saved_values import find_saved, saved_values
 
 AUTO_CLASSES: Mapping[Task, Any] = {
     Task.CAUSAL_LM: AutoModelForCausalLM,
@@ -42,25 +46,51 @@ def build_model(
     model_path: str | None,
     is_padded: bool = True,
     label_names: Sequence[str] = (),
-) -> PreTrainedModel:
-    """On the CPU, in single precision; the same on every rank, because the seed is."""
-    assert workload.model is not None
+) -> Blueprint:
+    """In single precision; the values are the same on every rank, because the seed is."""
     config = model_config(workload, settings, tokenizer, model_path=model_path)
     if label_names:
         name_labels(config, label_names)
     torch.manual_seed(settings.seed)
-    if model_path is None:
-        model = _from_config(workload.task, config)
-    else:
-        with explained(f"the model {model_path}"):
-            model = AUTO_CLASSES[workload.task].from_pretrained(
-                model_path, config=config, revision=workload.model.revision, dtype=torch.float32
-            )
+    model = _skeleton(workload.task, config)
     if settings.activation_checkpointing:
         enable_checkpointing(model)
     if not is_padded:
         attend_without_mask(model)
-    return _trusting_its_input(model)
+    values = _values(workload, config, settings.seed, model_path)
+    return Blueprint(model=_trusting_its_input(model), values=values)
+
+
+def _values(
+    workload: Workload, config: PreTrainedConfig, seed: int, model_path: str | None
+) -> Callable[[IsWanted], NamedValues]:
+    # Another model than the run's, which its strategy rewrites.
+    skeleton = _skeleton(workload.task, config)
+    if model_path is None:
+        return partial(seeded_values, skeleton, seed)
+    assert workload.model is not None
+    revision = workload.model.revision
+    with explained(f"the model {model_path}"):
+        saved = find_saved(skeleton, model_path, revision)
+    if saved is not None:
+        return partial(saved_values, skeleton, saved, seed)
+    return partial(_translated_values, workload.task, config, model_path, revision)
+
+
+def _translated_values(
+    task: Task, config: PreTrainedConfig, model_path: str, revision: str | None, is_wanted: IsWanted
+) -> NamedValues:
+    """Read by transformers, which holds the whole model for it."""
+    with explained(f"the model {model_path}"):
+        model = AUTO_CLASSES[task].from_pretrained(model_path, config=config, revision=revision, dtype=torch.float32)
+    yield from ((name, tensor) for name, tensor in model.state_dict().items() if is_wanted(name))
+
+
+def _skeleton(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
+    with without_values():
+        model = _from_config(task, config)
+    model.tie_weights()
+    return model
 
 
 def _from_config(task: Task, config: PreTrainedConfig) -> PreTrainedModel:

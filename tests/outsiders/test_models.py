@@ -93,7 +93,8 @@ def test_a_family_trains_with_the_loss_of_transformers(task: Task, family: str, 
         sequence_length=SEQUENCE_LENGTH,
         label_count=3 if task is Task.SEQUENCE_CLASSIFICATION else None,
     )
-    model = build_model(workload, Settings(instance="local.cpu", dropout=0.0), None, model_path=None)
+    blueprint = build_model(workload, Settings(instance="local.cpu", dropout=0.0), None, model_path=None)
+    model = blueprint.materialise(torch.device("cpu"))
     objective, batch = Objective(model, task), batch_of(task)
     loss = objective(**batch)
     first = loss.item()

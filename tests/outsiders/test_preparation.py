@@ -67,7 +67,7 @@ def test_labels_have_one_numbering_for_both_splits_and_the_model_knows_their_nam
     assert evaluation.labels is not None
     assert (train.labels.tolist(), evaluation.labels.tolist()) == ([2, 0, 1], [1, 2, 0])
     names = read_label_names(tmp_path / "out")
-    model = build_model(asked, Settings(instance="local.cpu"), None, model_path=None, label_names=names)
+    model = build_model(asked, Settings(instance="local.cpu"), None, model_path=None, label_names=names).model
     assert model.config.id2label == {0: "glad", 1: "mad", 2: "sad"}
     assert model.config.label2id == {"glad": 0, "mad": 1, "sad": 2}
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel
 
 from traindyno.core.suite.choices import Compiler, OptimizerName, Strategy, Task
 from traindyno.core.suite.settings import LearningRate, Settings
 from traindyno.core.suite.workload import Model, Workload
+from training.blueprint import Blueprint
 from training.data.batch import Batch
 from training.model import build_model
 from training.objective import IGNORED_LABEL
@@ -90,7 +90,7 @@ def workload(case: Case) -> Workload:
     )
 
 
-def model_of(case: Case) -> PreTrainedModel:
+def blueprint_of(case: Case) -> Blueprint:
     return build_model(workload(case), case.settings(1), None, model_path=None)
 
 

@@ -7,7 +7,7 @@ from torch import distributed
 from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
-from tests.training.strategy_cases import STEP_COUNT, WORKLOADS, Case, model_of, step_batches
+from tests.training.strategy_cases import STEP_COUNT, WORKLOADS, Case, blueprint_of, step_batches
 from training.compilers import build_compiler
 from training.optimizer import build_optimizer
 from training.precision import number_format
@@ -45,7 +45,7 @@ def make_setup(case: Case, topology: Topology) -> Setup:
 
 def _train(case: Case, setup: Setup, strategy: TrainingStrategy) -> Trained:
     settings = case.settings(strategy.data_world_size)
-    strategy.place(model_of(case))
+    strategy.place(blueprint_of(case))
     optimizer = strategy.build_optimizer(
         lambda parameters: build_optimizer(parameters, settings, settings.learning_rate.base)
     )

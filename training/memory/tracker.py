@@ -56,7 +56,7 @@ class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def see(self, values: Any) -> None:
         """Count the storages of the tensors in ``values``, each once."""
         for value in tree_iter(values):
-            if isinstance(value, torch.Tensor):
+            if isinstance(value, torch.Tensor) and value.device.type != "meta":
                 for part in _plain(value):
                     self._count(part.untyped_storage())
 

@@ -13,11 +13,11 @@ from typing import Protocol
 import torch
 from torch import nn
 from torch.optim import Optimizer
-from transformers import PreTrainedModel
 
 from traindyno.core.suite.choices import Strategy, Task
 from traindyno.core.suite.settings import Settings
 from training.accelerators import Accelerator
+from training.blueprint import Blueprint
 from training.compilers import ModelCompiler
 from training.data.batch import Batch
 from training.errors import WorkloadError
@@ -55,8 +55,8 @@ class TrainingStrategy(Protocol):
     data_rank: int
     data_world_size: int
 
-    def place(self, model: PreTrainedModel) -> None:
-        """Move the model, or this rank's part of it, to the device; wrap and compile it."""
+    def place(self, blueprint: Blueprint) -> None:
+        """Materialise the model, or this rank's part of it, on the device; wrap and compile it."""
 
     def build_optimizer(self, build: OptimizerBuilder) -> Optimizer:
         """Of the parameters that this rank updates."""

@@ -6,13 +6,17 @@ import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
+from training.blueprint import Readable
 from training.strategies.tensor_plans import TensorPlan, matching
 
 RowOrder = torch.Tensor | None
 
 
 class ConvertedLayers:
-    """Every Conv1D that the plan names, replaced; ``restore`` gives a tensor as Conv1D keeps them."""
+    """Every Conv1D that the plan names, replaced by a linear layer on the meta device.
+
+    ``convert`` gives a Conv1D's tensor as its linear layer keeps it.
+    """
 
     def __init__(self, base: nn.Module, plan: TensorPlan, degree: int) -> None:
         self._row_orders: dict[str, RowOrder] = {}
@@ -20,8 +24,17 @@ class ConvertedLayers:
             for path, layer in list(matching(base, pattern)):
                 if isinstance(layer, Conv1D):
                     order = _whole_heads_per_rank(layer.nf, plan.fused.get(pattern, 1), degree)
-                    base.set_submodule(path, _as_linear(layer, order))
+                    base.set_submodule(path, nn.Linear(layer.nx, layer.nf, device="meta", dtype=layer.weight.dtype))
                     self._row_orders[path] = order
+
+    def convert(self, name: str, whole: Readable, base_prefix: str) -> Readable:
+        """The inverse of ``restore``."""
+        path, _, kind = name.removeprefix(base_prefix).rpartition(".")
+        if path not in self._row_orders:
+            return whole
+        rows = whole[...].t() if kind == "weight" else whole[...]
+        order = self._row_orders[path]
+        return rows if order is None else rows[order]
 
     def restore(self, name: str, tensor: torch.Tensor, base_prefix: str) -> torch.Tensor:
         """The whole tensor of this name, as Conv1D keeps it."""
@@ -40,15 +53,6 @@ def _whole_heads_per_rank(feature_count: int, projection_count: int, degree: int
         projection.chunk(degree) for projection in torch.arange(feature_count).chunk(projection_count)
     ]
     return torch.cat([parts[rank] for rank in range(degree) for parts in by_projection_and_rank])
-
-
-def _as_linear(layer: Conv1D, order: RowOrder) -> nn.Linear:
-    weight, bias = layer.weight.detach().t(), layer.bias.detach()
-    linear = nn.Linear(layer.nx, layer.nf, device=weight.device, dtype=weight.dtype)
-    with torch.no_grad():
-        linear.weight.copy_(weight if order is None else weight[order])
-        linear.bias.copy_(bias if order is None else bias[order])
-    return linear
 
 
 def _original_rows(rows: torch.Tensor, order: RowOrder) -> torch.Tensor:

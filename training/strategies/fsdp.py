@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import distributed, nn
+from torch import distributed
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
@@ -26,13 +26,12 @@ class FullyShardedDataParallel(WholeModelStrategy):
         start_process_group(setup.accelerator.process_group_backend, setup.topology, setup.accelerator.device)
         self._sharded: FSDPModule
 
-    def _wrap(self, objective: Objective) -> nn.Module:
+    def _cut(self, objective: Objective) -> None:
         mesh = _mesh(self._setup)
         policy = _mixed_precision(self._setup)
         for block in repeated_blocks(objective.model):
             fully_shard(block, mesh=mesh, mp_policy=policy)
         self._sharded = fully_shard(objective, mesh=mesh, mp_policy=policy)
-        return objective
 
     @contextmanager
     def _without_communication(self) -> Iterator[None]:

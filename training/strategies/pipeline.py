@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import distributed, nn
 from torch.optim import Optimizer
-from transformers import PreTrainedModel
 
 from traindyno.core.suite.choices import PipelineSchedule
 from training.activations import saved_activations
+from training.blueprint import Blueprint
 from training.data.batch import Batch
 from training.gradients import local_gradients, scale_to_norm, sum_of_squares
 from training.objective import counted_labels, task_score
@@ -32,8 +32,8 @@ class PipelineParallel:
         self._weights: PipelineWeights
         self._schedules: Schedules
 
-    def place(self, model: PreTrainedModel) -> None:
-        setup, replicas = self._setup, self._replicas
+    def place(self, blueprint: Blueprint) -> None:
+        model, setup, replicas = blueprint.model, self._setup, self._replicas
         stages = cut(
             model,
             replicas.degree * STAGES_PER_RANK[setup.settings.pipeline_schedule],
@@ -42,8 +42,9 @@ class PipelineParallel:
         parts = [range(rank, len(stages), replicas.degree) for rank in range(replicas.degree)]
         self._weights = PipelineWeights(model, [[stages[n] for n in part] for part in parts], replicas.inner_rank)
         self._weights.make_groups(replicas.ranks)
-        self._weights.free_others()
-        self._stages = {n: stages[n].to(self._device) for n in parts[replicas.inner_rank]}
+        kept = {id(tensor) for tensor in self._weights.held().values()}
+        blueprint.materialise(self._device, is_kept=lambda parameter: id(parameter) in kept)
+        self._stages = {n: stages[n] for n in parts[replicas.inner_rank]}
         compiled = {n: setup.compiler.compile(stage) for n, stage in self._stages.items()}
         self._schedules = Schedules(compiled, len(stages), setup, replicas.inner_group)
 

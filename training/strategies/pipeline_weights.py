@@ -37,12 +37,6 @@ class PipelineWeights:
                 if distributed.get_rank() in members:
                     self._groups[holders] = group
 
-    def free_others(self) -> None:
-        """Give up the memory of weights that other ranks hold."""
-        for name, tensor in self._saved().items():
-            if self._inner_rank not in self._holders[name]:
-                tensor.data = torch.empty(0)
-
     def parameters(self) -> list[nn.Parameter]:
         return self._parameters(lambda holders: self._inner_rank in holders)
 

@@ -8,6 +8,7 @@ from torch import distributed, nn
 from torch.distributed.tensor import DTensor, Replicate
 from torch.distributed.tensor.parallel import ColwiseParallel, ParallelStyle, RowwiseParallel, parallelize_module
 
+from training.blueprint import Readable
 from training.data.batch import Batch
 from training.gradients import local_gradients, scale_to_norm, sum_gradients, sum_of_squares
 from training.objective import Objective
@@ -37,7 +38,7 @@ class TensorParallel(WholeModelStrategy):
         self._converted: ConvertedLayers
         self._partial: list[nn.Parameter]
 
-    def _wrap(self, objective: Objective) -> nn.Module:
+    def _cut(self, objective: Objective) -> None:
         model = objective.model
         plan = plan_for(model)
         check_divisible(model, plan, self._replicas.degree)
@@ -45,7 +46,12 @@ class TensorParallel(WholeModelStrategy):
         self._converted = ConvertedLayers(base, plan, self._replicas.degree)
         parallelize_module(base, self._replicas.inner_mesh, _styles(plan))
         _divide_head_counts(base, plan, self._replicas.degree)
-        self._partial = _parameters_with_partial_gradients(base, plan)
+
+    def _as_held(self, name: str, whole: Readable) -> Readable:
+        return self._converted.convert(name, whole, f"{self._objective.model.base_model_prefix}.")
+
+    def _wrap(self, objective: Objective) -> nn.Module:
+        self._partial = _parameters_with_partial_gradients(objective.model.base_model, plan_for(objective.model))
         return objective
 
     def _after_backward(self) -> None:

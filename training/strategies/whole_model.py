@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import nn
 from torch.optim import Optimizer
-from transformers import PreTrainedModel
 
 from training.activations import saved_activations
+from training.blueprint import Blueprint, Readable
 from training.data.batch import Batch
 from training.gradients import clip_by_norm
 from training.objective import Objective
@@ -27,13 +27,21 @@ class WholeModelStrategy:
         self._module: nn.Module
         self._parameters: list[nn.Parameter]
 
-    def place(self, model: PreTrainedModel) -> None:
-        model.to(self._setup.accelerator.device)  # type: ignore[arg-type]
-        model.tie_weights()  # PyTorch/XLA moves a weight once for each of its names
+    def place(self, blueprint: Blueprint) -> None:
+        model = blueprint.model
         self._objective = Objective(model, self._setup.task, self._setup.number_format.autocast())
+        self._cut(self._objective)
+        blueprint.materialise(self._setup.accelerator.device, as_held=self._as_held)
         self._module = self._setup.compiler.compile(self._wrap(self._objective))
         # Kept, because finding them takes a walk through all modules, in every step.
         self._parameters = list(self._objective.parameters())
+
+    def _cut(self, objective: Objective) -> None:
+        """While the parameters are on the meta device."""
+
+    def _as_held(self, name: str, whole: Readable) -> Readable:
+        """A whole tensor as the cut model lays it out."""
+        return whole
 
     def _wrap(self, objective: Objective) -> nn.Module:
         return objective

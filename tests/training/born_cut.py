@@ -1,0 +1,91 @@
+"""What a rank holds while its part of a model is built, and the values of the whole model afterwards."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.suite_file import parse_settings, parse_workload
+from training.blueprint import Blueprint
+from training.compilers import build_compiler
+from training.memory.tracker import MemoryTracker
+from training.model import build_model, empty_model
+from training.precision import number_format
+from training.process_group import end_process_group
+from training.saving import save_model
+from training.strategies import Setup, build_strategy
+from training.topology import read_topology
+
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """``path``: of a saved one, whose configuration it has; otherwise it is initialised."""
+
+    config: dict[str, Any]
+    task: Task = Task.CAUSAL_LM
+    path: str | None = None
+
+    def blueprint(self, **settings: Any) -> Blueprint:
+        workload = parse_workload(
+            {
+                "task": self.task,
+                "examples": 100,
+                "model": {"path": self.path} if self.path else {"config": self.config},
+                "dataset": {"format": "synthetic"},
+                "sequence_length": 16,
+            }
+        )
+        read = parse_settings({"instance": "local.cpu", "batch_size_per_device": 1, **settings})
+        return build_model(workload, read, None, model_path=self.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """``state``: the whole model, on rank 0. Bytes are of tensors: at most, and at the end."""
+
+    state: dict[str, torch.Tensor]
+    peak_bytes: int
+    kept_bytes: int
+
+
+def values_of(model: Model) -> dict[str, torch.Tensor]:
+    """Of one process."""
+    blueprint = model.blueprint(strategy="single")
+    return {name: tensor.clone() for name, tensor in blueprint.materialise(CPU).state_dict().items()}
+
+
+def save(model: Model, values: dict[str, torch.Tensor], folder: Path, *, shard_bytes: int = 1 << 30) -> None:
+    fresh = empty_model(model.task, model.blueprint(strategy="single").model.config)
+    save_model(iter(values.items()), fresh, None, folder, shard_bytes=shard_bytes)
+
+
+def place_all(models: list[Model], all_settings: list[dict[str, Any]]) -> list[list[Placed]]:
+    """In this process of a group: for each model, under each of the settings."""
+    torch.set_num_threads(1)
+    placed = [[_place(model, settings) for settings in all_settings] for model in models]
+    end_process_group()
+    return placed
+
+
+def _place(model: Model, values: dict[str, Any]) -> Placed:
+    topology = read_topology()
+    settings = parse_settings({"instance": "local.cpu", "batch_size_per_device": 1, **values})
+    compiler = build_compiler(settings.compiler)
+    accelerator = compiler.accelerator(topology)
+    setup = Setup(
+        settings=settings,
+        task=model.task,
+        topology=topology,
+        accelerator=accelerator,
+        compiler=compiler,
+        number_format=number_format(settings.precision, accelerator.device),
+    )
+    strategy = build_strategy(setup)
+    with MemoryTracker() as tracker:
+        strategy.place(model.blueprint(**values))
+        peak, kept = tracker.peak_bytes, tracker.current_bytes
+    return Placed(state=strategy.gather_state_dict(), peak_bytes=peak, kept_bytes=kept)

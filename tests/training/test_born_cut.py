@@ -1,0 +1,100 @@
+"""A rank materialises its own part of a model, with the values that one process gives it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import BertConfig, BertModel
+
+from tests.training.born_cut import CPU, Model, place_all, save, values_of
+from tests.training.forked import run_group
+from traindyno.core.suite.choices import Task
+
+GPT2: dict[str, Any] = {
+    "model_type": "gpt2", "vocab_size": 400, "n_embd": 64, "n_layer": 8, "n_head": 4, "n_positions": 16,
+}  # fmt: skip
+BERT: dict[str, Any] = {
+    "model_type": "bert", "vocab_size": 96, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 4,
+    "num_attention_heads": 4, "max_position_embeddings": 16,
+}  # fmt: skip
+PROCESSES = 4
+CUTS: list[dict[str, Any]] = [
+    {"strategy": "fsdp"},
+    {"strategy": "tensor", "tensor_degree": PROCESSES},
+    {"strategy": "pipeline", "pipeline_degree": PROCESSES, "micro_batches": PROCESSES},
+]
+WHOLE: list[dict[str, Any]] = [{"strategy": "ddp"}]
+# Of the slices of biases and norms, which the tracker counts in blocks.
+ROUNDING_BYTES = 100_000
+
+
+def test_ranks_hold_their_part_and_one_tensor_more_with_the_values_of_one_process(tmp_path: Path) -> None:
+    drawn = Model(config=GPT2)
+    expected = values_of(drawn)
+    save(drawn, expected, tmp_path, shard_bytes=200_000)
+    assert len(list(tmp_path.glob("*.safetensors"))) > 1
+    models = [drawn, Model(config=GPT2, path=str(tmp_path)), Model(config=BERT, task=Task.MASKED_LM)]
+    by_rank = run_group(place_all, models, [*CUTS, *WHOLE], processes=PROCESSES)
+    all_expected = [expected, expected, values_of(models[-1])]
+    for number, values in enumerate(all_expected):
+        for found in by_rank[0][number]:
+            assert found.state.keys() == values.keys()
+            assert all(torch.equal(found.state[name], tensor) for name, tensor in values.items())
+    whole = _bytes(expected)
+    largest = max(tensor.numel() * tensor.element_size() for tensor in expected.values())
+    for number, rank in ((number, rank) for number in (0, 1) for rank in range(PROCESSES)):
+        for found in by_rank[rank][number][: len(CUTS)]:
+            assert found.kept_bytes < 0.45 * whole
+            assert found.peak_bytes <= found.kept_bytes + largest + ROUNDING_BYTES
+        assert by_rank[rank][number][-1].kept_bytes >= whole
+
+
+def test_initial_values_have_the_spread_that_transformers_gives_them() -> None:
+    values = values_of(Model(config=GPT2))
+    assert values["transformer.wte.weight"].std().item() == pytest.approx(0.02, rel=0.05)
+    assert values["transformer.h.3.mlp.c_fc.weight"].std().item() == pytest.approx(0.02, rel=0.05)
+    # Set by the module around it: smaller by the root of twice the number of layers.
+    assert values["transformer.h.3.mlp.c_proj.weight"].std().item() == pytest.approx(0.02 / 16**0.5, rel=0.05)
+    assert torch.equal(values["transformer.h.3.ln_1.weight"], torch.ones(64))
+    assert not torch.equal(values["transformer.h.3.mlp.c_fc.weight"], values["transformer.h.4.mlp.c_fc.weight"])
+    padded = values_of(Model(config=BERT, task=Task.MASKED_LM))["bert.embeddings.word_embeddings.weight"]
+    assert padded[0].count_nonzero() == 0
+    assert padded[1].count_nonzero() == 32
+
+
+def test_another_seed_gives_other_values() -> None:
+    one, other = (
+        Model(config=GPT2).blueprint(strategy="single", seed=seed).materialise(CPU).state_dict() for seed in (1, 2)
+    )
+    assert not torch.equal(one["transformer.wte.weight"], other["transformer.wte.weight"])
+
+
+def test_tied_weights_stay_one_and_buffers_are_the_constructors() -> None:
+    model = Model(config=BERT, task=Task.MASKED_LM).blueprint(strategy="single").materialise(CPU)
+    assert model.get_output_embeddings().weight is model.get_input_embeddings().weight
+    assert torch.equal(dict(model.named_buffers())["bert.embeddings.position_ids"], torch.arange(16)[None])
+
+
+@pytest.mark.parametrize("format", ["safetensors", "older names"])
+def test_a_saved_model_gets_a_new_head(tmp_path: Path, format: str) -> None:
+    """Names that transformers translates are read by transformers."""
+    config = BertConfig(**{name: value for name, value in BERT.items() if name != "model_type"})
+    saved = BertModel(config)
+    saved.save_pretrained(tmp_path)
+    if format == "older names":
+        file = tmp_path / "model.safetensors"
+        tensors = {name.replace("LayerNorm.weight", "LayerNorm.gamma"): t for name, t in load_file(file).items()}
+        save_file(tensors, file, metadata={"format": "pt"})
+    model = Model(config=BERT, task=Task.SEQUENCE_CLASSIFICATION, path=str(tmp_path))
+    found = values_of(model)
+    for name, tensor in saved.state_dict().items():
+        assert torch.equal(found[f"bert.{name}"], tensor), name
+    assert found["classifier.weight"].std().item() == pytest.approx(0.02, rel=0.5)
+    again = values_of(model)
+    assert torch.equal(found["classifier.weight"], again["classifier.weight"])
+
+
+def _bytes(values: dict[str, torch.Tensor]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in {id(t): t for t in values.values()}.values())
