@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from safetensors import safe_open
 from transformers import PreTrainedModel
-from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, cached_file
-from transformers.utils.hub import get_checkpoint_shard_files
+from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
+from transformers.utils.hub import cached_file, get_checkpoint_shard_files
 
 from training.blueprint import IsWanted, NamedValues
 from training.initial_values import seeded_values
@@ -62,7 +62,7 @@ def _files(model_path: str, revision: str | None) -> list[Path]:
         return [Path(whole)]
     if index is None:
         return []
-    files, _ = get_checkpoint_shard_files(model_path, index, revision=revision)
+    files, _ = get_checkpoint_shard_files(model_path, index, revision=revision)  # type: ignore[no-untyped-call]
     return [Path(file) for file in files]
 
 
