@@ -69,26 +69,30 @@ def _values(
     if model_path is None:
         return partial(seeded_values, skeleton, seed)
     assert workload.model is not None
-    revision = workload.model.revision
     with explained(f"the model {model_path}"):
-        saved = find_saved(skeleton, model_path, revision)
+        saved = find_saved(skeleton, model_path, workload.model.revision)
     if saved is not None:
         return partial(saved_values, skeleton, saved, seed)
-    return partial(_translated_values, workload.task, config, model_path, revision)
+    return partial(_translated_values, workload, config, seed, model_path)
 
 
 def _translated_values(
-    task: Task, config: PreTrainedConfig, model_path: str, revision: str | None, is_wanted: IsWanted
+    workload: Workload, config: PreTrainedConfig, seed: int, model_path: str, is_wanted: IsWanted
 ) -> NamedValues:
     """Read by transformers, which holds the whole model for it."""
+    assert workload.model is not None
+    torch.manual_seed(seed)
     with explained(f"the model {model_path}"):
-        model = AUTO_CLASSES[task].from_pretrained(model_path, config=config, revision=revision, dtype=torch.float32)
+        model = AUTO_CLASSES[workload.task].from_pretrained(
+            model_path, config=config, revision=workload.model.revision, dtype=torch.float32
+        )
     yield from ((name, tensor) for name, tensor in model.state_dict().items() if is_wanted(name))
 
 
 def _skeleton(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
     with without_values():
         model = _from_config(task, config)
+    model.initialize_weights()  # type: ignore[no-untyped-call]  # some buffers get their values here
     model.tie_weights()
     return model
 

@@ -31,20 +31,26 @@ Saved = Mapping[str, tuple[Path, str]]
 
 
 def find_saved(skeleton: PreTrainedModel, model_path: str, revision: str | None) -> Saved | None:
-    """The file and the stored name of each of the model's tensors that is saved.
+    """The file and the stored name of each of the model's tensors that is saved. Only a new head may be missing.
 
-    None where transformers has to translate what is saved: another file format, other names, tensors of the base model
-    that are missing, or both of two tied weights.
+    None where transformers has to translate what is saved: another file format, other names or shapes, or both of two
+    tied weights.
     """
     stored = {name: file for file in _files(model_path, revision) for name in _names(file)}
     found: dict[str, tuple[Path, str]] = {}
-    for names in _aliases(skeleton):
-        present = [alias for name in names for alias in _as_stored(name, skeleton) if alias in stored]
-        if len(present) > 1 or (not present and _is_of_base(names[0], skeleton)):
+    missing: list[str] = []
+    for first, *others in _aliases(skeleton):
+        present = [alias for name in (first, *others) for alias in _as_stored(name, skeleton) if alias in stored]
+        if len(present) > 1:
             return None
-        for alias in present:
-            found[names[0]] = (stored[alias], alias)
-    return found if _have_shapes(skeleton, found) else None
+        if present:
+            found[first] = stored[present[0]], present[0]
+        else:
+            missing.append(first)
+    is_left = len(found) < len(stored)
+    if missing and (is_left or any(_is_of_base(name, skeleton) for name in missing)):
+        return None
+    return found if found and _have_shapes(skeleton, found) else None
 
 
 def saved_values(skeleton: PreTrainedModel, saved: Saved, seed: int, is_wanted: IsWanted) -> NamedValues:
