@@ -82,6 +82,7 @@ def test_types_of_no_known_price_and_other_regions_have_none(service: RunningSer
     assert products(service, regionCode="eu-west-1", instanceName="ml.g5.12xlarge") == []
 
 
-def test_this_machine_has_a_nominal_price(service: RunningService) -> None:
-    (product,) = products(service, instanceName="local.cpu")
+@pytest.mark.parametrize("component", ["Training", "Hosting"])
+def test_this_machine_has_a_nominal_price(service: RunningService, component: str) -> None:
+    (product,) = products(service, platoinstancetype=component, instanceName="local.cpu")
     assert "nominal" in product["product"]["attributes"]["localSnapshot"]
