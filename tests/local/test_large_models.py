@@ -14,7 +14,7 @@ from tests.local.local_lab import REPO_ROOT, Answer, LocalLab
 pytestmark = pytest.mark.local
 
 PAGE = REPO_ROOT / "docs" / "large-models.md"
-BLOCK = re.compile(r"<!-- commands: .*? -->\n(.*?)<!-- end -->", re.DOTALL)
+BLOCK = re.compile(r"<!-- commands: run by tests/local/test_large_models.py -->\n(.*?)<!-- end -->", re.DOTALL)
 SMALL = "suites/large_rehearsal.yaml"
 
 
