@@ -11,9 +11,8 @@ from tests.simulations.decisions import TIMES, Share
 from traindyno.core.suite.choices import GoalKind, Search
 from traindyno.core.verdict.verdict import Finding
 
-SUITES = 4
-# Of the median over the surfaces from so few suites: it was 15.3, 15.2 and 14.5 % with 2, 4 and 7 suites of each.
-ERROR_OF_MEDIAN = 0.01
+# With 2 or 4 suites of each surface the median is a point off that of 24 (14.3 %).
+SUITES = 8
 # Seeds from here on are not among those of tests/data/surfaces.
 HELD_OUT_SEED, HELD_OUT = 1000, 12
 LEAST_CELLS, MOST_CELLS = 24, 100
@@ -30,10 +29,7 @@ def test_the_search_finds_a_cell_within_2_percent_for_15_percent_of_the_grid() -
         for surface in read_surfaces()
     }
     assert len(by_surface) >= 12
-    assert (
-        median(median(each.share for each in played) for played in by_surface.values())
-        <= SHARE_OF_GRID + ERROR_OF_MEDIAN
-    )
+    assert median(median(each.share for each in played) for played in by_surface.values()) <= SHARE_OF_GRID
     found = within([each for played in by_surface.values() for each in played])
     assert found.share >= SHARE_WITHIN - found.error(SHARE_WITHIN)
 
