@@ -7,7 +7,7 @@ from traindyno.aws.endpoints import InvocationFailed
 from traindyno.core.serving.deployment import parse_deployment
 from traindyno.lab.check_endpoint import AnswersDiffer, check_endpoint
 from traindyno.lab.environment import BucketEnvironment, read_environment
-from traindyno.lab.serving_services import connect_serving
+from traindyno.lab.services import connect
 from traindyno.lab.use_case import use_case
 
 
@@ -17,7 +17,7 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
     with use_case("CheckEndpoint", deployment=str(event.get("name"))) as line:
         deployment = parse_deployment(event, lab=environment.lab)
         try:
-            row = check_endpoint(deployment, services=connect_serving(environment), clock=time.perf_counter)
+            row = check_endpoint(deployment, services=connect(environment), clock=time.perf_counter)
         except (AnswersDiffer, InvocationFailed) as error:
             line.note(refused=type(error).__name__)
             return {"refused": {"Error": type(error).__name__, "Cause": str(error)[:4000]}}

@@ -5,7 +5,7 @@ from typing import Any
 
 from traindyno.lab.deploy_model import deploy_model
 from traindyno.lab.environment import ServingEnvironment, read_environment
-from traindyno.lab.serving_services import connect_serving
+from traindyno.lab.services import connect
 from traindyno.lab.use_case import use_case
 
 
@@ -16,7 +16,7 @@ def handle(event: dict[str, Any], _context: object) -> None:
         answered = deploy_model(
             deployment,
             event["token"],
-            services=connect_serving(environment),
+            services=connect(environment),
             settings=environment.settings,
             now=time.time(),
         )

@@ -5,7 +5,7 @@ from typing import Any
 
 from traindyno.lab.environment import BucketEnvironment, read_environment
 from traindyno.lab.finish_deployment import finish_deployment
-from traindyno.lab.serving_services import connect_serving
+from traindyno.lab.services import connect
 from traindyno.lab.use_case import use_case
 from traindyno.sagemaker.serving_description import deployment_name_in
 
@@ -13,5 +13,5 @@ from traindyno.sagemaker.serving_description import deployment_name_in
 def handle(event: dict[str, Any], _context: object) -> None:
     environment, name = read_environment(BucketEnvironment), deployment_name_in(event)
     with use_case("FinishDeployment", deployment=name) as line:
-        status = finish_deployment(name, services=connect_serving(environment), now=time.time())
+        status = finish_deployment(name, services=connect(environment), now=time.time())
         line.note(status=status)

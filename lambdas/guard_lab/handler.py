@@ -6,12 +6,10 @@ from typing import Any
 from traindyno.aws import clients
 from traindyno.aws.cloudformation_answer import Answer, answer_cloudformation
 from traindyno.aws.executions import Executions
-from traindyno.aws.table import Table
 from traindyno.lab.environment import GuardEnvironment, read_environment
 from traindyno.lab.guard_lab import refusal_to_delete, remove_expiring_endpoints
-from traindyno.lab.serving_services import connect_serving
+from traindyno.lab.services import connect
 from traindyno.lab.use_case import use_case
-from traindyno.store.attempts import AttemptRows
 
 
 def handle(event: dict[str, Any], _context: object) -> None:
@@ -31,14 +29,13 @@ def _decide(request_type: str) -> Answer:
     if request_type != "Delete":
         return Answer(is_well=True, reason="")
     environment = read_environment(GuardEnvironment)
-    serving = connect_serving(environment)
+    services = connect(environment)
     refusal = refusal_to_delete(
         lab=environment.lab,
         executions=Executions(clients.stepfunctions(), environment.state_machine_arn),
         deploying=Executions(clients.stepfunctions(), environment.deployments_arn),
-        attempts=AttemptRows(Table(clients.table(environment.table))),
-        serving=serving,
+        services=services,
     )
     if refusal is None:
-        remove_expiring_endpoints(serving=serving, now=time.time())
+        remove_expiring_endpoints(services=services, now=time.time())
     return Answer(is_well=refusal is None, reason=refusal or "")

@@ -5,7 +5,7 @@ from typing import Any
 
 from traindyno.lab.environment import BucketEnvironment, read_environment
 from traindyno.lab.remove_endpoint import remove_endpoint
-from traindyno.lab.serving_services import connect_serving
+from traindyno.lab.services import connect
 from traindyno.lab.use_case import use_case
 
 
@@ -14,5 +14,5 @@ def handle(event: dict[str, Any], _context: object) -> None:
     environment, name = read_environment(BucketEnvironment), event["name"]
     message = event.get("failure", {}).get("Cause")
     with use_case("RemoveEndpoint", deployment=name) as line:
-        removed = remove_endpoint(name, services=connect_serving(environment), now=time.time(), message=message)
+        removed = remove_endpoint(name, services=connect(environment), now=time.time(), message=message)
         line.note(removed=int(removed))

@@ -12,7 +12,6 @@ import boto3
 
 from traindyno.aws import clients
 from traindyno.lab import services as lab_services
-from traindyno.lab import serving_services
 
 # Where IAM's name of an action is not the service's name and the operation's.
 PREFIXES = {"stepfunctions": "states", "service-quotas": "servicequotas", "sagemaker-runtime": "sagemaker"}
@@ -32,7 +31,6 @@ class Recorder:
     def call(self, state: str, event: Mapping[str, Any]) -> Any:
         """``state`` in snake case; its handler with an event, as Lambda would call it."""
         handler = importlib.import_module(f"lambdas.{state}.handler")
-        serving_services.connect_serving.cache_clear()
         lab_services.connect.cache_clear()  # functions share no process, so none finds what another has read
         self._state = state
         try:
@@ -72,7 +70,7 @@ def recording(environment: Mapping[str, str]) -> Iterator[Recorder]:
 
 
 def _forget_clients() -> None:
-    for module in (clients, lab_services, serving_services):
+    for module in (clients, lab_services):
         for value in vars(module).values():
             if isinstance(value, _lru_cache_wrapper):
                 value.cache_clear()

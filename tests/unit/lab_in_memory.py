@@ -220,18 +220,14 @@ class MemoryLab(LabServices):
 
     jobs: ScriptedJobs
     answers: Answers
+    log_tail: LogTail
 
     def __init__(self, **planned: Any) -> None:
         """``planned``: fields of the execution's row that the test is about."""
         self.table, self.objects = MemoryTable(), MemoryObjects()
         self.logs = MemoryLogs()
-        super().__init__(
-            table=self.table,
-            objects=self.objects,
-            jobs=ScriptedJobs,
-            answers=Answers,
-            log_tail=lambda: LogTail(self.logs),
-        )
+        super().__init__(table=self.table, objects=self.objects)
+        self.jobs, self.answers, self.log_tail = ScriptedJobs(), Answers(), LogTail(self.logs)
         self.plan(**planned)
 
     @property

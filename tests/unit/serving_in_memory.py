@@ -14,7 +14,7 @@ from traindyno.core.s3_keys import samples_key, saved_model_key
 from traindyno.core.serving.deployment import Hosting, ModelDeployment
 from traindyno.core.serving.samples import EvaluationSample, EvaluationSamples, Prediction, samples_document
 from traindyno.core.suite.choices import Task
-from traindyno.lab.serving_services import ServingServices
+from traindyno.lab.services import LabServices
 from traindyno.sagemaker.job_settings import LabJobs
 from traindyno.sagemaker.serving_description import ServingState
 from traindyno.sagemaker.serving_request import ServingSettings
@@ -125,7 +125,7 @@ class ScriptedTail(LogTail):
         return self.lines
 
 
-class MemoryServing(ServingServices):
+class MemoryServing(LabServices):
     endpoints: ScriptedEndpoints
     invocations: ScriptedInvocations
     answers: Answers
@@ -133,13 +133,8 @@ class MemoryServing(ServingServices):
 
     def __init__(self) -> None:
         self.table, self.objects = MemoryTable(), MemoryObjects()
-        super().__init__(
-            table=self.table,
-            objects=self.objects,
-            endpoints=ScriptedEndpoints,
-            invocations=ScriptedInvocations,
-            answers=Answers,
-            log_tail=ScriptedTail,
-        )
+        super().__init__(table=self.table, objects=self.objects)
+        self.endpoints, self.invocations = ScriptedEndpoints(), ScriptedInvocations()
+        self.answers, self.log_tail = Answers(), ScriptedTail()
         self.objects.contents[SAVED_MODEL] = b"the model"
         self.bucket.write_json(SAVED_SAMPLES, samples_document(SAMPLES))

@@ -28,8 +28,7 @@ from traindyno.core.serving.deployment import (
     parse_deployment,
 )
 from traindyno.lab.deployable_model import DeployableModel, find_deployable_model
-from traindyno.lab.environment import BucketEnvironment
-from traindyno.lab.serving_services import ServingServices, open_serving_services
+from traindyno.lab.services import LabServices
 from traindyno.sagemaker.serving_request import check_instance_type
 from traindyno.store.model_deployments import DeploymentRow
 
@@ -97,7 +96,7 @@ def deploy(
 ) -> None:
     """Serve the model that a run saved, and check its answers against the training job's own."""
     target = choice.find_target()
-    services = serving_services(target)
+    services = target.services
     asked = Asked(
         instance=instance,
         count=count,
@@ -117,11 +116,6 @@ def deploy(
         _finish(deployment.name, target, services, executions, output)
     elif output is Format.JSON:
         print_json({"name": deployment.name})
-
-
-def serving_services(target: Target) -> ServingServices:
-    deployed = target.deployment
-    return open_serving_services(BucketEnvironment(lab=deployed.lab, table=deployed.table, bucket=deployed.bucket))
 
 
 def _plan(asked: Asked, found: DeployableModel, target: Target) -> ModelDeployment:
@@ -168,7 +162,7 @@ def _staged(path: str, target: Target) -> str:
     return stage.stage_path(path, "transform")
 
 
-def _earlier(deployment: ModelDeployment, services: ServingServices) -> DeploymentRow | None:
+def _earlier(deployment: ModelDeployment, services: LabServices) -> DeploymentRow | None:
     """The latest measured endpoint of the same cell on the same place."""
     same = [
         row
@@ -180,7 +174,7 @@ def _earlier(deployment: ModelDeployment, services: ServingServices) -> Deployme
     return max(same, key=lambda row: row.created_at, default=None)
 
 
-def _finish(name: str, target: Target, services: ServingServices, executions: Executions, output: Format) -> None:
+def _finish(name: str, target: Target, services: LabServices, executions: Executions, output: Format) -> None:
     execution = _await_end(name, target, executions)
     row = services.deployments.find(name)
     if row is None or execution.status != "SUCCEEDED":

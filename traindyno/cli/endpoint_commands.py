@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from traindyno.cli.deploy_command import serving_services
 from traindyno.cli.deployment_text import deployments_table, row_document
 from traindyno.cli.options import FormatOption, LabChoice, with_options_of
 from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
@@ -27,7 +26,7 @@ def endpoints(
 ) -> None:
     """List endpoints and transform jobs with their latency, cost and expiry."""
     target, now = choice.find_target(), time.time()
-    rows = [row for row in serving_services(target).deployments.list_all() if removed or row.is_open]
+    rows = [row for row in target.services.deployments.list_all() if removed or row.is_open]
     rows.sort(key=lambda row: row.created_at, reverse=True)
     if output is Format.JSON:
         print_json([row_document(row, now) for row in rows])
@@ -46,7 +45,7 @@ def undeploy(
 ) -> None:
     """Delete an endpoint, or stop a transform job, with its model; its billing stops."""
     target, now = choice.find_target(), time.time()
-    services = serving_services(target)
+    services = target.services
     row = services.deployments.find(name) or services.deployments.find(f"{jobs_prefix(target.deployment.lab)}{name}")
     if row is None:
         open_names = [each.deployment.name for each in services.deployments.list_all() if each.is_open]

@@ -10,7 +10,7 @@ from traindyno.core.s3_keys import samples_key
 from traindyno.core.serving.deployment import ModelDeployment
 from traindyno.core.serving.latency import Latency, measure_latency
 from traindyno.core.serving.samples import EvaluationSample, differences, parse_samples
-from traindyno.lab.serving_services import ServingServices
+from traindyno.lab.services import LabServices
 from traindyno.store.model_deployments import DeploymentRow
 
 # The first requests load what later ones find loaded.
@@ -25,7 +25,7 @@ class AnswersDiffer(TraindynoError):
 
 
 def check_endpoint(
-    deployment: ModelDeployment, *, services: ServingServices, clock: Callable[[], float]
+    deployment: ModelDeployment, *, services: LabServices, clock: Callable[[], float]
 ) -> DeploymentRow | None:
     """Raises AnswersDiffer, or InvocationFailed where a request is not answered. ``clock``: monotonic seconds."""
     key = samples_key(deployment.execution_id, deployment.run_id, deployment.job_name)
@@ -41,14 +41,14 @@ def check_endpoint(
 
 
 def _measure(
-    name: str, samples: tuple[EvaluationSample, ...], services: ServingServices, clock: Callable[[], float]
+    name: str, samples: tuple[EvaluationSample, ...], services: LabServices, clock: Callable[[], float]
 ) -> Latency:
     seconds = list(_timings(name, samples, services, clock))
     return measure_latency(seconds[WARMUP_REQUESTS:] or seconds)
 
 
 def _timings(
-    name: str, samples: tuple[EvaluationSample, ...], services: ServingServices, clock: Callable[[], float]
+    name: str, samples: tuple[EvaluationSample, ...], services: LabServices, clock: Callable[[], float]
 ) -> Iterator[float]:
     """Of requests one after another, for at most a minute."""
     began = clock()
@@ -60,5 +60,5 @@ def _timings(
         yield clock() - sent
 
 
-def _ask(name: str, sample: EvaluationSample, services: ServingServices) -> Any:
+def _ask(name: str, sample: EvaluationSample, services: LabServices) -> Any:
     return json.loads(services.invocations.ask(name, json.dumps({"inputs": sample.inputs}).encode()))

@@ -8,7 +8,7 @@ from traindyno.aws.endpoints import DeploymentRefused
 from traindyno.core.errors import DocumentInvalid, NextAttempt
 from traindyno.core.s3_keys import saved_model_key, served_model_key
 from traindyno.core.serving.deployment import ModelDeployment, ModelNotServable, parse_deployment
-from traindyno.lab.serving_services import ServingServices
+from traindyno.lab.services import LabServices
 from traindyno.sagemaker.images import ImageUnavailable
 from traindyno.sagemaker.serving_request import (
     ServingSettings,
@@ -23,7 +23,7 @@ CAUSE_LENGTH = 4000
 
 
 def deploy_model(
-    document: Mapping[str, Any], token: str, *, services: ServingServices, settings: ServingSettings, now: float
+    document: Mapping[str, Any], token: str, *, services: LabServices, settings: ServingSettings, now: float
 ) -> str | None:
     """The name of the error that the task was answered with; None where it waits. Safe to repeat."""
     try:
@@ -46,7 +46,7 @@ def deploy_model(
     return None
 
 
-def _create(deployment: ModelDeployment, services: ServingServices, settings: ServingSettings) -> None:
+def _create(deployment: ModelDeployment, services: LabServices, settings: ServingSettings) -> None:
     saved = saved_model_key(deployment.execution_id, deployment.run_id, deployment.job_name)
     if not services.bucket.copy_large(saved, served_model_key(deployment.name)):
         raise ModelNotServable(
@@ -62,7 +62,7 @@ def _create(deployment: ModelDeployment, services: ServingServices, settings: Se
         services.endpoints.create_transform(build_transform_request(deployment, settings))
 
 
-def _fail(token: str, error: Exception, services: ServingServices) -> str:
+def _fail(token: str, error: Exception, services: LabServices) -> str:
     """An error that is raised would lose its name on the way to the state machine."""
     services.answers.fail(token, error_name=type(error).__name__, cause=str(error)[:CAUSE_LENGTH])
     return type(error).__name__

@@ -1,6 +1,6 @@
 """An endpoint or transform job has changed: record that it is ready or has failed, and answer the task that waits."""
 
-from traindyno.lab.serving_services import ServingServices
+from traindyno.lab.services import LabServices
 from traindyno.sagemaker.serving_description import ENDPOINT_LOG_GROUP, TRANSFORM_LOG_GROUP, ServingState
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 
@@ -11,7 +11,7 @@ CAUSE_LENGTH = 4000
 FAILURE = "DeploymentFailed"
 
 
-def finish_deployment(name: str, *, services: ServingServices, now: float) -> DeploymentStatus | None:
+def finish_deployment(name: str, *, services: LabServices, now: float) -> DeploymentStatus | None:
     """The status that it has now; None if nothing is settled yet. Safe for events that are repeated, late or lost."""
     row = services.deployments.find(name)
     if row is None or not row.is_open or row.checked_samples is not None:
@@ -25,7 +25,7 @@ def finish_deployment(name: str, *, services: ServingServices, now: float) -> De
     return row.status
 
 
-def _settle(row: DeploymentRow, services: ServingServices, now: float) -> DeploymentRow | None:
+def _settle(row: DeploymentRow, services: LabServices, now: float) -> DeploymentRow | None:
     name = row.deployment.name
     endpoints = services.endpoints
     state = endpoints.find_endpoint(name) if row.deployment.is_endpoint else endpoints.find_transform(name)
@@ -43,7 +43,7 @@ def _settle(row: DeploymentRow, services: ServingServices, now: float) -> Deploy
     return services.deployments.find(name)
 
 
-def _explained(row: DeploymentRow, failure: str, services: ServingServices) -> str:
+def _explained(row: DeploymentRow, failure: str, services: LabServices) -> str:
     """With the container's last lines, which say what SageMaker's own sentence leaves out."""
     name = row.deployment.name
     lines = (
@@ -56,7 +56,7 @@ def _explained(row: DeploymentRow, failure: str, services: ServingServices) -> s
     return "\n".join([failure, *lines[-LAST_LINES:]])[:CAUSE_LENGTH]
 
 
-def _answer(row: DeploymentRow, services: ServingServices) -> None:
+def _answer(row: DeploymentRow, services: LabServices) -> None:
     """A task that has its answer already takes no second one."""
     match row.status:
         case DeploymentStatus.READY:

@@ -5,25 +5,22 @@ from collections.abc import Iterator
 from traindyno.aws.executions import Executions
 from traindyno.core.lab_names import DEFAULT_LAB
 from traindyno.lab.remove_endpoint import remove_endpoint
-from traindyno.lab.serving_services import ServingServices
-from traindyno.store.attempts import AttemptRows
+from traindyno.lab.services import LabServices
 
 MOST_NAMED = 5
 REMOVED = "the lab was destroyed"
 
 
-def refusal_to_delete(
-    *, lab: str, executions: Executions, deploying: Executions, attempts: AttemptRows, serving: ServingServices
-) -> str | None:
+def refusal_to_delete(*, lab: str, executions: Executions, deploying: Executions, services: LabServices) -> str | None:
     """None for an idle lab.
 
     In flight: an execution that runs, a training job whose end is not recorded yet, a model that is being deployed,
     or an endpoint that a person has kept.
     """
     found = dict.fromkeys(executions.list_running())
-    found |= dict.fromkeys(row.owner.execution_id for row in attempts.list_open() if row.end is None)
+    found |= dict.fromkeys(row.owner.execution_id for row in services.attempts.list_open() if row.end is None)
     endpoints = dict.fromkeys(deploying.list_running())
-    endpoints |= dict.fromkeys(_kept(serving))
+    endpoints |= dict.fromkeys(_kept(services))
     if not found and not endpoints:
         return None
     option = "" if lab == DEFAULT_LAB else f" --lab {lab}"
@@ -37,14 +34,14 @@ def refusal_to_delete(
     )
 
 
-def remove_expiring_endpoints(*, serving: ServingServices, now: float) -> int:
+def remove_expiring_endpoints(*, services: LabServices, now: float) -> int:
     """How many were deleted. Without the lab nothing would delete them, and they would bill on."""
-    names = [row.deployment.name for row in serving.deployments.list_all() if row.is_open]
-    return sum(remove_endpoint(name, services=serving, now=now, message=REMOVED) for name in names)
+    names = [row.deployment.name for row in services.deployments.list_all() if row.is_open]
+    return sum(remove_endpoint(name, services=services, now=now, message=REMOVED) for name in names)
 
 
-def _kept(serving: ServingServices) -> Iterator[str]:
-    for row in serving.deployments.list_all():
+def _kept(services: LabServices) -> Iterator[str]:
+    for row in services.deployments.list_all():
         if row.is_open and row.deployment.is_endpoint and row.deployment.expires_at is None:
             yield row.deployment.name
 

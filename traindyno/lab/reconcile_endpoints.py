@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from traindyno.lab.finish_deployment import finish_deployment
 from traindyno.lab.remove_endpoint import remove_endpoint
-from traindyno.lab.serving_services import ServingServices
+from traindyno.lab.services import LabServices
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 
 # An event takes seconds; an older deployment that is still being created is described.
@@ -23,14 +23,14 @@ class SweptEndpoints:
     removed: int
 
 
-def sweep_endpoints(*, services: ServingServices, now: float) -> SweptEndpoints:
+def sweep_endpoints(*, services: LabServices, now: float) -> SweptEndpoints:
     rows = [row for row in services.deployments.list_all() if row.is_open]
     overdue = [row for row in rows if row.is_expired(now - OVERDUE_SECONDS)]
     removed = sum(_settle(row, services, now) for row in rows)
     return SweptEndpoints(open=len(rows) - removed, overdue=len(overdue), removed=removed)
 
 
-def _settle(row: DeploymentRow, services: ServingServices, now: float) -> bool:
+def _settle(row: DeploymentRow, services: LabServices, now: float) -> bool:
     """Whether the deployment was removed."""
     name = row.deployment.name
     if row.is_expired(now):

@@ -1,10 +1,10 @@
 """Delete an endpoint or stop a transform job, with its model; what it cost stays in its row."""
 
 from traindyno.core.s3_keys import served_model_key
-from traindyno.lab.serving_services import ServingServices
+from traindyno.lab.services import LabServices
 
 
-def remove_endpoint(name: str, *, services: ServingServices, now: float, message: str | None = None) -> bool:
+def remove_endpoint(name: str, *, services: LabServices, now: float, message: str | None = None) -> bool:
     """False if it was removed before, or never was. Billing ends first. Safe to repeat."""
     row = services.deployments.find(name)
     if row is None or not row.is_open:

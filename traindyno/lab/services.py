@@ -1,10 +1,10 @@
 """The services that the lab's functions call, bound to the lab's table and bucket."""
 
-from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Any
 
 from traindyno.aws import clients
+from traindyno.aws.endpoints import Endpoints, Invocations
 from traindyno.aws.log_tail import LogTail
 from traindyno.aws.objects import Objects
 from traindyno.aws.table import Table
@@ -26,17 +26,9 @@ from traindyno.store.work_index import WorkIndex
 
 
 class LabServices:
-    """``jobs``, ``answers`` and ``log_tail`` are made at first use: SageMaker's client alone takes half a second."""
+    """Clients of services are made at first use: SageMaker's alone takes half a second."""
 
-    def __init__(
-        self,
-        *,
-        table: Table,
-        objects: Objects,
-        jobs: Callable[[], TrainingJobs],
-        answers: Callable[[], TaskAnswers],
-        log_tail: Callable[[], LogTail],
-    ) -> None:
+    def __init__(self, *, table: Table, objects: Objects) -> None:
         self.executions = ExecutionRows(table)
         self.runs = RunRows(table)
         self.preparations = PreparationRows(table)
@@ -46,19 +38,26 @@ class LabServices:
         self.work_index = WorkIndex(table)
         self.deployments = DeploymentRows(table)
         self.bucket = ResultsBucket(objects)
-        self._jobs, self._answers, self._log_tail = jobs, answers, log_tail
 
     @cached_property
     def jobs(self) -> TrainingJobs:
-        return self._jobs()
+        return TrainingJobs(clients.sagemaker())
+
+    @cached_property
+    def endpoints(self) -> Endpoints:
+        return Endpoints(clients.sagemaker())
+
+    @cached_property
+    def invocations(self) -> Invocations:
+        return Invocations(clients.sagemaker_runtime())
 
     @cached_property
     def answers(self) -> TaskAnswers:
-        return self._answers()
+        return TaskAnswers(clients.stepfunctions())
 
     @cached_property
     def log_tail(self) -> LogTail:
-        return self._log_tail()
+        return LogTail(clients.logs())
 
     def rows_of(self, owner: AttemptOwner) -> OwnerRows[Any]:
         return self.runs if isinstance(owner, Run) else self.preparations
@@ -79,13 +78,7 @@ class LabServices:
 
 
 def open_services(environment: BucketEnvironment) -> LabServices:
-    return LabServices(
-        table=Table(clients.table(environment.table)),
-        objects=Objects(clients.s3(), environment.bucket),
-        jobs=lambda: TrainingJobs(clients.sagemaker()),
-        answers=lambda: TaskAnswers(clients.stepfunctions()),
-        log_tail=lambda: LogTail(clients.logs()),
-    )
+    return LabServices(table=Table(clients.table(environment.table)), objects=Objects(clients.s3(), environment.bucket))
 
 
 @cache

@@ -13,7 +13,6 @@ from botocore.exceptions import ClientError
 
 from lambdas.guard_lab import handler
 from tests.unit.lab_in_memory import NOW, make_lab
-from tests.unit.memory_table import MemoryTable
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, MemoryServing
 from tests.unit.store.samples import ROW
 from tests.unit.stubbed import stubbed
@@ -22,7 +21,6 @@ from traindyno.aws.executions import Executions
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.lab.guard_lab import refusal_to_delete, remove_expiring_endpoints
-from traindyno.store.attempts import AttemptRows
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 
 MACHINE = "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"
@@ -38,10 +36,9 @@ def listed(*names: str) -> dict[str, Any]:
 
 def refusal(
     *running: str,
-    attempts: AttemptRows | None = None,
     lab: str = "traindyno",
     deploying: Sequence[str] = (),
-    serving: MemoryServing | None = None,
+    services: MemoryServing | None = None,
 ) -> str | None:
     with stubbed("stepfunctions") as (client, stubber):
         stubber.add_response("list_executions", listed(*running), LISTING)
@@ -50,8 +47,7 @@ def refusal(
             lab=lab,
             executions=Executions(client, MACHINE),
             deploying=Executions(client, DEPLOYMENTS),
-            attempts=attempts or AttemptRows(MemoryTable()),
-            serving=serving or MemoryServing(),
+            services=services or MemoryServing(),
         )
 
 
@@ -65,15 +61,15 @@ def with_endpoint(expires_at: float | None) -> MemoryServing:
 
 
 def test_a_kept_endpoint_and_one_that_is_being_deployed_are_named_with_what_deletes_them() -> None:
-    text = refusal("albert-1", deploying=["traindyno--new"], serving=with_endpoint(None)) or ""
+    text = refusal("albert-1", deploying=["traindyno--new"], services=with_endpoint(None)) or ""
     assert "1 suite and 2 endpoints in flight, and nothing was deleted" in text
     assert f"traindyno undeploy traindyno--new; traindyno undeploy {NAME}. " in text
 
 
 def test_an_endpoint_that_expires_goes_with_its_lab() -> None:
     serving = with_endpoint(NOW + 3600)
-    assert refusal(serving=serving) is None
-    assert remove_expiring_endpoints(serving=serving, now=NOW) == 1
+    assert refusal(services=serving) is None
+    assert remove_expiring_endpoints(services=serving, now=NOW) == 1
     assert serving.endpoints.deleted == [f"endpoint {NAME}", f"model {NAME}"]
     row = serving.deployments.find(NAME)
     assert row is not None
@@ -81,10 +77,10 @@ def test_an_endpoint_that_expires_goes_with_its_lab() -> None:
 
 
 def test_an_idle_lab_may_be_deleted() -> None:
-    ended = AttemptRows(MemoryTable())
-    ended.create(replace(ROW, end=Attempt(number=1, job_name="job-1", outcome=Outcome.COMPLETED)))
+    services = MemoryServing()
+    services.attempts.create(replace(ROW, end=Attempt(number=1, job_name="job-1", outcome=Outcome.COMPLETED)))
     assert refusal() is None
-    assert refusal(attempts=ended) is None
+    assert refusal(services=services) is None
 
 
 def test_a_suite_in_flight_is_named_with_what_stops_it() -> None:
@@ -95,9 +91,9 @@ def test_a_suite_in_flight_is_named_with_what_stops_it() -> None:
 
 
 def test_a_job_that_still_runs_of_an_execution_that_is_over_counts_too() -> None:
-    attempts = AttemptRows(MemoryTable())
-    attempts.create(ROW)
-    text = refusal("albert-1", attempts=attempts) or ""
+    services = MemoryServing()
+    services.attempts.create(ROW)
+    text = refusal("albert-1", services=services) or ""
     assert f"traindyno stop albert-1; traindyno stop {make_lab()[1][0].execution_id}. " in text
 
 
@@ -147,7 +143,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     variables = {"LAB": "traindyno", "TABLE": "rows", "BUCKET": "results", "STATE_MACHINE_ARN": MACHINE}
     for name, value in {**variables, "DEPLOYMENTS_ARN": DEPLOYMENTS}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(handler, "connect_serving", lambda _environment: MemoryServing())
+    monkeypatch.setattr(handler, "connect", lambda _environment: MemoryServing())
     return monkeypatch
 
 
@@ -164,8 +160,6 @@ def test_deletion_is_answered_with_what_the_lab_has_in_flight(
     answers: tuple[str, list[dict[str, Any]]], environment: pytest.MonkeyPatch
 ) -> None:
     url, received = answers
-    environment.setattr(handler, "AttemptRows", lambda _table: AttemptRows(MemoryTable()))
-    environment.setattr(clients, "table", lambda _name: None)
     with stubbed("stepfunctions") as (client, stubber):
         environment.setattr(clients, "stepfunctions", lambda: client)
         for running in (("albert-1",), ()):
@@ -183,7 +177,6 @@ def test_a_guard_that_fails_answers_before_it_does(
     url, received = answers
     with stubbed("stepfunctions") as (client, stubber):
         environment.setattr(clients, "stepfunctions", lambda: client)
-        environment.setattr(clients, "table", lambda _name: None)
         stubber.add_client_error("list_executions", "AccessDeniedException")
         with pytest.raises(ClientError):
             handler.handle(event("Delete", url, PhysicalResourceId="Guard-of-the-lab"), None)

@@ -38,7 +38,7 @@ def serving(monkeypatch: pytest.MonkeyPatch) -> MemoryServing:
         return serving
 
     for module in HANDLERS:
-        monkeypatch.setattr(module, "connect_serving", connect)
+        monkeypatch.setattr(module, "connect", connect)
     monkeypatch.setattr(time, "time", lambda: NOW)
     return serving
 
