@@ -1,0 +1,76 @@
+"""What the roles that SageMaker assumes have in common: trust, data buckets, images, logs and metrics."""
+
+from collections.abc import Iterable, Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from infra.permissions import Conditions, Grant, make_role
+
+
+def sagemaker_role(scope: Construct, construct_id: str, *, description: str, grants: Iterable[Grant]) -> iam.Role:
+    """Only SageMaker can assume it, and only for this account."""
+    return make_role(
+        scope,
+        construct_id,
+        service="sagemaker.amazonaws.com",
+        trust_conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}},
+        description=description,
+        grants=[*grants],
+    )
+
+
+def data_grants(stack: cdk.Stack, buckets: Sequence[str]) -> list[Grant]:
+    """Read access to the buckets that the context of the deployment names."""
+    arns = [stack.format_arn(service="s3", region="", account="", resource=name) for name in buckets]
+    return [grant for arn in arns for grant in _bucket_grants(arn)]
+
+
+def _bucket_grants(bucket_arn: str) -> list[Grant]:
+    return [
+        Grant(actions=["s3:ListBucket"], resources=[bucket_arn]),
+        Grant(
+            actions=["s3:GetObject"],
+            resources=[f"{bucket_arn}/*"],
+            wildcard_reason="The person who deployed the lab named this bucket.",
+        ),
+    ]
+
+
+def image_grants(repositories: Sequence[str], *, reason: str) -> list[Grant]:
+    """``repositories``: their ARNs."""
+    return [
+        Grant(
+            actions=["ecr:GetAuthorizationToken"],
+            resources=["*"],
+            wildcard_reason="This action knows no resources.",
+        ),
+        Grant(
+            actions=["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
+            resources=repositories,
+            wildcard_reason=reason,
+        ),
+    ]
+
+
+def log_grant(stack: cdk.Stack, group_prefixes: Sequence[str], *, reason: str) -> Grant:
+    groups = [
+        stack.format_arn(service="logs", resource=f"log-group:{prefix}*", arn_format=cdk.ArnFormat.NO_RESOURCE_NAME)
+        for prefix in group_prefixes
+    ]
+    return Grant(
+        actions=["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+        resources=groups,
+        wildcard_reason=reason,
+    )
+
+
+def metric_grant(namespaces: Conditions) -> Grant:
+    """``namespaces``: the condition on the key ``cloudwatch:namespace``."""
+    return Grant(
+        actions=["cloudwatch:PutMetricData"],
+        resources=["*"],
+        wildcard_reason="This action knows no resources; the condition limits it to SageMaker's namespaces.",
+        conditions=namespaces,
+    )
