@@ -1,21 +1,21 @@
 """Hosts endpoints on this machine: one thread and one container process for each."""
 
 import logging
-import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from localcloud.sagemaker_service.api_error import ApiError
 from localcloud.sagemaker_service.clock import Clock
-from localcloud.sagemaker_service.hosting import Endpoint, EndpointConfig, EndpointStatus, HostingStore, Model
+from localcloud.sagemaker_service.hosting import Endpoint, EndpointConfig, EndpointStatus, HostingStore
+from localcloud.sagemaker_service.hosting_engine import CAUSED_BY_THE_REQUEST, HostingEngine, with_last_lines
 from localcloud.sagemaker_service.hosting_view import endpoint_event
 from localcloud.sagemaker_service.job import FAILURE_REASON_LIMIT
 from localcloud.sagemaker_service.job_failure import internal_error
 from localcloud.sagemaker_service.job_store import NewEvent
 from localcloud.sagemaker_service.log_shipping import LogClient
 from localcloud.sagemaker_service.model_container import ContainerFailed, Invocation, LogPlace, ModelContainer
-from localcloud.sagemaker_service.s3_transfer import DataUnavailable, S3Transfer
-from localcloud.sagemaker_service.safe_paths import UnsafePath
+from localcloud.sagemaker_service.s3_transfer import S3Transfer
 from localcloud.sagemaker_service.settings import Settings
 from localcloud.sagemaker_service.toolkit import UnsupportedJob
 
@@ -28,24 +28,15 @@ UNHEALTHY = (
 )
 
 
-class EndpointEngine:
-    """``wake`` is called when an event is due."""
-
+class EndpointEngine(HostingEngine):
     def __init__(
         self, *, store: HostingStore, transfer: S3Transfer, logs: LogClient, settings: Settings, clock: Clock
     ) -> None:
-        self._store = store
-        self._transfer = transfer
-        self._logs = logs
-        self._settings = settings
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._ending = threading.Event()
-        self._threads: dict[str, threading.Thread] = {}
+        super().__init__(store=store, transfer=transfer, logs=logs, settings=settings, clock=clock)
         self._containers: dict[str, ModelContainer] = {}
 
     def start(self) -> None:
-        """Endpoints that were there when the service ended are hosted again."""
+        """Hosts the endpoints again that existed when the service ended."""
         for endpoint in self._store.all(Endpoint):
             match endpoint.status:
                 case EndpointStatus.CREATING | EndpointStatus.IN_SERVICE:
@@ -54,20 +45,10 @@ class EndpointEngine:
                     self._store.remove(endpoint)
 
     def host(self, name: str) -> None:
-        thread = threading.Thread(target=self._host, args=(name,), name=f"endpoint {name}", daemon=True)
-        with self._lock:
-            self._threads[name] = thread
-        thread.start()
-
-    def close(self) -> None:
-        self._ending.set()
-        with self._lock:
-            threads = list(self._threads.values())
-        for thread in threads:
-            thread.join()
+        self._start_thread(name, self._host, kind="endpoint")
 
     def move(self, name: str, status: EndpointStatus, failure_reason: str | None = None) -> Endpoint | None:
-        """The endpoint in its new status, with the event that tells of it; None where it was removed meanwhile."""
+        """The endpoint in its new status, with its event; None if it was removed in the meantime."""
         with self._lock:
             found = self._store.get(Endpoint, name)
             if found is None:
@@ -87,7 +68,7 @@ class EndpointEngine:
             return moved
 
     def delete(self, name: str) -> None:
-        """The container ends soon; an endpoint that has none any more is removed at once."""
+        """Ends the container. An endpoint without a container is removed at once."""
         moved = self.move(name, EndpointStatus.DELETING)
         with self._lock:
             is_hosted = name in self._threads
@@ -105,7 +86,7 @@ class EndpointEngine:
         try:
             while self._is_wanted(name):
                 self._run_container(name)
-        except (ContainerFailed, DataUnavailable, UnsupportedJob, UnsafePath) as error:
+        except (ContainerFailed, *CAUSED_BY_THE_REQUEST) as error:
             if not self._ending.is_set():
                 self.move(name, EndpointStatus.FAILED, self._reason(name, error))
         except Exception as error:
@@ -119,12 +100,10 @@ class EndpointEngine:
                 self._store.remove(gone)
 
     def _run_container(self, name: str) -> None:
-        """Until the endpoint is deleted, or its container ends. As SageMaker does, the caller starts another then."""
-        folder = self._settings.state_folder / "endpoints" / name
-        log_to = LogPlace(group=f"{LOG_GROUP}/{name}", stream=self._variant(name))
-        container = ModelContainer(
-            self._model(name), folder, transfer=self._transfer, logs=self._logs, settings=self._settings, log_to=log_to
-        )
+        """Returns when the endpoint is deleted or its container ends. The caller then starts another one."""
+        variant = self._variant(name)
+        log_to = LogPlace(group=f"{LOG_GROUP}/{name}", stream=variant["VariantName"])
+        container = self._container(variant["ModelName"], f"endpoints/{name}", log_to)
         with container:
             container.start(lambda: not self._is_wanted(name))
             with self._lock:
@@ -141,27 +120,15 @@ class EndpointEngine:
         found = self._store.get(Endpoint, name)
         return not self._ending.is_set() and found is not None and found.status is not EndpointStatus.DELETING
 
-    def _config(self, name: str) -> EndpointConfig:
+    def _variant(self, name: str) -> Mapping[str, Any]:
         endpoint = self._store.get(Endpoint, name)
         config = self._store.get(EndpointConfig, endpoint.request["EndpointConfigName"]) if endpoint else None
         if config is None:
             raise UnsupportedJob(f"endpoint {name}: its endpoint configuration does not exist any more")
-        return config
-
-    def _variant(self, name: str) -> str:
-        return str(self._config(name).request["ProductionVariants"][0]["VariantName"])
-
-    def _model(self, name: str) -> Model:
-        model_name = self._config(name).request["ProductionVariants"][0]["ModelName"]
-        model = self._store.get(Model, model_name)
-        if model is None:
-            raise UnsupportedJob(f'Could not find model "{model_name}".')
-        return model
+        variant: Mapping[str, Any] = config.request["ProductionVariants"][0]
+        return variant
 
     def _reason(self, name: str, error: Exception) -> str:
         if not isinstance(error, ContainerFailed):
             return str(error)
-        # SageMaker's sentence leaves out why; on this machine the log is at hand.
-        sentence = UNHEALTHY.format(variant=self._variant(name))
-        room = FAILURE_REASON_LIMIT - len(sentence) - 40
-        return f"{sentence} The container's last lines:\n{error.last_lines[-room:]}"
+        return with_last_lines(UNHEALTHY.format(variant=self._variant(name)["VariantName"]), error)

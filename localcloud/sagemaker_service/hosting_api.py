@@ -1,6 +1,6 @@
 """SageMaker's operations on models, endpoint configurations and endpoints."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from localcloud.sagemaker_service.api_error import ApiError, validation_error
@@ -20,9 +20,8 @@ from localcloud.sagemaker_service.hosting_view import described_config, describe
 from localcloud.sagemaker_service.instance_table import LOCAL_TYPES, is_local
 from localcloud.sagemaker_service.job_view import without_none
 from localcloud.sagemaker_service.model_container import Invocation, check_image
-from localcloud.sagemaker_service.paging import page_of
+from localcloud.sagemaker_service.operations import Operation, page_of
 
-Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 INVALID_TOKEN = validation_error("The pagination token is invalid")
 SERVED_HERE = f"this local service serves models on {', '.join(sorted(LOCAL_TYPES))} and simulates no endpoint"
 

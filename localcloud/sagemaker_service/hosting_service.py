@@ -1,6 +1,6 @@
 """The part of the service that serves models: its operations, and the engines behind them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from localcloud.sagemaker_service.clock import Clock
@@ -9,12 +9,11 @@ from localcloud.sagemaker_service.hosting import KINDS, HostingStore
 from localcloud.sagemaker_service.hosting_api import HostingApi, tag_list
 from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.log_shipping import LogClient
+from localcloud.sagemaker_service.operations import Operation
 from localcloud.sagemaker_service.s3_transfer import S3Transfer
 from localcloud.sagemaker_service.settings import Settings
 from localcloud.sagemaker_service.transform_engine import TransformEngine
 from localcloud.sagemaker_service.transform_jobs_api import TransformJobsApi
-
-Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 class Hosting:

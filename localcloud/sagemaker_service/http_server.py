@@ -15,6 +15,7 @@ from localcloud.loopback_gate import refuse
 from localcloud.sagemaker_service.activity import Activity
 from localcloud.sagemaker_service.api_error import ApiError
 from localcloud.sagemaker_service.model_container import Invocation
+from localcloud.sagemaker_service.operations import Operation
 from localcloud.sagemaker_service.request_check import check_request
 from traindyno.core.documents.extent import excess_of
 
@@ -27,7 +28,6 @@ MOST_INVOCATION_BYTES = 6 * 1024 * 1024
 INVOCATION = re.compile(r"/endpoints/(?P<name>[^/]+)/invocations")
 PASSED_ON = ("Content-Type", "Accept")
 Invoke = Callable[[str, bytes, Mapping[str, str]], Invocation]
-Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 Administration = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
 
 

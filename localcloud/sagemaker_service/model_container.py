@@ -62,7 +62,7 @@ class ModelContainer:
         self, model: Model, folder: Path, *, transfer: S3Transfer, logs: LogClient, settings: Settings, log_to: LogPlace
     ) -> None:
         self._model = model
-        self._folder = folder
+        self.folder = folder
         self._transfer = transfer
         self._settings = settings
         self._log = folder / HOST / "log.txt"
@@ -84,8 +84,8 @@ class ModelContainer:
     def start(self, is_ending: Callable[[], bool]) -> None:
         """Returns when the health check answers. Raises ContainerFailed, or DataUnavailable without the model."""
         container = self._model.request["PrimaryContainer"]
-        shutil.rmtree(self._folder, ignore_errors=True)
-        model_folder = self._folder / HOST / "ml" / "model"
+        shutil.rmtree(self.folder, ignore_errors=True)
+        model_folder = self.folder / HOST / "ml" / "model"
         model_folder.mkdir(parents=True)
         self._download(container["ModelDataUrl"], model_folder)
         image = find_local_image(container["Image"], self._settings)
@@ -99,7 +99,7 @@ class ModelContainer:
             log=self._log,
             cores=self._settings.cores,
         )
-        self._processes = HostProcesses([order], order_folder=self._folder, grace_seconds=1.0)
+        self._processes = HostProcesses([order], order_folder=self.folder, grace_seconds=1.0)
         self._shipping.start()
         self._await_health(is_ending)
 
@@ -124,10 +124,10 @@ class ModelContainer:
             self._shipping.finish()
         end_stray_processes(self._mark)
         if not self._settings.keep_job_folders:
-            shutil.rmtree(self._folder / HOST / "ml", ignore_errors=True)
+            shutil.rmtree(self.folder / HOST / "ml", ignore_errors=True)
 
     def _download(self, uri: str, folder: Path) -> None:
-        archive = self._folder / "model.tar.gz"
+        archive = self.folder / "model.tar.gz"
         self._transfer.download(*split_uri(uri), archive)
         unpack_archive(archive, folder)
         archive.unlink()

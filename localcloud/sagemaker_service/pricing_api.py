@@ -9,7 +9,7 @@ from typing import Any
 
 from localcloud.sagemaker_service.api_error import ApiError
 from localcloud.sagemaker_service.instance_table import LOCAL_TYPES
-from localcloud.sagemaker_service.paging import page_of
+from localcloud.sagemaker_service.operations import Operation, page_of
 
 SERVICE_CODE = "AmazonSageMaker"
 OFFER_TERM_CODE = "JRTCKXETXF"
@@ -33,7 +33,6 @@ MATCHES: dict[str, Callable[[str, str], bool]] = {
     "NONE_OF": lambda found, asked: found not in asked.split(","),
 }
 GIVEN_AS_OF = "2026-11-21"
-Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 Product = dict[str, Any]
 
 

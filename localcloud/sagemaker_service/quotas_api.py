@@ -2,19 +2,18 @@
 
 import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from localcloud.sagemaker_service.api_error import ApiError
 from localcloud.sagemaker_service.clock import Clock
 from localcloud.sagemaker_service.job_store import JobStore
-from localcloud.sagemaker_service.paging import page_of
+from localcloud.sagemaker_service.operations import Operation, page_of
 from localcloud.sagemaker_service.quota_table import Quota, QuotaTable
 
 SERVICE_CODE = "sagemaker"
 OPEN_REQUEST = frozenset({"PENDING", "CASE_OPENED"})
 INVALID_TOKEN = ApiError("InvalidPaginationTokenException", "The pagination token is not valid")
-Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 class QuotasApi:

@@ -11,10 +11,10 @@ from localcloud.sagemaker_service.job import TERMINAL, Engine, Job, SecondarySta
 from localcloud.sagemaker_service.job_listing import list_jobs
 from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.job_view import described
+from localcloud.sagemaker_service.operations import Operation
 from localcloud.sagemaker_service.quota_table import QuotaTable
 from localcloud.sagemaker_service.warm_pools import is_available
 
-Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 SIMULATED_TAG = "traindyno:simulated"
 UPDATABLE = ("ProfilerConfig", "ProfilerRuleConfigurations", "RemoteDebugConfig")
 

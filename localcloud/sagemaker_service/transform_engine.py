@@ -1,23 +1,19 @@
 """Runs batch transform jobs on this machine: the model's container, and every object under the input's prefix."""
 
 import logging
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from localcloud.sagemaker_service.clock import Clock
-from localcloud.sagemaker_service.hosting import HostingStore, Model, TransformJob, TransformStatus
+from localcloud.sagemaker_service.hosting import TransformJob, TransformStatus
+from localcloud.sagemaker_service.hosting_engine import CAUSED_BY_THE_REQUEST, HostingEngine, with_last_lines
 from localcloud.sagemaker_service.hosting_view import transform_event
 from localcloud.sagemaker_service.job import FAILURE_REASON_LIMIT
 from localcloud.sagemaker_service.job_failure import INTERNAL_ERROR, internal_error
 from localcloud.sagemaker_service.job_store import NewEvent
-from localcloud.sagemaker_service.log_shipping import LogClient
 from localcloud.sagemaker_service.model_container import ContainerFailed, LogPlace, ModelContainer
-from localcloud.sagemaker_service.s3_transfer import DataUnavailable, S3Transfer, relative_name, split_uri
-from localcloud.sagemaker_service.safe_paths import UnsafePath
-from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.s3_transfer import DataUnavailable, relative_name, split_uri
 from localcloud.sagemaker_service.toolkit import UnsupportedJob
 
 LOG = logging.getLogger(__name__)
@@ -49,34 +45,15 @@ class Work:
     payload_bytes: int
 
 
-class TransformEngine:
-    def __init__(
-        self, *, store: HostingStore, transfer: S3Transfer, logs: LogClient, settings: Settings, clock: Clock
-    ) -> None:
-        self._store = store
-        self._transfer = transfer
-        self._logs = logs
-        self._settings = settings
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._ending = threading.Event()
-        self._threads: list[threading.Thread] = []
-
+class TransformEngine(HostingEngine):
     def start(self) -> None:
-        """A job that the service left behind when it ended has failed, as by a fault of SageMaker's own."""
+        """Fails the jobs that were in progress when the service ended, with SageMaker's internal error."""
         for job in self._store.all(TransformJob):
             if job.status not in ENDED:
                 self.move(job.name, TransformStatus.FAILED, INTERNAL_ERROR)
 
     def run(self, name: str) -> None:
-        thread = threading.Thread(target=self._run, args=(name,), name=f"transform {name}", daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def close(self) -> None:
-        self._ending.set()
-        for thread in self._threads:
-            thread.join()
+        self._start_thread(name, self._run, kind="transform")
 
     def move(self, name: str, status: TransformStatus, failure_reason: str | None = None) -> None:
         with self._lock:
@@ -105,13 +82,8 @@ class TransformEngine:
             if not self._ending.is_set():
                 self.move(name, TransformStatus.STOPPED)
         except ContainerFailed as error:
-            room = FAILURE_REASON_LIMIT - len(SEE_LOGS) - 40
-            self.move(
-                name,
-                TransformStatus.FAILED,
-                f"{SEE_LOGS}. The container's last lines:\n{error.last_lines[-room:]}",
-            )
-        except (DataUnavailable, UnsupportedJob, UnsafePath, Refused) as error:
+            self.move(name, TransformStatus.FAILED, with_last_lines(f"{SEE_LOGS}.", error))
+        except (Refused, *CAUSED_BY_THE_REQUEST) as error:
             self.move(name, TransformStatus.FAILED, f"ClientError: {str(error).removeprefix('ClientError: ')}")
         except Exception as error:
             LOG.exception("transform job %s could not be run", name)
@@ -121,26 +93,22 @@ class TransformEngine:
 
     def _transform(self, name: str) -> None:
         job = self._store.get(TransformJob, name)
-        model = self._store.get(Model, job.request["ModelName"]) if job else None
-        if job is None or model is None:
-            raise UnsupportedJob(f'Could not find model "{job.request["ModelName"] if job else name}".')
+        if job is None:
+            raise UnsupportedJob(f'Could not find transform job "{name}".')
         work = read_work(job)
-        self.move(name, TransformStatus.IN_PROGRESS)
-        folder = self._settings.state_folder / "transforms" / name
         log_to = LogPlace(group=LOG_GROUP, stream=name)
-        container = ModelContainer(
-            model, folder, transfer=self._transfer, logs=self._logs, settings=self._settings, log_to=log_to
-        )
+        container = self._container(job.request["ModelName"], f"transforms/{name}", log_to)
+        self.move(name, TransformStatus.IN_PROGRESS)
         with container:
             container.start(lambda: self._is_stopping(name))
-            for source, target in self._objects(work, folder):
+            for source, target in self._objects(work, container.folder):
                 answers = [self._ask(container, name, body, work) for body in bodies(source.read_bytes(), work)]
-                result = folder / "answer.out"
+                result = container.folder / "answer.out"
                 result.write_bytes(joined(answers, work))
                 self._transfer.upload(result, target)
 
     def _objects(self, work: Work, folder: Path) -> Iterator[tuple[Path, str]]:
-        """Each input object as a file, and where its answers go."""
+        """Each input object as a file, with the S3 URI of its answers."""
         bucket, prefix = split_uri(work.input_uri)
         keys = [key for key, _ in self._transfer.list_objects(work.input_uri) if not key.endswith("/")]
         if not keys:
@@ -184,7 +152,7 @@ def read_work(job: TransformJob) -> Work:
 
 
 def bodies(content: bytes, work: Work) -> Iterator[bytes]:
-    """The requests that one object becomes: its lines, as many in each as fit, or the object as a whole."""
+    """The requests for one object: as many of its lines as fit in each request, or the whole object."""
     if not work.splits_lines:
         yield content
         return

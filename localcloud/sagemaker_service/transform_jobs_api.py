@@ -1,6 +1,6 @@
 """SageMaker's operations on batch transform jobs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from localcloud.sagemaker_service.api_error import ApiError, validation_error
@@ -8,9 +8,8 @@ from localcloud.sagemaker_service.clock import Clock
 from localcloud.sagemaker_service.hosting import HostingStore, Model, TransformJob, TransformStatus
 from localcloud.sagemaker_service.hosting_api import check_local, new_record
 from localcloud.sagemaker_service.hosting_view import described_transform
+from localcloud.sagemaker_service.operations import Operation
 from localcloud.sagemaker_service.transform_engine import ENDED, TransformEngine
-
-Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 class TransformJobsApi:

@@ -1,14 +1,18 @@
-"""Pages of a list that does not change between two calls."""
+"""What the services' operations share: their signature, and the pages of those that list."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from localcloud.sagemaker_service.api_error import ApiError
+
+# From a request's members to those of the answer. Raises ApiError.
+Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 def page_of(
     rows: Sequence[object], request: Mapping[str, Any], *, member: str, default_size: int, invalid_token: ApiError
 ) -> dict[str, Any]:
+    """One page of ``rows``, which do not change between two calls. Raises ``invalid_token``."""
     token: str = request.get("NextToken") or "0"
     if not token.isdecimal():
         raise invalid_token
