@@ -93,4 +93,5 @@ def test_script_takes_the_hyperparameters_of_every_cell_of_the_original_suite(pa
     for cell in expand_cells(suite):
         given = {**suite.workload.hyperparameters, **cell.hyperparameters}
         own = {name: value for name, value in given.items() if not name.startswith(PREFIX)}
-        arguments_module(pack).parse_arguments(command_arguments(own))
+        parsed = vars(arguments_module(pack).parse_arguments(command_arguments(own)))
+        assert parsed.keys() >= {name.replace("-", "_") for name in own}

@@ -19,6 +19,16 @@ def stubbed(service: str) -> Iterator[tuple[Any, Stubber]]:
         stubber.assert_no_pending_responses()
 
 
+def sent_requests(client: Any, operation: str) -> list[dict[str, Any]]:
+    """The list to which each later call of ``operation``, such as CreateModel, adds its parameters."""
+    sent: list[dict[str, Any]] = []
+    service = client.meta.service_model.service_id.hyphenize()
+    client.meta.events.register(
+        f"before-parameter-build.{service}.{operation}", lambda params, **_: sent.append(dict(params))
+    )
+    return sent
+
+
 @contextmanager
 def stubbed_table() -> Iterator[tuple[Any, Stubber]]:
     """A DynamoDB table resource: expected items are plain values, answers are in DynamoDB's own notation."""

@@ -3,7 +3,9 @@
 import queue
 import threading
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from botocore.exceptions import BotoCoreError
@@ -25,12 +27,12 @@ FindStall = Callable[[], str | None]
 
 
 class CloudUnreachable(TraindynoError):
-    """The lab does not answer any more; its executions may go on."""
+    """The lab no longer answers; its executions may still be running."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """Nothing moves, and why."""
+    """The execution makes no progress; ``reason`` says why."""
 
     reason: str
 
@@ -49,9 +51,9 @@ def follow(target: Target, execution_id: str, console: Console) -> Execution:
 
 
 def observe(read: Callable[[], State], find_stall: FindStall, seconds: float) -> Iterator[State | Stall]:
-    """States at least ``seconds`` apart, without end; a stall wherever none was read, or none differed, for 20 s.
+    """States at least ``seconds`` apart, without end. A stall if no state was read, or none differed, for 20 s.
 
-    Reading the rows of thousands of runs takes its time, of which it may have a tenth.
+    Reading takes at most a tenth of the time: the rows of thousands of runs take seconds to read.
     """
     moved_at, position = time.monotonic(), None
     while True:
@@ -74,7 +76,7 @@ def observe(read: Callable[[], State], find_stall: FindStall, seconds: float) ->
 
 
 class _Reading:
-    """One reading, in a thread that nobody waits for: a request to a service that hangs takes minutes to fail."""
+    """One reading in a thread of its own: a request to a service that hangs takes minutes to fail."""
 
     def __init__(self, read: Callable[[], State]) -> None:
         self._read = read
@@ -95,21 +97,15 @@ class _Reading:
 
 
 @dataclass
-class _Display:
-    """Says once what has ended; ``told`` are the ids of runs and preparations that it has said."""
+class _Display(AbstractContextManager["_Display", None]):
+    """Prints each ended run and preparation once; ``told`` holds the ids of those already printed."""
 
     console: Console
     told: set[str] = field(default_factory=set)
 
-    def __enter__(self) -> "_Display":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
     def update(self, seen: State | Stall) -> None:
         if isinstance(seen, Stall):
-            self.print(f"nothing moves: {seen.reason}")
+            self.print(f"no progress: {seen.reason}")
             return
         for run_id in sorted(seen.ended.keys() - self.told):
             self.told.add(run_id)
@@ -122,17 +118,21 @@ class _Display:
     def print(self, line: str) -> None:
         self.console.print(line, markup=False)
 
+    @abstractmethod
     def show(self, state: State) -> None:
-        raise NotImplementedError
+        """Called with each state that was read."""
 
 
 class _PlainDisplay(_Display):
-    """A line at least every 30 s, however little happens."""
+    """Prints a line at least every 30 s."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
         self._printed_at = float("-inf")
         self._is_told_preparing = False
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
     def print(self, line: str) -> None:
         super().print(line)
@@ -147,7 +147,7 @@ class _PlainDisplay(_Display):
 
 
 class _LiveDisplay(_Display):
-    """Finished runs above, the state below them. Both go through one console: it redraws the state after each line."""
+    """Finished runs above, the current state below. The console redraws the state after each line."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)

@@ -33,7 +33,7 @@ class Target:
         return "" if self.deployment.lab == DEFAULT_LAB else f" --lab {self.deployment.lab}"
 
     def find_stall(self) -> str | None:
-        """Why nothing moves, where this machine can tell."""
+        """Why the execution makes no progress, if this machine shows it."""
         return find_local_stall() if self.is_local else None
 
     def receipt(self, execution_id: str) -> ExecutionReceipt:

@@ -6,7 +6,7 @@ import pytest
 from botocore.response import StreamingBody
 
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, SETTINGS
-from tests.unit.stubbed import stubbed
+from tests.unit.stubbed import sent_requests, stubbed
 from traindyno.aws.endpoints import DeploymentRefused, Endpoints, InvocationFailed, Invocations
 from traindyno.aws.prices import BATCH_TRANSFORM, HOSTING, read_prices
 from traindyno.core.errors import ServiceFault, Throttled
@@ -17,14 +17,20 @@ AT = datetime(2026, 11, 21, tzinfo=UTC)
 ARN = f"arn:aws:sagemaker:us-east-1:111111111111:endpoint/{NAME}"
 
 
-def create_with_error(code: str, message: str, status: int = 400) -> None:
+REQUEST = build_model_request(DEPLOYMENT, SETTINGS)
+
+
+def create_with_error(code: str, message: str, status: int = 400) -> list[dict[str, Any]]:
+    """The requests that were sent."""
     with stubbed("sagemaker") as (client, stubber):
+        sent = sent_requests(client, "CreateModel")
         stubber.add_client_error("create_model", code, message, http_status_code=status)
-        Endpoints(client).create_model(build_model_request(DEPLOYMENT, SETTINGS))
+        Endpoints(client).create_model(REQUEST)
+    return sent
 
 
-def test_what_exists_already_is_our_own() -> None:
-    create_with_error("ValidationException", "Cannot create already existing model")
+def test_a_model_that_exists_already_is_the_one_that_an_earlier_call_created() -> None:
+    assert create_with_error("ValidationException", "Cannot create already existing model") == [REQUEST]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from botocore.response import StreamingBody
 
 from tests.unit.lab_in_memory import NOW
-from tests.unit.stubbed import stubbed
+from tests.unit.stubbed import sent_requests, stubbed
 from traindyno.aws.deployment import Deployment, LabNotDeployed, find_deployment
 from traindyno.aws.embedded_metrics import metrics_line
 from traindyno.aws.executions import Executions, ExecutionUnknown
@@ -29,9 +29,10 @@ STARTED = datetime.fromtimestamp(NOW, UTC)
 
 def test_an_execution_is_started_under_its_name_with_the_suite_as_input() -> None:
     with stubbed("stepfunctions") as (client, stubber):
-        expected = {"stateMachineArn": MACHINE, "name": "e1", "input": '{"name": "quick"}'}
-        stubber.add_response("start_execution", {"executionArn": EXECUTION, "startDate": STARTED}, expected)
+        sent = sent_requests(client, "StartExecution")
+        stubber.add_response("start_execution", {"executionArn": EXECUTION, "startDate": STARTED})
         Executions(client, MACHINE).start("e1", {"name": "quick"})
+    assert sent == [{"stateMachineArn": MACHINE, "name": "e1", "input": '{"name": "quick"}'}]
 
 
 def test_an_execution_that_failed_says_why() -> None:

@@ -4,7 +4,7 @@ import boto3
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from tests.unit.stubbed import KEYS, stubbed
+from tests.unit.stubbed import KEYS, sent_requests, stubbed
 from traindyno.aws.training_jobs import JobRefused, TrainingJobs
 from traindyno.core.errors import ServiceFault, SlotUnavailable, Throttled
 from traindyno.core.jobs.outcome import Outcome
@@ -23,20 +23,25 @@ LIMIT_TEXT = (
 )
 
 
-def start_with_error(code: str, message: str = "", status: int = 400) -> None:
+def start_with_error(code: str, message: str = "", status: int = 400) -> list[dict[str, Any]]:
+    """The requests that were sent."""
     with stubbed("sagemaker") as (client, stubber):
+        sent = sent_requests(client, "CreateTrainingJob")
         stubber.add_client_error("create_training_job", code, message, http_status_code=status)
         TrainingJobs(client).start(REQUEST)
+    return sent
 
 
 def test_a_job_is_started_with_the_request_as_it_is() -> None:
     with stubbed("sagemaker") as (client, stubber):
-        stubber.add_response("create_training_job", {"TrainingJobArn": ARN}, REQUEST)
+        sent = sent_requests(client, "CreateTrainingJob")
+        stubber.add_response("create_training_job", {"TrainingJobArn": ARN})
         TrainingJobs(client).start(REQUEST)
+    assert sent == [REQUEST]
 
 
-def test_a_name_that_is_taken_is_our_own_job() -> None:
-    start_with_error("ResourceInUse", "Training job names must be unique")
+def test_a_name_that_is_taken_belongs_to_the_job_of_an_earlier_call() -> None:
+    assert start_with_error("ResourceInUse", "Training job names must be unique") == [REQUEST]
 
 
 def test_a_limit_that_is_used_up_frees_again() -> None:

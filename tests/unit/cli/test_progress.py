@@ -150,7 +150,7 @@ def test_a_stall_is_told_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> Non
     text = shown(
         [Stall("MiniStack has ended"), state(status="SUCCEEDED")], monkeypatch, is_terminal=False, step_seconds=1
     )
-    assert "nothing moves: MiniStack has ended" in text
+    assert "no progress: MiniStack has ended" in text
 
 
 def test_on_a_terminal_ended_runs_stand_on_lines_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

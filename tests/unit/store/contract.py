@@ -61,11 +61,7 @@ def execution_row(name: str) -> ExecutionRow:
 
 
 class StoreContract:
-    """Each test works on names of its own, so that they can share one table."""
-
-    @pytest.fixture
-    def table(self) -> Table:
-        raise NotImplementedError
+    """The fixture ``table`` is the subclass's. Each test uses its own names, so that all can share one table."""
 
     @pytest.fixture
     def execution(self, table: Table) -> Iterator[str]:
@@ -303,9 +299,7 @@ def deployment_row() -> DeploymentRow:
 
 
 class ObjectsContract:
-    @pytest.fixture
-    def objects(self) -> Objects:
-        raise NotImplementedError
+    """The fixture ``objects`` is the subclass's."""
 
     def test_an_object_is_found_as_it_was_written_last(self, objects: Objects) -> None:
         key = f"contract/{uuid.uuid4().hex}"
