@@ -15,7 +15,8 @@ from localcloud.home import REPO_ROOT
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.suite.cells import make_cell
 from traindyno.core.suite.choices import GoalKind, Search, Task
-from traindyno.core.suite.suite import Cell, Goal, Limits, Measurement, Suite
+from traindyno.core.suite.goal import Goal
+from traindyno.core.suite.suite import Cell, Limits, Measurement, Suite
 from traindyno.core.suite.workload import Workload
 
 FOLDER = REPO_ROOT / "tests" / "data" / "surfaces"

@@ -10,8 +10,9 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
 from traindyno.core.step_log.reader import StepLog, read_step_log
 from traindyno.core.suite.choices import GoalKind, Task
+from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite import Cell, Goal, Limits, Measurement, Run, Suite
+from traindyno.core.suite.suite import Cell, Limits, Measurement, Run, Suite
 from traindyno.core.suite.workload import Workload
 
 PRICE = PaidPrice(usd_per_instance_hour=Decimal("36"), region="us-west-2", date="2026-11-20", source="Price List API")

@@ -17,8 +17,8 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.statistics import Estimate, estimate
 from traindyno.core.s3_keys import step_log_prefix
 from traindyno.core.suite.choices import GoalKind
+from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.preparation import LABEL, AttemptOwner, DataPreparation, owner_id
-from traindyno.core.suite.suite import Goal
 from traindyno.core.verdict.run_summary import RunSummary
 from traindyno.sagemaker.job_description import read_phase
 from traindyno.store.attempts import AttemptRow

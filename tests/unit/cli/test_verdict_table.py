@@ -13,7 +13,7 @@ from traindyno.core.measurement.statistics import Estimate, Interval
 from traindyno.core.step_log.line import evaluation_line
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind
-from traindyno.core.suite.suite import Goal
+from traindyno.core.suite.goal import Goal
 
 
 def printed(results: list[RunResult]) -> str:

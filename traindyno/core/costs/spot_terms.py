@@ -8,7 +8,7 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.projection import read_job_time
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Purchase
-from traindyno.core.suite.suite import SpotTerms
+from traindyno.core.suite.pricing import SpotTerms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

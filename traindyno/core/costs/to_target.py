@@ -7,7 +7,7 @@ from decimal import Decimal
 from traindyno.core.costs.projection import cost_usd, measured_attempt, read_job_time
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.content import Evaluation
-from traindyno.core.suite.suite import Target
+from traindyno.core.suite.goal import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,17 +9,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from traindyno.core.documents.field_description import FieldDescription, described_fields, document_name
 from traindyno.core.suite.choices import Strategy
+from traindyno.core.suite.pricing import PlanTerms, Pricing, SpotTerms
 from traindyno.core.suite.settings import LearningRate, SettingDescription, Settings
-from traindyno.core.suite.suite import (
-    JobOptions,
-    Limits,
-    Measurement,
-    PlanTerms,
-    Preparation,
-    Pricing,
-    SpotTerms,
-    Suite,
-)
+from traindyno.core.suite.suite import JobOptions, Limits, Measurement, Preparation, Suite
 from traindyno.core.suite.workload import Workload
 
 SECTION = re.compile(r"(<!-- fields: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -10,6 +10,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from traindyno.core.documents.field_description import FieldDescription, description_of, document_name
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.suite.choices import GoalKind, Task
+from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.settings import (
     HYPERPARAMETER_PREFIX,
     LearningRate,
@@ -17,7 +18,7 @@ from traindyno.core.suite.settings import (
     setting_descriptions,
     setting_types,
 )
-from traindyno.core.suite.suite import Goal, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_check import NAME, NAME_CHARACTERS
 from traindyno.core.suite.suite_converter import GOAL_LIMITS
 from traindyno.core.suite.workload import Model, Tokenizer, Workload

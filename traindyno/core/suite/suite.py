@@ -1,18 +1,15 @@
 """The suite: workload, matrix, measurement, limits and goal, as the rest of the project sees them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from traindyno.core.documents.field_description import COUNT, NOT_NEGATIVE, POSITIVE, Bound, describe
+from traindyno.core.documents.field_description import COUNT, Bound, describe
 from traindyno.core.documents.json_scalar import JsonScalar
-from traindyno.core.suite.choices import (
-    GoalKind,
-    Purchase,
-    Quality,
-    Search,
-)
+from traindyno.core.suite.choices import Purchase, Search
+from traindyno.core.suite.goal import HOURS, USD, Goal
+from traindyno.core.suite.pricing import Pricing
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
 
@@ -21,57 +18,8 @@ JOB_SECONDS = Bound(least=10, most=28 * 24 * 3600)
 PENDING_SECONDS = Bound(least=1800, most=28 * 24 * 3600)
 KEEP_ALIVE_SECONDS = Bound(least=0, most=21_600)
 VOLUME_GB = Bound(least=1, most=16_384)
-# Bounds that only keep numbers within what a database row and 64 bits can hold.
-USD = Bound(above=0, most=1_000_000_000)
-HOURS = Bound(above=0, most=100_000)
+# A bound that only keeps the number within 64 bits.
 STEPS = Bound(least=1, most=10**9)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """The quality that a run has to reach. Accuracy has to be at least ``value``, loss and perplexity at most."""
-
-    quality: Quality
-    value: float
-
-    def __str__(self) -> str:
-        return f"{self.quality} {self.text(self.value)}"
-
-    def text(self, value: float) -> str:
-        """Of a value of this quality: ``90 %``, ``2.5``."""
-        return f"{value * 100:.4g} %" if self.quality is Quality.ACCURACY else f"{value:.4g}"
-
-    def is_reached(self, value: float) -> bool:
-        return value >= self.value if self.quality is Quality.ACCURACY else value <= self.value
-
-    def best(self, values: Iterable[float]) -> float:
-        return max(values) if self.quality is Quality.ACCURACY else min(values)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Goal:
-    kind: GoalKind
-    hours: Decimal | None = field(default=None, metadata=describe("the longest acceptable time", bound=HOURS))
-    usd: Decimal | None = field(default=None, metadata=describe("the highest acceptable cost", bound=USD))
-    accuracy: float | None = field(
-        default=None,
-        metadata=describe("the evaluation accuracy to reach, a share", bound=Bound(above=0, most=1)),
-    )
-    loss: float | None = field(default=None, metadata=describe("the evaluation loss to reach", bound=POSITIVE))
-    perplexity: float | None = field(
-        default=None, metadata=describe("the evaluation perplexity to reach", bound=Bound(above=1))
-    )
-
-    @property
-    def target(self) -> Target | None:
-        """None where the goal is about the whole workload."""
-        values = {quality: getattr(self, quality.value) for quality in Quality}
-        return next((Target(quality=name, value=value) for name, value in values.items() if value is not None), None)
-
-    @property
-    def is_time(self) -> bool:
-        """Whether time decides between the cells that qualify, and not cost."""
-        return self.kind in (GoalKind.FASTEST, GoalKind.FASTEST_WITHIN, GoalKind.FASTEST_TO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,53 +121,6 @@ class Preparation:
         metadata=describe(
             "the job that tokenises the data estimates each cell's memory first; a cell that is too large is refused"
         ),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpotTerms:
-    """What is expected of spot instances of one type where the suite's own runs did not show it."""
-
-    discount: float = field(
-        metadata=describe("the share of the on-demand price that spot saves", bound=Bound(least=0, most=1))
-    )
-    interruptions_per_hour: float = field(
-        default=0.0, metadata=describe("interruptions of a job per hour of training", bound=NOT_NEGATIVE)
-    )
-    checkpoint_hours: float | None = field(
-        default=None,
-        metadata=describe(
-            "hours between two checkpoints, from which an interrupted job goes on",
-            bound=POSITIVE,
-            default="none: the job starts again from its first step",
-        ),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanTerms:
-    """What reserved capacity costs."""
-
-    usd_per_hour: Decimal = field(
-        metadata=describe("for one instance: the plan's fee ÷ (instances × hours)", bound=USD)
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pricing:
-    """Further prices for the same measurements. They change what the report says, and nothing that runs."""
-
-    regions: tuple[str, ...] = field(
-        default=(), metadata=describe("regions whose on-demand prices are compared, such as us-west-2")
-    )
-    spot: Mapping[str, SpotTerms] = field(
-        default_factory=dict,
-        metadata=describe(
-            "instance type → {discount, interruptions_per_hour, checkpoint_hours}; observed values count before these"
-        ),
-    )
-    training_plan: Mapping[str, PlanTerms] = field(
-        default_factory=dict, metadata=describe("instance type → {usd_per_hour} of a SageMaker training plan")
     )
 
 

@@ -16,8 +16,9 @@ from traindyno.core.documents.problems import FieldProblems, Unexpected, one_of,
 from traindyno.core.errors import Problem
 from traindyno.core.suite import choices
 from traindyno.core.suite.choices import GoalKind, Quality
+from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, LearningRate, setting_types
-from traindyno.core.suite.suite import Goal, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import Model
 
 QUALITIES = tuple(quality.value for quality in Quality)

@@ -8,7 +8,7 @@ from traindyno.core.costs.to_target import evaluated
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import Estimate, estimate, estimate_share
 from traindyno.core.suite.choices import Quality
-from traindyno.core.suite.suite import Target
+from traindyno.core.suite.goal import Target
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell
 from traindyno.core.verdict.quantity import SecondsToTarget, UsdToTarget
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.measurement.statistics import Estimate
 from traindyno.core.suite.choices import GoalKind
-from traindyno.core.suite.suite import Goal, Target
+from traindyno.core.suite.goal import Goal, Target
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.quantity import (
     Quantity,

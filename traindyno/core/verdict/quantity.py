@@ -7,7 +7,7 @@ from traindyno.core.costs.projection import project_run
 from traindyno.core.costs.to_target import reach_target
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Quality
-from traindyno.core.suite.suite import Target
+from traindyno.core.suite.goal import Target
 
 Quantity = Callable[[RunResult], float | None]
 

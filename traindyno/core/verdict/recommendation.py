@@ -13,7 +13,8 @@ from traindyno.core.measurement.selection import (
     trials_to_decide,
 )
 from traindyno.core.measurement.statistics import Comparison, Interval
-from traindyno.core.suite.suite import Cell, Target
+from traindyno.core.suite.goal import Target
+from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, estimate_cell

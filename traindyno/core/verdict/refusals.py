@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
-from traindyno.core.suite.suite import Goal, Target
+from traindyno.core.suite.goal import Goal, Target
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import Metric, estimate_of, is_within_limit
 

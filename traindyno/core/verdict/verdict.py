@@ -14,7 +14,8 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.selection import Looks, Relation
 from traindyno.core.measurement.statistics import Estimate, Interval
 from traindyno.core.suite.choices import Search
-from traindyno.core.suite.suite import Cell, Goal, Suite
+from traindyno.core.suite.goal import Goal
+from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.cell_trials import Noise
 from traindyno.core.verdict.confounds import Confound, find_confound

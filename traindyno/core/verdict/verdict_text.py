@@ -8,7 +8,7 @@ from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.measurement.selection import MOST_TRIALS, POWER, Relation
 from traindyno.core.measurement.statistics import Estimate, Interval
 from traindyno.core.suite.choices import GoalKind
-from traindyno.core.suite.suite import Goal
+from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cautions import describe_cautions
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import Metric

@@ -11,8 +11,9 @@ import yaml
 from tests.unit.suites import script_document, small_document
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.choices import DatasetFormat, GoalKind, LearningRateScaling, Precision, Strategy
+from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.settings import LearningRate
-from traindyno.core.suite.suite import Goal, StopWhen
+from traindyno.core.suite.suite import StopWhen
 from traindyno.core.suite.suite_file import (
     measurement_document,
     parse_measurement,

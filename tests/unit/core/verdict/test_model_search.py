@@ -10,7 +10,8 @@ from bench.surface_lab import draw_result, play
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import GoalKind, Search
-from traindyno.core.suite.suite import Goal, Run, Suite
+from traindyno.core.suite.goal import Goal
+from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.verdict.rounds import last_round, plan_round
 from traindyno.core.verdict.verdict import Finding, judge, parse_verdict, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict

@@ -11,7 +11,8 @@ from traindyno.core.costs.prices import Price
 from traindyno.core.costs.spot_terms import expect_spot, rework_factor
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.suite import PlanTerms, Pricing, SpotTerms, Suite
+from traindyno.core.suite.pricing import PlanTerms, Pricing, SpotTerms
+from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.pricing import PricedOption, Terms, price_options
 from traindyno.core.verdict.report_data import build_report, parse_report, report_document
 from traindyno.core.verdict.verdict import judge

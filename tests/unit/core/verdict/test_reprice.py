@@ -9,7 +9,8 @@ from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind
-from traindyno.core.suite.suite import Goal, Suite
+from traindyno.core.suite.goal import Goal
+from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.reprice import PriceFlip, find_flips, reprice
 from traindyno.core.verdict.verdict import judge
 

@@ -12,7 +12,8 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, OptimizerName, Search, Strategy
-from traindyno.core.suite.suite import Goal, Measurement, Run, StopWhen, Suite
+from traindyno.core.suite.goal import Goal
+from traindyno.core.suite.suite import Measurement, Run, StopWhen, Suite
 from traindyno.core.verdict.rounds import plan_round
 from traindyno.core.verdict.verdict import Finding, judge
 

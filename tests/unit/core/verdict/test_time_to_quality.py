@@ -14,7 +14,8 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import evaluation_line
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Quality, Strategy
-from traindyno.core.suite.suite import Cell, Goal, Measurement, Suite, Target
+from traindyno.core.suite.goal import Goal, Target
+from traindyno.core.suite.suite import Cell, Measurement, Suite
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.reprice import find_flips
 from traindyno.core.verdict.run_summary import RunSummary

@@ -14,7 +14,8 @@ from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.measurement.selection import Relation
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Strategy
-from traindyno.core.suite.suite import Cell, Goal, Suite
+from traindyno.core.suite.goal import Goal
+from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.verdict import Finding, Verdict, judge, parse_verdict, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict

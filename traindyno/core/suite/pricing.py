@@ -1,0 +1,55 @@
+"""Further prices that a suite names for its measurements: regions, spot instances and training plans."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from traindyno.core.documents.field_description import NOT_NEGATIVE, POSITIVE, Bound, describe
+from traindyno.core.suite.goal import USD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpotTerms:
+    """What is expected of spot instances of one type where the suite's own runs did not show it."""
+
+    discount: float = field(
+        metadata=describe("the share of the on-demand price that spot saves", bound=Bound(least=0, most=1))
+    )
+    interruptions_per_hour: float = field(
+        default=0.0, metadata=describe("interruptions of a job per hour of training", bound=NOT_NEGATIVE)
+    )
+    checkpoint_hours: float | None = field(
+        default=None,
+        metadata=describe(
+            "hours between two checkpoints, from which an interrupted job goes on",
+            bound=POSITIVE,
+            default="none: the job starts again from its first step",
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanTerms:
+    """What reserved capacity costs."""
+
+    usd_per_hour: Decimal = field(
+        metadata=describe("for one instance: the plan's fee ÷ (instances × hours)", bound=USD)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pricing:
+    """Further prices for the same measurements. They change what the report says, and nothing that runs."""
+
+    regions: tuple[str, ...] = field(
+        default=(), metadata=describe("regions whose on-demand prices are compared, such as us-west-2")
+    )
+    spot: Mapping[str, SpotTerms] = field(
+        default_factory=dict,
+        metadata=describe(
+            "instance type → {discount, interruptions_per_hour, checkpoint_hours}; observed values count before these"
+        ),
+    )
+    training_plan: Mapping[str, PlanTerms] = field(
+        default_factory=dict, metadata=describe("instance type → {usd_per_hour} of a SageMaker training plan")
+    )
