@@ -44,69 +44,64 @@ class NotDeployed(TraindynoError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The options of the command."""
+class DeploymentChoice(LabChoice):
+    """The lab, and what serves the model."""
 
-    instance: str | None
-    count: int
-    serverless_mib: int | None
-    concurrency: int
-    transform: str | None
-    expires_after_hours: float | None
-    owner: str
-
-    @property
-    def hosting(self) -> Hosting:
-        if self.transform is not None:
-            return Hosting.TRANSFORM
-        return Hosting.ENDPOINT if self.serverless_mib is None else Hosting.SERVERLESS
-
-
-@with_options_of(LabChoice)
-def deploy(
-    choice: LabChoice,
-    execution: ExecutionArgument,
-    cell: Annotated[
-        str | None, typer.Option(help="The cell whose model is deployed, by id or label; by default the recommended.")
-    ] = None,
     instance: Annotated[
         str | None,
         typer.Option(help=f"The instance type; by default {AWS_INSTANCE}, or {LOCAL_INSTANCE} with --local."),
-    ] = None,
-    count: Annotated[int, typer.Option(min=1, help="How many instances.")] = 1,
+    ] = None
+    count: Annotated[int, typer.Option(min=1, help="How many instances.")] = 1
     serverless: Annotated[
         int | None, typer.Option(metavar="MIB", help="A serverless endpoint with this memory, instead of instances.")
-    ] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests that a serverless endpoint answers at once.")] = 5,
+    ] = None
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests that a serverless endpoint answers at once.")] = 5
     transform: Annotated[
         str | None,
         typer.Option(
             metavar="PREFIX", help="A batch transform job over this S3 prefix, file or folder, instead of an endpoint."
         ),
-    ] = None,
-    hours: Annotated[
-        float, typer.Option(min=0.01, help="The endpoint is deleted after so many hours.")
-    ] = DEFAULT_HOURS,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the endpoint until traindyno undeploy.")] = False,
+    ] = None
+    hours: Annotated[float, typer.Option(min=0.01, help="The endpoint is deleted after so many hours.")] = DEFAULT_HOURS
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the endpoint until traindyno undeploy.")] = False
     owner: Annotated[
         str | None, typer.Option(envvar="TRAINDYNO_OWNER", help="The tag traindyno:owner; by default your user name.")
+    ] = None
+
+    @property
+    def hosting(self) -> Hosting:
+        if self.transform is not None:
+            return Hosting.TRANSFORM
+        return Hosting.ENDPOINT if self.serverless is None else Hosting.SERVERLESS
+
+    @property
+    def instance_type(self) -> str | None:
+        """None for a serverless endpoint, which has no instances."""
+        if self.hosting is Hosting.SERVERLESS:
+            return None
+        return self.instance or (LOCAL_INSTANCE if self.local else AWS_INSTANCE)
+
+    def expires_at(self, now: float) -> float | None:
+        """In epoch seconds; None for what isn't deleted: a transform job, and an endpoint to keep."""
+        if self.keep or self.hosting is Hosting.TRANSFORM:
+            return None
+        return now + self.hours * SECONDS_PER_HOUR
+
+
+@with_options_of(DeploymentChoice)
+def deploy(
+    choice: DeploymentChoice,
+    execution: ExecutionArgument,
+    cell: Annotated[
+        str | None, typer.Option(help="The cell whose model is deployed, by id or label; by default the recommended.")
     ] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the model answers, or only start.")] = True,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Serve the model that a run saved, and check its answers against the training job's own."""
+    """Serve the model that a run saved, and compare its answers with those of the training job."""
     target = choice.find_target()
     services = target.services
-    asked = Asked(
-        instance=instance,
-        count=count,
-        serverless_mib=serverless,
-        concurrency=concurrency,
-        transform=transform,
-        expires_after_hours=None if keep else hours,
-        owner=owner or getpass.getuser(),
-    )
-    deployment = _plan(asked, find_deployable_model(execution, cell, target.results), target)
+    deployment = _plan(choice, find_deployable_model(execution, cell, target.results), target)
     for line in lines_before(deployment, _earlier(deployment, services), time.time()):
         tell(line)
     executions = Executions(clients.stepfunctions(), target.deployment.deployments_arn)
@@ -118,35 +113,32 @@ def deploy(
         print_json({"name": deployment.name})
 
 
-def _plan(asked: Asked, found: DeployableModel, target: Target) -> ModelDeployment:
+def _plan(choice: DeploymentChoice, found: DeployableModel, target: Target) -> ModelDeployment:
     """Checked as the state machine checks it. Raises DocumentInvalid or ModelNotServable."""
-    now, run, lab = time.time(), found.run, target.deployment.lab
-    instance = None
-    if asked.hosting is not Hosting.SERVERLESS:
-        instance = asked.instance or (LOCAL_INSTANCE if target.is_local else AWS_INSTANCE)
+    now, run, lab, instance = time.time(), found.run, target.deployment.lab, choice.instance_type
+    if instance is not None:
         check_instance_type(instance)
-    price = _price(instance, asked.hosting, now) if instance else None
-    expires = asked.expires_after_hours if asked.hosting is not Hosting.TRANSFORM else None
+    price = _price(instance, choice.hosting, now) if instance else None
     deployment = ModelDeployment(
         name=deployment_name(
             lab=lab, suite_name=found.suite.name, cell_id=run.cell.cell_id, unique=secrets.token_hex(3)
         ),
-        hosting=asked.hosting,
+        hosting=choice.hosting,
         suite_name=found.suite.name,
         execution_id=run.execution_id,
         cell_id=run.cell.cell_id,
         run_id=run.run_id,
         job_name=found.job_name,
         task=found.suite.workload.task,
-        owner=asked.owner,
+        owner=choice.owner or getpass.getuser(),
         instance_type=instance,
-        instance_count=asked.count,
-        memory_mib=asked.serverless_mib,
-        max_concurrency=asked.concurrency if asked.hosting is Hosting.SERVERLESS else None,
+        instance_count=choice.count,
+        memory_mib=choice.serverless,
+        max_concurrency=choice.concurrency if choice.hosting is Hosting.SERVERLESS else None,
         usd_per_hour=price.usd_per_hour if price else None,
         price_source=f"{price.source}, {price.as_of}" if price else None,
-        expires_at=None if expires is None else now + expires * SECONDS_PER_HOUR,
-        input_s3_uri=None if asked.transform is None else _staged(asked.transform, target),
+        expires_at=choice.expires_at(now),
+        input_s3_uri=None if choice.transform is None else _staged(choice.transform, target),
     )
     return parse_deployment(deployment_document(deployment), lab=lab)
 
@@ -163,7 +155,7 @@ def _staged(path: str, target: Target) -> str:
 
 
 def _earlier(deployment: ModelDeployment, services: LabServices) -> DeploymentRow | None:
-    """The latest measured endpoint of the same cell on the same place."""
+    """The latest endpoint of the same cell and instance type whose latency was measured."""
     same = [
         row
         for row in services.deployments.list_all()
@@ -190,7 +182,7 @@ def _finish(name: str, target: Target, services: LabServices, executions: Execut
 
 
 def _await_end(name: str, target: Target, executions: Executions) -> Execution:
-    """Interrupting it leaves the deployment going on."""
+    """If it is interrupted, the deployment continues."""
     seconds = LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS
     while (found := executions.describe(name)).is_running:
         time.sleep(seconds)

@@ -54,7 +54,7 @@ CAUSE_LENGTH = 32_000
 
 
 def refusal_answer(error: SuiteInvalid | SuiteRefused) -> dict[str, dict[str, str]]:
-    """How a function tells the state machine that a suite can't be run: every reason, in full."""
+    """A function's answer to the state machine for a suite that can't run, with every reason."""
     return {"refused": {"error": type(error).__name__, "cause": str(error)[:CAUSE_LENGTH]}}
 
 
@@ -71,48 +71,51 @@ def take_in_suite(
     """Raises SuiteInvalid or SuiteRefused with everything that is wrong."""
     suite = parse_suite(document)
     cells = expand_cells(suite)
-    conflicts = [*find_conflicts(suite, cells, settings)]
-    if conflicts:
+    if conflicts := [*find_conflicts(suite, cells, settings)]:
         raise SuiteRefused(conflicts)
-    prices = read_prices(pricing, planned_instances(suite, cells), region=settings.region, now=now)
+    planned = planned_instances(suite, cells)
+    prices = {
+        region: read_prices(pricing, planned, region=region, now=now)
+        for region in (settings.region, *suite.pricing.regions)
+    }
     past = read_past_runs(suite, index=services.work_index, executions=services.executions, runs=services.runs)
-    tokens = plan_tokens(
-        suite,
-        cells,
-        execution_id=execution_id,
-        settings=settings,
-        listing=listing,
-        cache=TokenCache(services.bucket),
-        now=now,
-    )
-    plan = plan_suite(
-        suite,
-        execution_id=execution_id,
-        prices=prices,
-        quotas={},
-        histories=learn_from(suite, past),
+    cache = TokenCache(services.bucket)
+    plan = replace(
+        plan_suite(
+            suite,
+            execution_id=execution_id,
+            prices=prices[settings.region],
+            quotas={},
+            histories=learn_from(suite, past),
+            tokens=plan_tokens(
+                suite, cells, execution_id=execution_id, settings=settings, listing=listing, cache=cache, now=now
+            ),
+        ),
         loss_spread=learn_loss_spread(suite, past),
-        region_prices={
-            region: read_prices(pricing, planned_instances(suite, cells), region=region, now=now)
-            for region in suite.pricing.regions
-        },
+        region_prices={region: prices[region] for region in suite.pricing.regions},
         host_prior=learn_host_prior(past),
-        tokens=tokens,
     )
     if plan.refusals:
         raise SuiteRefused([refusal.reason for refusal in plan.refusals])
-    services.bucket.write_json(suite_key(execution_id), stored_suite(suite))
-    services.bucket.write_json(plan_key(execution_id), stored_plan(plan))
-    source = services.bucket.copy(str(settings.source_s3_uri), execution_code_key(execution_id))
-    row = _execution_row(suite, plan, settings=replace(settings, source_s3_uri=source), prices=prices, now=now)
-    row = replace(row, script_s3_uri=_kept_script(suite, services.bucket, execution_id))
-    services.executions.create(row)
-    services.work_index.note(WorkRow(work_id=work_id_of(suite), execution_id=execution_id, started_at=round(now)))
+    _store(suite, plan, services=services, settings=settings, prices=prices[settings.region], now=now)
     return plan
 
 
+def _store(
+    suite: Suite, plan: Plan, *, services: LabServices, settings: JobSettings, prices: PriceList, now: float
+) -> None:
+    """Suite, plan and code in S3; the execution's row; its entry in the index of works."""
+    bucket, execution_id = services.bucket, plan.execution_id
+    bucket.write_json(suite_key(execution_id), stored_suite(suite))
+    bucket.write_json(plan_key(execution_id), stored_plan(plan))
+    source = bucket.copy(str(settings.source_s3_uri), execution_code_key(execution_id))
+    row = _execution_row(suite, plan, settings=replace(settings, source_s3_uri=source), prices=prices, now=now)
+    services.executions.create(replace(row, script_s3_uri=_kept_script(suite, bucket, execution_id)))
+    services.work_index.note(WorkRow(work_id=work_id_of(suite), execution_id=execution_id, started_at=round(now)))
+
+
 def _kept_script(suite: Suite, bucket: ResultsBucket, execution_id: str) -> str | None:
-    """A script in another bucket is its owner's to keep: the lab may be unable to read it."""
+    """None for a script in another bucket, which the lab may be unable to read."""
     script = suite.workload.source or ""
     is_uploaded = script.startswith(s3_uri(bucket.name, CODE_PREFIX))
     return bucket.copy(script, execution_script_key(execution_id)) if is_uploaded else None
@@ -145,7 +148,7 @@ class _TokenPlan:
     listing: DataListing
 
     def dataset_content(self) -> str | None:
-        """What the dataset is known by; None of a folder that its owner tokenised."""
+        """Identifies the dataset's content; None for a folder that its owner tokenised."""
         dataset = self.suite.workload.dataset
         assert dataset is not None
         if not is_s3_uri(dataset.path):
@@ -154,7 +157,7 @@ class _TokenPlan:
         return None if TOKENISED in names else digest
 
     def tokenizer_content(self, workload: Workload) -> str:
-        """A Hub tokenizer without a revision may change, so that its tokens serve this execution only."""
+        """Identifies the tokenizer. Without a revision, a Hub tokenizer may change between executions."""
         tokenizer = workload.tokenizer
         if tokenizer is not None and tokenizer.path is None:
             return "trained on the data"

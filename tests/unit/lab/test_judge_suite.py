@@ -67,6 +67,7 @@ def test_hosts_of_earlier_executions_update_the_prior_and_the_verdict_names_the_
         measure(lab, item, host_id=host_id, step_seconds=0.5 if host_id == "a" else 0.55)
     later = f"{EXECUTION}-later"
     take_in(lab, unprepared_document(), execution_id=later)
+    check_quotas(later, quotas=FixedQuotas(8), bucket=lab.bucket, now=NOW)
     prior = read_stored_plan(lab.bucket.read_json(plan_key(later))).host_prior
     assert prior is not None
     # 0.03^2 with 3 degrees, and ln(1.1)^2 / 2 = 0.00454 with 1 of each cell

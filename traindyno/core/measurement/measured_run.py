@@ -93,7 +93,6 @@ def measure_run(
     steady = step_time.steady_state
     sessions = _sessions_of_job(step_log, session)
     began_at = min(each.first_logged for each in sessions)
-    is_whole = not session.missing_ranks
     model = step_log.model
     throughput = measure_throughput(
         table,
@@ -104,7 +103,7 @@ def measure_run(
     )
     divided = divide_steps(step_log.sessions)
     kept_seconds = _kept_seconds(divided, session)
-    memory = [step.peak_memory_bytes for rank in table.ranks for step in rank.steps if step.peak_memory_bytes]
+    is_whole = not session.missing_ranks
     return MeasuredRun(
         steady_state=steady,
         throughput=throughput if is_whole else None,
@@ -114,7 +113,7 @@ def measure_run(
         samples_before_steady=sum(table.samples[: steady.warmup_steps]),
         loss=draw_loss_curve(*(each.kept for each in divided), began_at=_began(divided, began_at)),
         evaluations=tuple(each for session in sessions for each in session.evaluations),
-        peak_memory_bytes=max(memory, default=None),
+        peak_memory_bytes=_peak_memory_bytes(table),
         model=model,
         gaps=step_log.gaps,
         contention=measure_contention(session),
@@ -131,6 +130,12 @@ def measure_run(
         repeated_steps=sum(len(each.repeated) for each in divided),
         checkpoints=measure_checkpoints(session),
     )
+
+
+def _peak_memory_bytes(table: StepTable) -> int | None:
+    """Of the device that used the most; None if no step reports it."""
+    peaks = [step.peak_memory_bytes for rank in table.ranks for step in rank.steps if step.peak_memory_bytes]
+    return max(peaks, default=None)
 
 
 def read_environment(step_log: StepLog) -> RunEnvironment | None:

@@ -1,7 +1,7 @@
 """The plan of a suite: its lanes, what they cost and how long they take, expected and at worst, and what is refused."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from heapq import heappop, heappush
@@ -36,7 +36,7 @@ from traindyno.core.suite.suite import Cell, Suite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """``history``, ``loss_spread`` and ``host_prior``: what earlier runs told when the suite was taken in.
+    """``history``, ``loss_spread`` and ``host_prior``: what earlier runs showed when PlanSuite read them.
 
     ``memory``: of the cells estimated. ``region_prices``: region → the prices of the types there, to compare with.
     """
@@ -82,9 +82,6 @@ def plan_suite(
     prices: PriceList,
     quotas: QuotaReadings,
     histories: Histories,
-    loss_spread: LossSpread | None = None,
-    region_prices: Mapping[str, PriceList] | None = None,
-    host_prior: HostSpread | None = None,
     tokens: Sequence[TokenSet] | None = None,
     memory: Sequence[CellMemory] = (),
 ) -> Plan:
@@ -95,13 +92,12 @@ def plan_suite(
     cells = expand_cells(suite)
     runs = trial_runs(execution_id, cells, range(1, suite.measurement.trials + 1))
     lanes = split_lanes(runs, suite.purchase)
-    account = quotas.get(account_quota(suite.purchase).name)
     concurrency = plan_concurrency(suite, lanes, quotas)
     plan_one = partial(plan_lane, suite, prices=prices, quotas=quotas, histories=histories)
     lane_plans = tuple(plan_one(lane, concurrency=concurrency) for lane in lanes)
     preparation = plan_preparation(suite, cells, prices=prices, quotas=quotas, tokens=tokens)
-    parts: list[LanePlan | PreparationPlan] = [*lane_plans, *([preparation] if preparation else [])]
-    one_attempt_hours, worst_case_hours = _suite_hours(suite, lane_plans, preparation, lanes_at_once=concurrency.lanes)
+    parts = _parts(lane_plans, preparation)
+    hours = _suite_hours(suite, lane_plans, preparation, lanes_at_once=concurrency.lanes)
     return Plan(
         execution_id=execution_id,
         cells=cells,
@@ -109,11 +105,11 @@ def plan_suite(
         lanes=lane_plans,
         lanes_at_once=concurrency.lanes,
         preparation=preparation,
-        account_quota=account,
+        account_quota=quotas.get(account_quota(suite.purchase).name),
         one_attempt_usd=_sum_known([part.one_attempt_usd for part in parts]),
         worst_case_usd=_sum_known([part.worst_case_usd for part in parts]),
-        one_attempt_hours=one_attempt_hours,
-        worst_case_hours=worst_case_hours,
+        one_attempt_hours=hours.one_attempt,
+        worst_case_hours=hours.worst_case,
         refusals=(
             *refuse_prices(suite, lanes, prices),
             *refuse_hours(suite),
@@ -125,22 +121,50 @@ def plan_suite(
         expected=_expect(lane_plans, concurrency.lanes),
         history=tuple(histories[cell.cell_id] for cell in cells if cell.cell_id in histories),
         memory=tuple(memory),
-        loss_spread=loss_spread,
-        region_prices=region_prices or {},
-        host_prior=host_prior,
     )
+
+
+def plan_again(suite: Suite, priced: Plan, quotas: QuotaReadings) -> Plan:
+    """``priced`` with the account's quotas; its prices and what earlier runs showed stay."""
+    fallbacks = [price for lane in priced.lanes for price in lane.fallback_prices]
+    own = [part.price for part in _parts(priced.lanes, priced.preparation)]
+    plan = plan_suite(
+        suite,
+        execution_id=priced.execution_id,
+        prices={price.instance_type: price for price in (*own, *fallbacks) if price},
+        quotas=quotas,
+        histories={history.cell_id: history for history in priced.history},
+        tokens=priced.preparation.tokens if priced.preparation else (),
+        memory=priced.memory,
+    )
+    return replace(
+        plan, loss_spread=priced.loss_spread, region_prices=priced.region_prices, host_prior=priced.host_prior
+    )
+
+
+def _parts(lanes: Sequence[LanePlan], preparation: PreparationPlan | None) -> list[LanePlan | PreparationPlan]:
+    return [*lanes, *([preparation] if preparation else [])]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hours:
+    """With one attempt of each job, and with every attempt after the longest wait."""
+
+    one_attempt: Decimal
+    worst_case: Decimal
 
 
 def _suite_hours(
     suite: Suite, lanes: Sequence[LanePlan], preparation: PreparationPlan | None, *, lanes_at_once: int
-) -> tuple[Decimal, Decimal]:
-    """With one attempt of each job, and with every attempt after the longest wait."""
+) -> _Hours:
     limits = suite.limits
     attempts_seconds = limits.max_attempts * (limits.max_job_seconds + limits.max_pending_seconds)
     once = _hours([_hours_to_limit(lane, limits.max_job_seconds) for lane in lanes], lanes_at_once)
     worst = _hours([_hours_to_limit(lane, attempts_seconds) for lane in lanes], lanes_at_once)
     preparing = _preparation_hours(preparation, limits.max_pending_seconds)
-    return once + _preparation_hours(preparation), worst + limits.max_attempts * preparing
+    return _Hours(
+        one_attempt=once + _preparation_hours(preparation), worst_case=worst + limits.max_attempts * preparing
+    )
 
 
 def plan_concurrency(suite: Suite, lanes: tuple[Lane, ...], quotas: QuotaReadings) -> Concurrency:
