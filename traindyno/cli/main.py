@@ -8,7 +8,7 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from traindyno import __version__
-from traindyno.cli import endpoint_commands, execution_commands, quota_commands
+from traindyno.cli import endpoint_commands, execution_commands, quota_commands, run_commands
 from traindyno.cli.checkout import add_local
 from traindyno.cli.claims_command import claims
 from traindyno.cli.compare_command import compare
@@ -18,7 +18,6 @@ from traindyno.cli.output import STANDARD_ERROR, print_json
 from traindyno.cli.plan_command import plan
 from traindyno.cli.receipt_command import receipt
 from traindyno.cli.reprice_command import reprice_execution
-from traindyno.cli.run_command import run
 from traindyno.cli.suite_loading import SuiteFileInvalid
 from traindyno.cli.suite_text import InputFileInvalid, SuiteUnreadable
 from traindyno.core.errors import DocumentInvalid, SuiteRefused, TraindynoError
@@ -34,11 +33,11 @@ commands = typer.Typer(
     pretty_exceptions_enable=False,
 )
 commands.command()(plan)
-commands.command()(run)
-commands.command()(execution_commands.watch)
+commands.command()(run_commands.run)
+commands.command()(run_commands.watch)
 commands.command()(execution_commands.stop)
 commands.command("list")(execution_commands.list_executions)
-commands.command()(execution_commands.report)
+commands.command()(run_commands.report)
 commands.command()(receipt)
 commands.command("reprice")(reprice_execution)
 commands.command()(compare)

@@ -9,8 +9,8 @@ import pytest
 import typer
 
 from tests.unit.lab_in_memory import NOW, make_lab
-from traindyno.cli import execution_commands
-from traindyno.cli.execution_commands import ReportUnwritable, follow_to_end, write_report
+from traindyno.cli import run_commands
+from traindyno.cli.run_commands import ReportUnwritable, follow_to_end, write_report
 from traindyno.store.attempts import AttemptRow
 
 RUN = make_lab()[1][0]
@@ -48,8 +48,8 @@ def interrupted(target: Target, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def follow(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(execution_commands, "follow", follow)
-    monkeypatch.setattr(execution_commands, "tell", told.append)
+    monkeypatch.setattr(run_commands, "follow", follow)
+    monkeypatch.setattr(run_commands, "tell", told.append)
     with pytest.raises(typer.Exit) as left:
         follow_to_end(target, "demo-1")  # type: ignore[arg-type]
     assert left.value.exit_code == 130
