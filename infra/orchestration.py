@@ -10,13 +10,28 @@ from infra.functions import Functions
 from infra.lab_function import LabFunction
 from infra.lab_machine import make_machine
 from infra.lab_settings import FixedConcurrency
-from infra.prepare_data import PrepareData
 from infra.retries import retry_faults
-from infra.run_lanes import RunLanes
+from infra.run_lanes import RunLanes, submit_task
 from infra.state_machine_role import state_machine_role
 from traindyno.core.lab_names import state_machine_name
 
 GIVE_UP_AFTER = cdk.Duration.days(28)
+
+
+class PrepareData(Construct):
+    """One job for each set of tokens, one after another. Its failure is the execution's, with the job's own message."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, functions: Functions) -> None:
+        super().__init__(scope, construct_id)
+        self.state = sfn.Map(
+            self,
+            "PrepareData",
+            state_name="PrepareData",
+            items_path="$.preparations",
+            max_concurrency=1,
+            result_path=sfn.JsonPath.DISCARD,
+        )
+        self.state.item_processor(submit_task(self, "SubmitPreparation", functions, owner="preparation"))
 
 
 class Orchestration(Construct):

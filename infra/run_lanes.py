@@ -7,8 +7,8 @@ from constructs import Construct
 
 from infra.functions import Functions
 from infra.lab_settings import FixedConcurrency
-from infra.retries import retry_faults
-from infra.submit_task import submit_task
+from infra.retries import retry_faults, retry_next_attempts
+from traindyno.core.errors import StartLater
 
 
 class RunLanes(Construct):
@@ -74,3 +74,33 @@ class RunLanes(Construct):
         retry_faults(record)
         submit.add_catch(record, errors=["States.ALL"], result_path="$.failure")
         return submit.next(record)
+
+
+def submit_task(scope: Construct, name: str, functions: Functions, *, owner: str) -> tasks.LambdaInvoke:
+    """``owner``: the field of the item that says what the job is for, ``run`` or ``preparation``."""
+    submit = tasks.LambdaInvoke(
+        scope,
+        name,
+        state_name=name,
+        lambda_function=functions.submit_run.function,
+        integration_pattern=sfn.IntegrationPattern.WAIT_FOR_TASK_TOKEN,
+        payload=sfn.TaskInput.from_object(
+            {
+                "token": sfn.JsonPath.task_token,
+                owner: sfn.JsonPath.object_at(f"$.{owner}"),
+            }
+        ),
+        retry_on_service_exceptions=False,
+        result_path="$.end",
+        task_timeout=sfn.Timeout.at("$.timeout_seconds"),
+    )
+    retry_next_attempts(submit)
+    submit.add_catch(_later(scope, name, submit), errors=[StartLater.__name__], result_path="$.later")
+    return submit
+
+
+def _later(scope: Construct, name: str, submit: tasks.LambdaInvoke) -> sfn.IChainable:
+    """Wait for the job's start slot. The error's cause has it as JSON text, which only JSONata can read."""
+    at = "{% $parse($states.input.later.Cause).at %}"
+    wait = sfn.Wait.jsonata(scope, f"{name}Later", state_name=f"{name}Later", time=sfn.WaitTime.timestamp(at))
+    return wait.next(submit)
