@@ -8,7 +8,7 @@ import pytest
 
 from traindyno.callbacks import clock, failure, writer
 from traindyno.callbacks.log import StepLogger
-from traindyno.callbacks.writer import StepLogFile
+from traindyno.callbacks.recorder import StepLogFile
 from traindyno.core.jobs.outcome import Outcome
 
 

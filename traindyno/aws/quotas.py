@@ -1,6 +1,6 @@
 """Limits of the account from Service Quotas, and what is in use: by the quota's own metric, else by the jobs."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from traindyno.aws.client_errors import error_code
-from traindyno.aws.held_instances import list_held_instances
 from traindyno.aws.quota_names import find_by_name
 from traindyno.core.planning.quotas import SERVICE_CODE, Quota, QuotaReading, UsageSource
 from traindyno.core.planning.usage import HeldInstances, count_in_use
+from traindyno.sagemaker.held_instances import read_held_instances, read_job_names
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from mypy_boto3_service_quotas import ServiceQuotasClient
 
 USAGE_WINDOW = timedelta(minutes=15)
+# SageMaker allows two listings and five descriptions a second; the lab's other functions need some of them.
+BETWEEN_LISTINGS_SECONDS = 0.7
+BETWEEN_DESCRIPTIONS_SECONDS = 0.3
+MOST_DESCRIPTIONS = 300
+HOLDING: tuple[Mapping[str, str], ...] = (
+    {"StatusEquals": "InProgress"},
+    {"StatusEquals": "Stopping"},
+    {"WarmPoolStatusEquals": "Available"},
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,3 +137,26 @@ class Quotas:
         if not points:
             return None
         return points[-1]["Timestamp"].timestamp(), int(points[-1][statistic])  # type: ignore[literal-required]
+
+
+def list_held_instances(
+    sagemaker: "SageMakerClient", *, sleep: Callable[[float], None]
+) -> tuple[HeldInstances, ...] | None:
+    """Of all owners. None where more jobs run than can be described in reasonable time: then it stays unknown."""
+    names = dict.fromkeys(_names(sagemaker, sleep))
+    if len(names) > MOST_DESCRIPTIONS:
+        return None
+    held: list[HeldInstances] = []
+    for name in names:
+        held += read_held_instances(dict(sagemaker.describe_training_job(TrainingJobName=name)))
+        sleep(BETWEEN_DESCRIPTIONS_SECONDS)
+    return tuple(held)
+
+
+def _names(sagemaker: "SageMakerClient", sleep: Callable[[float], None]) -> Iterator[str]:
+    pages = sagemaker.get_paginator("list_training_jobs")
+    asked: Any
+    for asked in HOLDING:
+        for page in pages.paginate(**asked, PaginationConfig={"PageSize": 100}):
+            yield from read_job_names(page)
+            sleep(BETWEEN_LISTINGS_SECONDS)

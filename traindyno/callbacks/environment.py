@@ -1,12 +1,20 @@
-"""Versions, device and host of a run, from what the process has already imported."""
+"""Versions, device and host of a run; packages only as far as the process has imported them."""
 
 import os
 import platform
 import sys
+from pathlib import Path
 from typing import Any, Dict, Optional
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 VERSIONED_PACKAGES = ("torch", "transformers", "accelerate", "lightning", "pytorch_lightning", "datasets", "numpy")
+IDENTIFIER_FILES = {
+    # Of an EC2 instance on Nitro its instance id; elsewhere mostly empty.
+    "instance_id": "sys/class/dmi/id/board_asset_tag",
+    "boot_id": "proc/sys/kernel/random/boot_id",
+    # Last: a container may have its image's, which all its hosts share.
+    "machine_id": "etc/machine-id",
+}
 
 
 def environment_facts() -> Dict[str, Any]:
@@ -68,3 +76,23 @@ def _device_uuid(torch: Any) -> Optional[str]:
     """Names the board itself; older versions of torch don't have it."""
     uuid = getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "uuid", None)
     return None if uuid is None else str(uuid)
+
+
+def host_identity(root: Path = Path("/")) -> Dict[str, str]:
+    """The identifiers that the system has, most reliable first."""
+    found = {name: _text(root / path) for name, path in IDENTIFIER_FILES.items()}
+    if not (found["instance_id"] or "").startswith("i-"):
+        found["instance_id"] = None
+    return {name: text for name, text in found.items() if text}
+
+
+def host_id(root: Path = Path("/")) -> Optional[str]:
+    """One name for the machine: the EC2 instance, else this boot of it, else its installation; None if unknown."""
+    return next(("{}:{}".format(name, text) for name, text in host_identity(root).items()), None)
+
+
+def _text(path: Path) -> Optional[str]:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip() or None
+    except OSError:
+        return None

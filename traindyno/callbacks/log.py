@@ -9,12 +9,10 @@ from typing import Any, Callable, Dict, List, Optional
 from traindyno.callbacks import failure, process
 from traindyno.callbacks.checkpoints import AnyPath
 from traindyno.callbacks.clock import HostClock, clock_for_this_process, now
-from traindyno.callbacks.environment import environment_facts, peak_memory_bytes
-from traindyno.callbacks.host_identity import host_id
+from traindyno.callbacks.environment import environment_facts, host_id, peak_memory_bytes
 from traindyno.callbacks.host_load import HostLoad
-from traindyno.callbacks.recorder import RecordedStep, StepRecorder
+from traindyno.callbacks.recorder import RecordedStep, StepLogFile, StepRecorder, log_path
 from traindyno.callbacks.spans import CheckpointPhase, Phase, Step, whole_counts
-from traindyno.callbacks.writer import StepLogFile, log_path
 from traindyno.core.step_log.line import (
     DIRECTORY_VARIABLE,
     end_line,

@@ -15,11 +15,18 @@ from traindyno.cli.memory_estimates import MemoryOption, estimate_cells
 from traindyno.cli.options import FormatOption, LabChoice, SuiteArgument, with_options_of
 from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
 from traindyno.cli.plan_data import data_lines
-from traindyno.cli.plan_inputs import PlanInputs, PricesOption, QuotasOption, read_plan_inputs
+from traindyno.cli.plan_inputs import (
+    PlanInputs,
+    PricesOption,
+    QuotasOption,
+    SpotDiscountOption,
+    SpotInterruptionsOption,
+    read_plan_inputs,
+    read_spot_assumption,
+)
 from traindyno.cli.plan_table import print_plan
 from traindyno.cli.region_comparison import RegionsOption, show_regions, split_regions
 from traindyno.cli.sample_data import SampleUnknown
-from traindyno.cli.spot_options import SpotDiscountOption, SpotInterruptionsOption, read_spot_assumption
 from traindyno.cli.staging import Stage, StagingRefused
 from traindyno.cli.suite_loading import LoadedSuite, load_startable_suite
 from traindyno.core.costs.spot import SpotAssumption

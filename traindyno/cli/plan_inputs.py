@@ -1,4 +1,4 @@
-"""The prices and quotas of a plan: from files if given, otherwise from the account."""
+"""The options of a plan: prices and quotas, from files or from the account, and what is assumed of spot instances."""
 
 import time
 from collections.abc import Sequence
@@ -16,6 +16,7 @@ from traindyno.cli.suite_text import InputFileInvalid, read_input_file
 from traindyno.core.costs import price_file
 from traindyno.core.costs.price_file import parse_prices
 from traindyno.core.costs.prices import Price, PriceList
+from traindyno.core.costs.spot import SpotAssumption
 from traindyno.core.errors import TraindynoError
 from traindyno.core.planning import quota_file
 from traindyno.core.planning.preparation_plan import planned_instances
@@ -33,6 +34,13 @@ QuotasOption = Annotated[
         help="A file of quotas: {region: us-east-1, quotas: {NAME: 8, NAME: {applied: 8, in_use: 2}}}; NAME as in "
         'Service Quotas, such as "ml.g5.xlarge for training job usage".'
     ),
+]
+SpotDiscountOption = Annotated[
+    float | None,
+    typer.Option(help="Assume that spot saves this share of the on-demand price: 0.6 is 60 %.", min=0, max=0.99),
+]
+SpotInterruptionsOption = Annotated[
+    float | None, typer.Option(help="Assume so many spot interruptions per hour of a job.", min=0, max=60)
 ]
 
 
@@ -93,3 +101,17 @@ def _one_region(prices: PriceList | None, given: GivenQuotas | None) -> str | No
             f"--prices and --quotas: expected both of one region, got {' and '.join(sorted(regions))}"
         )
     return next(iter(regions), None)
+
+
+class SpotAssumptionIncomplete(TraindynoError):
+    """One of the two options was given without the other."""
+
+
+def read_spot_assumption(discount: float | None, interruptions: float | None) -> SpotAssumption | None:
+    """None without the options. Raises SpotAssumptionIncomplete."""
+    if discount is None and interruptions is None:
+        return None
+    if discount is None or interruptions is None:
+        missing = "--spot-discount" if discount is None else "--spot-interruptions"
+        raise SpotAssumptionIncomplete(f"expected --spot-discount and --spot-interruptions together, got no {missing}")
+    return SpotAssumption(discount=discount, interruptions_per_hour=interruptions)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from traindyno.core.instances.instance_storage import has_instance_storage
+from traindyno.core.instances.instance_types import has_instance_storage
 from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.suite import Suite
 from traindyno.sagemaker.channels import channel

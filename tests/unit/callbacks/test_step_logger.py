@@ -17,7 +17,7 @@ import pytest
 
 from traindyno.callbacks import host_load, process
 from traindyno.callbacks.clock import now
-from traindyno.callbacks.host_identity import host_id
+from traindyno.callbacks.environment import host_id
 from traindyno.callbacks.log import StepLogger
 from traindyno.core.step_log.reader import StepLog, read_step_log
 

@@ -1,10 +1,16 @@
-"""What jobs may cost on spot instances, from an assumed discount and an assumed rate of interruptions."""
+"""Spot instances: their discount and interruptions, observed or assumed, and what jobs cost on them."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from math import expm1
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
+from traindyno.core.costs.projection import read_job_time
 from traindyno.core.costs.quantity_text import share_text, usd_text
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.choices import Purchase
+from traindyno.core.suite.pricing import SpotTerms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,3 +34,64 @@ class SpotAssumption:
 def spot_cost_text(on_demand_usd: Decimal | None, job_seconds: int, assumed: SpotAssumption) -> str:
     spot_usd = None if on_demand_usd is None else assumed.usd(on_demand_usd, job_seconds)
     return f"{usd_text(spot_usd)} on spot instead of {usd_text(on_demand_usd)} on demand; {assumed.text()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpotExpectation:
+    """``training_hours`` are those of the spot jobs that showed the terms; None where the suite gave them."""
+
+    terms: SpotTerms
+    training_hours: float | None
+
+
+def expect_spot(results: Iterable[RunResult], given: Mapping[str, SpotTerms]) -> dict[str, SpotExpectation]:
+    """By instance type. The discount is 1 - billable ÷ training of all spot jobs, as SageMaker states it.
+
+    A checkpoint's interval is the user's to choose, so it is taken from ``given``.
+    """
+    observed = _observe(results)
+    expected = {name: SpotExpectation(terms=terms, training_hours=None) for name, terms in given.items()}
+    for name, seen in observed.items():
+        if seen.training <= 0:
+            continue
+        hours = seen.training / SECONDS_PER_HOUR
+        terms = SpotTerms(
+            discount=max(0.0, 1 - seen.billable / seen.training),
+            interruptions_per_hour=seen.interruptions / hours,
+            checkpoint_hours=given[name].checkpoint_hours if name in given else None,
+        )
+        expected[name] = SpotExpectation(terms=terms, training_hours=hours)
+    return expected
+
+
+def rework_factor(terms: SpotTerms, hours: float) -> float:
+    """By how much interruptions lengthen a training of so many hours, which begins again from its last checkpoint.
+
+    Interruptions at the rate r are a Poisson process: to get through h hours without one takes (exp(r h) - 1) ÷ r hours
+    in the mean (Daly 2006, without the time to write a checkpoint and to start again).
+    """
+    segment = hours if terms.checkpoint_hours is None else min(hours, terms.checkpoint_hours)
+    exposure = terms.interruptions_per_hour * segment
+    return expm1(min(exposure, 700.0)) / exposure if exposure > 0 else 1.0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Seen:
+    training: float = 0.0
+    billable: float = 0.0
+    interruptions: int = 0
+
+
+def _observe(results: Iterable[RunResult]) -> dict[str, _Seen]:
+    seen: dict[str, _Seen] = {}
+    for result in results:
+        if result.price.purchase != Purchase.SPOT:
+            continue
+        of_type = seen.setdefault(result.run.cell.settings.instance, _Seen())
+        of_type.interruptions += (result.measured.interruptions or 0) if result.measured else 0
+        for attempt in result.attempts:
+            time = read_job_time(attempt)
+            if time is not None and time.billable is not None:
+                of_type.training += time.training
+                of_type.billable += time.billable
+    return seen

@@ -1,6 +1,7 @@
 """What each instance type is: its devices, memory and network, and what is not known about it."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -10,6 +11,8 @@ from importlib.resources import files
 from typing import Any
 
 LOCAL_PREFIX = "local."
+# The families with NVMe disks: a "d" after the generation, and accelerated types by name.
+WITH_STORAGE = re.compile(r"ml\.(\w*\d[a-z]*d[a-z]*|g4dn|g5|g6|g6e|gr6|g7|g7e|p4de|p5|p5en?|p6(e)?-\w+|trn1n?|trn2)\.")
 
 
 class AcceleratorKind(StrEnum):
@@ -82,3 +85,8 @@ def _read_row(name: str, row: Mapping[str, Any], accelerators: Mapping[str, Any]
         has_training_quota=row.get("has_training_quota", True),
         shares_host=row.get("shares_host", False),
     )
+
+
+def has_instance_storage(instance_type: str) -> bool:
+    """Whether it has disks of its own, which its hardware encrypts: SageMaker accepts no volume key for it."""
+    return WITH_STORAGE.match(instance_type) is not None

@@ -1,22 +1,24 @@
 """What the results hold for the verdict: each cell's trials, how they scatter, and what may be recommended."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from traindyno.core.costs.prices import SECONDS_PER_HOUR
+from traindyno.core.costs.projection import paid_usd
 from traindyno.core.measurement.hosts import STATED_PRIOR, HostSpread
-from traindyno.core.measurement.loss_parity import LossParity, LossSpread
+from traindyno.core.measurement.loss_parity import LossParity, LossSpread, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.search.survey import Survey
+from traindyno.core.search.space import build_space
+from traindyno.core.search.survey import Seen, Survey, survey_cells
 from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_row import CellRow, build_rows
-from traindyno.core.verdict.cell_survey import survey_trials
-from traindyno.core.verdict.cell_trials import CellTrials, Noise, group_trials, measure_noise
+from traindyno.core.verdict.cell_trials import CellTrials, Noise, group_trials, mean_of, measure_noise
+from traindyno.core.verdict.confounds import LearningKey, learning_key
 from traindyno.core.verdict.equal_work import equalise_work, unlike_cells
-from traindyno.core.verdict.goal_metric import Metric, choose_metric, quantity_of
-from traindyno.core.verdict.parities import check_parities
-from traindyno.core.verdict.refusals import find_refusals
+from traindyno.core.verdict.goal_metric import Metric, choose_metric, estimate_of, limited_estimate, quantity_of
+from traindyno.core.verdict.refusals import BREAKS_LIMIT, find_refusals
 from traindyno.core.verdict.repeats import set_aside_repeated
 
 
@@ -79,3 +81,73 @@ def _with_repeats(eligible: Sequence[CellTrials]) -> Sequence[CellTrials]:
 def _baseline(suite: Suite, cells: Sequence[Cell]) -> Cell | None:
     wanted = baseline_cell(suite)
     return next((cell for cell in cells if cell.cell_id == wanted.cell_id), None)
+
+
+def check_parities(
+    trials: Sequence[CellTrials], baseline: Cell | None, history: LossSpread | None = None
+) -> tuple[LossParity, ...]:
+    """Each cell against the first one that should learn alike, the baseline before all others."""
+    order = sorted(
+        (each for each in trials if each.measured),
+        key=lambda each: baseline is None or each.cell.cell_id != baseline.cell_id,
+    )
+    groups: dict[LearningKey, list[CellTrials]] = {}
+    for each in order:
+        groups.setdefault(learning_key(each.cell), []).append(each)
+    return tuple(
+        parity
+        for group in groups.values()
+        for parity in check_loss_parities([each.measured for each in group], history=history)
+    )
+
+
+def survey_trials(
+    suite: Suite, trials: Sequence[CellTrials], rows: Sequence[CellRow], metric: Metric, refused: Mapping[str, str]
+) -> Survey:
+    """In the order of the cells."""
+    seen = {
+        index: found
+        for index, (each, row) in enumerate(zip(trials, rows, strict=True))
+        if (found := _seen(suite, each, row, metric, refused)) is not None
+    }
+    replicates = [trials[index].values(quantity_of(metric, suite.goal.target)) for index in sorted(seen)]
+    limits = (limited_estimate(rows[index], suite.goal)[1] for index in seen)
+    return survey_cells(
+        build_space([each.cell for each in trials]),
+        seen,
+        [index for index, each in enumerate(trials) if (each.failed or each.measured) and index not in seen],
+        tolerance=suite.tolerance,
+        limit=next(limits, None),
+        replicates=replicates,
+    )
+
+
+def _seen(suite: Suite, trials: CellTrials, row: CellRow, metric: Metric, refused: Mapping[str, str]) -> Seen | None:
+    found = estimate_of(row, metric)
+    if found is None or found.mean <= 0:
+        return None
+    limited, _ = limited_estimate(row, suite.goal)
+    return Seen(
+        value=found.mean,
+        trials=found.count,
+        cost=_trial_cost(trials),
+        limited=limited.mean if limited else None,
+        may_win=refused.get(trials.cell.cell_id, BREAKS_LIMIT) == BREAKS_LIMIT,
+    )
+
+
+def _trial_cost(trials: CellTrials) -> float:
+    """In USD, or in billed instance hours where no price is known; 1 where neither is."""
+    usd = mean_of([_usd(result) for result in trials.measured])
+    return usd or mean_of(list(_instance_hours(trials))) or 1.0
+
+
+def _usd(result: RunResult) -> float | None:
+    paid = paid_usd(result)
+    return None if paid is None else float(paid)
+
+
+def _instance_hours(trials: CellTrials) -> Iterator[float | None]:
+    for result in trials.measured:
+        seconds = result.billable_seconds
+        yield None if seconds is None else seconds * trials.cell.settings.instance_count / SECONDS_PER_HOUR

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from traindyno.core.costs.prices import PriceList
 from traindyno.core.costs.projection import project_run, read_job_time
-from traindyno.core.costs.spot_terms import SpotExpectation, expect_spot, rework_factor
+from traindyno.core.costs.spot import SpotExpectation, expect_spot, rework_factor
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Purchase

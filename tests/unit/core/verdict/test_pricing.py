@@ -8,7 +8,7 @@ import pytest
 from tests.unit.core.verdict.test_reprice import P4D, TRN1, measured
 from tests.unit.run_samples import make_suite
 from traindyno.core.costs.prices import Price
-from traindyno.core.costs.spot_terms import expect_spot, rework_factor
+from traindyno.core.costs.spot import expect_spot, rework_factor
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.pricing import PlanTerms, Pricing, SpotTerms
