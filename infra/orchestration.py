@@ -10,28 +10,12 @@ from infra.functions import Functions
 from infra.lab_function import LabFunction
 from infra.lab_machine import make_machine
 from infra.lab_settings import FixedConcurrency
-from infra.retries import retry_faults
-from infra.run_lanes import RunLanes, submit_task
+from infra.retries import retry_faults, retry_next_attempts
 from infra.state_machine_role import state_machine_role
+from traindyno.core.errors import StartLater
 from traindyno.core.lab_names import state_machine_name
 
 GIVE_UP_AFTER = cdk.Duration.days(28)
-
-
-class PrepareData(Construct):
-    """One job for each set of tokens, one after another. Its failure is the execution's, with the job's own message."""
-
-    def __init__(self, scope: Construct, construct_id: str, *, functions: Functions) -> None:
-        super().__init__(scope, construct_id)
-        self.state = sfn.Map(
-            self,
-            "PrepareData",
-            state_name="PrepareData",
-            items_path="$.preparations",
-            max_concurrency=1,
-            result_path=sfn.JsonPath.DISCARD,
-        )
-        self.state.item_processor(submit_task(self, "SubmitPreparation", functions, owner="preparation"))
 
 
 class Orchestration(Construct):
@@ -103,3 +87,117 @@ class Orchestration(Construct):
             error_path=sfn.JsonPath.string_at("$.refused.error"),
             cause_path=sfn.JsonPath.string_at("$.refused.cause"),
         )
+
+
+class PrepareData(Construct):
+    """One job for each set of tokens, one after another. If a job fails, the execution fails with the job's message."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, functions: Functions) -> None:
+        super().__init__(scope, construct_id)
+        self.state = sfn.Map(
+            self,
+            "PrepareData",
+            state_name="PrepareData",
+            items_path="$.preparations",
+            max_concurrency=1,
+            result_path=sfn.JsonPath.DISCARD,
+        )
+        self.state.item_processor(submit_task(self, "SubmitPreparation", functions, owner="preparation"))
+
+
+class RunLanes(Construct):
+    """A Map over lanes, in each a Distributed Map over the runs in S3; a ``concurrency`` replaces that of the plan."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        functions: Functions,
+        results: s3.IBucket,
+        concurrency: FixedConcurrency | None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._functions = functions
+        runs = sfn.DistributedMap(
+            self,
+            "RunLane",
+            state_name="RunLane",
+            label="RunLane",
+            item_reader=sfn.S3JsonItemReader(bucket=results, key=sfn.JsonPath.string_at("$.items_key")),
+            max_concurrency=concurrency.runs if concurrency else None,
+            max_concurrency_path=None if concurrency else "$.concurrency",
+            tolerated_failure_percentage=100,
+            map_execution_type=sfn.StateMachineType.STANDARD,
+            result_path=sfn.JsonPath.DISCARD,
+        )
+        runs.item_processor(self._run())
+        self.state = sfn.Map(
+            self,
+            "RunLanes",
+            state_name="RunLanes",
+            items_path="$.lanes",
+            max_concurrency=concurrency.lanes if concurrency else None,
+            max_concurrency_path=None if concurrency else "$.lanes_at_once",
+            result_path=sfn.JsonPath.DISCARD,
+        )
+        self.state.item_processor(self._one_after_another(runs))
+
+    def _one_after_another(self, runs: sfn.DistributedMap) -> sfn.Map:
+        """The packs of a lane: each uses all instances that the lane may have."""
+        packs = sfn.Map(
+            self,
+            "RunPacks",
+            state_name="RunPacks",
+            items_path="$.packs",
+            max_concurrency=1,
+            result_path=sfn.JsonPath.DISCARD,
+        )
+        return packs.item_processor(runs)
+
+    def _run(self) -> sfn.IChainable:
+        submit = submit_task(self, "SubmitRun", self._functions, owner="run")
+        record = tasks.LambdaInvoke(
+            self,
+            "RecordRun",
+            state_name="RecordRun",
+            lambda_function=self._functions.record_run.function,
+            payload_response_only=True,
+            retry_on_service_exceptions=False,
+        )
+        retry_faults(record)
+        submit.add_catch(record, errors=["States.ALL"], result_path="$.failure")
+        return submit.next(record)
+
+
+def submit_task(scope: Construct, name: str, functions: Functions, *, owner: str) -> tasks.LambdaInvoke:
+    """Submits a job and waits for its task token, which FinishRun answers when the job ends.
+
+    ``owner``: the field of the item that the job is for, ``run`` or ``preparation``.
+    """
+    submit = tasks.LambdaInvoke(
+        scope,
+        name,
+        state_name=name,
+        lambda_function=functions.submit_run.function,
+        integration_pattern=sfn.IntegrationPattern.WAIT_FOR_TASK_TOKEN,
+        payload=sfn.TaskInput.from_object(
+            {
+                "token": sfn.JsonPath.task_token,
+                owner: sfn.JsonPath.object_at(f"$.{owner}"),
+            }
+        ),
+        retry_on_service_exceptions=False,
+        result_path="$.end",
+        task_timeout=sfn.Timeout.at("$.timeout_seconds"),
+    )
+    retry_next_attempts(submit)
+    submit.add_catch(_later(scope, name, submit), errors=[StartLater.__name__], result_path="$.later")
+    return submit
+
+
+def _later(scope: Construct, name: str, submit: tasks.LambdaInvoke) -> sfn.IChainable:
+    """Waits for the job's start slot, which is JSON text in the error's cause: only JSONata reads it."""
+    at = "{% $parse($states.input.later.Cause).at %}"
+    wait = sfn.Wait.jsonata(scope, f"{name}Later", state_name=f"{name}Later", time=sfn.WaitTime.timestamp(at))
+    return wait.next(submit)
