@@ -1,4 +1,4 @@
-"""The step log's rate is that of a stopwatch inside the script: under DDP, with Trainer and with Lightning."""
+"""The step log's rate is that of a stopwatch inside the script: plain, under DDP, with Trainer and with Lightning."""
 
 from pathlib import Path
 
@@ -8,10 +8,13 @@ from tests.training.jobs import run_job
 
 BATCH_SIZE, FIRST_STEP, STEPS = 8, 5, 40
 COMMON = f"""
-import sys, time
+import os, sys, time
 import torch
 from torch import nn
 
+if hasattr(os, "sched_setaffinity"):  # Linux: each process stays on one core
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {{cores[int(os.environ.get("LOCAL_RANK", 0)) % len(cores)]}})
 ends = []
 
 def lap():
@@ -35,6 +38,20 @@ class Model(nn.Module):
         return {{"loss": nn.functional.mse_loss(self.layer(x), labels)}}
 """
 SCRIPTS = {
+    "plain": """
+from traindyno.callbacks import step_log
+
+model = Model()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for batch in torch.utils.data.DataLoader(Rows(), batch_size=8):
+    with step_log.step(samples=len(batch["x"])) as step:
+        loss = model(**batch)["loss"]
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        step.loss = loss.item()
+    lap()
+""",
     "ddp": """
 from torch import distributed
 from traindyno.callbacks import step_log
