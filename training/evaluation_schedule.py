@@ -9,7 +9,7 @@ from traindyno.core.suite.suite import Measurement
 class EvaluationSchedule:
     """All ranks take the same steps, so they evaluate at the same ones without asking each other.
 
-    ``evaluate`` of None: the run has no data to evaluate on.
+    ``evaluate`` of None: the run has no data to evaluate on. ``observe`` is called with the metrics of each evaluation.
     """
 
     def __init__(
@@ -19,12 +19,14 @@ class EvaluationSchedule:
         evaluate: Callable[[], Mapping[str, float]] | None,
         *,
         examples: int,
+        observe: Callable[[Mapping[str, float]], None] = lambda _: None,
     ) -> None:
         self._every = measurement.evaluate_every_steps if evaluate is not None else None
         self._is_wanted = measurement.evaluates and evaluate is not None
         self._step_log = step_log
         self._evaluate = evaluate
         self._examples = examples
+        self._observe = observe
         self._steps = 0
         self._evaluated_at: int | None = None
 
@@ -43,3 +45,4 @@ class EvaluationSchedule:
             metrics = self._evaluate()
         self._step_log.evaluation(dict(metrics))
         self._evaluated_at = self._steps
+        self._observe(metrics)

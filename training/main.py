@@ -44,7 +44,7 @@ def main() -> None:
     use_hub_token(run.workload.hub_token_secret)
     step_log.open({**environment_facts(), **environment_facts_of_run(run)})
     job = find_job(run.workload)
-    stopping = Stopping(run.measurement)
+    stopping = Stopping(run.measurement, run.target)
     step_log.observe_with(stopping.observe)
     with step_log.phase("load"):
         refuse_model(run.workload, tensor_degrees([run.settings]), model_path=job.model_path)
@@ -61,7 +61,7 @@ def main() -> None:
         )
         _log_size(run, blueprint.model, step_log)
         strategy.place(blueprint)
-    evaluations = _schedule_evaluations(run, setup, strategy, dataset, step_log)
+    evaluations = _schedule_evaluations(run, setup, strategy, dataset, step_log, stopping)
     train(
         run,
         setup,
@@ -103,7 +103,12 @@ def _set_up(run: RunSettings, step_log: StepLogger) -> Setup:
 
 
 def _schedule_evaluations(
-    run: RunSettings, setup: Setup, strategy: TrainingStrategy, dataset: TokenDataset, step_log: StepLogger
+    run: RunSettings,
+    setup: Setup,
+    strategy: TrainingStrategy,
+    dataset: TokenDataset,
+    step_log: StepLogger,
+    stopping: Stopping,
 ) -> EvaluationSchedule:
     held_out = dataset.evaluation
     if held_out is None:
@@ -114,6 +119,7 @@ def _schedule_evaluations(
         step_log,
         lambda: evaluate(strategy, setup, held_out, collate),
         examples=len(held_out),
+        observe=stopping.observe_evaluation,
     )
 
 

@@ -12,10 +12,11 @@ from traindyno.core.suite.choices import Task
 from traindyno.core.suite.memory_settings import parse_memory_parts
 from traindyno.core.suite.preparation import DataPreparation, parse_preparation
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite import Measurement, Tokens
+from traindyno.core.suite.suite import Measurement, Target, Tokens
 from traindyno.core.suite.suite_file import (
     parse_measurement,
     parse_settings,
+    parse_target,
     parse_tokens,
     parse_workload,
     settings_document,
@@ -30,13 +31,17 @@ PARTS = ("run_id", "workload", "settings", "measurement")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """``tokens`` were prepared before; None where the run tokenises for itself."""
+    """``tokens`` were prepared before; None where the run tokenises for itself.
+
+    ``target``: the run ends after the evaluation that reaches it; None where the goal names no quality.
+    """
 
     run_id: str
     workload: Workload
     settings: Settings
     measurement: Measurement
     tokens: Tokens | None = None
+    target: Target | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +85,7 @@ def read_run_settings(environment: Mapping[str, str]) -> RunSettings:
             settings=parse_settings(document["settings"]),
             measurement=parse_measurement(document["measurement"]),
             tokens=parse_tokens(document["tokens"]) if "tokens" in document else None,
+            target=parse_target(document["target"]) if "target" in document else None,
         )
 
 

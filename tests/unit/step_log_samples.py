@@ -24,6 +24,7 @@ def log_lines(
     after: Sequence[Mapping[str, Any]] = (),
     is_ended: bool = True,
     facts: Mapping[str, Any] | None = None,
+    end_reason: str | None = None,
 ) -> list[str]:
     """One process's lines: environment, ``before``, the steps one after another, ``after``, end."""
     lines: list[Mapping[str, Any]] = [
@@ -47,7 +48,7 @@ def log_lines(
         time += seconds
     lines += after
     if is_ended:
-        lines.append(line.end_line(time, len(step_seconds)))
+        lines.append(line.end_line(time, len(step_seconds), end_reason))
     return [json.dumps(each) + "\n" for each in lines]
 
 

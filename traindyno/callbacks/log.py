@@ -46,6 +46,7 @@ class StepLogger:
         self._is_open = False
         self._recorder: Optional[StepRecorder] = None
         self._has_ended = False
+        self._end_reason: Optional[str] = None
         self._has_diverged = False
 
     def measure_with(self, make_clock: Callable[[], HostClock], peak_memory: Callable[[], Optional[int]]) -> None:
@@ -145,6 +146,10 @@ class StepLogger:
         if self._is_open:
             self._file.flush()
 
+    def ends_early(self, reason: str) -> None:
+        """The run ends before its last step; the log's last line says why (see ``end_line``)."""
+        self._end_reason = reason
+
     def close(self) -> None:
         """Write the last lines; a log without them was cut off."""
         if not self._is_open or self._has_ended:
@@ -154,7 +159,7 @@ class StepLogger:
         self._write_host_load(self._host_load.line())
         last_step_ended = self._recorder.previous_end_seconds if self._recorder is not None else 0.0
         self.add_phase(TEARDOWN, max(self._explained_until, last_step_ended), now(), {})
-        self._file.write(end_line(now(), self.steps))
+        self._file.write(end_line(now(), self.steps, self._end_reason))
         self._file.flush()
 
     def failed(self, error: BaseException) -> None:

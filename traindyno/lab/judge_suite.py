@@ -54,7 +54,14 @@ def judge_suite(
         facts=facts,
         preparations=load_preparations(bucket, execution_id),
         rounds=load_rounds(bucket, execution_id),
-        pricing=price_options(suite, cells, results, region_prices=plan.region_prices, loss_spread=plan.loss_spread),
+        pricing=price_options(
+            suite,
+            cells,
+            results,
+            region_prices=plan.region_prices,
+            loss_spread=plan.loss_spread,
+            host_prior=plan.host_prior,
+        ),
         memory=load_memory(bucket, plan),
         claims=_judge_claims(suite, cells, results),
     )

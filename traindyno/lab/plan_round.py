@@ -39,6 +39,7 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
         round_number=number,
         results=results,
         host_prior=plan.host_prior,
+        loss_spread=plan.loss_spread,
     )
     lanes = split_lanes(_with_tokens(runs, suite, plan, TokenCache(bucket)), suite.purchase)
     plans = {lane.lane_id: lane for lane in plan.lanes}

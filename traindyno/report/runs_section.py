@@ -75,7 +75,8 @@ def _row(result: RunResult) -> list[str | None]:
 
 
 def _outcome(result: RunResult) -> str:
-    return result.outcome.value.replace("_", " ")
+    text = result.outcome.value.replace("_", " ")
+    return f"{text} at the target" if result.measured and result.measured.ended_at_target else text
 
 
 def _tone(result: RunResult) -> str:

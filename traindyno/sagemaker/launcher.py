@@ -15,6 +15,7 @@ from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import (
     measurement_document,
     settings_document,
+    target_document,
     tokens_document,
     workload_document,
 )
@@ -83,12 +84,14 @@ def _own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
     if suite.workload.task is Task.SCRIPT:
         given = {**suite.workload.hyperparameters, **run.cell.hyperparameters}
         return {name: value for name, value in given.items() if name != SMDDP_OPTIONS}
+    target = suite.goal.target
     return {
         "run_id": run.run_id,
         "workload": workload_document(suite.workload),
         "settings": settings_document(run.cell.settings),
         "measurement": measurement_document(suite.measurement),
         **({"tokens": tokens_document(run.tokens)} if run.tokens else {}),
+        **({"target": target_document(target)} if target else {}),
     }
 
 

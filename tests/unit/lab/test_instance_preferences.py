@@ -25,6 +25,7 @@ from traindyno.core.suite.fallback_cells import cell_on
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import parse_suite
 from traindyno.core.verdict.elimination import next_trials
+from traindyno.core.verdict.evidence import gather_evidence
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.judge_suite import judge_suite
@@ -234,7 +235,7 @@ def test_a_search_does_not_repeat_trials_that_ran_elsewhere() -> None:
     for run in runs:
         end(lab, run, start(lab, run), OTHER if run == runs[-1] else OWN)
     results = [result_of(lab, run) for run in runs]
-    following = next_trials(suite, expand_cells(suite), results)
+    following = next_trials(suite, gather_evidence(suite, expand_cells(suite), results), results)
     assert {(cell.cell_id, trial) for cell, trial in following} == {(run.cell.cell_id, 3) for run in runs}
 
 

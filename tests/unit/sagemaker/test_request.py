@@ -186,6 +186,13 @@ def test_a_built_in_task_gets_the_suites_own_words_as_json() -> None:
     assert model_problems(request) == []
 
 
+def test_a_built_in_task_gets_the_target_at_which_it_ends() -> None:
+    goal = {"cheapest-to": {"accuracy": 0.9}}
+    request = first_request(small_suite(goal=goal, measurement={"evaluate_every_steps": 50}))
+    assert json.loads(request["HyperParameters"]["target"]) == {"quality": "accuracy", "value": 0.9}
+    assert "target" not in first_request(small_suite())["HyperParameters"]
+
+
 def test_a_script_gets_the_users_hyperparameters_and_the_cells_and_no_others() -> None:
     suite = parse_suite(script_document(matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.lr": [0.001, 0.01]}))
     told = first_request(suite)["HyperParameters"]

@@ -14,6 +14,7 @@ from traindyno.core.measurement.step_time import StepTime
 from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput
 from traindyno.core.measurement.throughput_definitions import DefinedRate, compute_definitions
 from traindyno.core.step_log.content import Evaluation, Gap, ModelSize, Session, StepLog
+from traindyno.core.step_log.line import TARGET_REACHED
 from traindyno.core.step_log.step_table import StepTable
 
 MOST_STEP_TIMES = 600
@@ -37,8 +38,9 @@ class MeasuredRun:
     spent on other sessions and between them: interruptions and work that was done again, ``interruptions`` in number.
     ``kept_seconds`` is what other sessions of the job spent on steps whose work was kept. ``steps_done`` counts each
     step of the run once, ``repeated_steps`` those that were done again. ``evaluations`` are those of the job that was
-    measured, and ``began_at`` is the epoch second of its first logged phase or process. All of these but the
-    evaluations are None in results of earlier versions.
+    measured, and ``began_at`` is the epoch second of its first logged phase or process. ``end_reason`` says why the run
+    ended before its last step (see ``end_line``). All of these but the evaluations are None in results of earlier
+    versions.
     """
 
     steady_state: SteadyState
@@ -65,6 +67,12 @@ class MeasuredRun:
     steps_done: int | None = None
     repeated_steps: int | None = None
     checkpoints: CheckpointCost | None = None
+    end_reason: str | None = None
+
+    @property
+    def ended_at_target(self) -> bool:
+        """It has as many steps as the goal's target took, however few these are."""
+        return self.end_reason == TARGET_REACHED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +137,7 @@ def measure_run(
         steps_done=sum(len(each.kept) for each in divided),
         repeated_steps=sum(len(each.repeated) for each in divided),
         checkpoints=measure_checkpoints(session),
+        end_reason=session.end_reason,
     )
 
 

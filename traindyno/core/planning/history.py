@@ -11,7 +11,7 @@ from traindyno.core.measurement.hosts import HostSpread, Trial, update_prior
 from traindyno.core.measurement.loss_parity import LossSpread, pool_spread
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite import Limits, Suite
-from traindyno.core.suite.suite_file import measurement_document, workload_document
+from traindyno.core.suite.suite_file import measurement_document, target_document, workload_document
 
 WORK_ID_DIGITS = 16
 # The cell itself caused these ends; the time of other runs does not predict the next one.
@@ -53,12 +53,17 @@ Histories = Mapping[str, CellHistory]
 
 
 def work_id_of(suite: Suite) -> str:
-    """Equal for suites whose runs of a cell do the same work; file names, goals, limits and matrices may differ."""
+    """Equal for suites whose runs of a cell do the same work; file names, goals, limits and matrices may differ.
+
+    A target is part of it, because runs end there.
+    """
     measurement = measurement_document(suite.measurement)
+    target = suite.goal.target
     content = {
         "workload": workload_document(suite.workload),
         "purchase": suite.purchase.value,
         **{name: measurement.get(name) for name in DECIDES_LENGTH},
+        **({"target": target_document(target)} if target else {}),
     }
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:WORK_ID_DIGITS]

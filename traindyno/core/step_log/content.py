@@ -93,7 +93,10 @@ class LoggedError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessLog:
-    """One file: one life of one process. ``is_ended`` is false where the log was cut off."""
+    """One file: one life of one process. ``is_ended`` is false where the log was cut off.
+
+    ``end_reason``: why it ended before its last step (see ``end_line``).
+    """
 
     file: str
     job_name: str
@@ -107,6 +110,7 @@ class ProcessLog:
     errors: tuple[LoggedError, ...]
     is_ended: bool
     host_loads: tuple[HostLoad, ...] = ()
+    end_reason: str | None = None
 
     @property
     def last_logged(self) -> float:
@@ -150,6 +154,11 @@ class Session:
     def evaluations(self) -> tuple[Evaluation, ...]:
         """Those of the lowest rank that made any."""
         return next((process.evaluations for process in self.processes if process.evaluations), ())
+
+    @property
+    def end_reason(self) -> str | None:
+        """Why the lowest rank ended before its last step; None if it did all steps or was cut off."""
+        return self.processes[0].end_reason
 
     @property
     def end(self) -> float | None:

@@ -137,6 +137,12 @@ def host_load_of(line: Mapping[str, Any]) -> HostLoad:
     return load
 
 
+def end_reason_of(line: Mapping[str, Any]) -> str | None:
+    """Absent where the run did all its steps, and in logs of earlier versions."""
+    reason: str | None = _take(line, "reason", str) if "reason" in line else None
+    return reason
+
+
 def error_of(line: Mapping[str, Any]) -> LoggedError:
     return LoggedError(
         time=_take(line, "time", *NUMBER), outcome=_take(line, "outcome", str), message=_take(line, "message", str)

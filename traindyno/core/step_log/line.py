@@ -21,6 +21,8 @@ IN_BACKGROUND = "in_background"  # a phase's fact: steps went on meanwhile, so t
 WORK_UNIT = "work_unit"
 TOKENS, ROWS, SAMPLES = "tokens", "rows", "samples"  # tokens without padding
 FAILURE_PREFIX = "traindyno-outcome"
+# Why a process ended before its last step, of its own accord
+TARGET_REACHED, RATE_KNOWN = "target_reached", "rate_known"
 
 
 def environment_line(
@@ -143,9 +145,13 @@ def error_line(time: float, outcome: str, message: str) -> Dict[str, Any]:
     return {"kind": "error", "time": time, "outcome": outcome, "message": message}
 
 
-def end_line(time: float, steps: int) -> Dict[str, Any]:
-    """Last line of a process that ended of its own accord; a log without it was cut off."""
-    return {"kind": "end", "time": time, "steps": steps}
+def end_line(time: float, steps: int, reason: Optional[str] = None) -> Dict[str, Any]:
+    """Last line of a process that ended of its own accord; a log without it was cut off.
+
+    ``reason``: why it ended before its last step, ``target_reached`` or ``rate_known``; absent where it did all steps.
+    """
+    line: Dict[str, Any] = {"kind": "end", "time": time, "steps": steps}
+    return line if reason is None else {**line, "reason": reason}
 
 
 def json_number(value: Optional[float]) -> Union[float, str, None]:

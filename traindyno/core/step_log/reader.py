@@ -23,6 +23,7 @@ from traindyno.core.step_log.content import (
 from traindyno.core.step_log.fields import (
     LineInvalid,
     environment_of,
+    end_reason_of,
     error_of,
     evaluation_of,
     host_load_of,
@@ -62,6 +63,7 @@ class _Lines:
     errors: list[LoggedError] = field(default_factory=list)
     host_loads: list[HostLoad] = field(default_factory=list)
     is_ended: bool = False
+    end_reason: str | None = None
 
     def add(self, line: Mapping[str, Any]) -> None:
         match line["kind"]:
@@ -80,7 +82,7 @@ class _Lines:
             case "error":
                 self.errors.append(error_of(line))
             case "end":
-                self.is_ended = True
+                self.is_ended, self.end_reason = True, end_reason_of(line)
             case other:
                 raise LineInvalid(f"kind {other!r} is unknown; known: {KINDS}")
 
@@ -113,6 +115,7 @@ def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> Proce
         errors=tuple(read.errors),
         is_ended=read.is_ended,
         host_loads=tuple(read.host_loads),
+        end_reason=read.end_reason,
     )
 
 

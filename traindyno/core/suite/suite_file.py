@@ -9,7 +9,7 @@ from traindyno.core.documents.versions import Format
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.secrets_check import check_secrets
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite import Measurement, Suite, Tokens
+from traindyno.core.suite.suite import Measurement, Suite, Target, Tokens
 from traindyno.core.suite.suite_check import check_suite
 from traindyno.core.suite.suite_converter import WRONG_VALUE, suite_converter
 from traindyno.core.suite.workload import Workload
@@ -54,6 +54,14 @@ def workload_document(workload: Workload) -> dict[str, Any]:
 
 def measurement_document(measurement: Measurement) -> dict[str, Any]:
     return suite_converter().unstructure(measurement)  # type: ignore[no-any-return]
+
+
+def target_document(target: Target) -> dict[str, Any]:
+    return suite_converter().unstructure(target)  # type: ignore[no-any-return]
+
+
+def parse_target(document: Mapping[str, Any]) -> Target:
+    return _parse(document, Target)  # type: ignore[no-any-return]
 
 
 def tokens_document(tokens: Tokens) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from traindyno.core.costs.prediction import Prediction, predict_run
 from traindyno.core.costs.projection import paid_usd, project_run
+from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import Estimate
 from traindyno.core.suite.goal import Target
@@ -27,10 +28,10 @@ class CellRow:
 
     They are divided by the success rate: a trial that fails has to be paid again. ``failed`` counts trials that the
     cell itself lost, ``diverged`` those of them whose loss was no finite number. ``unsteady_trials`` are among the
-    measured ones; so are ``contended_trials``, whose host was busy with other work. ``host_draws`` is the number of
-    different sets of hosts, None where some are unknown. ``accuracy`` is the evaluation's, a share. ``warm_share`` is
-    of the measured trials: how many started on instances that an earlier job had left; None where nothing is kept
-    warm.
+    measured ones, without those that ended at their target; so are ``contended_trials``, whose host was busy with other
+    work. ``host_draws`` is the number of different sets of hosts, None where some are unknown. ``accuracy`` is the
+    evaluation's, a share. ``warm_share`` is of the measured trials: how many started on instances that an earlier job
+    had left; None where nothing is kept warm.
 
     ``seconds`` is wall clock: ``before_training_seconds`` of it pass until training starts (waiting for capacity,
     starting, downloading), and all that is paid once are ``overhead_seconds``, of which ``training_overhead_seconds``
@@ -100,7 +101,7 @@ def _row(trials: CellTrials, noise: Noise, target: Target | None) -> CellRow:
         trials=len(trials.measured),
         failed=trials.failed,
         diverged=trials.diverged,
-        unsteady_trials=sum(not each.steady_state.is_reached for each in runs),
+        unsteady_trials=sum(map(_is_unsteady, runs)),
         contended_trials=sum(is_contended(each) for each in trials.measured),
         host_draws=trials.host_draws,
         samples_per_second=estimate_cell(trials, samples_per_second, noise),
@@ -129,9 +130,15 @@ def _row(trials: CellTrials, noise: Noise, target: Target | None) -> CellRow:
     )
 
 
+def _is_unsteady(measured: MeasuredRun) -> bool:
+    """A run that ended at its target is not projected, so its time holds without a steady state."""
+    return not measured.steady_state.is_reached and not measured.ended_at_target
+
+
 def _unsteady_reasons(results: Sequence[RunResult]) -> tuple[str, ...]:
-    states = [each.measured.steady_state for each in results if each.measured is not None]
-    return tuple(dict.fromkeys(state.reason for state in states if state.reason is not None))
+    unsteady = (each.measured for each in results if each.measured is not None and _is_unsteady(each.measured))
+    reasons = (measured.steady_state.reason for measured in unsteady)
+    return tuple(dict.fromkeys(reason for reason in reasons if reason is not None))
 
 
 def _count_outcomes(results: Sequence[RunResult]) -> dict[str, int]:

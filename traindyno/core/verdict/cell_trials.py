@@ -126,7 +126,13 @@ def group_trials(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[C
 
 
 def is_measured(result: RunResult) -> bool:
-    return result.outcome in MEASURED_OUTCOMES and result.samples_per_second is not None
+    """A run that ended at its target counts, also where it is too short for a rate."""
+    measured = result.measured
+    return (
+        result.outcome in MEASURED_OUTCOMES
+        and measured is not None
+        and (measured.throughput is not None or measured.ended_at_target)
+    )
 
 
 def _with_divergence(result: RunResult) -> RunResult:

@@ -2,29 +2,29 @@
 
 from collections.abc import Sequence
 
-from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.selection import Relation
 from traindyno.core.measurement.statistics import Estimate
 from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.verdict.evidence import Evidence
 from traindyno.core.verdict.goal_metric import estimate_of, may_keep_limit
 from traindyno.core.verdict.repeats import planned_results
-from traindyno.core.verdict.verdict import FIRST_TRIALS, SETTLED, Verdict, judge
+from traindyno.core.verdict.verdict import FIRST_TRIALS, SETTLED, Verdict, judge_evidence
 
 
 def first_trials(suite: Suite) -> range:
     return range(1, min(FIRST_TRIALS, suite.measurement.trials) + 1)
 
 
-def next_trials(
-    suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult], *, host_prior: HostSpread | None = None
-) -> tuple[tuple[Cell, int], ...]:
+def next_trials(suite: Suite, evidence: Evidence, results: Sequence[RunResult]) -> tuple[tuple[Cell, int], ...]:
     """Cells with the trial that comes next; none once the answer is settled or every open cell has all its trials.
 
-    A trial whose result was lost comes next again: its jobs are not repeated, only its result is.
+    ``evidence`` is that of ``results``. A trial whose result was lost comes next again: its jobs are not repeated, only
+    its result is.
     """
-    verdict = judge(suite, cells, results, host_prior=host_prior)
+    cells = [each.cell for each in evidence.trials]
+    verdict = judge_evidence(suite, evidence)
     still_open = find_open_cells(suite, verdict)
     if len(still_open) < 2 or _is_precise_enough(suite, verdict, still_open):
         return ()

@@ -7,7 +7,6 @@ the tolerance. Then the best cell and its rivals get further trials until the ve
 
 from collections.abc import Mapping, Sequence, Set
 
-from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.selection import Relation
 from traindyno.core.search.screening import screening_size, spread_points
@@ -17,7 +16,7 @@ from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_trials import CellTrials
-from traindyno.core.verdict.evidence import Evidence, gather_evidence
+from traindyno.core.verdict.evidence import Evidence
 from traindyno.core.verdict.refusals import BREAKS_LIMIT
 from traindyno.core.verdict.repeats import planned_results
 from traindyno.core.verdict.verdict import FIRST_TRIALS, SETTLED, judge_evidence
@@ -48,13 +47,14 @@ def runs_at_once(cells: Sequence[Cell]) -> int:
     return max(1, round(len(cells) / CELLS_PER_PARALLEL_RUN))
 
 
-def next_model_trials(
-    suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult], *, host_prior: HostSpread | None = None
-) -> tuple[Trial, ...]:
-    """None once the answer is settled, or nothing that is worth a trial has one left."""
-    evidence = gather_evidence(suite, cells, results, host_prior=host_prior)
+def next_model_trials(suite: Suite, evidence: Evidence, results: Sequence[RunResult]) -> tuple[Trial, ...]:
+    """None once the answer is settled, or nothing that is worth a trial has one left.
+
+    ``evidence`` is that of ``results``.
+    """
     if evidence.survey is None:
         return ()
+    cells = [each.cell for each in evidence.trials]
     done: dict[str, set[int]] = {cell.cell_id: set() for cell in cells}
     for result in planned_results(suite, results):
         done.setdefault(planned_cell_id(result.run), set()).add(result.run.trial)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from traindyno.core.costs.prices import PriceList
 from traindyno.core.costs.projection import project_run, read_job_time
 from traindyno.core.costs.spot import SpotExpectation, expect_spot, rework_factor
+from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Purchase
@@ -63,16 +64,20 @@ def price_options(
     *,
     region_prices: RegionPrices,
     loss_spread: LossSpread | None = None,
+    host_prior: HostSpread | None = None,
 ) -> tuple[PricedOption, ...]:
-    """None of them where the only one is the way that was paid: there is nothing to compare."""
-    paid = judge(suite, cells, results, loss_spread=loss_spread)
+    """None of them where the only one is the way that was paid: there is nothing to compare.
+
+    ``loss_spread`` and ``host_prior`` are the verdict's own, from the lab's history.
+    """
+    paid = judge(suite, cells, results, loss_spread=loss_spread, host_prior=host_prior)
     offers = list(_offers(suite, results, region_prices))
     if len(offers) < 2:
         return ()
     options = []
     for offer in offers:
         repriced = [_at(offer, result) for result in results]
-        verdict = judge(suite, cells, repriced, loss_spread=loss_spread)
+        verdict = judge(suite, cells, repriced, loss_spread=loss_spread, host_prior=host_prior)
         options.append(_option(offer, verdict, paid))
     return tuple(options)
 

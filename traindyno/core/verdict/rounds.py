@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 from traindyno.core.measurement.hosts import HostSpread
+from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.runs import make_runs, trial_runs
 from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.verdict.elimination import first_trials, next_trials
+from traindyno.core.verdict.evidence import gather_evidence
 from traindyno.core.verdict.model_search import most_rounds, next_model_trials, screening_trials
 from traindyno.core.verdict.repeats import needed_repeats
 from traindyno.core.verdict.verdict import FIRST_TRIALS
@@ -21,10 +23,12 @@ def plan_round(
     round_number: int,
     results: Sequence[RunResult] = (),
     host_prior: HostSpread | None = None,
+    loss_spread: LossSpread | None = None,
 ) -> tuple[Run, ...]:
     """Rounds count from 1; no runs means that the search is over. ``results``: of all rounds before.
 
-    ``host_prior`` is the verdict's own, so that a search ends where the verdict decides.
+    ``host_prior`` and ``loss_spread`` are the verdict's own, so that a search ends where the verdict decides, and
+    measures no further what the verdict refuses.
 
     Trials on a busy host are repeated first: what comes next may depend on them. There are no runs after
     ``last_round``, however many results were lost.
@@ -37,7 +41,8 @@ def plan_round(
     if repeats or suite.search is Search.GRID:
         return make_runs(execution_id, repeats)
     following = next_model_trials if suite.search is Search.MODEL else next_trials
-    return make_runs(execution_id, following(suite, cells, results, host_prior=host_prior))
+    evidence = gather_evidence(suite, cells, results, host_prior=host_prior, loss_spread=loss_spread)
+    return make_runs(execution_id, following(suite, evidence, results))
 
 
 def last_round(suite: Suite, cells: Sequence[Cell]) -> int:

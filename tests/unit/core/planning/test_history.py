@@ -156,6 +156,9 @@ def test_work_is_the_same_whatever_the_goal_the_limits_and_the_matrix() -> None:
         {"purchase": "spot"},
     ):
         assert work_id_of(small_suite(**changes)) != work_id_of(suite)
+    targets = [{"goal": {"fastest-to": {"loss": loss}}, "measurement": {"evaluate_every_steps": 5}} for loss in (2, 3)]
+    # Runs end at the target, so they are of another length.
+    assert len({work_id_of(small_suite(**changes)) for changes in targets}) == 2
 
 
 def test_expected_cost_and_time_by_hand() -> None:

@@ -38,6 +38,15 @@ def test_reads_what_the_writer_wrote() -> None:
     assert log.problems == ()
 
 
+def test_the_last_line_says_why_a_run_ended_before_its_last_step() -> None:
+    early, whole = (
+        read_step_log({file_name(): log_lines(step_seconds=[1.0] * 3, end_reason=reason)}).sessions[0]
+        for reason in (line.TARGET_REACHED, None)
+    )
+    assert (early.end_reason, whole.end_reason) == ("target_reached", None)
+    assert early.processes[0].is_ended
+
+
 def test_a_cut_off_last_line_is_left_out_and_reported() -> None:
     lines = log_lines(step_seconds=[1.0] * 3, is_ended=False)
     lines[-1] = lines[-1][:20]

@@ -8,8 +8,9 @@ from decimal import Decimal
 from bench.response_surface import Surface, SurfaceCell
 from bench.surface_lab import draw_result, play
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suite.choices import GoalKind, Search
+from traindyno.core.suite.choices import GoalKind, Precision, Search
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.verdict.rounds import last_round, plan_round
@@ -180,6 +181,36 @@ def test_a_search_that_was_cut_off_says_what_it_left_open() -> None:
     text = describe_verdict(verdict)
     assert "The search was not finished" in " ".join(text.cautions)
     assert "none of the" not in " ".join(text.support)
+
+
+def test_a_cell_whose_loss_differs_by_the_labs_history_gets_no_further_trials() -> None:
+    """bf16 is faster and learns worse by 10 %. One trial each shows that only where the spread of losses is known."""
+
+    def learns_worse(surface: Surface, suite: Suite, run: Run, seed: int) -> RunResult:
+        result = draw_result(surface, suite, run, seed)
+        assert result.measured is not None
+        loss = 1.1 if run.cell.settings.precision == Precision.BF16 else 1.0
+        points = tuple(replace(point, loss=loss) for point in result.measured.loss.points)
+        return replace(result, measured=replace(result.measured, loss=replace(result.measured.loss, points=points)))
+
+    one_batch = [cell for cell in SMOOTH.cells if cell.settings["batch_size_per_device"] == BATCHES[0]]
+    surface = replace(SMOOTH, cells=tuple(one_batch))
+    cells, history = surface.suite_cells, LossSpread(variance=0.005**2, degrees_of_freedom=20)
+    first = plan_round(SUITE, cells, execution_id="e", round_number=1)
+    results = [learns_worse(surface, SUITE, run, 1) for run in first]
+    refused = judge(SUITE, cells, results, loss_spread=history).refused
+    assert refused
+
+    def measured_again(spread: LossSpread | None) -> set[str]:
+        found, ran = list(results), set[str]()
+        for number in range(2, 8):
+            runs = plan_round(SUITE, cells, execution_id="e", round_number=number, results=found, loss_spread=spread)
+            ran |= {run.cell.cell_id for run in runs}
+            found += [learns_worse(surface, SUITE, run, 1) for run in runs]
+        return ran & set(refused)
+
+    assert measured_again(history) == set()
+    assert measured_again(None) != set()
 
 
 def test_a_result_that_is_lost_in_every_round_does_not_keep_the_search_going() -> None:

@@ -6,16 +6,18 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.core.verdict.test_reprice import P4D, TRN1, measured
-from tests.unit.run_samples import make_suite
+from tests.unit.core.verdict.test_reservations import on_host
+from tests.unit.run_samples import completed_result, make_suite
 from traindyno.core.costs.prices import Price
 from traindyno.core.costs.spot import expect_spot, rework_factor
+from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.pricing import PlanTerms, Pricing, SpotTerms
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.pricing import PricedOption, Terms, price_options
 from traindyno.core.verdict.report_data import build_report, parse_report, report_document
-from traindyno.core.verdict.verdict import judge
+from traindyno.core.verdict.verdict import Finding, judge
 from traindyno.report.html import render
 
 
@@ -75,6 +77,23 @@ def test_another_region_has_its_own_prices() -> None:
     assert (there.recommended, there.is_flipped) == (p4d, True)
     assert there.usd[trn1] == pytest.approx(50.275, rel=1e-3)
     assert options_of(suite, measured(suite)) == {}
+
+
+def test_other_prices_are_judged_with_the_verdicts_own_host_prior() -> None:
+    """Each cell ran on one host: whether 5 % are a difference depends on the spread between hosts."""
+    suite = suite_of(spot={P4D: SpotTerms(discount=0.0), TRN1: SpotTerms(discount=0.0)})
+    cells = expand_cells(suite)
+    results = [
+        on_host(completed_result(cell, trial, step_seconds=seconds * (1 + trial / 10_000), suite=suite), cell.cell_id)
+        for cell, seconds in zip(cells, (1.0, 1.05), strict=True)
+        for trial in (1, 2, 3)
+    ]
+    history = HostSpread(deviation=0.002, degrees_of_freedom=20, source="history")
+    for prior in (None, history):
+        finding = judge(suite, cells, results, host_prior=prior).finding
+        options = price_options(suite, cells, results, region_prices={}, host_prior=prior)
+        assert [option.finding for option in options] == [finding, finding]
+    assert finding is Finding.RECOMMENDED
 
 
 def test_observed_spot_terms_count_before_those_that_were_given() -> None:

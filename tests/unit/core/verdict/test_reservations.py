@@ -16,6 +16,7 @@ from traindyno.core.step_log.content import Evaluation
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Search, Strategy
 from traindyno.core.verdict.elimination import next_trials
+from traindyno.core.verdict.evidence import gather_evidence
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
 
@@ -108,8 +109,11 @@ def test_a_narrower_spread_from_history_decides_and_ends_the_search() -> None:
     assert verdict.finding is Finding.RECOMMENDED
     assert "A spread between hosts of 0.5 % is assumed (history)" in " ".join(describe_verdict(verdict).cautions)
     search = replace(SUITE, search=Search.ELIMINATE, measurement=replace(SUITE.measurement, trials=6))
-    assert len(next_trials(search, (DDP, FSDP), results)) == 2
-    assert next_trials(search, (DDP, FSDP), results, host_prior=history) == ()
+    found = [
+        next_trials(search, gather_evidence(search, (DDP, FSDP), results, host_prior=prior), results)
+        for prior in (None, history)
+    ]
+    assert [len(trials) for trials in found] == [2, 0]
 
 
 def test_a_run_on_instances_that_were_kept_warm_shares_their_unknown_hosts() -> None:

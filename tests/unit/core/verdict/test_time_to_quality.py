@@ -6,12 +6,14 @@ from decimal import Decimal
 
 import pytest
 
-from tests.unit.run_samples import PRICE, completed_result, make_suite
+from tests.unit.run_samples import PRICE, completed_result, make_attempt, make_suite, step_log_of
 from tests.unit.step_log_samples import START
+from traindyno.core.costs.projection import project_run
 from traindyno.core.costs.to_target import Reached, reach_target
 from traindyno.core.measurement.loss_parity import ParityFinding
-from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.step_log.line import evaluation_line
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult, build_run_result
+from traindyno.core.step_log.line import TARGET_REACHED, evaluation_line, phase_line
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Quality, Strategy
 from traindyno.core.suite.goal import Goal, Target
@@ -173,3 +175,77 @@ def test_a_runs_summary_has_its_last_accuracy_and_evaluation_loss() -> None:
     summary = RunSummary.from_result(evaluated(expand_cells(suite)[0], 1, suite))
     assert summary.accuracy == 0.92
     assert summary.evaluation_loss == pytest.approx(0.08)
+
+
+def stopped(cell: Cell, trial: int, suite: Suite, *, steps: int, accuracy: float = 0.91) -> RunResult:
+    """A run that ended after ``steps`` steps, because the evaluation after the last one reached the target."""
+    seconds = [1.0 + trial / 1000] * steps
+    lines = [
+        phase_line("evaluate", START + sum(seconds), START + sum(seconds) + 2),
+        evaluation_line(START + sum(seconds) + 2, steps, {"accuracy": accuracy}),
+    ]
+    log = step_log_of(seconds, samples=8, after=lines, end_reason=TARGET_REACHED)
+    result = completed_result(cell, trial, suite=suite)
+    return build_run_result(
+        result.run,
+        suite=suite,
+        outcome=Outcome.COMPLETED,
+        attempts=result.attempts,
+        step_log=log,
+        price=result.price,
+    )
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_a_run_that_ended_at_its_target_is_not_called_unsteady_however_short_it_was(steps: int) -> None:
+    suite = suite_of(FASTEST)
+    ddp, fsdp = expand_cells(suite)
+    results = [stopped(ddp, trial, suite, steps=steps) for trial in range(1, 4)]
+    slower = [evaluated(fsdp, trial, suite, step_seconds=1 + trial / 1000) for trial in range(1, 4)]
+    verdict = judge(suite, [ddp, fsdp], [*results, *slower])
+    row = verdict.row(ddp.cell_id)
+    assert (row.trials, row.unsteady_trials, row.unsteady_reasons) == (3, 0, ())
+    assert row.quality.reached == 3
+    # 80 s until training starts, the steps, 2 s of evaluation
+    assert row.quality.seconds is not None
+    assert row.quality.seconds.mean == pytest.approx(80 + steps * 1.002 + 2, rel=1e-4)
+    assert (verdict.finding, verdict.recommended) == (Finding.RECOMMENDED, ddp.cell_id)
+    text = describe_verdict(verdict)
+    assert text.headline == "Use ddp: it is fastest to accuracy 90 %."
+    assert not [caution for caution in text.cautions if "steady" in caution]
+
+
+def test_a_short_run_that_did_not_end_at_its_target_is_called_unsteady() -> None:
+    suite = suite_of(FASTEST)
+    ddp = expand_cells(suite)[0]
+    cut = completed_result(ddp, 1, suite=suite)
+    assert cut.measured is not None
+    unsteady = replace(cut.measured.steady_state, is_reached=False, reason="too few steps")
+    row = judge(suite, [ddp], [replace(cut, measured=replace(cut.measured, steady_state=unsteady))]).row(ddp.cell_id)
+    assert (row.unsteady_trials, row.unsteady_reasons) == (1, ("too few steps",))
+
+
+@pytest.mark.parametrize(("steps", "reason"), [(60, None), (40, TARGET_REACHED)])
+def test_a_run_that_ended_at_its_target_has_the_rate_of_a_longer_one(steps: int, reason: str | None) -> None:
+    """Each step takes 1 s, and 2 s of evaluation follow after every 20 steps, also after the last one."""
+    suite = suite_of(FASTEST)
+    seconds = [3.0 if index in (20, 40) else 1.0 for index in range(steps)]
+    begins = [START + sum(seconds[:index]) for index in range(20, steps + 1, 20)]
+    result = build_run_result(
+        completed_result(expand_cells(suite)[0], 1).run,
+        suite=suite,
+        outcome=Outcome.COMPLETED,
+        attempts=[make_attempt(phase_seconds={"starting": 60.0, "training": sum(seconds) + 2})],
+        step_log=step_log_of(
+            seconds, samples=8, after=[phase_line("evaluate", at, at + 2) for at in begins], end_reason=reason
+        ),
+        price=PRICE,
+    )
+    assert result.measured is not None
+    assert (result.measured.steady_state.is_reached, result.measured.ended_at_target) == (True, reason is not None)
+    # 8 samples in 1 s + 2 s ÷ 20
+    assert result.samples_per_second == pytest.approx(8 / 1.1)
+    projection = project_run(result)
+    assert projection is not None
+    # 62 s are paid once: until training, and the evaluation after the last step; 1 s of warm-up; 99,992 samples are left
+    assert projection.seconds == pytest.approx(63 + 99_992 * 1.1 / 8)
