@@ -1,11 +1,13 @@
-"""docs/method.md holds the tables that the simulations write, in the form in which they write them."""
+"""docs/method.md holds the tables that the simulations write, in their form, and the pictures as they are drawn."""
 
 import re
-from pathlib import Path
 
-from bench.method_picture import PICTURE, draw
+import pytest
 
-PAGE = Path(__file__).parents[2] / "docs/method.md"
+from bench.pictures import run, search
+from bench.pictures.__main__ import FOLDER, PICTURES
+
+PAGE = FOLDER / "method.md"
 SHARE = re.compile(r"\d{1,3}\.\d %|–")
 
 
@@ -29,5 +31,26 @@ def test_the_decision_tables_are_those_of_the_simulations() -> None:
         assert all(SHARE.fullmatch(share.strip()) for row in rows for share in row[1:])
 
 
-def test_the_picture_is_the_drawn_one() -> None:
-    assert (PAGE.parents[1] / PICTURE).read_text(encoding="utf-8") == draw()
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_page_shows_the_pictures_as_they_are_drawn(name: str) -> None:
+    assert (FOLDER / name).read_text(encoding="utf-8") == PICTURES[name]()
+    assert f"]({name})" in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_picture_of_a_run_shows_what_the_log_was_made_of() -> None:
+    """The step time, what recurs and what happened once are found as they were put in."""
+    measured, _ = run.example()
+    assert measured.steady_state.is_reached
+    assert measured.steady_state.warmup_steps == run.CHANGE
+    assert measured.throughput is not None
+    # 1 s + 3 s ÷ 40 + 6 s ÷ 60
+    assert 1 / measured.throughput.steps_per_second == pytest.approx(1.175, rel=0.005)
+    assert [(each.name, each.step) for each in measured.one_time] == [("compile", run.COMPILATION)]
+
+
+def test_the_picture_of_a_search_ends_with_a_cell_within_the_tolerance() -> None:
+    found = search.search()
+    true = [search.true_seconds(found.space, index) for index in range(len(found.space.points))]
+    assert found.survey.best is not None
+    assert true[found.survey.best] <= min(true) * (1 + search.TOLERANCE)
+    assert len(found.order) < len(true) / 2
