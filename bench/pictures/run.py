@@ -1,4 +1,4 @@
-"""How one run is measured: its step log with all that the analysis finds in it, by the functions that read real logs."""
+"""How one run is measured: its step log with all that the functions find in it that read real logs."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""How a search drops cells without measuring them: measured cells, the model's prediction of the others, and the end."""
+"""How a search drops cells without measuring them: what was measured, and what the model predicts of the others."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
