@@ -30,7 +30,7 @@ COLUMNS = [
 
 def draw_scaling(report: Report) -> Markup | None:
     series = measure_scaling(report.cells, report.results)
-    if not series:
+    if not series and not report.verdict.scaling:
         return None
     rows = [_row(report.verdict, point) for each in series for point in each.points]
     lines = [_line(report, each) for each in series]
@@ -38,14 +38,20 @@ def draw_scaling(report: Report) -> Markup | None:
         "section",
         element("h2", "Scaling"),
         _figure([line for line in lines if len(line.points) > 1]),
-        draw_table(
-            COLUMNS,
-            rows,
-            caption="Relative to the fewest instances of equal cells. Weak: speed-up ÷ ratio of instances, for the "
-            "same batch per device. Strong: the whole workload's time, with all that is paid once.",
-        ),
+        _table(rows),
         *(_curve(report.verdict, fit) for fit in report.verdict.scaling),
         id="scaling",
+    )
+
+
+def _table(rows: Sequence[Sequence[str | None]]) -> Markup | None:
+    if not rows:
+        return None
+    return draw_table(
+        COLUMNS,
+        rows,
+        caption="Relative to the fewest instances of equal cells. Weak: speed-up ÷ ratio of instances, for the "
+        "same batch per device. Strong: the whole workload's time, with all that is paid once.",
     )
 
 
@@ -92,7 +98,8 @@ def _line(report: Report, series: ScalingSeries) -> ScalingLine:
 def _fitted(report: Report, series: ScalingSeries) -> tuple[tuple[float, float], ...]:
     """Rates of the fitted curve from the fewest instances to twice the most; empty where no curve was fitted."""
     ids = {point.cell_id for point in series.points}
-    fit = next((each for each in report.verdict.scaling if ids & set(each.cell_ids)), None)
+    fits = (each for each in report.verdict.scaling if each.step is None and ids & set(each.cell_ids))
+    fit = next(fits, None)
     if fit is None:
         return ()
     workers = next(cell.settings.loader_workers for cell in report.cells if cell.cell_id in ids)
@@ -104,7 +111,7 @@ def _fitted(report: Report, series: ScalingSeries) -> tuple[tuple[float, float],
 def _curve(verdict: Verdict, fit: ScalingFit) -> Markup:
     labels = ", ".join(verdict.row(cell_id).label for cell_id in fit.cell_ids)
     return join(
-        element("h3", "Curve"),
+        element("h3", "Curve" if fit.step is None else f"Curve for a global batch of {fit.step.samples:,} samples"),
         element("p", labels, class_="hint"),
         element("ul", *(element("li", line) for line in describe_scaling(fit))),
     )

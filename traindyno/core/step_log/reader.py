@@ -22,8 +22,8 @@ from traindyno.core.step_log.content import (
 )
 from traindyno.core.step_log.fields import (
     LineInvalid,
-    environment_of,
     end_reason_of,
+    environment_of,
     error_of,
     evaluation_of,
     host_load_of,

@@ -1,17 +1,18 @@
 """How throughput grows with the number of instances: speed-up and efficiency against the fewest that were measured."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from traindyno.core.documents.stored import to_document
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import Interval
+from traindyno.core.suite.processes import planned_batch_size
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, group_trials
 from traindyno.core.verdict.quantity import projected_seconds, samples_per_second
-from traindyno.core.verdict.scaling_fit import ScalingFit, SizedTime, fit_scaling
+from traindyno.core.verdict.scaling_fit import ScalingFit, SizedTime, StepWork, fit_scaling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,24 +50,72 @@ def measure_scaling(cells: Sequence[Cell], results: Sequence[RunResult]) -> tupl
 def fit_all(
     cells: Sequence[Cell], rows: Sequence[CellRow], *, examples: int, tolerance: float
 ) -> tuple[ScalingFit, ...]:
-    """A curve for each set of cells that differ in nothing but instances and loader workers."""
+    """A curve for each set of cells that differ in nothing but instances and loader workers.
+
+    Then one for each set with the same global batch: a step does the same work on any number of instances.
+    """
     by_id = {row.cell_id: row for row in rows}
-    groups: dict[str, list[SizedTime]] = {}
-    for cell in cells:
-        row = by_id.get(cell.cell_id)
-        if row is None or row.samples_per_second is None:
-            continue
-        time = SizedTime(
-            cell_id=cell.cell_id,
-            instance_count=cell.settings.instance_count,
-            loader_workers=cell.settings.loader_workers,
-            seconds=examples / row.samples_per_second.mean,
-            variation=row.samples_per_second.variation,
-        )
-        group = replace(cell, settings=replace(cell.settings, loader_workers=0))
-        groups.setdefault(_all_but_its_size(group), []).append(time)
-    fits = (fit_scaling(times, tolerance=tolerance) for times in groups.values())
-    return tuple(fit for fit in fits if fit is not None)
+    timed = [
+        _Timed(cell=cell, row=row, time=time)
+        for cell in cells
+        if (row := by_id.get(cell.cell_id)) is not None and (time := _sized(cell, row, examples)) is not None
+    ]
+    growing = (fit_scaling([each.time for each in group], tolerance=tolerance) for group in _groups(timed, _weak_key))
+    divided = (
+        fit_scaling([each.time for each in _best_by_size(group)], tolerance=tolerance, step=_step(group, examples))
+        for group in _groups([each for each in timed if planned_batch_size(each.cell.settings)], _strong_key)
+    )
+    return tuple(fit for fit in (*growing, *divided) if fit is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Timed:
+    cell: Cell
+    row: CellRow
+    time: SizedTime
+
+
+def _sized(cell: Cell, row: CellRow, examples: int) -> SizedTime | None:
+    if row.samples_per_second is None:
+        return None
+    return SizedTime(
+        cell_id=cell.cell_id,
+        instance_count=cell.settings.instance_count,
+        loader_workers=cell.settings.loader_workers,
+        seconds=examples / row.samples_per_second.mean,
+        variation=row.samples_per_second.variation,
+    )
+
+
+def _groups(timed: Sequence[_Timed], key_of: Callable[[Cell], str]) -> list[list[_Timed]]:
+    groups: dict[str, list[_Timed]] = {}
+    for each in timed:
+        groups.setdefault(key_of(each.cell), []).append(each)
+    return list(groups.values())
+
+
+def _weak_key(cell: Cell) -> str:
+    return _all_but_its_size(replace(cell, settings=replace(cell.settings, loader_workers=0)))
+
+
+def _strong_key(cell: Cell) -> str:
+    """Equal for cells that divide the same global batch in whichever way."""
+    undivided = replace(cell.settings, loader_workers=0, batch_size_per_device=1, gradient_accumulation_steps=1)
+    return f"{planned_batch_size(cell.settings)} {_all_but_its_size(replace(cell, settings=undivided))}"
+
+
+def _best_by_size(group: Sequence[_Timed]) -> list[_Timed]:
+    """Of several ways to divide the batch on one number of instances, the fastest."""
+    best: dict[tuple[int, int], _Timed] = {}
+    for each in sorted(group, key=lambda each: each.time.seconds, reverse=True):
+        best[each.time.instance_count, each.time.loader_workers] = each
+    return sorted(best.values(), key=lambda each: each.time.instance_count)
+
+
+def _step(group: Sequence[_Timed], examples: int) -> StepWork:
+    samples = planned_batch_size(group[0].cell.settings)
+    assert samples is not None, "only cells with a known global batch are grouped by it"
+    return StepWork(samples=samples, steps=examples / samples, usd_per_instance_hour=group[0].row.usd_per_instance_hour)
 
 
 def _all_but_its_size(cell: Cell) -> str:

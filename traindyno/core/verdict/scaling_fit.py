@@ -6,8 +6,10 @@ loader workers of a process. The curve is fitted to the training time of the who
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from math import log2, sqrt
 
+from traindyno.core.costs.projection import cost_usd
 from traindyno.core.measurement.least_squares import Fit, fit_not_negative
 from traindyno.core.measurement.statistics import CONFIDENCE, Interval
 from traindyno.core.measurement.student_t import t_quantile
@@ -54,14 +56,28 @@ class HeldOut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScalingFit:
-    """Of cells that differ in nothing but instances and loader workers.
+class StepWork:
+    """Of a curve whose cells do the same work in a step: its ``samples``, and so many ``steps`` in the workload.
 
-    ``seconds_of_terms``: term → its coefficient, in seconds; 0 where the measurements show no such term.
+    ``usd_per_instance_hour`` is None where no price is known.
+    """
+
+    samples: int
+    steps: float
+    usd_per_instance_hour: Decimal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingFit:
+    """Of cells that differ in nothing but instances and loader workers, or of cells with the same global batch.
+
+    ``seconds_of_terms``: term → its coefficient, in seconds; 0 where the measurements show no such term. ``step``: of
+    cells with the same global batch, which divide it among their devices; None where a step grows with the instances.
 
     ``communication`` is the function of the communication term. ``next_sizes``: twice the largest size, for each number
     of loader workers. ``fastest_instances``: with another instance the time no longer falls; None: beyond
-    ``followed_to``. ``cheapest_instances``: with another one the cost of a sample rises by more than the tolerance.
+    ``followed_to``. ``cheapest_instances``: with another one the cost of a sample rises by more than the tolerance, and
+    so does that of a step where its work is the same. Both are for ``loader_workers``, the most at the largest size.
     """
 
     cell_ids: tuple[str, ...]
@@ -73,6 +89,19 @@ class ScalingFit:
     fastest_instances: int | None
     cheapest_instances: int | None
     followed_to: int
+    loader_workers: int = 0
+    step: StepWork | None = None
+
+    def step_seconds(self, instances: int) -> float | None:
+        """None where the work of a step grows with the instances."""
+        return self.seconds(instances, self.loader_workers) / self.step.steps if self.step else None
+
+    def step_usd(self, instances: int) -> Decimal | None:
+        """Of all instances together; None where no price is known, too."""
+        seconds = self.step_seconds(instances)
+        if seconds is None or self.step is None:
+            return None
+        return cost_usd(seconds, instances, self.step.usd_per_instance_hour)
 
     def seconds(self, instances: int, workers: int) -> float:
         """The fitted training time of the whole workload."""
@@ -80,8 +109,11 @@ class ScalingFit:
         return sum(self.seconds_of_terms[name] * value for name, value in values.items())
 
 
-def fit_scaling(times: Sequence[SizedTime], *, tolerance: float) -> ScalingFit | None:
-    """None with fewer than three sizes. ``tolerance``: the share by which a cost may rise and still count as equal."""
+def fit_scaling(times: Sequence[SizedTime], *, tolerance: float, step: StepWork | None = None) -> ScalingFit | None:
+    """None with fewer than three sizes. ``tolerance``: the share by which a cost may rise and still count as equal.
+
+    ``step``: where all cells do the same work in a step.
+    """
     sizes = sorted({each.instance_count for each in times})
     curve = _fit_curve(times) if len(sizes) >= LEAST_SIZES else None
     if curve is None:
@@ -100,6 +132,8 @@ def fit_scaling(times: Sequence[SizedTime], *, tolerance: float) -> ScalingFit |
         fastest_instances=curve.fastest(sizes[0], limit, workers),
         cheapest_instances=curve.cheapest(sizes[0], limit, workers, tolerance),
         followed_to=limit,
+        loader_workers=workers,
+        step=step,
     )
 
 

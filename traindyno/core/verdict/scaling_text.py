@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from traindyno.core.costs.quantity_text import range_text, seconds_text, share_text
+from traindyno.core.costs.quantity_text import range_text, seconds_text, share_text, usd_text
 from traindyno.core.verdict.scaling_fit import HeldOut, ScalingFit, ScalingPrediction
 
 
@@ -44,8 +44,20 @@ def _limits(fit: ScalingFit) -> Iterator[str]:
     if fit.fastest_instances is None:
         yield f"by the curve, each further instance saves time up to {fit.followed_to} instances"
     else:
-        yield f"by the curve, more than {fit.fastest_instances} instances save no time"
+        fastest = fit.fastest_instances
+        yield f"by the curve, more than {fastest} instances save no time{_step(fit, fastest)}"
+    priced = "a sample" if fit.step is None else f"a step of {fit.step.samples:,} samples"
     if fit.cheapest_instances is None:
-        yield f"by the curve, further instances don't raise the cost of a sample up to {fit.followed_to} instances"
+        yield f"by the curve, further instances don't raise the cost of {priced} up to {fit.followed_to} instances"
     else:
-        yield f"by the curve, more than {fit.cheapest_instances} instances raise the cost of a sample"
+        cheapest = fit.cheapest_instances
+        yield f"by the curve, more than {cheapest} instances raise the cost of {priced}{_step(fit, cheapest)}"
+
+
+def _step(fit: ScalingFit, instances: int) -> str:
+    """What a step takes and costs on so many instances, where its work is the same on any number."""
+    seconds, usd = fit.step_seconds(instances), fit.step_usd(instances)
+    if seconds is None:
+        return ""
+    cost = f" and costs {usd_text(usd)}" if usd is not None else ""
+    return f"; with {instances}, a step takes {seconds_text(seconds)}{cost}"

@@ -10,8 +10,8 @@ from tests.unit.run_samples import PRICE, completed_result, make_attempt, make_s
 from tests.unit.step_log_samples import START
 from traindyno.core.costs.projection import project_run
 from traindyno.core.costs.to_target import Reached, reach_target
-from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.measurement.run_result import RunResult, build_run_result
 from traindyno.core.step_log.line import TARGET_REACHED, evaluation_line, phase_line
 from traindyno.core.suite.cells import expand_cells
@@ -247,5 +247,5 @@ def test_a_run_that_ended_at_its_target_has_the_rate_of_a_longer_one(steps: int,
     assert result.samples_per_second == pytest.approx(8 / 1.1)
     projection = project_run(result)
     assert projection is not None
-    # 62 s are paid once: until training, and the evaluation after the last step; 1 s of warm-up; 99,992 samples are left
+    # 62 s are paid once: until training, and after the last step; 1 s of warm-up; 99,992 samples are left
     assert projection.seconds == pytest.approx(63 + 99_992 * 1.1 / 8)
