@@ -18,6 +18,7 @@ MODULES = {
     "replay": "bench.replay",
     "projection": "bench.projection",
     "search": "bench.search",
+    "report": "bench.report",
 }
 TITLES = {
     "demo": "The demo, from nothing to the report",
@@ -32,6 +33,7 @@ TITLES = {
     "replay": "Thousands of runs in the replay engine",
     "projection": "Short trials against long runs in the local cloud",
     "search": "Search for the best cell",
+    "report": "Reports of hundreds of runs",
 }
 
 
