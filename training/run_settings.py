@@ -9,10 +9,11 @@ from typing import Any
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.step_log.line import ROWS, TOKENS, WORK_UNIT
 from traindyno.core.suite.choices import Task
+from traindyno.core.suite.goal import Target
 from traindyno.core.suite.memory_settings import parse_memory_parts
 from traindyno.core.suite.preparation import DataPreparation, parse_preparation
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite import Measurement, Target, Tokens
+from traindyno.core.suite.suite import Measurement, Tokens
 from traindyno.core.suite.suite_file import (
     parse_measurement,
     parse_settings,

@@ -7,7 +7,8 @@ from traindyno.callbacks import StepLogger
 from traindyno.callbacks.recorder import RecordedStep
 from traindyno.core.measurement.stop_rule import is_known_well_enough, is_look_due
 from traindyno.core.step_log.line import RATE_KNOWN, TARGET_REACHED
-from traindyno.core.suite.suite import Measurement, Target
+from traindyno.core.suite.goal import Target
+from traindyno.core.suite.suite import Measurement
 from training.errors import LossDiverged
 from training.process_group import decided_by_first_rank
 
