@@ -61,7 +61,7 @@ def main() -> None:
         )
         _log_size(run, blueprint.model, step_log)
         strategy.place(blueprint)
-    evaluations = _schedule_evaluations(run, setup, strategy, dataset, step_log, stopping)
+    evaluations = _schedule_evaluations(run, setup, strategy, dataset, step_log=step_log, stopping=stopping)
     train(
         run,
         setup,
@@ -107,6 +107,7 @@ def _schedule_evaluations(
     setup: Setup,
     strategy: TrainingStrategy,
     dataset: TokenDataset,
+    *,
     step_log: StepLogger,
     stopping: Stopping,
 ) -> EvaluationSchedule:
