@@ -14,7 +14,7 @@ STOP_SECONDS = 120
 
 
 class Decision(StrEnum):
-    """``wait``: jobs in flight may turn out cheaper than they might, and leave room."""
+    """``wait``: jobs in flight may cost less than their worst case, which leaves room."""
 
     START = "start"
     WAIT = "wait"
@@ -28,13 +28,13 @@ class Admission:
 
 
 def worst_case_usd(suite: Suite, settings: Settings, usd_per_hour: Decimal) -> Decimal:
-    """One attempt at its time limit, its instances kept warm afterwards for as long as the suite asks."""
+    """One attempt at its time limit, with its instances kept warm afterwards for as long as the suite asks."""
     seconds = suite.limits.max_job_seconds + suite.warm_pool_seconds
     return cost_usd(seconds, settings.instance_count, usd_per_hour)
 
 
 def admit_cost(*, worst_usd: Decimal, exposed_usd: Decimal, spent_usd: Decimal, max_usd: Decimal) -> Admission:
-    """``exposed_usd``: what is spent and what jobs in flight may cost at most, without this one."""
+    """``exposed_usd``: the amount spent, and the worst case of the jobs in flight without this one."""
     if exposed_usd + worst_usd <= max_usd:
         return Admission(decision=Decision.START, reason="")
     what = (
@@ -60,6 +60,6 @@ def admit_time(*, began: float, now: float, max_hours: Decimal, max_job_seconds:
 def needed_reservation_usd(
     *, billed_seconds: float, next_look_seconds: float, instance_count: int, usd_per_hour: Decimal
 ) -> Decimal:
-    """What a running job will have cost if the next look stops it; more than it has reserved, it needs more or ends."""
+    """The cost of a running job if the next check stops it. A job that has reserved less needs more, or is stopped."""
     seconds = Decimal(str(billed_seconds + next_look_seconds)) + STOP_SECONDS
     return cost_usd(seconds, instance_count, usd_per_hour)

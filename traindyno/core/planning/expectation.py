@@ -1,4 +1,4 @@
-"""What runs are expected to cost and take, from earlier runs of their cells; nothing is expected without them."""
+"""The expected cost and time of runs, from earlier runs of their cells; None without earlier runs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,9 +12,8 @@ from traindyno.core.suite.suite import Run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """``usd`` and ``hours`` are None unless every cell was run before; ``usd_of_known`` is of those that were.
-
-    ``past_runs`` are the earlier runs that it rests on.
+    """``usd`` and ``hours`` are None unless every cell has earlier runs; ``usd_of_known`` is the cost of the cells that
+    have. ``past_runs`` counts the earlier runs used.
     """
 
     usd: Decimal | None = None
@@ -37,7 +36,9 @@ def expect(
     concurrency: int,
     packs: Sequence[Sequence[Run]] = (),
 ) -> Expectation:
-    """Of one lane. ``packs``: its runs, where they run pack after pack; else ``concurrency`` of them run at once."""
+    """The expectation of one lane. ``packs``: its runs, if packs run one after another; otherwise ``concurrency`` runs
+    are in progress at once.
+    """
     cell_ids = list(dict.fromkeys(run.cell.cell_id for run in runs))
     known = [histories[cell_id] for cell_id in cell_ids if cell_id in histories]
     is_whole = len(known) == len(cell_ids)
@@ -54,7 +55,7 @@ def expect(
 
 
 def expect_all(lanes: Sequence[Expectation], *, hours: Decimal | None) -> Expectation:
-    """Of a whole plan; ``hours`` follow from which lanes run at once."""
+    """The expectation of a whole plan; ``hours`` depend on which lanes run at once."""
     return Expectation(
         usd=_sum(lane.usd for lane in lanes) if all(lane.usd is not None for lane in lanes) else None,
         hours=hours,
@@ -91,7 +92,7 @@ def _lane_hours(runs: Sequence[Run], packs: Sequence[Sequence[Run]], histories: 
 
 
 def _hours(run_seconds: Iterable[float], concurrency: int) -> Decimal:
-    """Runs start in order, each as soon as one of those in progress ends."""
+    """Runs start in order, each as soon as a running one ends."""
     ends = [0.0] * concurrency
     heapify(ends)
     for seconds in run_seconds:

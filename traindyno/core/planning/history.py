@@ -1,4 +1,4 @@
-"""The cost and time of earlier runs of a suite's cells, from which the plan expects its own."""
+"""The cost and time of earlier runs of a suite's cells, from which the plan computes its expectations."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ DECIDES_LENGTH = ("stop_when", "evaluate", "evaluate_every_steps", "save_model")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRun:
-    """``seconds`` are those of its jobs from creation to end, billed or not. ``steps`` of None: not all are known."""
+    """``seconds``: from the creation of its jobs to their end, billed or not. ``steps``: None if not all are known."""
 
     execution_id: str
     cell_id: str
@@ -40,7 +40,7 @@ class PastRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellHistory:
-    """Means over ``run_count`` earlier runs of this cell, as they would be under this suite's limits."""
+    """Means over ``run_count`` earlier runs of this cell, converted to this suite's limits."""
 
     cell_id: str
     run_count: int
@@ -70,7 +70,7 @@ def work_id_of(suite: Suite) -> str:
 
 
 def learn_from(suite: Suite, past: Iterable[PastRun]) -> dict[str, CellHistory]:
-    """By cell; a cell without a usable earlier run is left out."""
+    """By cell id. A cell without a usable earlier run is left out."""
     by_cell: dict[str, list[PastRun]] = {}
     for run in past:
         if run.outcome in TELLING_OUTCOMES and _added_seconds(run, suite) is not None:
@@ -79,7 +79,7 @@ def learn_from(suite: Suite, past: Iterable[PastRun]) -> dict[str, CellHistory]:
 
 
 def learn_loss_spread(suite: Suite, past: Iterable[PastRun]) -> LossSpread | None:
-    """How losses of like runs differ: from trials of one cell in one execution, with as many steps as the suite's."""
+    """How losses of equal runs differ: from trials of one cell in one execution, with the suite's number of steps."""
     alike: dict[tuple[str, str], list[float]] = {}
     for run in past:
         if run.outcome is Outcome.COMPLETED and run.late_loss and run.max_steps == suite.measurement.max_steps:

@@ -24,7 +24,7 @@ class JobTerms:
 
 
 def job_terms(owner: AttemptOwner, suite: Suite, *, placed_on: str | None = None) -> JobTerms:
-    """``placed_on``: the type on which an earlier attempt of the run has run, and the only one for the next."""
+    """``placed_on``: the instance type of an earlier attempt of the run; the next attempt uses the same type."""
     match owner:
         case DataPreparation():
             return JobTerms(types=(owner.instance,), instance_count=1, max_job_seconds=preparation_seconds(suite))

@@ -20,7 +20,7 @@ class Lane:
 
     @property
     def largest(self) -> Settings:
-        """Of the run on the most instances."""
+        """The settings of the run with the most instances."""
         return max((run.cell.settings for run in self.runs), key=lambda settings: settings.instance_count)
 
 
@@ -62,7 +62,7 @@ def split_lanes(runs: Sequence[Run], purchase: Purchase) -> tuple[Lane, ...]:
 
 
 def share_instances(demands: Sequence[LaneDemand], account_available: int | None) -> Concurrency:
-    """Safe for any runs that meet: the largest of each lane are the ones counted. Spare instances go round-robin."""
+    """Counts the largest run of each lane, so that any runs fit together. Spare instances are shared round-robin."""
     peaks = {demand.lane_id: list(accumulate(sorted(demand.sizes, reverse=True))) for demand in demands}
     lanes = _lanes_at_once(demands, peaks, account_available)
     runs = {demand.lane_id: 1 for demand in demands}
@@ -87,7 +87,7 @@ def _spare_instances(
     lanes: int,
     account_available: int | None,
 ) -> dict[str, int | None]:
-    """What a lane may hold beside the lanes that run with it; one lane after the other takes what is spare."""
+    """What a lane may hold besides the instances of the lanes that run at the same time, one lane after another."""
     held = {lane_id: peaks[lane_id][count - 1] for lane_id, count in runs.items()}
     allowed: dict[str, int | None] = {}
     for demand in demands:

@@ -1,4 +1,4 @@
-"""Whether a cell's job fits into its devices: the estimated peak memory, the device's own, and what makes it fit."""
+"""Whether a cell's job fits into the memory of its devices: the estimated peak, the device's memory, and remedies."""
 
 import hashlib
 import json
@@ -25,9 +25,8 @@ NOT_ESTIMATED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEstimate:
-    """Bytes of one device at its peak. ``gradient_bytes``: before the optimizer's step.
-
-    Outside it: the CUDA context, NCCL's buffers and the allocator's fragmentation, about 1 to 2 GiB.
+    """Bytes of one device at its peak. ``gradient_bytes``: before the optimizer's step. Not included: the CUDA context,
+    NCCL's buffers and the allocator's fragmentation, about 1 to 2 GiB.
     """
 
     peak_bytes: int
@@ -37,7 +36,7 @@ class MemoryEstimate:
 
     @property
     def activation_bytes(self) -> int:
-        """Activations and temporary tensors: what the peak holds beside parameters and optimizer state."""
+        """Activations and temporary tensors: the peak without parameters and optimizer state."""
         return max(0, self.peak_bytes - self.parameter_bytes - self.optimizer_bytes)
 
 
@@ -55,9 +54,8 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFinding:
-    """Of one configuration. ``estimate`` is None where ``why_unknown`` says so.
-
-    ``remedies``: changes that make it fit, each estimated; empty where it fits, or where none of those tried does.
+    """The finding for one configuration. ``estimate`` is None if ``why_unknown`` is set. ``remedies``: changes that
+    make it fit, each estimated; empty if it fits or if none of the changes tried does.
     """
 
     estimate: MemoryEstimate | None = None
@@ -80,12 +78,12 @@ class CellMemory:
 
 
 def fits(estimate: MemoryEstimate, device_bytes: int | None) -> bool:
-    """True also where the device's memory is not known."""
+    """Also True if the device's memory is not known."""
     return device_bytes is None or estimate.peak_bytes <= device_bytes
 
 
 def device_memory_bytes(instance_type: str) -> int | None:
-    """Of one device, by its data sheet; None without an accelerator, or where no figure was checked."""
+    """The memory of one device by its data sheet; None without an accelerator, or if no figure was checked."""
     found = find_instance_type(instance_type)
     return None if found is None or found.device_memory_gb is None else int(found.device_memory_gb * BYTES_PER_GB)
 
@@ -100,7 +98,9 @@ def why_not_estimated(workload: Workload, settings: Settings) -> str | None:
 
 
 def memory_key(workload: Workload, settings: Settings, *, code: str) -> str:
-    """64 hexadecimal digits of all that decides an estimate; ``code`` stands for the training code and PyTorch."""
+    """64 hexadecimal digits of everything that determines an estimate; ``code`` identifies the training code and
+    PyTorch.
+    """
     document: dict[str, Any] = suite_converter().unstructure(workload)
     content = {
         "workload": {name: document.get(name) for name in ("task", "model", "sequence_length", "label_count")},
@@ -120,7 +120,7 @@ def memory_of_cells(cells: Iterable[Cell], findings: Mapping[Settings, MemoryFin
 
 
 def findings_document(findings: Mapping[Settings, MemoryFinding]) -> list[dict[str, Any]]:
-    """As the preparation job leaves it; ``parse_findings`` reads it back."""
+    """The document that the preparation job writes; ``parse_findings`` reads it."""
     return [
         {"settings": suite_converter().unstructure(settings), "finding": to_document(finding)}
         for settings, finding in findings.items()
@@ -136,7 +136,7 @@ def parse_findings(document: Iterable[Mapping[str, Any]]) -> dict[Settings, Memo
 
 
 def too_large_text(what: str, instance_type: str, finding: MemoryFinding) -> str:
-    """The reason why ``what``, a cell or its settings, is refused, and what would make it fit."""
+    """The reason why ``what``, a cell or its settings, is refused, and the changes that make it fit."""
     assert finding.estimate is not None
     helps = "; ".join(remedy.text() for remedy in finding.remedies) or "none of the changes that were tried"
     return (

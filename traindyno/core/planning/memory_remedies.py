@@ -1,4 +1,4 @@
-"""What makes a cell fit into its devices: changes of its settings, each estimated like the cell itself."""
+"""Changes of a cell's settings that make it fit into the memory of its devices, each estimated like the cell itself."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,9 +13,8 @@ MOST_TIMES_INSTANCES = 8
 
 
 def find_remedies(settings: Settings, estimate: Estimate) -> tuple[Remedy, ...]:
-    """Of each kind the smallest change that fits; if none fits by itself, the kinds together.
-
-    ``estimate`` gives None for settings that can't be estimated.
+    """The smallest change of each kind that fits; if none fits alone, all kinds together. ``estimate`` returns None for
+    settings that can't be estimated.
     """
     search = _Search(settings, estimate)
     alone = [found for kind in (_checkpointing, _smaller_batch, _sharding) if (found := search.first(kind(settings)))]
@@ -53,7 +52,7 @@ def _smaller_batch(settings: Settings) -> Iterator[Settings]:
 
 
 def _sharding(settings: Settings) -> Iterator[Settings]:
-    """Shard the state at all, over all processes, then over more instances."""
+    """First shard the state over all processes, then over more instances."""
     sharded = settings
     if settings.strategy in (Strategy.SINGLE, Strategy.DDP, Strategy.SMDDP, Strategy.ZERO1):
         sharded = replace(settings, strategy=Strategy.FSDP)

@@ -5,7 +5,7 @@ from itertools import groupby
 
 from traindyno.core.suite.suite import Run
 
-# Pointers to a round's packs travel in the state of an execution, of which Step Functions takes 256 KiB.
+# The state of an execution contains pointers to a round's packs; Step Functions limits it to 256 KiB.
 MOST_PACKS = 500
 
 Pack = tuple[Run, ...]
@@ -24,14 +24,14 @@ def pack_runs(runs: Sequence[Run], instances: int) -> tuple[Pack, ...]:
         packs = _fill(_largest_first(of_trial), instances, rest)
         if rest:
             packed.append(packs.pop(0))
-        # The emptiest comes last, where the next trial can use its room.
+        # The emptiest pack is last, so that the next trial can use its free instances.
         rest = min(packs, key=_size, default=())
         packed += sorted((pack for pack in packs if pack is not rest), key=_place)
     return (*packed, *([rest] if rest else []))
 
 
 def pack_size(runs: Sequence[Run], *, concurrency: int, instances: int | None) -> int | None:
-    """``instances`` where packs take fewer waves than ``concurrency`` runs at once do; else None."""
+    """``instances`` if packs take fewer waves than ``concurrency`` runs at once; otherwise None."""
     if instances is None or len({_instances(run) for run in runs}) < 2:
         return None
     packs = wave_count(runs, concurrency=concurrency, instances=instances)
@@ -40,7 +40,7 @@ def pack_size(runs: Sequence[Run], *, concurrency: int, instances: int | None) -
 
 
 def wave_count(runs: Sequence[Run], *, concurrency: int, instances: int | None) -> int:
-    """How often the lane's instances are taken anew: its packs, or its runs by ``concurrency``."""
+    """How many times the lane's instances are used in turn: its packs, or its runs ÷ ``concurrency``."""
     return -(-len(runs) // concurrency) if instances is None else len(pack_runs(runs, instances))
 
 
@@ -49,7 +49,7 @@ def _largest_first(runs: Iterable[Run]) -> list[Run]:
 
 
 def _fill(runs: Iterable[Run], instances: int, begun: Pack) -> list[Pack]:
-    """Each run into the fullest pack that has room for it."""
+    """Puts each run into the fullest pack that has room for it."""
     packs: list[list[Run]] = [list(begun)] if begun else []
     for run in runs:
         fitting = [pack for pack in packs if _size(pack) + _instances(run) <= instances]

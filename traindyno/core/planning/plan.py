@@ -1,4 +1,4 @@
-"""The plan of a suite: its lanes, what they cost and how long they take, expected and at worst, and what is refused."""
+"""The plan of a suite: its lanes, their expected and worst-case cost and time, and the reasons to refuse the suite."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,7 +38,7 @@ from traindyno.core.suite.suite import Cell, Suite
 class Plan:
     """``history``, ``loss_spread`` and ``host_prior``: what earlier runs showed when PlanSuite read them.
 
-    ``memory``: of the cells estimated. ``region_prices``: region → the prices of the types there, to compare with.
+    ``memory``: the estimated cells. ``region_prices``: region → the prices of the suite's types there, for comparison.
     """
 
     execution_id: str
@@ -85,9 +85,9 @@ def plan_suite(
     tokens: Sequence[TokenSet] | None = None,
     memory: Sequence[CellMemory] = (),
 ) -> Plan:
-    """``prices`` by instance type; ``quotas`` by name, as ``needed_quotas`` lists them; ``histories`` by cell.
+    """``prices`` by instance type; ``quotas`` by name, as ``needed_quotas`` lists them; ``histories`` by cell id.
 
-    What is missing is unknown. ``tokens`` of None: which are ready is not known, so that all are taken to be made.
+    A missing entry is unknown. If ``tokens`` is None, all token sets count as not ready.
     """
     cells = expand_cells(suite)
     runs = trial_runs(execution_id, cells, range(1, suite.measurement.trials + 1))
@@ -148,7 +148,7 @@ def _parts(lanes: Sequence[LanePlan], preparation: PreparationPlan | None) -> li
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Hours:
-    """With one attempt of each job, and with every attempt after the longest wait."""
+    """With one attempt of each job; and with every attempt after the longest wait."""
 
     one_attempt: Decimal
     worst_case: Decimal

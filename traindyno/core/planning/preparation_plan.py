@@ -1,4 +1,4 @@
-"""What it takes to tokenise a suite's dataset before its first run: a job for each set of tokens, one at a time."""
+"""The jobs that tokenise a suite's dataset before its first run: one job for each set of tokens, one at a time."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from traindyno.core.suite.suite import Cell, Suite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparationPlan:
-    """``one_attempt_usd`` and ``worst_case_usd`` are of the jobs that are due: those whose tokens are not ready."""
+    """``one_attempt_usd`` and ``worst_case_usd`` include only the jobs whose tokens are not ready."""
 
     tokens: tuple[TokenSet, ...]
     instance_type: str
@@ -42,7 +42,7 @@ def plan_preparation(
     quotas: QuotaReadings,
     tokens: Sequence[TokenSet] | None,
 ) -> PreparationPlan | None:
-    """``tokens`` of None: what the cells need, none of it ready. None if they need nothing prepared."""
+    """None if the cells need no tokens. If ``tokens`` is None, everything that the cells need counts as not ready."""
     wanted = needed_tokens(suite, cells) if tokens is None else tuple(tokens)
     if not wanted:
         return None
@@ -79,7 +79,7 @@ def due_preparations(plan: PreparationPlan | None, execution_id: str) -> tuple[D
 
 
 def planned_instances(suite: Suite, cells: Iterable[Cell]) -> tuple[str, ...]:
-    """Every type whose price the plan needs, each once."""
+    """Every instance type whose price the plan needs, each once."""
     listed = list(cells)
     types = list(needed_types(suite, listed))
     if needed_tokens(suite, listed):

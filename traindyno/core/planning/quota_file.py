@@ -1,4 +1,4 @@
-"""Quotas that a person gives in a file, so that a suite can be planned without credentials."""
+"""Quotas from a file, so that a suite can be planned without credentials."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ SHAPE = "region and quotas"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenQuota:
-    """``applied`` of None: AWS's default holds."""
+    """If ``applied`` is None, AWS's default applies."""
 
     applied: int | None = None
     in_use: int | None = None
@@ -71,7 +71,7 @@ def _spelt_out(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _problems(spelt: Mapping[str, Any]) -> Iterator[Problem]:
-    """Of content; what has the wrong form is named by the converter."""
+    """Problems of content; the converter reports problems of form."""
     quotas = spelt.get("quotas")
     for name, given in quotas.items() if isinstance(quotas, Mapping) else ():
         path = f"quotas.{name}"

@@ -1,4 +1,4 @@
-"""The quota increases that a suite waits for: how much is needed, what was asked for, and what AWS said."""
+"""The quota increases that a suite needs: the value needed, the value requested, and AWS's answer."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ class RequestStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedIncrease:
-    """A request that AWS has; ``requested_at`` is epoch seconds, ``case_id`` its support case, if it has one."""
+    """A request that AWS has received. ``requested_at``: epoch seconds; ``case_id``: its support case, if any."""
 
     request_id: str
     desired_value: int
@@ -45,14 +45,14 @@ class RequestedIncrease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeededIncrease:
-    """``request`` is the open request for this quota, else the latest; None if there was none."""
+    """``request`` is the open request for this quota, otherwise the latest; None if there was none."""
 
     increase: QuotaIncrease
     request: RequestedIncrease | None
 
     @property
     def is_to_send(self) -> bool:
-        """Not while a request is open, nor where enough was approved and only has to take effect."""
+        """False while a request is open, and if enough was approved but has not taken effect."""
         if self.increase.code is None:
             return False
         if self.request is None:
@@ -66,7 +66,7 @@ class NeededIncrease:
 
     @property
     def next_step(self) -> str:
-        """What a person does about it, or waits for."""
+        """What the user has to do, or to wait for."""
         if self.increase.code is None:
             return f"ask for {self.increase.desired_value} of it in the Service Quotas console: its code is not known"
         if self.is_to_send:
@@ -78,7 +78,7 @@ class NeededIncrease:
 
 
 def needed_increases(refusals: Iterable[Refusal]) -> tuple[QuotaIncrease, ...]:
-    """One for each quota: the largest, where several runs need more of it."""
+    """One for each quota: the largest if several runs need more."""
     needed: dict[str, QuotaIncrease] = {}
     for increase in (refusal.increase for refusal in refusals if refusal.increase):
         known = needed.get(increase.name, increase)

@@ -1,4 +1,4 @@
-"""SageMaker's limits on training instances: which apply to a suite, and the request that raises one."""
+"""SageMaker's quotas on training instances: which apply to a suite, and the request that raises one."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,9 +35,9 @@ class UsageSource(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """A limit by its name in Service Quotas. ``code`` and ``default`` are None where our copy of AWS's table has none.
-
-    ``counts`` of None: not instances in use. ``instance_type`` of None: those of all types together.
+    """A limit with its name in Service Quotas. ``code`` and ``default`` are None if AWS's published table has none.
+    ``counts`` is None if the quota does not limit instances in use. ``instance_type`` is None if it applies to all
+    types together.
     """
 
     name: str
@@ -49,9 +49,8 @@ class Quota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaReading:
-    """What AWS answers for this account; None is what it did not answer.
-
-    ``is_not_listed``: Service Quotas was searched, and lists no quota of this name. ``in_use_as_of`` is epoch seconds.
+    """AWS's answer for this account; None is unknown. ``is_not_listed``: Service Quotas was searched, and lists no
+    quota of this name. ``in_use_as_of``: epoch seconds.
     """
 
     quota: Quota
@@ -73,7 +72,7 @@ class QuotaReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaIncrease:
-    """A RequestServiceQuotaIncrease that is ready to send; without a code, it must be asked for in the console."""
+    """A RequestServiceQuotaIncrease that is ready to send. Without a code, it has to be requested in the console."""
 
     name: str
     code: str | None
@@ -114,7 +113,7 @@ def run_time_quota() -> Quota:
 
 
 def needed_quotas(suite: Suite, cells: Iterable[Cell]) -> tuple[Quota, ...]:
-    """What must be read before the suite can be planned; nothing for this machine's own types."""
+    """The quotas to read before the suite can be planned; none for this machine's own types."""
     listed = tuple(cells)
     remote = [name for name in needed_types(suite, listed) if not is_host_shared(name)]
     quotas = [instance_quota(name, suite.purchase) for name in remote]
@@ -134,7 +133,7 @@ def _preparation_quotas(suite: Suite, cells: Sequence[Cell]) -> tuple[Quota, ...
 
 @cache
 def known_quotas() -> Mapping[str, Quota]:
-    """By name: every quota on training instances that AWS's table lists or that an instance type may have."""
+    """By name: every quota on training instances in AWS's table, and every one that an instance type may have."""
     types = [name for name, found in instance_types().items() if not found.is_local]
     per_type = [_instance_quota(name, usage) for name in types for usage in Counted]
     return {quota.name: quota for quota in (*map(_account_quota, _table()["account_level"]), *per_type)}

@@ -27,14 +27,14 @@ from traindyno.core.suite.suite import Suite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """``increase``: the request that would lift it, where a quota is the reason."""
+    """``increase``: the quota request that removes this reason, if a quota is the reason."""
 
     reason: str
     increase: QuotaIncrease | None = None
 
 
 def refusal_lines(refusal: Refusal) -> list[str]:
-    """The reason and, where a quota is it, how to ask for more."""
+    """The reason and, if a quota is the reason, how to request more."""
     return [refusal.reason, *([_increase_text(refusal.increase)] if refusal.increase else [])]
 
 

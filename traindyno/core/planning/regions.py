@@ -1,4 +1,4 @@
-"""What a suite's instance types cost in several regions, and whether the account can have them there."""
+"""The prices and quotas of a suite's instance types in several regions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from traindyno.core.costs.prices import Price
 from traindyno.core.planning.quotas import QuotaReading
 from traindyno.core.suite.suite import Cell, Suite
 
-PLAN_HOURS = 24  # training plans are sold by the day
+PLAN_HOURS = 24  # SageMaker sells training plans by the day
 PLAN_INSTANCES = (1, 2, 4, 8, 16, 32, 64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOffer:
-    """A training plan that SageMaker offers. ``starts_at`` is in epoch seconds, ``usd_per_hour`` of one instance."""
+    """A training plan that SageMaker offers. ``starts_at``: epoch seconds; ``usd_per_hour``: of one instance."""
 
     starts_at: float
     instance_count: int
@@ -26,7 +26,7 @@ class PlanOffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferSearch:
-    """``offer`` is the earliest; None with ``reason`` where there is none, or it could not be asked for."""
+    """``offer`` is the earliest one; None with a ``reason`` if there is none or the request failed."""
 
     offer: PlanOffer | None
     reason: str | None = None
@@ -34,10 +34,9 @@ class OfferSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionalType:
-    """One instance type in one region. ``largest`` is the suite's largest job of it, in instances.
-
-    ``price`` of None: the Price List has none, so the type is not offered for training there. ``on_demand`` and
-    ``spot`` are quotas; None where they could not be read, with ``quota_problem``.
+    """One instance type in one region. ``largest``: instances of the suite's largest job of this type. ``price`` is
+    None if the Price List has none: the region does not offer the type for training. ``on_demand`` and ``spot`` are
+    quotas; None with a ``quota_problem`` if they could not be read.
     """
 
     region: str
@@ -51,13 +50,13 @@ class RegionalType:
 
     @property
     def fits(self) -> bool | None:
-        """Whether the account's on-demand quota allows the largest job; None where that is unknown."""
+        """Whether the account's on-demand quota allows the largest job; None if that is unknown."""
         available = self.on_demand.available if self.on_demand else None
         return None if available is None else available >= self.largest
 
 
 def largest_jobs(cells: Sequence[Cell]) -> Mapping[str, int]:
-    """By instance type of a cell that runs on AWS; this machine's own types are in no region."""
+    """By instance type, for cells that run on AWS; this machine's own types are in no region."""
     largest: dict[str, int] = {}
     for cell in cells:
         name, count = cell.settings.instance, cell.settings.instance_count
@@ -67,10 +66,10 @@ def largest_jobs(cells: Sequence[Cell]) -> Mapping[str, int]:
 
 
 def plan_size(largest: int) -> int | None:
-    """Instances of the smallest training plan that holds the job; None where none is so large."""
+    """Instances of the smallest training plan that holds the job; None if no plan is that large."""
     return next((count for count in PLAN_INSTANCES if count >= largest), None)
 
 
 def plan_hours(suite: Suite) -> int:
-    """The suite's longest time, in whole days."""
+    """The suite's longest time, rounded up to whole days."""
     return max(PLAN_HOURS, ceil(suite.limits.max_hours / PLAN_HOURS) * PLAN_HOURS)

@@ -1,4 +1,4 @@
-"""How much of a quota the account's training jobs hold, counted from the jobs themselves."""
+"""How much of a quota the account's training jobs use, counted from the jobs themselves."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,9 @@ from traindyno.core.planning.quotas import Counted, Quota
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldInstances:
-    """By one job, or by one of its instance groups; ``is_kept_warm``: after the job's end, for a next one."""
+    """Instances of one job, or of one of its instance groups; ``is_kept_warm``: kept after the job's end for another
+    job.
+    """
 
     instance_type: str
     instance_count: int
@@ -18,7 +20,7 @@ class HeldInstances:
 
 
 def count_in_use(quota: Quota, held: Iterable[HeldInstances]) -> int | None:
-    """None for a quota that does not count instances in use."""
+    """None for a quota that does not limit instances in use."""
     if quota.counts is None:
         return None
     return sum(each.instance_count for each in held if _counts(quota, each))
@@ -32,7 +34,7 @@ def _counts(quota: Quota, held: HeldInstances) -> bool:
         is_of_type = held.instance_type == quota.instance_type
     match quota.counts:
         case Counted.TRAINING:
-            return is_of_type and not held.is_spot  # what is kept warm counts here too
+            return is_of_type and not held.is_spot  # instances that are kept warm count here too
         case Counted.SPOT:
             return is_of_type and held.is_spot
         case Counted.WARM_POOL:

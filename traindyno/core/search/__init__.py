@@ -1,1 +1,1 @@
-"""Model-based search: a Gaussian process over the axes of a matrix, from which the next cells to measure follow."""
+"""Model-based search: a Gaussian process over the axes of a matrix selects the next cells to measure."""

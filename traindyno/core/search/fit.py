@@ -1,7 +1,7 @@
-"""The hyperparameters that the observations support: several sets, each weighted by its posterior probability.
+"""The hyperparameters that fit the observations: several sets, each weighted by its posterior probability.
 
-A single best set would be too sure of itself after few trials. So the sets that a search for the best one visits are
-kept and averaged over (a coarse form of the integration of Snoek, Larochelle and Adams 2012).
+A single best set would be overconfident after few trials. The sets that a search for the best one visits are kept and
+averaged over (a coarse form of the integration of Snoek, Larochelle and Adams 2012).
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ class Weighted:
 
 
 def fit(axes: Sequence[Axis], observations: Sequence[Observation], priors: Priors) -> tuple[Weighted, ...]:
-    """The processes of the best sets, with weights that add up to 1; at least one observation is needed."""
+    """The processes of the best sets, with weights that add up to 1. At least one observation is needed."""
     center = fmean([each.value for each in observations])
     visited: dict[Hyperparameters, tuple[float, GaussianProcess]] = {}
 
@@ -73,7 +73,7 @@ def _moves(axes: Sequence[Axis]) -> int:
 
 
 def _neighbours(center: Hyperparameters, move: int, step: float, axes: Sequence[Axis]) -> Iterator[Hyperparameters]:
-    """Up and down along one hyperparameter."""
+    """One step up and one step down along one hyperparameter."""
     for change in (step, -step):
         if move == 0:
             yield replace(center, variance=center.variance + change)

@@ -1,4 +1,4 @@
-"""A Gaussian process over the cells, with the standard library alone (Rasmussen and Williams 2006, algorithm 2.1)."""
+"""A Gaussian process over the cells, with the standard library only (Rasmussen and Williams 2006, algorithm 2.1)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointPosterior:
-    """What a point shares with the observations: the forward solution of its covariances with them."""
+    """The covariances of a point with the observations, after the forward solution."""
 
     point: Point
     mean: float

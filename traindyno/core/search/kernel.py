@@ -1,8 +1,8 @@
-"""How alike two cells are expected to be: main effects of all axes and their interactions.
+"""The similarity of two cells: main effects of all axes and their interactions.
 
 The covariance is a product over the axes of 1 + weight × similarity: multiplied out, a constant, each axis alone, each
-pair, each triple … (analysis-of-variance kernel: Stitson and others 1999). A weight near 0 leaves an axis out
-(automatic relevance determination: MacKay 1994).
+pair, each triple … (analysis-of-variance kernel: Stitson and others 1999). A weight near 0 removes an axis (automatic
+relevance determination: MacKay 1994).
 """
 
 from collections.abc import Sequence
@@ -16,8 +16,9 @@ Table = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hyperparameters:
-    """Natural logarithms: of the variance of the values, of the variance of one trial, and for each axis of its weight
-    and of its length scale (a length of 1 is the whole axis; unused by axes of names)."""
+    """Natural logarithms of the variance of the values, of the variance of one trial, and for each axis of its weight
+    and its length scale (a length of 1 is the whole axis; axes of names don't use it).
+    """
 
     variance: float
     noise: float
@@ -42,7 +43,7 @@ def _table(axis: Axis, weight: float, length: float) -> Table:
 
 
 def _similarity(axis: Axis, first: int, second: int, length: float) -> float:
-    """Matérn's function of order 3/2 for numbers (it may bend sharply); for names, whether they are the same."""
+    """Matérn's function of order 3/2 for numbers, which allows sharp bends; for names, whether they are equal."""
     if axis.positions is None:
         return float(first == second)
     distance = sqrt(3) * abs(axis.positions[first] - axis.positions[second]) / length

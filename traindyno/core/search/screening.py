@@ -1,4 +1,4 @@
-"""The cells of the first round: spread over the axes, so that each tells as much as possible of the others."""
+"""The cells of the first round: spread over the axes, so that each gives the most information about the others."""
 
 from operator import mul
 
@@ -7,13 +7,13 @@ from traindyno.core.search.kernel import Hyperparameters, similarity_tables
 from traindyno.core.search.space import Space
 
 FEWEST = 4
-# Before anything is known: all axes alike, with little interaction, and trials that scatter by a tenth of the values.
+# The prior: all axes alike, with little interaction, and trials that scatter by a tenth of the values.
 LOG_WEIGHT, LOG_LENGTH, NOISE = 0.0, 0.0, 0.01
 MOST_REFERENCES = 128
 
 
 def screening_size(space: Space) -> int:
-    """As many cells as the mean and the main effects have degrees of freedom, and a third more for what they leave."""
+    """As many cells as the mean and the main effects have degrees of freedom, and a third more for interactions."""
     needed = 1 + sum(axis.degrees_of_freedom for axis in space.axes)
     return min(len(space.points), max(FEWEST, needed + needed // 3))
 
@@ -31,7 +31,7 @@ def spread_points(space: Space, count: int, first: int) -> list[int]:
         ),
     )
     references = points[:: -(-len(points) // MOST_REFERENCES)]
-    # Of each point with each reference, given the points chosen so far; and each point's own variance.
+    # The covariance of each point with each reference, given the chosen points; and each point's variance.
     shared = [covariances_of(point, references, tables, 1.0) for point in points]
     own = [1.0] * len(points)
     chosen: list[int] = []

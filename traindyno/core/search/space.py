@@ -1,4 +1,4 @@
-"""The axes in which a suite's cells differ, and each cell as a point on them."""
+"""The axes in which a suite's cells differ, and each cell as a point on these axes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -16,7 +16,7 @@ Point = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """``positions`` of the levels, from 0 to 1, where they are numbers; None where they are names."""
+    """``positions`` of the levels, from 0 to 1, if they are numbers; None if they are names."""
 
     name: str
     levels: int
@@ -24,7 +24,7 @@ class Axis:
 
     @property
     def degrees_of_freedom(self) -> int:
-        """Of its main effect: a smooth curve for numbers, one value for each further name."""
+        """Of its main effect: those of a smooth curve for numbers, one for each further name."""
         return self.levels - 1 if self.positions is None else min(2, self.levels - 1)
 
 
@@ -60,12 +60,12 @@ def _varying(cells: Sequence[Cell]) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _key(value: Any) -> tuple[type, Any]:
-    """To Python, 1 and true are equal."""
+    """Python holds 1 and True for equal; the axes do not."""
     return type(value), value
 
 
 def _levels(values: Sequence[Any]) -> list[Any]:
-    """Each value once: numbers in their order, names in that of the cells."""
+    """Each value once: numbers in ascending order, names in the order of the cells."""
     levels = list({_key(value): value for value in values}.values())
     return sorted(levels) if all(map(_is_number, levels)) else levels
 
@@ -75,7 +75,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _positions(levels: Sequence[Any]) -> tuple[float, ...] | None:
-    """Batch sizes and instance counts act by their ratios, so they are spaced by logarithms; so are counts with 0."""
+    """Batch sizes and instance counts act by their ratios, so logarithms space them; the same for counts with 0."""
     if not all(map(_is_number, levels)):
         return None
     least, most = levels[0], levels[-1]

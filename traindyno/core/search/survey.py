@@ -1,4 +1,4 @@
-"""What the trials so far say about every cell, measured or not: how likely it is better, what a trial would gain."""
+"""What the trials so far predict for every cell: how likely it is better than the best one, and what a trial gains."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,24 +9,25 @@ from traindyno.core.search.fit import Normal, Priors, Weighted, fit
 from traindyno.core.search.gaussian_process import Observation, PointPosterior
 from traindyno.core.search.space import Space
 
-# A cell stays in a search while its chance to be better by more than the tolerance is larger.
+# A cell stays in a search while the probability that it is better by more than the tolerance exceeds this.
 LEAST_CHANCE = 0.01
 # Identical runs on hardware of one's own differ by 1 to 5 %.
 USUAL_NOISE, NOISE_DEGREES = 0.015, 4
 USUAL_SPREAD, LEAST_SPREAD = 0.3, 0.02
 # Of labels +1 (a trial succeeds) and -1 (it fails), which a Gaussian process interpolates.
 LABEL_PRIORS = Priors(variance=Normal(mean=0.0, deviation=0.5), noise=Normal(mean=log(0.05), deviation=0.5))
-# One failure says little of its cause: any other cell may still work with this probability, less after more failures.
+# One failure does not show its cause: another cell still works with this probability, less after more failures.
 FIRST_DOUBT = 0.25
-# How sure a label of one cell is about another one that the model holds for the same.
+# The certainty of a label for another cell that is identical in the model.
 LABEL_VARIANCE = 0.25
 QUANTILE = 1.959964
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """Of one cell with at least one trial that measured it. ``value`` is what the goal minimises, ``cost`` that of a
-    trial in any unit, ``limited`` what the goal limits. ``may_win``: nothing forbids to recommend it."""
+    """A cell with at least one measured trial. ``value``: what the goal minimises; ``cost``: of a trial, in any unit;
+    ``limited``: what the goal limits. ``may_win``: the cell may be recommended.
+    """
 
     value: float
     trials: int
@@ -63,9 +64,8 @@ class CellForecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """``best``: index of the measured cell that is best by the model; None where no cell that may win was measured.
-
-    ``forecasts``: for each cell, in the order of the space's points; without a best one they know only ``works``.
+    """``best``: index of the measured cell that is best by the model; None if no cell that may win was measured.
+    ``forecasts``: for each cell, in the order of the space's points; without a best cell they contain only ``works``.
     """
 
     best: int | None
@@ -105,7 +105,7 @@ def survey_cells(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Posteriors:
-    """Of every cell, by each of the weighted models."""
+    """The posteriors of every cell, by each of the weighted models."""
 
     models: tuple[Weighted, ...]
     points: tuple[tuple[PointPosterior, ...], ...]
@@ -118,12 +118,12 @@ class _Posteriors:
         return sum(model.weight * found[index].mean for model, found in zip(self.models, self.points, strict=True))
 
     def costs(self, seen: Mapping[int, Seen]) -> list[float]:
-        """Of one trial of each cell, by the model with the largest weight."""
+        """The cost of one trial of each cell, by the model with the largest weight."""
         logs = [log(seen[index].cost) for index in sorted(seen)]
         return [exp(value) for value in self.models[0].process.mean_of(logs, self.points[0])]
 
     def forecast(self, index: int, best: int, zone: float, works: float, cost: float) -> CellForecast:
-        """From a mixture of normal distributions of the logarithm of the ratio."""
+        """From a mixture of normal distributions of the ratio's logarithm."""
         mean = square = better = gain = 0.0
         for model, found in zip(self.models, self.points, strict=True):
             one, other = found[index], found[best]
@@ -151,7 +151,7 @@ def _may_win(seen: Seen, limit: float | None) -> bool:
 
 
 def _priors(values: Sequence[float], replicates: Sequence[Sequence[float]]) -> Priors:
-    """The noise is known as well as the repeated trials tell, with a usual value that counts as a few of them."""
+    """The noise comes from the repeated trials and from a usual value, which counts as a few trials."""
     groups = [[log(value) for value in group] for group in replicates if len(group) > 1]
     degrees = NOISE_DEGREES + sum(len(group) - 1 for group in groups)
     squares = NOISE_DEGREES * USUAL_NOISE**2 + sum(variance(group) * (len(group) - 1) for group in groups)
@@ -181,7 +181,7 @@ def _probability_positive(found: PointPosterior) -> float:
 
 
 def _within(space: Space, limited: Mapping[int, float], limit: float) -> list[float]:
-    """The probability that each cell keeps the goal's limit."""
+    """The probability that each cell meets the goal's limit."""
     if not limited:
         return [1.0] * len(space.points)
     values = {index: log(value) for index, value in limited.items()}

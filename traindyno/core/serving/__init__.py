@@ -1,1 +1,1 @@
-"""A trained model as an endpoint or a transform job: what is deployed, whether it answers rightly, what it costs."""
+"""A trained model as an endpoint or a transform job: the deployment, the check of its answers, its latency and cost."""

@@ -1,4 +1,4 @@
-"""One deployment of a trained model: the document that the state machine of deployments takes as its input."""
+"""One deployment of a trained model: the input of the deployments' state machine."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -69,12 +69,12 @@ class ModelDeployment:
 
     @property
     def all_instances_usd_per_hour(self) -> Decimal | None:
-        """None where the price is unknown, and of a serverless endpoint, which bills by its requests."""
+        """None if the price is unknown, and for a serverless endpoint, which bills by requests."""
         return None if self.usd_per_hour is None else self.usd_per_hour * self.instance_count
 
 
 def deployment_name(*, lab: str, suite_name: str, cell_id: str, unique: str) -> str:
-    """At most 63 characters, in a name space that the lab's roles can be limited to."""
+    """At most 63 characters, with the lab's prefix, to which the IAM roles are limited."""
     suite_part = suite_name[:SUITE_NAME_CHARACTERS].rstrip("-")
     return f"{jobs_prefix(lab)}{suite_part}-{cell_id}-{unique}"[:NAME_CHARACTERS].rstrip("-")
 

@@ -1,4 +1,4 @@
-"""The latency of an endpoint's requests, sent one after another, and what requests cost at it."""
+"""The latency of an endpoint's requests, sent one after another, and the cost of requests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """Seconds from sending a request to its whole answer, at the caller. Percentiles are by nearest rank."""
+    """Seconds from sending a request to receiving the whole answer, at the caller. Percentiles are by nearest rank."""
 
     requests: int
     mean_seconds: float
@@ -22,7 +22,7 @@ class Latency:
 
 
 def measure_latency(seconds: Sequence[float]) -> Latency:
-    """ValueError without a request."""
+    """Raises ValueError if there is no request."""
     if not seconds:
         raise ValueError("expected the latency of at least one request, got none")
     ordered = sorted(seconds)
@@ -36,9 +36,9 @@ def measure_latency(seconds: Sequence[float]) -> Latency:
 
 
 def usd_per_million_requests(usd_per_hour: Decimal | None, latency: Latency | None) -> Decimal | None:
-    """Of an endpoint that is always busy with one request at a time; None where price or latency is unknown.
+    """For an endpoint that always answers one request at a time; None if price or latency is unknown.
 
-    An endpoint that answers several requests at once costs less per request, one that waits for requests costs more.
+    An endpoint that answers several requests at once costs less per request; one that waits for requests costs more.
     """
     if usd_per_hour is None or latency is None:
         return None

@@ -1,4 +1,4 @@
-"""Evaluation samples of a training job with the answers of its model, and the check of an endpoint against them."""
+"""Evaluation samples of a training job with its model's answers, and their comparison with an endpoint's answers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSample:
-    """``predictions``: the most probable ones of the model as it was saved, by the training job itself."""
+    """``predictions``: the most probable ones of the saved model, computed by the training job."""
 
     inputs: str
     predictions: tuple[Prediction, ...]
@@ -45,7 +45,9 @@ def parse_samples(document: Mapping[str, Any]) -> EvaluationSamples:
 
 
 def differences(samples: Sequence[EvaluationSample], answers: Sequence[Any]) -> list[str]:
-    """One line for each answer that is not the training job's, within ``SCORE_TOLERANCE``; empty if all agree."""
+    """One line for each answer that differs from the training job's by more than ``SCORE_TOLERANCE``; empty if all
+    agree.
+    """
     return [
         f"sample {number} ({sample.inputs[:60]!r}): {problem}"
         for number, (sample, answer) in enumerate(zip(samples, answers, strict=True), start=1)
@@ -60,7 +62,7 @@ def _problems(sample: EvaluationSample, answer: Any) -> Iterator[str]:
         return
     scores = {str(each["label"]): float(each["score"]) for each in found}
     for expected in sample.predictions:
-        # A label below the others may change places with one that is not listed.
+        # A label near the end of the list may change places with one that is not listed.
         score = scores.get(expected.label, 0.0)
         if abs(score - expected.score) > SCORE_TOLERANCE:
             yield f"expected {expected.label!r} with probability {expected.score:.3f}, got {score:.3f}"

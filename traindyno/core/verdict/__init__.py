@@ -1,1 +1,1 @@
-"""The answer of a suite: rows per cell, verdict, claims, comparisons, and the data of its report."""
+"""A suite's answer: rows per cell, verdict, claims, comparisons, and the data of its report."""

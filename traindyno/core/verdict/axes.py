@@ -15,7 +15,7 @@ from traindyno.core.verdict.verdict import Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """A setting that varies. ``values`` are texts: numbers in their order, others as the cells bring them."""
+    """A setting that varies. ``values`` are texts: numbers in ascending order, others in the order of the cells."""
 
     name: str
     values: tuple[str, ...]
@@ -23,9 +23,10 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossing:
-    """One value of each of two axes. ``cell_id`` is the best measured cell there; None where none was measured.
+    """One value of each of two axes.
 
-    ``cell_count`` cells of the suite have these two values; ``measure`` is the best one's, in the goal's metric.
+    ``cell_id``: the best measured cell with these values; None if none was measured. ``cell_count``: cells of the suite
+    with these values. ``measure``: the best cell's, in the goal's metric.
     """
 
     column: str
@@ -43,7 +44,7 @@ class HeatMap:
 
 
 def find_axes(cells: Sequence[Cell]) -> tuple[Axis, ...]:
-    """The settings and hyperparameters with two values or more; those with the most values first."""
+    """The settings and hyperparameters with at least two values; those with the most values first."""
     points = [_values(cell) for cell in cells]
     names = dict.fromkeys(name for point in points for name in point)
     axes = []

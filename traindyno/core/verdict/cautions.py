@@ -1,4 +1,4 @@
-"""What a reader has to beware of before relying on a verdict."""
+"""Warnings for the reader of a verdict."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from traindyno.core.verdict.goal_metric import Metric, may_break_limit
 from traindyno.core.verdict.search_text import describe_unfinished_search
 from traindyno.core.verdict.verdict import Finding, Verdict
 
-# Identical runs on hardware of one's own differ by 1 to 5 %; a spread above a tenth has another cause.
+# Identical runs on one machine differ by 1 to 5 %; a spread above 10 % has another cause.
 NOISY_VARIATION = 0.1
 COMPARED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE, Finding.UNDECIDED)
 
@@ -47,7 +47,7 @@ def _failures(verdict: Verdict) -> Iterator[str]:
 
 
 def _hosts(verdict: Verdict) -> Iterator[str]:
-    """What the comparison says about instance types, and what about these hosts only."""
+    """What the comparison says about instance types, and what it says only about the hosts used."""
     if verdict.recommended is None or verdict.finding not in COMPARED:
         return
     rows = [verdict.row(verdict.recommended), *(verdict.row(rival.cell_id) for rival in verdict.rivals)]

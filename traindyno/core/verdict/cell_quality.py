@@ -1,4 +1,4 @@
-"""How well a cell's model learned: loss and perplexity of the last evaluation, and what it took to reach a target."""
+"""How well a cell's model learned: loss and perplexity of the last evaluation, and the time and cost to a target."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

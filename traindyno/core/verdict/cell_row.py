@@ -1,4 +1,4 @@
-"""One row of the answer per cell: what its trials measured, with intervals, and how they ended."""
+"""One row of the answer per cell: what its trials measured, with intervals, and their outcomes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -77,12 +77,12 @@ class CellRow:
 
     @property
     def attempted(self) -> int:
-        """Trials that ended by the cell's own doing, well or badly."""
+        """Trials whose outcome the cell itself caused, success or failure."""
         return self.trials + self.failed
 
 
 def build_rows(trials: Sequence[CellTrials], noise: Noise, target: Target | None = None) -> tuple[CellRow, ...]:
-    """``target``: the quality that the goal asks for."""
+    """``target``: the quality of the goal, if it names one."""
     return tuple(_row(each, noise, target) for each in trials)
 
 
@@ -149,6 +149,6 @@ def _count_outcomes(results: Sequence[RunResult]) -> dict[str, int]:
 
 
 def _spent(results: Sequence[RunResult]) -> Decimal | None:
-    """None as soon as one run's cost is unknown."""
+    """None if the cost of any run is unknown."""
     costs = [paid_usd(result) for result in results]
     return None if not costs or None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))

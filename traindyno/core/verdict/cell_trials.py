@@ -1,4 +1,4 @@
-"""A cell with its trials: which of them count as measured, how often it succeeds, and on which hosts it ran."""
+"""A cell with its trials: which of them count as measured, its success rate, and its hosts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.quantity import Quantity, is_paid_again
 
 MEASURED_OUTCOMES = (Outcome.COMPLETED, Outcome.COST_STOPPED)
-# How these ended is the cell's own doing: they would happen to the whole workload too.
+# The cell itself causes these outcomes: the whole workload would end in the same way.
 OWN_FAILURES = (
     Outcome.OUT_OF_MEMORY,
     Outcome.LOSS_DIVERGED,
@@ -35,7 +35,7 @@ OWN_FAILURES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellTrials:
-    """``measured`` ended well and measured a rate. ``others`` did not."""
+    """``measured`` ended successfully and measured a rate; ``others`` did not."""
 
     cell: Cell
     measured: tuple[RunResult, ...]
@@ -47,24 +47,24 @@ class CellTrials:
 
     @property
     def failed(self) -> int:
-        """Trials that the cell itself lost; those that diverged are among them."""
+        """Trials that the cell's own settings made fail, those that diverged included."""
         return sum(result.outcome in OWN_FAILURES for result in self.others)
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """What the first measured trial's packages said of themselves; empty if its log doesn't tell."""
+        """The package versions that the first measured trial reported; empty if its log has none."""
         environment = self.measured[0].environment if self.measured else None
         found = environment.facts.get("versions") if environment else None
         return {name: str(version) for name, version in found.items()} if isinstance(found, Mapping) else {}
 
     @property
     def host_draws(self) -> int | None:
-        """How many different sets of hosts the measured trials ran on; None where a trial's hosts are unknown."""
+        """How many different sets of hosts the measured trials ran on; None if a trial's hosts are unknown."""
         trials = [Trial(value=1.0, hosts=hosts_of(result)) for result in self.measured]
         return None if not trials or any(trial.hosts is None for trial in trials) else draw_count(trials)
 
     def trials(self, quantity: Quantity) -> tuple[Trial, ...]:
-        """Of the measured trials that know the quantity; one that doesn't is left out."""
+        """The measured trials with a value of the quantity."""
         found = ((quantity(result), hosts_of(result)) for result in self.measured)
         return tuple(Trial(value=value, hosts=hosts) for value, hosts in found if value is not None and value > 0)
 
@@ -72,7 +72,7 @@ class CellTrials:
         return [trial.value for trial in self.trials(quantity)]
 
     def retries(self, quantity: Quantity) -> "Retries":
-        """Where no trial failed, and for quantities that are not paid again, the factor is 1 for certain."""
+        """The factor is exactly 1 if no trial failed, and for quantities that are not paid again."""
         success = measure_success((*self.measured, *self.others))
         if not is_paid_again(quantity) or not success.successes or success.successes == success.attempts:
             return Retries()
@@ -93,7 +93,7 @@ class Retries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """How trials scatter beyond the cells' own spreads: from host to host, and with the trial before."""
+    """How trials scatter beyond the cells' own spreads: between hosts, and with the previous trial."""
 
     spread: HostSpread = STATED_PRIOR
     serial_correlation: float = 0.0
@@ -136,17 +136,17 @@ def is_measured(result: RunResult) -> bool:
 
 
 def _with_divergence(result: RunResult) -> RunResult:
-    """A loss that is no finite number is a divergence, whether the script noticed it or not."""
+    """A loss that is not finite is a divergence, whether the script noticed it or not."""
     if result.measured is None or result.measured.loss.diverged_at_step is None:
         return result
     return replace(result, outcome=Outcome.LOSS_DIVERGED)
 
 
 def hosts_of(result: RunResult) -> str | None:
-    """The machines of a run as one name; None where the log does not identify them.
+    """The machines of a run as one name; None if the log does not identify them.
 
-    A job on instances that were kept warm ran on those of an earlier job: where their identity is unknown, all such
-    jobs of one instance type count as one draw.
+    A job on instances that were kept warm ran on the hosts of an earlier job: if these are unknown, all such jobs of
+    one instance type count as one draw.
     """
     environment = result.environment
     if environment is not None and environment.host_ids:
@@ -158,7 +158,7 @@ def hosts_of(result: RunResult) -> str | None:
 def estimate_cell(
     trials: CellTrials, quantity: Quantity, noise: Noise, correction: Correction | None = None
 ) -> Estimate | None:
-    """Over the cell's hosts; where all trials ran on one set of hosts, for that set. None where no trial knows it."""
+    """Over the cell's hosts; if all trials ran on one set of hosts, for that set. None if no trial has a value."""
     known = trials.trials(quantity)
     if not known:
         return None
@@ -174,7 +174,7 @@ def estimate_cell(
 
 
 def compare_cells(first: CellTrials, second: CellTrials, quantity: Quantity, noise: Noise) -> Comparison | None:
-    """First ÷ second; None where one of them knows no value."""
+    """First ÷ second; None if one of them has no value."""
     trials = [each.trials(quantity) for each in (first, second)]
     if not all(trials):
         return None

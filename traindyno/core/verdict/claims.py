@@ -41,9 +41,8 @@ CLAIMED_QUANTITIES: dict[ClaimedQuantity, Quantity] = {
 
 
 class ClaimFinding(StrEnum):
-    """Undecided: the measured interval reaches across the tolerance; more trials would tell.
-
-    Ambiguous: several cells of the suite match what the claim names. No cell: none does.
+    """Undecided: the measured interval extends beyond the tolerance, and more trials would decide. Ambiguous: several
+    cells of the suite match the claim. No cell: none matches.
     """
 
     REPRODUCED = "reproduced"
@@ -58,9 +57,8 @@ class ClaimFinding(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worked:
-    """One derivation, worked out. ``text`` is the sum with its numbers in place and its result.
-
-    ``from_claims``: the claims whose figures it uses, and which the claim contradicts where it is not consistent.
+    """One derivation with its result. ``text``: the calculation with its numbers. ``from_claims``: the claims whose
+    figures it uses; the claim contradicts them if it is not consistent.
     """
 
     text: str
@@ -71,7 +69,7 @@ class Worked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredFigure:
-    """``interval`` is None where a cell has one trial."""
+    """``interval`` is None if a cell has one trial."""
 
     value: float
     interval: Interval | None
@@ -80,7 +78,7 @@ class MeasuredFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimJudgement:
-    """``is_consistent`` is None where the claim gives no arithmetic to check."""
+    """``is_consistent`` is None if the claim has no arithmetic to check."""
 
     claim: Claim
     finding: ClaimFinding
@@ -94,7 +92,7 @@ class ClaimJudgement:
 
 
 def judge_claims(claims: Claims, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[ClaimJudgement, ...]:
-    """Without cells and results, the arithmetic alone is judged."""
+    """Without cells and results, only the arithmetic is checked."""
     trials = group_trials(cells, results)
     return tuple(_judge(claim, trials) for claim in claims.claims)
 
@@ -141,7 +139,7 @@ def _find_measured(claim: Claim, measured: MeasuredFigure) -> tuple[ClaimFinding
 
 
 def _unclear_match(claim: Claim, trials: Sequence[CellTrials]) -> tuple[ClaimFinding, str] | None:
-    """Why a side of the claim does not name one cell of the suite; None where each does, or there are no cells."""
+    """Why a side of the claim does not match exactly one cell of the suite; None if each does, or without cells."""
     wanted = [claim.cell] if claim.form is ClaimedForm.VALUE else [claim.cell, claim.against]
     for side in wanted if trials else ():
         matching = [each.cell for each in trials if _matches(each.cell, side)]

@@ -1,4 +1,4 @@
-"""Two executions of the same work side by side: what changed, by how much, and what else is different."""
+"""Two executions of the same work side by side: what changed, by how much, and what else differs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class CellChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionComparison:
-    """``only_first`` and ``only_second`` are labels of cells that the other one lacks."""
+    """``only_first`` and ``only_second``: labels of cells that only one of the executions has."""
 
     first_id: str
     second_id: str
@@ -59,7 +59,7 @@ class ExecutionComparison:
 
 
 def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> ExecutionComparison:
-    """Raises NotComparable where a comparison would mean nothing."""
+    """Raises NotComparable if the executions did not do the same work or share no cell."""
     _check_work(first, second)
     shared = _shared_cells(first, second)
     if not shared:

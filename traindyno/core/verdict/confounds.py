@@ -1,4 +1,4 @@
-"""What differs between two cells besides the setting under test, and the control cell that would tell it apart."""
+"""What differs between two cells besides the setting under test, and the control cell that separates the effects."""
 
 import json
 from collections.abc import Hashable, Mapping, Sequence
@@ -18,7 +18,7 @@ Versions = Mapping[str, str]
 
 MOST_CONTROLS = 3
 SYSTEMATIC_SHARE = 0.5
-# They decide how many replicas of the model share a global batch.
+# They determine how many replicas of the model share a global batch.
 PLACEMENTS = settings_with(Effect.PLACEMENT, Effect.DEGREE)
 LearningKey = tuple[Hashable, ...]
 
@@ -32,7 +32,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """A cell that changes one thing less. ``include`` is a suite's entry for it; ``cell_id`` is set if it exists."""
+    """A cell that changes one setting less. ``include``: a suite's entry for it. ``cell_id`` is set if it exists."""
 
     cell_id: str | None
     include: Mapping[str, Any]
@@ -41,7 +41,7 @@ class Control:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confound:
-    """``differences`` are all that the pair differs in; more than one means that none of them is measured alone."""
+    """``differences``: all settings in which the pair differs; with more than one, no effect is measured alone."""
 
     first_cell_id: str
     second_cell_id: str
@@ -59,9 +59,9 @@ def find_confound(
     warm_shares: Mapping[str, float | None] = MappingProxyType({}),
     versions: Mapping[str, Versions] = MappingProxyType({}),
 ) -> Confound | None:
-    """None if the two cells differ in one thing only.
+    """None if the two cells differ in one setting only.
 
-    By cell id, ``warm_shares`` is the share of its trials that started warm, ``versions`` what its runs reported.
+    By cell id, ``warm_shares`` is the share of its trials that started warm, and ``versions`` what its runs reported.
     """
     changed = _independent_changes(first, second)
     differences = [_difference(name, first, second) for name in changed]
@@ -95,7 +95,7 @@ def changed_fields(first: Cell, second: Cell) -> list[str]:
 
 
 def _independent_changes(first: Cell, second: Cell) -> list[str]:
-    """Less what follows from the others: a strategy's own options, and batches that hold the global batch."""
+    """Without the changes that follow from others: a strategy's own options, and batches that keep the global batch."""
     changed = changed_fields(first, second)
     if "strategy" in changed:
         changed = [name for name in changed if name not in options_of_strategies()]
@@ -110,7 +110,7 @@ def _independent_changes(first: Cell, second: Cell) -> list[str]:
 
 
 def learning_key(cell: Cell) -> LearningKey:
-    """Cells with the same one should show the same losses."""
+    """Cells with the same key should have the same losses."""
     return (
         *(getattr(cell.settings, name) for name in settings_with(Effect.LEARNING)),
         json.dumps(cell.hyperparameters, sort_keys=True, default=str),
@@ -131,7 +131,7 @@ def _derived_differences(first: Settings, second: Settings, changed: Sequence[st
 
 
 def _different_starts(first: float | None, second: float | None) -> list[Difference]:
-    """A trial or two that began a lane cold are chance; most of one cell's and few of the other's are not."""
+    """One or two trials that began a lane cold are chance; most of one cell's and few of the other's are not."""
     if first is None or second is None or abs(first - second) <= SYSTEMATIC_SHARE:
         return []
     return [Difference(name="trials started warm", first=f"{first:.0%}", second=f"{second:.0%}")]
@@ -146,7 +146,7 @@ def _version_differences(first: Versions, second: Versions) -> list[Difference]:
 
 
 def _controls(first: Cell, second: Cell, changed: Sequence[str]) -> list[tuple[str, Cell]]:
-    """What each control would show alone, and the control."""
+    """The effect that each control would show alone, and the control."""
     if len(changed) == 1:
         same_batch = _with_global_batch_of(first.settings, second.settings)
         return [(changed[0], replace(second, settings=same_batch))] if same_batch else []
@@ -154,9 +154,9 @@ def _controls(first: Cell, second: Cell, changed: Sequence[str]) -> list[tuple[s
 
 
 def _restored(first: Cell, second: Cell, name: str) -> Cell:
-    """The first cell with the second's value of one setting: against the first, it shows this setting alone.
+    """The first cell with the second's value of one setting: compared with the first, it shows this setting alone.
 
-    What follows from the setting comes along: a strategy's options, and the batch that holds the global batch.
+    What follows from the setting changes too: a strategy's options, and the batch that keeps the global batch.
     """
     if name.startswith("hyperparameters."):
         key = name.removeprefix("hyperparameters.")
@@ -170,7 +170,7 @@ def _restored(first: Cell, second: Cell, name: str) -> Cell:
 
 def _with_global_batch_of(wanted: Settings, settings: Settings) -> Settings | None:
     batch, own = planned_batch_size(wanted), planned_batch_size(settings)
-    if batch is None or not own or batch == own:  # none where a degree asks for more processes than there are
+    if batch is None or not own or batch == own:  # none if a degree needs more processes than exist
         return None
     size, rest = divmod(settings.batch_size_per_device * batch, own)
     return replace(settings, batch_size_per_device=size) if size and not rest else None

@@ -18,17 +18,17 @@ def first_trials(suite: Suite) -> range:
 
 
 def next_trials(suite: Suite, evidence: Evidence, results: Sequence[RunResult]) -> tuple[tuple[Cell, int], ...]:
-    """Cells with the trial that comes next; none once the answer is settled or every open cell has all its trials.
+    """The next trial of each open cell; none if the answer is settled or every open cell has all its trials.
 
-    ``evidence`` is that of ``results``. A trial whose result was lost comes next again: its jobs are not repeated, only
-    its result is.
+    ``evidence`` is that of ``results``. A trial whose result was lost is planned again: its jobs are not repeated, only
+    its result is read again.
     """
     cells = [each.cell for each in evidence.trials]
     verdict = judge_evidence(suite, evidence)
     still_open = find_open_cells(suite, verdict)
     if len(still_open) < 2 or _is_precise_enough(suite, verdict, still_open):
         return ()
-    # By the cell that a run was planned for: where it ran is another matter.
+    # By the cell that a run was planned for, whichever instance type it ran on.
     done = {(planned_cell_id(result.run), result.run.trial) for result in planned_results(suite, results)}
     trials = range(1, suite.measurement.trials + 1)
     missing = {cell.cell_id: [trial for trial in trials if (cell.cell_id, trial) not in done] for cell in cells}
@@ -38,10 +38,10 @@ def next_trials(suite: Suite, evidence: Evidence, results: Sequence[RunResult]) 
 
 
 def find_open_cells(suite: Suite, verdict: Verdict) -> frozenset[str]:
-    """The best so far, what can't be told from it, and what may keep the goal's limit after all.
+    """The best cell so far, those that can't be distinguished from it, and those that may still meet the goal's limit.
 
-    The verdict's significance is this look's share of 5 % (see ``Looks``), so that looking after every round adds up to
-    no more than one look at the end would claim.
+    The verdict's significance is this look's share of 5 % (see ``Looks``): all looks together claim no more than a
+    single look at the end would.
     """
     near_limit = {row.cell_id for row in verdict.rows if row.trials and may_keep_limit(row, suite.goal)}
     if verdict.recommended is None or (verdict.finding in SETTLED and not near_limit):

@@ -1,4 +1,4 @@
-"""The same work in every cell: an example may hold more work in one cell than in another (packing against padding)."""
+"""The same work in every cell: an example may contain more work in one cell than in another (packing, padding)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,16 +10,16 @@ from traindyno.core.verdict.cell_trials import CellTrials
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What is counted as work (``tokens`` without padding, ``rows``, ``samples``), and how much one example holds."""
+    """The unit of work (``tokens`` without padding, ``rows``, ``samples``), and the work in one example."""
 
     unit: str
     per_example: float
 
 
 def equalise_work(trials: Sequence[CellTrials], baseline: Cell | None) -> tuple[CellTrials, ...]:
-    """Each run with as many of its own examples as hold the work of the suite's examples in the reference cell.
+    """Gives each run as many of its own examples as contain the work of the suite's examples in the reference cell.
 
-    The reference is the baseline, or the first cell that was measured. Cells of another unit stay as they are:
+    The reference is the baseline, or the first cell that was measured. Cells with another unit stay as they are:
     ``unlike_cells`` names them.
     """
     reference = reference_work(trials, baseline)
@@ -45,7 +45,7 @@ def reference_work(trials: Sequence[CellTrials], baseline: Cell | None) -> Work 
 
 
 def work_of(trials: CellTrials) -> Work | None:
-    """None where nothing was measured, or the log does not count tokens though they are the unit."""
+    """None if nothing was measured, or if the unit is tokens and the log does not count them."""
     known = [(each.work_unit, amount) for each in trials.measured if (amount := each.work_per_example)]
     return Work(unit=known[0][0], per_example=fmean([amount for _, amount in known])) if known else None
 

@@ -1,4 +1,4 @@
-"""What the results hold for the verdict: each cell's trials, how they scatter, and what may be recommended."""
+"""What the verdict is based on: each cell's trials, how they scatter, and which cells may be recommended."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ from traindyno.core.verdict.repeats import set_aside_repeated
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """``trials`` and ``rows`` are of all cells, in their order. ``refused``: cell id → why it can't be recommended.
+    """``trials`` and ``rows``: of all cells, in their order. ``refused``: cell id → why it can't be recommended.
 
-    ``compared`` are the cells among which the verdict selects. ``survey`` is what a model over the axes says of all
-    cells; None where the search has none.
+    ``compared``: the cells among which the verdict selects. ``survey``: the forecasts of a model over the axes for all
+    cells; None if the search uses no model.
     """
 
     baseline: Cell | None
@@ -74,7 +74,7 @@ def gather_evidence(
 
 
 def _with_repeats(eligible: Sequence[CellTrials]) -> Sequence[CellTrials]:
-    """The cells that the search went on to measure: the others were dropped after one trial."""
+    """The cells that the search measured again: the others were dropped after one trial."""
     return [each for each in eligible if len(each.measured) > 1] or eligible
 
 
@@ -86,7 +86,7 @@ def _baseline(suite: Suite, cells: Sequence[Cell]) -> Cell | None:
 def check_parities(
     trials: Sequence[CellTrials], baseline: Cell | None, history: LossSpread | None = None
 ) -> tuple[LossParity, ...]:
-    """Each cell against the first one that should learn alike, the baseline before all others."""
+    """Compares each cell with the first one that should learn alike; the baseline comes first."""
     order = sorted(
         (each for each in trials if each.measured),
         key=lambda each: baseline is None or each.cell.cell_id != baseline.cell_id,
@@ -104,7 +104,7 @@ def check_parities(
 def survey_trials(
     suite: Suite, trials: Sequence[CellTrials], rows: Sequence[CellRow], metric: Metric, refused: Mapping[str, str]
 ) -> Survey:
-    """In the order of the cells."""
+    """The forecasts of all cells, in their order."""
     seen = {
         index: found
         for index, (each, row) in enumerate(zip(trials, rows, strict=True))
@@ -137,7 +137,7 @@ def _seen(suite: Suite, trials: CellTrials, row: CellRow, metric: Metric, refuse
 
 
 def _trial_cost(trials: CellTrials) -> float:
-    """In USD, or in billed instance hours where no price is known; 1 where neither is."""
+    """In USD; in billed instance hours if no price is known; 1 if neither is known."""
     usd = mean_of([_usd(result) for result in trials.measured])
     return usd or mean_of(list(_instance_hours(trials))) or 1.0
 

@@ -1,4 +1,4 @@
-"""What a goal minimises, and which cells keep within its limit."""
+"""What a goal minimises, and which cells meet its limit."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -19,9 +19,9 @@ from traindyno.core.verdict.quantity import (
 
 
 class Metric(StrEnum):
-    """Instance hours stand for cost where no price is known and all cells use one instance type.
+    """Instance hours replace cost if no price is known and all cells use one instance type.
 
-    The first three are of the whole workload, the others of the work until the goal's target is reached.
+    The first three are for the whole workload, the others for the work until the goal's target is reached.
     """
 
     SECONDS = "seconds"
@@ -85,7 +85,7 @@ def choose_metric(goal: Goal, rows: Sequence[CellRow]) -> Metric:
 
 
 def limited_estimate(row: CellRow, goal: Goal) -> tuple[Estimate | None, float | None]:
-    """The quantity that the goal limits, and the limit in seconds or USD; the limit is None where there is none."""
+    """The quantity that the goal limits, and the limit in seconds or USD; None without a limit."""
     match goal.kind:
         case GoalKind.CHEAPEST_WITHIN:
             return row.seconds, float(goal.hours or 0) * SECONDS_PER_HOUR
@@ -96,7 +96,7 @@ def limited_estimate(row: CellRow, goal: Goal) -> tuple[Estimate | None, float |
 
 
 def is_within_limit(row: CellRow, goal: Goal) -> bool | None:
-    """By the mean; None where the limited quantity is unknown. A goal without a limit admits every cell."""
+    """By the mean; None if the limited quantity is unknown. A goal without a limit admits every cell."""
     limited, limit = limited_estimate(row, goal)
     if limit is None:
         return True
@@ -104,7 +104,7 @@ def is_within_limit(row: CellRow, goal: Goal) -> bool | None:
 
 
 def may_break_limit(row: CellRow, goal: Goal) -> bool:
-    """Whether the interval reaches beyond the limit, or is unknown, though the mean keeps within it."""
+    """Whether the mean meets the limit and the interval extends beyond it or is unknown."""
     limited, limit = limited_estimate(row, goal)
     if limited is None or limit is None:
         return False
@@ -112,7 +112,7 @@ def may_break_limit(row: CellRow, goal: Goal) -> bool:
 
 
 def may_keep_limit(row: CellRow, goal: Goal) -> bool:
-    """Whether a cell that breaks the limit by its mean may keep it by its interval."""
+    """Whether the mean breaks the limit and the interval includes values that meet it."""
     limited, limit = limited_estimate(row, goal)
     if limited is None or limit is None or limited.mean <= limit:
         return False

@@ -1,4 +1,4 @@
-"""How the trials of each host compare with the others of their cells: a slow host shows in all of its cells."""
+"""How the trials of each host compare with the others of their cells: a slow host is slow in all of its cells."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,9 @@ class HostEffect:
 
 
 def find_host_effects(results: Sequence[RunResult]) -> tuple[HostEffect, ...]:
-    """The slowest host first. Only cells with two measured trials or more: one alone compares with nothing."""
+    """The slowest host first. Only cells with at least two measured trials count: one trial has nothing to compare
+    with.
+    """
     by_cell: dict[str, list[tuple[RunResult, float]]] = {}
     for result in results:
         rate = result.samples_per_second

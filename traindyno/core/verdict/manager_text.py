@@ -1,4 +1,4 @@
-"""The recommendation in three sentences: what to use, what it takes and saves, and how sure that is."""
+"""The recommendation in three sentences: what to use, what it costs and saves, and how certain that is."""
 
 from traindyno.core.costs.quantity_text import count_text, seconds_text, share_text, usd_text
 from traindyno.core.measurement.selection import Relation

@@ -1,4 +1,4 @@
-"""Model-based search (Bayesian optimisation): a few cells spread over the axes, then those that a model finds worth it.
+"""Model-based search (Bayesian optimisation): a few cells spread over the axes, then those with the largest gain.
 
 Each round measures the cells with the largest expected improvement beyond the tolerance per cost of a trial (Jones,
 Schonlau and Welch 1998; per cost: Snoek, Larochelle and Adams 2012), as long as a cell may still be better by more than
@@ -23,7 +23,7 @@ from traindyno.core.verdict.verdict import FIRST_TRIALS, SETTLED, judge_evidence
 
 # Without any cell that works, the search continues while a cell works with this probability.
 LEAST_SUCCESS = 0.2
-# Trials of one cell that told nothing (no capacity, an image that can't be pulled) before it is given up.
+# A cell is given up after so many trials without information (no capacity, an image that can't be pulled).
 MOST_UNTOLD = 2
 CELLS_PER_PARALLEL_RUN = 24
 
@@ -31,24 +31,24 @@ Trial = tuple[Cell, int]
 
 
 def screening_trials(suite: Suite, cells: Sequence[Cell]) -> tuple[Trial, ...]:
-    """The first trial of each cell of the first round; the baseline is one of them, where it is a cell."""
+    """The first trial of each cell of the first round, the baseline included if it is a cell."""
     space, baseline = build_space(cells), baseline_cell(suite)
     first = next((index for index, cell in enumerate(cells) if cell.cell_id == baseline.cell_id), 0)
     return tuple((cells[index], 1) for index in spread_points(space, screening_size(space), first))
 
 
 def most_rounds(suite: Suite, cells: Sequence[Cell]) -> int:
-    """Of a search without lost results."""
+    """The rounds of a search without lost results."""
     return 1 + -(-len(cells) // runs_at_once(cells)) + 2 * suite.measurement.trials
 
 
 def runs_at_once(cells: Sequence[Cell]) -> int:
-    """Cells that a round explores: more at once save rounds, and learn less from each."""
+    """Cells that a round explores: more at once save rounds, and each gives less information."""
     return max(1, round(len(cells) / CELLS_PER_PARALLEL_RUN))
 
 
 def next_model_trials(suite: Suite, evidence: Evidence, results: Sequence[RunResult]) -> tuple[Trial, ...]:
-    """None once the answer is settled, or nothing that is worth a trial has one left.
+    """None if the answer is settled, or if no cell that is worth a trial has one left.
 
     ``evidence`` is that of ``results``.
     """
@@ -69,7 +69,7 @@ def next_model_trials(suite: Suite, evidence: Evidence, results: Sequence[RunRes
 def _explore(
     evidence: Evidence, survey: Survey, done: Mapping[str, Set[int]], left: Mapping[str, Sequence[int]]
 ) -> list[CellTrials]:
-    """Cells that may be better than the best one, those first of which a trial is expected to gain most per cost."""
+    """Cells that may be better than the best one, those with the largest expected gain per cost of a trial first."""
     trials = evidence.trials
     least = LEAST_SUCCESS if survey.best is None else LEAST_CHANCE
     able = [
@@ -90,7 +90,7 @@ def _explore(
 
 
 def _is_worth_a_trial(trials: CellTrials, done: int) -> bool:
-    """Not a cell that failed by its own doing, and not for ever one whose trials tell nothing."""
+    """False for a cell whose own settings make it fail, and after several trials without information."""
     if trials.measured:
         return done < FIRST_TRIALS
     return not trials.failed and len(trials.others) < MOST_UNTOLD
@@ -112,7 +112,7 @@ def _confirm(suite: Suite, evidence: Evidence, left: Mapping[str, Sequence[int]]
 
 
 def _finalists(evidence: Evidence) -> list[CellTrials]:
-    """The best cell and its nearest rival by the model, and all that were measured again."""
+    """The best cell and its nearest rival by the model, and all cells that were measured again."""
     survey = evidence.survey
     if survey is None or survey.best is None:
         return []

@@ -1,4 +1,4 @@
-"""What of a run is compared between cells: its rate, and the time, cost and instance hours of the whole workload."""
+"""The quantities by which cells are compared: rates, and the time, cost and instance hours of the whole workload."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ def projected_instance_hours(result: RunResult) -> float | None:
 
 
 def last_accuracy(result: RunResult) -> float | None:
-    """A share; None where the last evaluation measured none."""
+    """A share; None if the last evaluation measured no accuracy."""
     evaluations = result.measured.evaluations if result.measured else ()
     return evaluations[-1].metrics.get(Quality.ACCURACY.value) if evaluations else None
 
@@ -69,7 +69,7 @@ class SecondsToTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsdToTarget:
-    """What was billed until an evaluation reached the target; None for a run in which none did."""
+    """The billed cost until an evaluation reached the target; None for a run in which none did."""
 
     target: Target
 
@@ -79,7 +79,7 @@ class UsdToTarget:
 
 
 def is_paid_again(quantity: Quantity) -> bool:
-    """Whether a trial that fails has to be paid again before the work is done."""
+    """Whether a failed trial has to be paid again before the work is complete."""
     return quantity in (
         projected_seconds,
         projected_billable_seconds,

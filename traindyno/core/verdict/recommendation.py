@@ -1,4 +1,4 @@
-"""Which cell is best for the goal, how each other one relates to it, and its figures corrected for being picked."""
+"""The best cell for the goal, how each other one compares with it, and its figures corrected for selection."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -56,9 +56,9 @@ class Recommendation:
         return [rival.comparison for rival in self.rivals]
 
     def simultaneous(self, comparison: Comparison, significance: float) -> tuple[Interval | None, bool]:
-        """The interval of one comparison and whether it detects a difference, though the best was picked.
+        """The interval of one comparison and whether it detects a difference, although the best cell was selected.
 
-        Any contender might have been picked instead, so the end that flatters the best holds for all of them
+        Any contender might have been selected instead, so the bound in favour of the best holds for all of them
         (Bonferroni's form of Dunnett's comparison with a control, 1955, with each cell's own variance).
         """
         tail = significance / 2 / max(1, count_contenders(self.comparisons) + 1)
@@ -69,7 +69,7 @@ class Recommendation:
 def recommend(
     eligible: Sequence[CellTrials], quantity: Quantity, noise: Noise, *, tolerance: float, significance: float
 ) -> Recommendation | None:
-    """The cell of which ``quantity`` is least; all ``eligible`` cells know it. None where there is none."""
+    """The cell with the smallest ``quantity``, which all ``eligible`` cells have. None without eligible cells."""
     ranked = sorted(eligible, key=lambda each: _mean(each, quantity, noise))
     if not ranked:
         return None
@@ -100,7 +100,7 @@ def against_baseline(found: Recommendation, baseline: Cell) -> Rival | None:
 def corrected_row(
     found: Recommendation, rows: Sequence[CellRow], noise: Noise, target: Target | None, *, significance: float
 ) -> CellRow:
-    """The best cell's row with its time, cost and rates corrected for having been picked as the best, at this look."""
+    """The best cell's row with its time, cost and rates corrected for its selection at this look."""
     row = next(each for each in rows if each.cell_id == found.best.cell.cell_id)
     correction = correct_for_selection(found.comparisons, significance)
     return replace(
@@ -132,7 +132,7 @@ def _mean(trials: CellTrials, quantity: Quantity, noise: Noise) -> float:
 def _trials_to_decide(
     best: CellTrials, others: Sequence[CellTrials], quantity: Quantity, tolerance: float
 ) -> int | None:
-    """Planned for a suite that holds these cells alone, with independent trials."""
+    """For a suite with only these cells, and with independent trials."""
     plain = Noise()
     comparisons = [found for other in others if (found := compare_cells(best, other, quantity, plain))]
     most = max(len(each.values(quantity)) for each in (best, *others))

@@ -1,4 +1,4 @@
-"""What differs between two executions beside what was measured: the work, how it was run, and on what."""
+"""What differs between two executions besides the measurements: the work, how it was run, and on what."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -9,14 +9,14 @@ from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.confounds import Difference
 from traindyno.core.verdict.execution_record import ExecutionRecord
 
-# Of a workload, these say how it is done, and comparing two of them is what a comparison is for.
+# These fields of a workload say how the work is done; two executions that differ in them can be compared.
 MEANS = {"source", "entry_point", "image", "environment"}
 RUNNING = ("measurement", "purchase", "warm_pool_seconds", "training_plans", "instance_preferences")
 NONE = "none"
 
 
 def work_differences(first: ExecutionRecord, second: ExecutionRecord) -> tuple[Difference, ...]:
-    """Where there is any, the two did not do the same work."""
+    """If there is any, the two executions did not do the same work."""
     return tuple(_differences(*(_flat({"workload": _work(record)}) for record in (first, second))))
 
 
@@ -26,7 +26,7 @@ def running_differences(first: ExecutionRecord, second: ExecutionRecord) -> tupl
 
 
 def environment_differences(first: Sequence[RunResult], second: Sequence[RunResult]) -> tuple[Difference, ...]:
-    """Versions, devices, hosts, images and prices, as the runs themselves reported them."""
+    """Versions, devices, hosts, images and prices, as the runs reported them."""
     return tuple(_differences(_environment(first), _environment(second)))
 
 

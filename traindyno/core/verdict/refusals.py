@@ -25,9 +25,10 @@ def find_refusals(
     parities: Sequence[LossParity],
     unlike: Mapping[str, str],
 ) -> dict[str, str]:
-    """Cell id → reason. ``unlike`` are cells whose work can't be compared, with the reason.
+    """Cell id → reason.
 
-    Where the goal is a quality, cells that learn otherwise or count other work are compared by what they reach.
+    ``unlike``: cells whose work can't be compared, with the reason. If the goal is a quality, cells with other learning
+    settings or another unit of work are compared by their time or cost to the target.
     """
     if goal.target is not None:
         return {row.cell_id: reason for row in rows if row.trials and (reason := _short_of(row, goal.target, metric))}

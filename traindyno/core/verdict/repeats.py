@@ -1,6 +1,6 @@
-"""Trials that are repeated because their host was busy with other work, and what then counts.
+"""Trials that are repeated because their host was busy with other work, and which results then count.
 
-Of a suite of T trials, the repeat of trial t is trial t + T, its second repeat t + 2 T, and so on.
+In a suite of T trials, the repeat of trial t is trial t + T, its second repeat t + 2 T, and so on.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,13 +15,13 @@ Trial = tuple[str, int]
 
 
 def is_contended(result: RunResult) -> bool:
-    """Whether other work on its host slowed the run down; False where the log does not tell."""
+    """Whether other work on its host slowed the run down; False if the log does not show it."""
     contention = result.measured.contention if result.measured else None
     return contention is not None and contention.is_contended
 
 
 def needed_repeats(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[tuple[Cell, int], ...]:
-    """Cells with the trial to be run once more: each trial whose latest run was contended, within the suite's limit."""
+    """Cells with the trial to repeat: each trial whose latest run was contended, within the suite's limit."""
     known = {cell.cell_id: cell for cell in cells}
     longest = suite.measurement.trials * (1 + suite.limits.max_contended_repeats)
     return tuple(
@@ -32,13 +32,13 @@ def needed_repeats(suite: Suite, cells: Sequence[Cell], results: Sequence[RunRes
 
 
 def set_aside_repeated(suite: Suite, results: Sequence[RunResult]) -> list[RunResult]:
-    """All results, without the measurements of runs that a repeat replaced: their costs and outcomes remain."""
+    """All results, without the measurements of runs that were repeated: their costs and outcomes remain."""
     counted = {latest.run.run_id for _, latest in _latest_of_trials(suite, results)}
     return [result if result.run.run_id in counted else replace(result, measured=None) for result in results]
 
 
 def planned_results(suite: Suite, results: Sequence[RunResult]) -> list[RunResult]:
-    """Those of the trials that the suite asks for: not the repeats."""
+    """The results of the trials that the suite asks for, without repeats."""
     return [result for result in results if result.run.trial <= suite.measurement.trials]
 
 

@@ -1,4 +1,4 @@
-"""All that a report shows, as one document: the verdict, the runs behind it and where they came from."""
+"""Everything that a report shows, as one document: the verdict, its runs and their origin."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

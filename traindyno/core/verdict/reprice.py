@@ -1,4 +1,4 @@
-"""The same measurements at other prices: costs and verdict anew, and which price would change the answer."""
+"""The same measurements at other prices: new costs and verdict, and the price that would change the answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ def reprice(
     loss_spread: LossSpread | None = None,
     host_prior: HostSpread | None = None,
 ) -> Repriced:
-    """Types that ``prices`` does not name keep the price that they were run at."""
+    """Types without an entry in ``prices`` keep the price that was paid."""
     before = judge(suite, cells, results, loss_spread=loss_spread, host_prior=host_prior)
     repriced = tuple(_reprice(result, prices.get(result.run.cell.settings.instance)) for result in results)
     after = judge(suite, cells, repriced, loss_spread=loss_spread, host_prior=host_prior)
@@ -62,7 +62,7 @@ def reprice(
 
 
 def find_flips(verdict: Verdict) -> tuple[PriceFlip, ...]:
-    """By the means, one price changing at a time, the smallest change first. Nothing where money is not the goal."""
+    """By the means, one price at a time, the smallest change first. Empty if cost is not the goal."""
     best = verdict.row(verdict.recommended) if verdict.recommended else None
     if best is None or best.usd is None or best.usd_per_instance_hour is None:
         return ()
@@ -100,7 +100,7 @@ def _may_win(verdict: Verdict, row: CellRow) -> bool:
 
 
 def _own_price_flip(best: CellRow, rivals: Sequence[CellRow], metric: Metric) -> list[PriceFlip]:
-    """The recommended cell's own type gets dearer until it costs as much as the cheapest cell of another type."""
+    """The recommended cell's type becomes as expensive as the cheapest cell of another type."""
     if not rivals:
         return []
     nearest = min(rivals, key=lambda row: _usd(row, metric))
@@ -108,7 +108,7 @@ def _own_price_flip(best: CellRow, rivals: Sequence[CellRow], metric: Metric) ->
 
 
 def _rival_price_flips(best: CellRow, rivals: Sequence[CellRow], metric: Metric) -> list[PriceFlip]:
-    """Each other type gets cheaper until its cheapest cell costs as much as the recommended one."""
+    """Each other type becomes so cheap that its cheapest cell costs as much as the recommended one."""
     flips = []
     for instance in dict.fromkeys(row.instance for row in rivals):
         of_type = [row for row in rivals if row.instance == instance]
@@ -119,7 +119,7 @@ def _rival_price_flips(best: CellRow, rivals: Sequence[CellRow], metric: Metric)
 
 
 def _limit_flip(verdict: Verdict, best: CellRow) -> tuple[PriceFlip, ...]:
-    """The recommended cell's type gets dearer until the cell breaks the goal's limit of money."""
+    """The recommended cell's type becomes so expensive that the cell exceeds the goal's cost limit."""
     assert verdict.goal.usd is not None, "the goal is fastest within a sum"
     next_best = verdict.runner_up.cell_id if verdict.runner_up else None
     return (_flip(best, verdict.goal.usd / _usd(best, Metric.USD), next_best),)

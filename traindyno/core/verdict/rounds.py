@@ -1,4 +1,4 @@
-"""Which runs come next, from the results so far."""
+"""The next runs of an execution, from the results so far."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ def plan_round(
     host_prior: HostSpread | None = None,
     loss_spread: LossSpread | None = None,
 ) -> tuple[Run, ...]:
-    """Rounds count from 1; no runs means that the search is over. ``results``: of all rounds before.
+    """Rounds count from 1; no runs means that the search has ended. ``results``: of all earlier rounds.
 
     ``host_prior`` and ``loss_spread`` are the verdict's own, so that a search ends where the verdict decides, and
     measures no further what the verdict refuses.
@@ -46,7 +46,7 @@ def plan_round(
 
 
 def last_round(suite: Suite, cells: Sequence[Cell]) -> int:
-    """Twice the rounds that a search without losses takes: a result that is lost again and again ends the search."""
+    """Twice the rounds of a search without losses: a result that is lost repeatedly ends the search."""
     match suite.search:
         case Search.GRID:
             rounds = 1

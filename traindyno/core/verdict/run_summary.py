@@ -1,4 +1,4 @@
-"""A finished run in one flat record: for lists, progress displays and the report's raw data."""
+"""A finished run as one flat record: for lists, progress displays and the report's raw data."""
 
 from dataclasses import dataclass
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""How throughput grows with the number of instances: speed-up and efficiency against the fewest that were measured."""
+"""How throughput grows with the number of instances: speed-up and efficiency against the smallest size measured."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ class ScalingSeries:
 
 
 def measure_scaling(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[ScalingSeries, ...]:
-    """One series for each set of cells with two numbers of instances or more."""
+    """One series for each set of cells with at least two numbers of instances."""
     measured = [each for each in group_trials(cells, results) if each.measured]
     series: dict[str, list[CellTrials]] = {}
     for each in sorted(measured, key=lambda each: each.cell.settings.instance_count):

@@ -16,7 +16,7 @@ from traindyno.core.measurement.student_t import t_quantile
 
 TERMS = ("serial", "compute / N", "communication", "loading / N", "shared loading")
 COMMUNICATIONS: dict[str, Callable[[float], float]] = {"log2(N)": log2, "N": float}
-# A curve through fewer sizes than this says nothing about the next one.
+# A curve through fewer sizes than this predicts nothing about the next one.
 LEAST_SIZES = 3
 # How far beyond the largest measured size the curve is followed.
 MOST_TIMES_LARGEST = 8
@@ -24,7 +24,7 @@ MOST_TIMES_LARGEST = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizedTime:
-    """Of one cell. ``seconds``: training time of the whole workload. ``variation``: of its trials, None with one."""
+    """One cell. ``seconds``: training time of the whole workload. ``variation``: of its trials, None with one."""
 
     cell_id: str
     instance_count: int
@@ -156,7 +156,7 @@ class _Curve:
         )
 
     def _interval(self, instances: int, workers: int, seconds: float) -> Interval | None:
-        """Of one cell: its own scatter and that of the curve, both relative to the time."""
+        """For one cell: its own scatter and that of the curve, both relative to the time."""
         if self.spread is None:
             return None
         relative = [value / seconds for value in _row(instances, workers, self.communication)]
@@ -179,7 +179,7 @@ class _Curve:
 
 
 def _fit_curve(times: Sequence[SizedTime]) -> _Curve | None:
-    """With the communication function that leaves the least residual; the first where both do equally."""
+    """With the communication function that leaves the smallest residual; the first if both are equal."""
     curves = []
     for name in COMMUNICATIONS:
         rows = [
@@ -192,7 +192,7 @@ def _fit_curve(times: Sequence[SizedTime]) -> _Curve | None:
 
 
 def _spread(fit: Fit, times: Sequence[SizedTime]) -> float | None:
-    """Relative, of one cell's time: what the curve leaves over, and no less than its trials scatter."""
+    """Relative, for one cell's time: the residual of the curve, and at least the scatter of its trials."""
     variations = [each.variation for each in times if each.variation is not None]
     trials = sqrt(sum(value * value for value in variations) / len(variations)) if variations else 0.0
     return max(fit.residual, trials) or None

@@ -1,4 +1,4 @@
-"""Which cells each round of a search measured, and what the round took."""
+"""Which cells each round of a search measured, and the round's billed time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The model-based search in words: how much was measured, and which cells were dropped on what grounds."""
+"""The model-based search in sentences: how much was measured, and which cells were dropped and why."""
 
 from collections.abc import Iterator, Sequence
 
@@ -23,7 +23,7 @@ def describe_search(verdict: Verdict) -> Iterator[str]:
 
 
 def describe_unfinished_search(verdict: Verdict) -> Iterator[str]:
-    """Where a cap, a limit or trials that told nothing ended the search before the model was sure enough."""
+    """If a cap, a limit or trials without information ended the search before the model was certain enough."""
     promising = sorted((cell for cell in verdict.dropped if cell.chance > LEAST_CHANCE), key=lambda cell: -cell.chance)
     if promising:
         first = promising[0]
@@ -35,7 +35,7 @@ def describe_unfinished_search(verdict: Verdict) -> Iterator[str]:
 
 
 def describe_dropped(verdict: Verdict) -> Iterator[str]:
-    """All dropped cells by their names, with what the model expects of them."""
+    """All dropped cells by name, with the model's forecast for each."""
     unmeasured = [cell for cell in verdict.dropped if not cell.trials]
     if unmeasured:
         yield f"Dropped without a measurement: {_names(verdict, unmeasured)}."

@@ -1,4 +1,4 @@
-"""What would change the answer: a price, or the size of the work."""
+"""What would change the answer: a price, or the amount of work."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ def find_crossovers(best: CellRow, others: Sequence[CellRow], metric: Metric) ->
 
 
 def find_break_even(recommended: CellRow, other: CellRow) -> BreakEven | None:
-    """The price at which the other cell would cost as much; None within one instance type: one price moves both."""
+    """The price at which the other cell costs as much; None within one instance type, where one price changes both."""
     price = other.usd_per_instance_hour
     if price is None or recommended.usd is None or other.usd is None or other.instance == recommended.instance:
         return None
@@ -52,7 +52,7 @@ def find_break_even(recommended: CellRow, other: CellRow) -> BreakEven | None:
 
 
 def find_crossover(recommended: CellRow, other: CellRow, *, metric: Metric) -> Crossover | None:
-    """Where the two lines overhead + examples ÷ rate meet, if the recommended cell has more overhead."""
+    """Where the two lines overhead + examples ÷ rate intersect, if the recommended cell has more overhead."""
     line, other_line = _line(recommended, metric), _line(other, metric)
     if line is None or other_line is None:
         return None
@@ -65,7 +65,9 @@ def find_crossover(recommended: CellRow, other: CellRow, *, metric: Metric) -> C
 
 
 def _line(row: CellRow, metric: Metric) -> tuple[float, float] | None:
-    """Fixed part and part per example, in the metric's unit. Time is wall clock; money and hours are training time."""
+    """The fixed part and the part per example, in the metric's unit. Time is wall clock; cost and hours are training
+    time.
+    """
     if estimate_of(row, metric) is None or row.samples_per_second is None:
         return None
     overhead = row.overhead_seconds if metric is Metric.SECONDS else row.training_overhead_seconds
@@ -87,4 +89,4 @@ def _per_second(row: CellRow, metric: Metric) -> float | None:
                 return None
             return float(price) * share * row.instance_count / SECONDS_PER_HOUR
         case Metric.SECONDS_TO_TARGET | Metric.USD_TO_TARGET:
-            return None  # the work is not that of so many examples
+            return None  # the work is not measured in examples

@@ -1,4 +1,4 @@
-"""Cost against time: the cells of which no other one is both cheaper and faster (the Pareto front)."""
+"""Cost against time: the cells that no other cell beats in both (the Pareto front)."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from traindyno.core.verdict.verdict import Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TradeOff:
-    """A cell's time and cost: of the whole workload, or until the goal's target. ``is_on_front``: none beats both."""
+    """A cell's time and cost, of the whole workload or until the goal's target. ``is_on_front``: no cell beats both."""
 
     row: CellRow
     seconds: Estimate

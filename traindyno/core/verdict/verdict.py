@@ -1,4 +1,4 @@
-"""The suite's answer: which cell to use, by what margin, how sure, and what would change it."""
+"""The suite's answer: which cell to use, by what margin, how certain, and what would change it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,12 +34,12 @@ from traindyno.core.verdict.scaling_fit import ScalingFit
 from traindyno.core.verdict.sensitivity import BreakEven, Crossover, find_break_evens, find_crossovers
 
 VERDICT = Format(name="verdict", version=2, unmarked=1)
-# The fewest trials that tell anything of a cell's spread with some precision.
+# The fewest trials that measure a cell's spread with some precision.
 FIRST_TRIALS = 3
 
 
 class Finding(StrEnum):
-    """How far the recommended cell can be relied on."""
+    """How reliable the recommendation is."""
 
     RECOMMENDED = "recommended"
     WITHIN_TOLERANCE = "within_tolerance"
@@ -192,7 +192,7 @@ def verdict_document(verdict: Verdict) -> dict[str, Any]:
 
 
 def parse_verdict(document: Mapping[str, Any]) -> Verdict:
-    """Raises VersionUnknown: `traindyno report` makes a verdict of an older version again from the results."""
+    """Raises VersionUnknown. `traindyno report` computes a verdict of an older version again from the results."""
     return from_document(VERDICT.read(document), Verdict)
 
 
@@ -242,7 +242,7 @@ def _against_baseline(
 
 
 def _with_sensitivity(verdict: Verdict) -> Verdict:
-    """Break-evens and crossovers for the cells that the recommended one beats: a difference has to be there first."""
+    """Break-evens and crossovers for the cells that the recommended one beats."""
     if verdict.recommended is None:
         return verdict
     best = verdict.row(verdict.recommended)

@@ -1,4 +1,4 @@
-"""The verdict in plain language: a headline, what supports it, what would change it, and what to beware of."""
+"""The verdict in plain language: a headline, its evidence, what would change it, and what limits it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ def metric_text(metric: Metric, value: float | None) -> str:
 
 
 def saving_interval_text(interval: Interval) -> str:
-    """Of a ratio, as a saving; as factors where the ratio may exceed 2."""
+    """The interval of a ratio, as a saving; as factors if the ratio may exceed 2."""
     if interval.high > 2:
         return f"{number_text(interval.low)} to {number_text(interval.high)} times"
     return f"{(1 - interval.high) * 100:.1f} to {(1 - interval.low) * 100:.1f} %".replace("-", "−")
@@ -81,7 +81,7 @@ def saving_text(ratio: float, interval: Interval | None) -> str:
 
 
 def names_text(labels: Sequence[str], *, last: str = "and") -> str:
-    """The labels joined, or their number where they are many."""
+    """The labels joined, or their number if there are many."""
     if len(labels) > MOST_NAMES:
         return f"{len(labels)} other cells"
     return f" {last} ".join(filter(None, [", ".join(labels[:-1]), labels[-1]]))
@@ -219,7 +219,7 @@ def _accuracy(verdict: Verdict) -> Iterator[str]:
 
 
 def _needs(verdict: Verdict) -> str:
-    """In time and money, the goal's own quantity first and with its interval."""
+    """The time and cost, the goal's own quantity first and with its interval."""
     is_whole = verdict.goal.target is None
     seconds = verdict.estimate(Metric.SECONDS if is_whole else Metric.SECONDS_TO_TARGET)
     usd = verdict.estimate(Metric.USD if is_whole else Metric.USD_TO_TARGET)
