@@ -73,7 +73,7 @@ def test_a_trained_classifier_is_deployed_checked_invoked_listed_and_deleted(lab
     assert [each["deployment"]["name"] for each in listed] == [name]
 
     receipt = lab.traindyno("receipt", EXECUTION, "--local")
-    assert f"beside it, endpoint {name} cost $" in receipt.output
+    assert f"in addition, endpoint {name} cost $" in receipt.output
     removed = lab.traindyno("undeploy", name, "--local")
     assert removed.status == 0, removed.errors
     assert f"{name} is deleted" in removed.errors

@@ -71,7 +71,7 @@ def costs_of(execution_id: str, rows: Iterable[DeploymentRow], now: float) -> It
         if row.deployment.execution_id == execution_id:
             so_far = " so far" if row.is_open else ""
             kind = "transform job" if row.deployment.hosting is Hosting.TRANSFORM else "endpoint"
-            yield f"beside it, {kind} {row.deployment.name} cost {usd_text(row.cost_usd(now))}{so_far}, {row.status}"
+            yield f"in addition, {kind} {row.deployment.name} cost {usd_text(row.cost_usd(now))}{so_far}, {row.status}"
 
 
 def row_document(row: DeploymentRow, now: float) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def undeploy(
         raise DeploymentUnknown(f"no endpoint {name}; open ones: {', '.join(open_names) or 'none'}")
     found = row.deployment.name
     if not remove_endpoint(found, services=services, now=now):
-        tell(f"{found} was deleted before")
+        tell(f"{found} is already deleted")
     else:
         tell(f"{found} is deleted")
     row = services.deployments.find(found) or row

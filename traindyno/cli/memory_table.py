@@ -8,7 +8,7 @@ from traindyno.core.planning.memory import CellMemory
 from traindyno.core.planning.plan import Plan
 
 HEADINGS = ("peak", "parameters", "optimizer", "activations", "device", "share")
-OUTSIDE = "beside an estimate: the CUDA context, NCCL's buffers and fragmentation, about 1 to 2 GiB of each device"
+OUTSIDE = "not in an estimate: the CUDA context, NCCL's buffers and fragmentation, about 1 to 2 GiB of each device"
 
 
 def print_memory(console: Console, planned: Plan) -> None:

@@ -73,7 +73,7 @@ def _look_up(suite: Suite, requests: QuotaRequests) -> list[NeededIncrease]:
 
 
 def _confirm(to_send: Sequence[NeededIncrease]) -> None:
-    tell(f"to be asked for in {account_region()}:")
+    tell(f"to be requested in {account_region()}:")
     for each in to_send:
         change = f"from {each.increase.current_value} to {each.increase.desired_value}"
         tell(f"  {each.increase.name} ({each.increase.code}) {change}")

@@ -101,7 +101,7 @@ def _with_capacity(found: RegionalType, suite: Suite, services: RegionClients, n
     wanted = {purchase: instance_quota(found.instance_type, purchase) for purchase in Purchase}
     size = plan_size(found.largest)
     plan = (
-        OfferSearch(offer=None, reason="none is so large")
+        OfferSearch(offer=None, reason="no plan is that large")
         if size is None
         else find_offer(services.sagemaker, found.instance_type, instance_count=size, hours=plan_hours(suite))
     )

@@ -55,7 +55,7 @@ def draw_learning_section(report: Report) -> Markup | None:
             class_="hint",
         ),
         draw_views("learning", views),
-        element("p", "What is drawn, for download:", *_downloads(report), class_="hint"),
+        element("p", "The data of these charts:", *_downloads(report), class_="hint"),
         _parities(report.verdict),
         id="loss",
     )

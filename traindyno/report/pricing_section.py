@@ -33,7 +33,7 @@ def draw_pricing(report: Report) -> Markup | None:
         draw_table(
             SUMMARY,
             [_summary(option, report.verdict) for option in report.pricing],
-            caption="The runs were measured once; each row prices them anew and judges again.",
+            caption="The runs were measured once; each row applies other prices to the same measurements.",
             emphasized=[index for index, option in enumerate(report.pricing) if option.is_flipped],
         ),
         draw_table(

@@ -100,7 +100,7 @@ def _failure(alike: Sequence[RunResult]) -> Markup:
         element(
             "h3", f"{first.run.cell.label}, {'trial' if len(alike) == 1 else 'trials'} {trials}: {_outcome(first)}"
         ),
-        element("p", first.message or "No message was left."),
+        element("p", first.message or "The run has no message."),
         element("pre", "\n".join(first.log_tail), tabindex=0) if first.log_tail else None,
         class_="failure",
     )

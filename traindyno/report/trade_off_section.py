@@ -41,7 +41,7 @@ def draw_trade_off(verdict: Verdict) -> Markup | None:
         element(
             "p",
             f"{len(front)} of {len(found)} cells are on the line: for each of them, no other cell is both cheaper and"
-            " faster. Each other cell is slower and dearer than one on the line.",
+            " faster. Each other cell is slower and more expensive than one on the line.",
         ),
         draw_figure(TITLE, _draw(found, verdict), data=_data(found), note="numbers as in the table below"),
         _list(front[:MOST_LISTED], verdict),

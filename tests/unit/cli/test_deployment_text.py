@@ -75,6 +75,6 @@ def test_an_executions_receipt_names_what_its_endpoints_cost() -> None:
     removed = replace(ROW, removed_at=NOW + 3600, status=DeploymentStatus.REMOVED)
     other = replace(ROW, deployment=replace(DEPLOYMENT, execution_id="another"))
     assert list(costs_of("execution-1", [ROW, other, removed], NOW + 1800)) == [
-        f"beside it, endpoint {NAME} cost $0.10 so far, ready",
-        f"beside it, endpoint {NAME} cost $0.20, removed",
+        f"in addition, endpoint {NAME} cost $0.10 so far, ready",
+        f"in addition, endpoint {NAME} cost $0.20, removed",
     ]

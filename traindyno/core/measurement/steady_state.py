@@ -60,7 +60,7 @@ def find_steady_window(step_seconds: Sequence[float], *, warmup_steps: int | Non
         first = _after_first_stall(shifted[steady].first, stalls)
     trend = estimate_trend(levels[first:])
     if reason is None and warmup_steps is not None and steady > 0:
-        reason = f"step times change at step {shifted[steady].first}, after the warm-up that the suite gives"
+        reason = f"step times change at step {shifted[steady].first}, after the warm-up that the suite sets"
     if reason is None:
         reason = _why_not_steady(count, first, trend)
     state = SteadyState(

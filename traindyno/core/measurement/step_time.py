@@ -131,7 +131,7 @@ def _with_unexplained(state: SteadyState, unexplained: Sequence[OneTimeEvent], c
     share = sum(event.seconds for event in unexplained) / core_seconds
     reason = (
         f"stalls at {'step' if len(unexplained) == 1 else 'steps'} {', '.join(places)} add {share:.1%} to the time, "
-        "and too few were seen to tell whether they recur; the rate leaves them out"
+        "and too few were seen to decide whether they recur; the rate excludes them"
     )
     return replace(state, is_reached=False, reason=reason)
 

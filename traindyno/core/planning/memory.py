@@ -91,7 +91,7 @@ def device_memory_bytes(instance_type: str) -> int | None:
 def why_not_estimated(workload: Workload, settings: Settings) -> str | None:
     """None where an estimate is possible."""
     if workload.task is Task.SCRIPT:
-        return "a script's memory shows when it runs"
+        return "a script's memory is known only while it runs"
     if world_size(settings) is None:
         return f"the number of devices of {settings.instance} is unknown"
     return NOT_ESTIMATED.get(settings.strategy)
@@ -142,7 +142,7 @@ def too_large_text(what: str, instance_type: str, finding: MemoryFinding) -> str
     return (
         f"{what} needs {bytes_text(finding.estimate.peak_bytes)} per device by estimate, and a device of"
         f" {instance_type} has {bytes_text(device_memory_bytes(instance_type))}. It would fit with: {helps}."
-        " measure_anyway: true measures it all the same"
+        " measure_anyway: true measures it anyway"
     )
 
 

@@ -53,7 +53,7 @@ def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Ite
         types = accepted_types(suite, lane.instance_type)
         unknown = [name for name in types if name not in prices]
         yield from (
-            Refusal(reason=f"the price of {name} is unknown, so limits.max_usd can't be kept") for name in unknown
+            Refusal(reason=f"the price of {name} is unknown, so limits.max_usd can't be enforced") for name in unknown
         )
         if unknown:
             continue

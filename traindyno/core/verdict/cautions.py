@@ -21,7 +21,7 @@ def describe_cautions(verdict: Verdict) -> Iterator[str]:
     if verdict.metric is Metric.INSTANCE_HOURS:
         yield "No price is known. All cells use one instance type, so they are compared by instance hours."
     if verdict.recommended and may_break_limit(verdict.row(verdict.recommended), verdict.goal):
-        yield "The recommended cell keeps the goal's limit by its mean, but its interval does not exclude breaking it."
+        yield "The recommended cell meets the goal's limit by its mean, but its interval extends beyond the limit."
     yield from describe_unfinished_search(verdict)
     yield from _failures(verdict)
     yield from _hosts(verdict)
@@ -40,7 +40,7 @@ def describe_cautions(verdict: Verdict) -> Iterator[str]:
 def _failures(verdict: Verdict) -> Iterator[str]:
     for row in verdict.rows:
         if row.failed and row.cell_id != verdict.recommended:
-            diverged = f", {row.diverged} of them by a loss that is no finite number" if row.diverged else ""
+            diverged = f", {row.diverged} of them with a loss that is not finite" if row.diverged else ""
             yield f"{row.failed} of {row.attempted} trials of {row.label} failed{diverged}."
     if any(row.failed and row.trials for row in verdict.rows):
         yield "The time and cost of cells with failed trials are divided by their success rate."
@@ -53,7 +53,7 @@ def _hosts(verdict: Verdict) -> Iterator[str]:
     rows = [verdict.row(verdict.recommended), *(verdict.row(rival.cell_id) for rival in verdict.rivals)]
     known = [row.host_draws for row in rows if row.host_draws is not None]
     if len(known) < len(rows):
-        yield "The hosts of some trials are unknown. Each of these trials is taken as a new draw of hosts."
+        yield "The hosts of some trials are unknown. Each of these trials counts as a new draw of hosts."
     if known and min(known) < 2:
         yield "Some cells ran on one set of hosts only. The answer holds for these hosts; others may differ."
     if any(rival.is_across_hosts for rival in verdict.rivals):
@@ -77,8 +77,8 @@ def _noise(verdict: Verdict) -> Iterator[str]:
         yield f"Other work on the host slowed down trials of {', '.join(contended)}."
     if verdict.serial_correlation:
         yield (
-            "Trials resemble the trial before (correlation"
-            f" {verdict.serial_correlation:.1f}); the intervals are wider for it."
+            "Trials are correlated with the previous trial (correlation"
+            f" {verdict.serial_correlation:.1f}); the intervals include this."
         )
     spreads = [row.samples_per_second.variation for row in verdict.rows if row.samples_per_second]
     noisy = [spread for spread in spreads if spread is not None and spread > NOISY_VARIATION]
@@ -102,8 +102,8 @@ def describe_confound(verdict: Verdict, confound: Confound) -> str:
     offered = [control for control in confound.controls if control.cell_id is None]
     if offered:
         include = ", ".join(f"{name}: {value}" for name, value in offered[0].include.items())
-        return f"{text}; the control cell {{{include}}} would tell them apart."
-    return f"{text}; the suite holds control cells for it." if confound.controls else f"{text}."
+        return f"{text}; the control cell {{{include}}} would separate the effects."
+    return f"{text}; the suite has control cells for it." if confound.controls else f"{text}."
 
 
 def describe_parity(verdict: Verdict, parity: LossParity) -> str:
@@ -118,6 +118,6 @@ def describe_parity(verdict: Verdict, parity: LossParity) -> str:
         case ParityFinding.DIFFERS:
             return f"{pair}: differs, {ratio}: not the same work."
         case ParityFinding.ONE_TRIAL:
-            return f"{pair}: can't be told with one trial, {ratio}."
+            return f"{pair}: unknown with one trial, {ratio}."
         case _:
             return f"{pair}: undecided, {ratio}."

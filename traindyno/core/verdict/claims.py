@@ -120,7 +120,7 @@ def _find(
         return _find_measured(claim, measured)
     if claim.untestable:
         return ClaimFinding.NOT_TESTABLE, claim.untestable
-    return unclear or (ClaimFinding.NOT_MEASURED, "no completed trial of the cells that it is about")
+    return unclear or (ClaimFinding.NOT_MEASURED, "no completed trial of the cells of this claim")
 
 
 def _find_measured(claim: Claim, measured: MeasuredFigure) -> tuple[ClaimFinding, str]:

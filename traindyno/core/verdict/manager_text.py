@@ -36,7 +36,7 @@ def _against_next(verdict: Verdict) -> str:
     what = "time" if verdict.metric.is_time else "cost" if verdict.metric.is_money else "instance time"
     next_best = verdict.row(rival.cell_id).label
     if rival.relation is not Relation.BEATEN:
-        return f"; the next best, {next_best}, came out within {share_text(less)} of its {what}"
+        return f"; the next best, {next_best}, is within {share_text(less)} of its {what}"
     return f", {share_text(less)} less {what} than the next best, {next_best}"
 
 
@@ -48,24 +48,24 @@ def _how_sure(verdict: Verdict) -> str:
     basis = f"{runs} {kind} of {measured} of {len(verdict.rows)} cells{spent}"
     match verdict.finding:
         case Finding.RECOMMENDED:
-            return f"This rests on {basis}; {_chance(verdict)}."
+            return f"This is based on {basis}; {_chance(verdict)}."
         case Finding.WITHIN_TOLERANCE:
             margin = f"{verdict.tolerance * 100:g} %"
-            return f"This rests on {basis}; no other cell is better by more than {margin}."
+            return f"This is based on {basis}; no other cell is better by more than {margin}."
         case Finding.ONLY_ONE:
-            return f"This rests on {basis}; no other cell qualifies for the goal."
+            return f"This is based on {basis}; no other cell qualifies for the goal."
         case Finding.UNDECIDED | Finding.TOO_FEW_TRIALS:
-            return f"This rests on {basis}, which are too few runs to tell the best cells apart."
+            return f"This is based on {basis}, which are too few runs to tell the best cells apart."
         case Finding.CONTENDED:
-            return f"This rests on {basis}, some of which were slowed down by other work."
+            return f"This is based on {basis}, some of which were slowed down by other work."
         case Finding.NONE_WITHIN_LIMIT | Finding.NONE_MEASURED:
             return f"{basis[0].upper()}{basis[1:]} were made."
 
 
 def _chance(verdict: Verdict) -> str:
     if verdict.confidence is None:
-        return "how often chance alone would show this is unknown"
+        return "how often this appears by chance is unknown"
     if verdict.confidence > SURE:
-        return "chance alone would show such a lead in fewer than 1 of 1,000 such suites"
+        return "such a lead appears by chance in fewer than 1 of 1,000 such suites"
     times = max(1, round((1 - verdict.confidence) * 1000))
-    return f"chance alone would show such a lead in about {times} of 1,000 such suites"
+    return f"such a lead appears by chance in about {times} of 1,000 such suites"

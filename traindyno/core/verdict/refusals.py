@@ -7,7 +7,7 @@ from traindyno.core.suite.goal import Goal, Target
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import Metric, estimate_of, is_within_limit
 
-BREAKS_LIMIT = "it breaks the goal's limit"
+BREAKS_LIMIT = "it exceeds the goal's limit"
 _UNKNOWN = {
     Metric.SECONDS: "its billed time is unknown",
     Metric.INSTANCE_HOURS: "its billed time is unknown",
@@ -56,5 +56,5 @@ def _reason(row: CellRow, goal: Goal, metric: Metric) -> str | None:
         return _UNKNOWN[metric]
     is_within = is_within_limit(row, goal)
     if is_within is None:
-        return "whether it keeps the goal's limit is unknown"
+        return "whether it meets the goal's limit is unknown"
     return None if is_within else BREAKS_LIMIT

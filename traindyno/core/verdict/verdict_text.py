@@ -111,13 +111,13 @@ def _answer(verdict: Verdict, row: CellRow) -> str:
     match verdict.finding:
         case Finding.CONTENDED:
             return (
-                f"No recommendation: other work on the hosts slowed trials down. {row.label} came out {goal}."
+                f"No recommendation: other work on the hosts slowed trials down. {row.label} was {goal}."
                 " Run the suite again on hosts without other work."
             )
         case Finding.ONLY_ONE:
             return f"Use {row.label}: it is the only cell that qualifies."
         case Finding.TOO_FEW_TRIALS:
-            return f"{row.label} came out {goal}, but cells with one trial can't be compared."
+            return f"{row.label} was {goal}, but cells with one trial can't be compared."
         case Finding.UNDECIDED:
             return _undecided(verdict, row)
         case Finding.WITHIN_TOLERANCE:
@@ -135,7 +135,7 @@ def _undecided(verdict: Verdict, row: CellRow) -> str:
     )
     wanted = verdict.trials_to_decide
     trials = f"{wanted} trials" if wanted else f"more than {MOST_TRIALS} trials"
-    return f"{choice}: {trials} of each of these cells would tell."
+    return f"{choice}: {trials} of each of these cells would decide."
 
 
 def _within_tolerance(verdict: Verdict, row: CellRow) -> str:
@@ -155,7 +155,7 @@ def _reservation(row: CellRow) -> str:
         parts.append(f"{row.failed} of its {row.attempted} trials failed{diverged}")
     if row.unsteady_trials:
         parts.append(f"{row.unsteady_trials} of its {row.trials} measured trials did not reach a steady state")
-    return f" Beware: {'; '.join(parts)}." if parts else ""
+    return f" Note: {'; '.join(parts)}." if parts else ""
 
 
 def _support(verdict: Verdict) -> Iterator[str]:
@@ -184,7 +184,7 @@ def _margin(verdict: Verdict, rival: Rival) -> str:
     trials = f"{verdict.row(verdict.recommended or '').trials} and {second.trials} trials"
     saving = saving_text(rival.comparison.ratio, rival.comparison.interval)
     if rival.relation is not Relation.BEATEN:
-        return f"It came out {saving} below {second.label} ({trials}). This difference may be noise."
+        return f"It was {saving} below {second.label} ({trials}). This difference may be noise."
     sure = (
         "" if verdict.confidence is None else f"; confidence that it beats each cell {_confidence(verdict.confidence)}"
     )

@@ -93,7 +93,7 @@ def test_a_drift_is_no_steady_state(direction: int) -> None:
 
 def test_a_change_after_a_given_warm_up_is_no_steady_state() -> None:
     steady = find_steady_state(noisy([1.0] * 60 + [1.3] * 60), warmup_steps=10)
-    assert steady.reason == "step times change at step 60, after the warm-up that the suite gives"
+    assert steady.reason == "step times change at step 60, after the warm-up that the suite sets"
     assert (steady.warmup_steps, steady.is_reached) == (10, False)
 
 

@@ -123,7 +123,7 @@ def test_a_price_that_is_unknown_is_refused_and_never_taken_for_nothing() -> Non
     suite = unprepared_suite(training={}, matrix={"instance": ["ml.g5.xlarge", "ml.g7.2xlarge"]}, baseline={})
     planned = plan_with_quotas(suite)
     assert [refusal.reason for refusal in planned.refusals] == [
-        "the price of ml.g7.2xlarge is unknown, so limits.max_usd can't be kept"
+        "the price of ml.g7.2xlarge is unknown, so limits.max_usd can't be enforced"
     ]
     assert (planned.one_attempt_usd, planned.worst_case_usd) == (None, None)
 

@@ -102,7 +102,7 @@ def test_cells_that_were_dropped_are_named_with_what_is_expected_of_them() -> No
 def test_the_losses_of_dropped_cells_are_no_caution_for_having_one_trial() -> None:
     verdict = play(SMOOTH, Search.MODEL, seed=1).verdict
     dropped = {verdict.row(cell.cell_id).label for cell in verdict.dropped}
-    told = [text for text in describe_verdict(verdict).cautions if "can't be told with one trial" in text]
+    told = [text for text in describe_verdict(verdict).cautions if "unknown with one trial" in text]
     assert not [text for text in told if text.removeprefix("Loss of ").split(" against ")[0] in dropped]
 
 

@@ -57,7 +57,7 @@ def test_failed_trials_raise_cost_and_stand_in_the_headline() -> None:
     # three of five attempts succeed: each success is paid 5 / 3 times
     assert after.mean == pytest.approx(before.mean * 5 / 3)
     assert verdict.recommended == FSDP.cell_id
-    assert "2 of 5 trials of ddp failed, 2 of them by a loss" in " ".join(describe_verdict(verdict).cautions)
+    assert "2 of 5 trials of ddp failed, 2 of them with a loss" in " ".join(describe_verdict(verdict).cautions)
     alone = describe_verdict(judge(SUITE, (DDP,), [*results_of(fsdp=()), *failures]))
     assert "2 of its 5 trials failed, 2 diverged" in alone.headline
 

@@ -74,7 +74,7 @@ def test_noise_as_large_as_the_difference_names_the_trials_that_would_tell() -> 
     # the difference seen, 2 %, adds to the tolerance of 2 %: 2 x 0.0595^2 x (2.132 + 0.941)^2 / 0.0394^2 = 43
     assert verdict.trials_to_decide == 43
     text = describe_verdict(verdict)
-    assert text.headline == "ddp or fsdp: 43 trials of each of these cells would tell."
+    assert text.headline == "ddp or fsdp: 43 trials of each of these cells would decide."
     assert "43 trials of each (3 were run)" in text.changes[0]
 
 
@@ -166,7 +166,7 @@ def test_a_limit_that_no_cell_keeps_is_an_answer() -> None:
     cells = expand_cells(suite)
     verdict = judge(suite, cells, trials(suite, cells[0], [1.0, 1.0]))
     assert verdict.finding is Finding.NONE_WITHIN_LIMIT
-    assert verdict.refused == {cells[0].cell_id: "it breaks the goal's limit"}
+    assert verdict.refused == {cells[0].cell_id: "it exceeds the goal's limit"}
     assert describe_verdict(verdict).headline == "No measured cell qualifies as cheapest within 1 h."
 
 
