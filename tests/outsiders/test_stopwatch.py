@@ -37,11 +37,9 @@ class Model(nn.Module):
         time.sleep(0.005)
         return {{"loss": nn.functional.mse_loss(self.layer(x), labels)}}
 """
-SCRIPTS = {
-    "plain": """
+LOOP = """
 from traindyno.callbacks import step_log
 
-model = Model()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 for batch in torch.utils.data.DataLoader(Rows(), batch_size=8):
     with step_log.step(samples=len(batch["x"])) as step:
@@ -51,22 +49,15 @@ for batch in torch.utils.data.DataLoader(Rows(), batch_size=8):
         optimizer.zero_grad()
         step.loss = loss.item()
     lap()
-""",
-    "ddp": """
+"""
+SCRIPTS = {
+    "plain": f"model = Model()\n{LOOP}",
+    "ddp": f"""
 from torch import distributed
-from traindyno.callbacks import step_log
 
 distributed.init_process_group("gloo")
 model = nn.parallel.DistributedDataParallel(Model())
-optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-for batch in torch.utils.data.DataLoader(Rows(), batch_size=8):
-    with step_log.step(samples=len(batch["x"])) as step:
-        loss = model(**batch)["loss"]
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        step.loss = loss.item()
-    lap()
+{LOOP}
 distributed.barrier()
 time.sleep(0.2)
 distributed.destroy_process_group()
