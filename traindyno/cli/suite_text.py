@@ -52,12 +52,15 @@ class _Loader(yaml.SafeLoader):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self._depth = 0
+        self._depth = self._count = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         self._depth += 1
         if self._depth > MOST_DEPTH:
             raise _error(f"expected at most {MOST_DEPTH} levels", self.peek_event().start_mark)  # type: ignore[no-untyped-call]
+        self._count += 1  # the parser is slow: the rest of a text that is too long is not parsed
+        if self._count > MOST_VALUES:
+            raise _too_many_values(self.peek_event().start_mark)  # type: ignore[no-untyped-call]
         node: yaml.Node | None = super().compose_node(parent, index)
         self._depth -= 1
         return node
@@ -85,6 +88,10 @@ def _error(problem: str, mark: yaml.Mark) -> yaml.MarkedYAMLError:
     return yaml.constructor.ConstructorError(None, None, problem, mark)
 
 
+def _too_many_values(mark: yaml.Mark) -> yaml.MarkedYAMLError:
+    return _error(f"expected at most {MOST_VALUES} values, with aliases written out", mark)
+
+
 def _check_nodes(root: yaml.Node) -> None:
     """Raises for a document that is too large, counting what an alias stands for each time, or for unusable text."""
     waiting, count = [root], 0
@@ -92,7 +99,7 @@ def _check_nodes(root: yaml.Node) -> None:
         node = waiting.pop()
         count += 1
         if count > MOST_VALUES:
-            raise _error(f"expected at most {MOST_VALUES} values, with aliases written out", root.start_mark)
+            raise _too_many_values(root.start_mark)
         if node.tag.removeprefix(YAML_TAG) not in PLAIN_TAGS:
             raise _error(f"expected plain YAML, got the tag {node.tag}", node.start_mark)
         if isinstance(node, yaml.ScalarNode) and not _is_storable(node.value):

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from traindyno.cli import suite_text
 from traindyno.cli.suite_text import SuiteUnreadable, read_suite_text
 
 
@@ -54,7 +55,7 @@ def test_numbers_are_numbers_and_words_are_words(tmp_path: Path) -> None:
             r"suite\.yaml:1: not valid YAML: expected plain YAML, got the tag",
         ),
         ("a: 1\nb: " + "[" * 3000, r"suite\.yaml:2: not valid YAML: expected at most 100 levels"),
-        ("a: &a [x, *a]", "not valid YAML: expected at most 100000 values, with aliases written out"),
+        ("a: &a [x, *a]", "not valid YAML: expected at most 50000 values, with aliases written out"),
         ("a: 1\nb: !!int word", r"suite\.yaml:2: not valid YAML: expected a value of int, got 'word'"),
         ("a: " + "9" * 5000, "not valid YAML: expected a value of int"),
         ("? [a, b]\n: c", "not valid YAML: expected a key that is text, got a list or a mapping"),
@@ -71,9 +72,18 @@ def test_an_alias_bomb_is_refused_at_once(tmp_path: Path) -> None:
     levels = [f"l{number}: &l{number} [{', '.join([f'*l{number - 1}'] * 9)}]" for number in range(1, 10)]
     path = write(tmp_path, "\n".join(["l0: &l0 [x, x, x]", *levels]))
     began = time.monotonic()
-    with pytest.raises(SuiteUnreadable, match="expected at most 100000 values, with aliases written out"):
+    with pytest.raises(SuiteUnreadable, match="expected at most 50000 values, with aliases written out"):
         read_suite_text(path)
     assert time.monotonic() - began < 5
+
+
+def test_a_text_with_too_many_values_is_refused_before_its_rest_is_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suite_text, "MOST_VALUES", 100)
+    path = write(tmp_path, "a: [\n" + "1,\n" * 200 + "}")  # the rest has an error of its own
+    with pytest.raises(SuiteUnreadable, match=r"suite\.yaml:99: not valid YAML: expected at most 100 values"):
+        read_suite_text(path)
 
 
 def test_an_alias_stands_for_what_it_names(tmp_path: Path) -> None:

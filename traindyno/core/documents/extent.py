@@ -7,7 +7,7 @@ from traindyno.core.documents.problems import join_path, shown
 from traindyno.core.errors import Problem
 
 MOST_DEPTH = 100
-MOST_VALUES = 100_000
+MOST_VALUES = 50_000
 LARGEST_INTEGER = 2**63 - 1
 
 

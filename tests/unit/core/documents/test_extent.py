@@ -25,7 +25,7 @@ def test_a_document_may_have_as_many_values_as_the_limit_and_no_more() -> None:
     assert excess_of([0] * (MOST_VALUES - 1)) is None
     problem = excess_of([0] * MOST_VALUES)
     assert problem is not None
-    assert problem.message == "expected at most 100000 values, got more"
+    assert problem.message == "expected at most 50000 values, got more"
 
 
 @pytest.mark.parametrize("value", [LARGEST_INTEGER + 1, -LARGEST_INTEGER - 1, float("inf"), float("nan")])
