@@ -12,7 +12,7 @@ from training.blocks import repeated_blocks
 
 
 def enable_checkpointing(model: nn.Module) -> None:
-    """Per block. Transformers' own way leaves out ALBERT, whose blocks are called several times each."""
+    """Per block. Transformers' own function omits ALBERT, whose blocks are called several times each."""
     for block in repeated_blocks(model):
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)
 

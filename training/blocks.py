@@ -1,4 +1,4 @@
-"""Where a transformers model keeps its repeated blocks, which strategies shard, spread or recompute one by one."""
+"""The repeated blocks of a transformers model, which strategies shard, distribute or recompute one by one."""
 
 from torch import nn
 

@@ -54,7 +54,7 @@ class CrashHandler:
             self._end(error)
 
     def _watch_for_sigterm(self) -> None:
-        # A Python handler would wait for the main thread, which may be deep in a collective; the byte arrives anyhow.
+        # A Python handler would wait for the main thread, which may be in a collective; the byte arrives at once.
         receiving, sending = os.pipe()
         os.set_blocking(sending, False)
         signal.signal(signal.SIGTERM, lambda *_: None)
@@ -74,7 +74,7 @@ class CrashHandler:
             )
 
     def _wait_for_checkpoint(self) -> None:
-        """The main thread ends the process when the checkpoint is complete. Without it, the one before counts."""
+        """The main thread ends the process when the checkpoint is complete. If that fails, the previous one is used."""
         deadline = time.monotonic() + CHECKPOINT_SECONDS
         while time.monotonic() < deadline and failure_broadcast.find() is None:
             time.sleep(0.05)
@@ -99,7 +99,7 @@ class CrashHandler:
 
 
 def exit_now(exit_code: int) -> NoReturn:
-    """Without Python's own teardown: it takes billed time, and process groups wait in it for peers that are gone."""
+    """Without Python's own teardown, which takes billed time and waits in process groups for peers that have ended."""
     remove_made_folders()
     sys.stdout.flush()
     sys.stderr.flush()

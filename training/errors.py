@@ -1,4 +1,4 @@
-"""Errors of a run that a person can act on; ``outcome`` is how the run is recorded."""
+"""Errors of a run that its user can correct; ``outcome`` is how the run is recorded."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""The job's process group: its start, with time limits that end a run whose peer has failed, and its end."""
+"""The job's process group: its start, time limits that end a run whose peer has failed, and its end."""
 
 import os
 import time
@@ -11,7 +11,7 @@ from training.errors import WorkloadError
 from training.topology import Topology
 
 MASTER_ADDRESS = "MASTER_ADDR"
-# Longer than the slowest compilation that one rank may do while the others wait in a collective.
+# Longer than the slowest compilation of one rank while the others wait in a collective.
 COLLECTIVE_TIMEOUT = timedelta(minutes=5)
 # Gloo's thread needs the interpreter lock to drop its last collective, and destroying the group waits for that thread
 # while it holds the lock (torch 2.13). Asleep, this thread lets it finish.

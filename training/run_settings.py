@@ -32,10 +32,7 @@ PARTS = ("run_id", "workload", "settings", "measurement")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """``tokens`` were prepared before; None where the run tokenises for itself.
-
-    ``target``: the run ends after the evaluation that reaches it; None where the goal names no quality.
-    """
+    """``tokens`` were prepared before; None if the run tokenises its own data."""
 
     run_id: str
     workload: Workload
@@ -108,12 +105,12 @@ def _refused(what: str) -> Iterator[None]:
 
 
 def environment_facts_of_run(run: RunSettings) -> dict[str, Any]:
-    """Beside the machine's facts: the run, and what counts as work in every cell of its task."""
+    """In addition to the machine's facts: the run, and the unit of work of its task."""
     unit = ROWS if run.workload.task is Task.SEQUENCE_CLASSIFICATION else TOKENS
     return {WORK_UNIT: unit, "run": run_facts(run)}
 
 
 def run_facts(run: RunSettings) -> dict[str, Any]:
-    """What the environment line says of the run itself."""
+    """What the environment line contains about the run itself."""
     facts = {"run_id": run.run_id, "task": run.workload.task.value, "settings": settings_document(run.settings)}
     return {**facts, "tokens": tokens_document(run.tokens)} if run.tokens else facts

@@ -68,7 +68,7 @@ class Stopping:
 
 
 def refuse_divergence(steps: Iterable[RecordedStep]) -> None:
-    """Speed after this would be measured on meaningless numbers."""
+    """The speed after this step would be measured on meaningless numbers."""
     for step in steps:
         if step.loss is not None and not math.isfinite(step.loss):
             raise LossDiverged(f"the loss of step {step.step} is {step.loss}")

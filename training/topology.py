@@ -1,4 +1,4 @@
-"""This process's rank and host among the job's processes, from its launcher's variables."""
+"""This process's rank and host among the job's processes, from the launcher's environment variables."""
 
 import os
 import socket

@@ -17,7 +17,7 @@ from traindyno.report.table import Column, draw_table
 CAPTION = (
     "For the whole workload, projected from each trial: overhead once, then the steady rate, divided by the success"
     " rate. Time is wall clock, from the job's creation to its end. The recommended cell's figures are corrected for"
-    " its having been picked as the best."
+    " its selection as the best."
 )
 PREDICTION = "90 % prediction interval for one future run of the whole workload"
 

@@ -35,7 +35,7 @@ def draw_verdict(verdict: Verdict) -> Markup:
 
 
 def _figures(verdict: Verdict) -> list[Markup]:
-    """Of the recommended cell, corrected for its having been picked as the best."""
+    """The recommended cell, corrected for its selection as the best."""
     row = verdict.expected
     if row is None:
         return []

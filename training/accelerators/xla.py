@@ -33,7 +33,7 @@ class XlaClock(HostClock):
 
 
 class XlaCompilations:
-    """Which compilations PyTorch/XLA has done since the last call, from its own metrics."""
+    """The compilations that PyTorch/XLA has done since the last call, from its own metrics."""
 
     def __init__(self, metrics: Any) -> None:
         self._metrics = metrics

@@ -31,7 +31,7 @@ class Inductor:
 
 
 def require_host_compiler(device: torch.device) -> None:
-    """Before anything is loaded: by itself torch.compile says so in the first step only, deep in a trace."""
+    """Checked before anything is loaded: torch.compile itself fails only in the first step, with a long trace."""
     if device.type == "cpu":
         try:
             get_cpp_compiler()

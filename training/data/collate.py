@@ -20,7 +20,7 @@ from training.errors import WorkloadError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecialTokens:
-    """What batching needs to know of a vocabulary."""
+    """The special tokens of a vocabulary that batching uses."""
 
     vocabulary_size: int
     pad: int

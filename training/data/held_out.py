@@ -1,4 +1,4 @@
-"""A part of the training sequences, drawn at random, to evaluate on where the suite names no split for it."""
+"""A random part of the training sequences to evaluate on, if the suite names no split for it."""
 
 import numpy as np
 

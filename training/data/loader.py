@@ -79,7 +79,7 @@ def load_steps(batches: StepBatches, steps: range, settings: Settings) -> Iterat
 
 
 def own_generator() -> torch.Generator:
-    """A loader draws a number when it begins. From the run's generator, a resumed run would draw one more."""
+    """A loader draws a number when it begins. Drawn from the run's generator, it would differ in a resumed run."""
     return torch.Generator()
 
 

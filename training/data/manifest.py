@@ -1,4 +1,4 @@
-"""The manifest of a folder of tokens: written by the job that made them, checked by each that reads them."""
+"""The manifest of a folder of tokens: the preparation job writes it, and each reader checks it."""
 
 import json
 from pathlib import Path
@@ -9,14 +9,14 @@ from training.errors import WorkloadError
 
 
 def write_manifest(folder: Path, key: str) -> dict[str, dict[str, int]]:
-    """Returns what it says of the folder's parts."""
+    """Returns the manifest's entries for the folder's parts."""
     counts = _count(folder)
     (folder / TOKENS_MANIFEST).write_text(json.dumps(tokens_manifest(key, counts)))
     return counts
 
 
 def check_manifest(folder: Path, key: str) -> None:
-    """That these are the tokens which the run is to read, and all of them."""
+    """Checks that the folder contains the run's tokens, and all of them."""
     path = folder / TOKENS_MANIFEST
     manifest = json.loads(path.read_text()) if path.exists() else None
     problem = describe_mismatch(manifest, key=key)

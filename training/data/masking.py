@@ -1,4 +1,4 @@
-"""Masked language modelling: which tokens are hidden, by a hash, so that it doesn't depend on the number of ranks."""
+"""Masked language modelling: a hash selects the masked tokens, so that they don't depend on the number of ranks."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ GOLDEN_GAMMA = 0x9E3779B97F4A7C15  # SplitMix64's step from one state to the nex
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Masking:
-    """The same number of tokens of every sequence of one length, so that ranks weigh the same."""
+    """Masks the same number of tokens in every sequence of one length, so that ranks have equal weight."""
 
     seed: int
     mask_token: int

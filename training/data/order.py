@@ -15,7 +15,7 @@ class Order(Protocol):
 
 
 class SeededOrder:
-    """An endless row of epochs, each with a permutation of all samples; a step may straddle two, so none is short."""
+    """An endless sequence of epochs, each a permutation of all samples. A step may contain samples of two epochs."""
 
     def __init__(self, sample_count: int, samples_per_step: int, seed: int) -> None:
         self._sample_count = sample_count

@@ -9,7 +9,7 @@ from traindyno.core.suite.choices import Padding
 from training.data.arrays import Array, Mask
 from training.data.sequences import Sequences
 
-BUCKETS = 8  # so many shapes at most, for a compiler to meet
+BUCKETS = 8  # the most shapes that a compiler sees
 
 
 class Padded(NamedTuple):

@@ -1,4 +1,4 @@
-"""Training sequences read from S3 while training, never held as a whole: each rank tokenises its own share of files."""
+"""Training sequences read from S3 while training, never as a whole: each rank tokenises its own share of files."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from training.errors import WorkloadError
 from training.process_group import sum_over_ranks
 from training.run_settings import RunSettings
 
-LABEL_COUNT = "label_count"  # of a batch, on its way from the loader to the step
+LABEL_COUNT = "label_count"  # a batch's entries between the loader and the step
 
 
 class StreamedBatches(IterableDataset[Batch]):

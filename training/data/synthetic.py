@@ -1,4 +1,4 @@
-"""A dataset made by arithmetic: it can be learned, and is the same on every machine."""
+"""A synthetic dataset: a model can learn it, and it is the same on every machine."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Makes the folder of a saved model servable: the inference handler and the answers that it has to give."""
+"""Makes the folder of a saved model servable: the inference handler and samples with the expected answers."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Ranks in a grid: those of one row hold the parts of one replica of the model, those of one column the same part."""
+"""Ranks in a grid: a row holds the parts of one replica of the model, a column the same part of each replica."""
 
 from collections.abc import Iterable
 

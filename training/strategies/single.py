@@ -1,4 +1,4 @@
-"""One process, one device, no communication: what the others are compared with."""
+"""One process, one device, no communication: the reference for the other strategies."""
 
 from training.errors import WorkloadError
 from training.strategies import Setup, TrainingStrategy

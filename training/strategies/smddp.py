@@ -1,4 +1,4 @@
-"""Data parallel over SageMaker's own collectives, which only its frozen images carry."""
+"""Data parallel over SageMaker's own collectives, which only its frozen images contain."""
 
 from importlib import import_module
 

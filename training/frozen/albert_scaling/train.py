@@ -39,7 +39,7 @@ def main() -> None:
             workers=arguments.dataloader_num_workers,
             mask_probability=arguments.mlm_probability,
         )
-    torch.manual_seed(arguments.seed + distributed.get_rank())  # other masks in every process
+    torch.manual_seed(arguments.seed + distributed.get_rank())  # different masks in every process
     train(model, loader, device, arguments)
     if distributed.get_rank() == 0:
         with step_log.phase("save"):
