@@ -1,24 +1,30 @@
-"""One mutant against the unit tests, in a copy of the tree: the tests of its line first, then all of them."""
+"""One mutant against the unit tests, in a copy of the tree: the tests of its line first, then what else can fail."""
 
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
+from tests.mutation.covering_tests import CoveringTests
 from tests.mutation.mutants import Mutant, mutated
 
-SECONDS_FOR_ALL = 1_800.0
-SECONDS_FOR_SOME = 600.0
-MOST_TESTS_AT_FIRST = 300
-# Building a wheel takes seconds and says nothing about the core.
-ALL_TESTS = ("tests/unit", "--ignore", "tests/unit/test_wheel.py", "--ignore", "tests/unit/mutation")
-TESTS_WITH_PROCESSES = ("tests/unit/cli", "tests/unit/test_boundaries.py")
+# Many faults break most of the tests of their line: some tell as much as all do.
+TESTS_AT_FIRST = 40
+FILES_AT_FIRST = 8
+# A test that takes so much longer with the fault does not end: it counts as failed.
+TIMES_AS_LONG = 10
+SECONDS_BESIDE = 30
 # In pytest's last line: the fault broke an import, so that the tests that were asked for were not even collected.
 BROKEN_IMPORT = re.compile(r"[1-9]\d* errors? in ")
+FAILED_TEST = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+OUT_OF_TIME = {-signal.SIGXCPU, -signal.SIGKILL}
 PASSED, FAILED, INTERRUPTED, INTERNAL, USAGE, NO_TESTS = range(6)
 
 
@@ -28,12 +34,13 @@ class TestsUnusable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
-    """A copy of the repository that one worker changes."""
+    """A copy of the repository that one worker changes, with the process whose forks run its tests."""
 
     folder: Path
+    server: subprocess.Popen[str]
 
     @classmethod
-    def copied_from(cls, root: Path, folder: Path) -> "Tree":
+    def copied_from(cls, root: Path, folder: Path) -> Self:
         listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run(listed, cwd=root, check=True, capture_output=True, text=True).stdout.splitlines()
         shutil.rmtree(folder, ignore_errors=True)
@@ -41,43 +48,68 @@ class Tree:
             if (root / name).is_file():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(root / name, folder / name)
-        return cls(folder=folder)
+        # -B: the bytecode of a mutant must not stay. What an unchanged tree needs is written by `write_bytecode`.
+        command = [sys.executable, "-B", "-m", "tests.mutation.fork_server"]
+        environment = {**os.environ, "PYTHONPATH": str(folder)}
+        server = subprocess.Popen(
+            command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        return cls(folder=folder, server=server)
 
-    def finds(self, file: str, mutant: Mutant, first: list[str], *, are_all: bool) -> bool:
-        """Whether a test fails with the fault; a test that does not end counts as failed.
+    def write_bytecode(self, test_files: Iterable[str]) -> None:
+        """Collect the tests once outside of the server, so that no fork compiles what does not change."""
+        options = ["-q", "--collect-only", "-n0", "-p", "no:cacheprovider"]
+        command = [sys.executable, "-m", "pytest", *options, *test_files]
+        environment = {**os.environ, "PYTHONPATH": str(self.folder)}
+        subprocess.run(command, cwd=self.folder, env=environment, check=True, stdout=subprocess.DEVNULL)
 
-        ``first`` are the tests of the line; if ``are_all``, the others can't fail, but for those that start a process.
-        """
-        rest = TESTS_WITH_PROCESSES if are_all and len(first) <= MOST_TESTS_AT_FIRST else ALL_TESTS
+    def finds(self, file: str, mutant: Mutant, covering: CoveringTests) -> str | None:
+        """The test that fails with the fault, "time" if one does not end, None if all pass."""
         path = self.folder / file
-        source = path.read_text()
+        source, times = path.read_text(), path.stat()
         path.write_text(mutated(source, mutant))
         try:
-            some = first[:MOST_TESTS_AT_FIRST]
-            return bool(some and self._fails(some, SECONDS_FOR_SOME)) or self._fails([*rest], SECONDS_FOR_ALL)
+            for tests in in_turn(file, mutant.line, covering):
+                if failed := self._failure(tests, covering.seconds(tests)):
+                    return failed
+            return None
         finally:
             path.write_text(source)
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
-    def _fails(self, tests: list[str], seconds: float) -> bool:
-        command = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", *tests]
-        environment = {**os.environ, "PYTHONPATH": str(self.folder)}
-        ran = subprocess.Popen(
-            command,
-            cwd=self.folder,
-            env=environment,
-            start_new_session=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        try:
-            output, _ = ran.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(ran.pid, signal.SIGKILL)
-            ran.communicate()
-            return True
-        if ran.returncode in {PASSED, FAILED, INTERRUPTED}:
-            return ran.returncode != PASSED
-        if ran.returncode == USAGE and BROKEN_IMPORT.search(output):
-            return True
-        raise TestsUnusable(f"pytest ended with {ran.returncode} on {tests[:3]}: {output[-2000:]}")
+    def close(self) -> None:
+        if self.server.stdin is not None:
+            self.server.stdin.close()
+        self.server.wait()
+
+    def _failure(self, tests: list[str], seconds: float) -> str | None:
+        answer = self._ask({"tests": tests, "cpu_seconds": int(SECONDS_BESIDE + TIMES_AS_LONG * seconds)})
+        status, output = answer["status"], answer["output"]
+        if status == PASSED:
+            return None
+        if status in OUT_OF_TIME:
+            return "time"
+        if status in {FAILED, INTERRUPTED} or (status == USAGE and BROKEN_IMPORT.search(output)):
+            failed = FAILED_TEST.search(output)
+            return failed.group(1) if failed else "import"
+        raise TestsUnusable(f"pytest ended with {status} on {tests[:3]}: {output[-2000:]}")
+
+    def _ask(self, order: dict[str, Any]) -> dict[str, Any]:
+        orders, answers = self.server.stdin, self.server.stdout
+        if orders is None or answers is None:
+            raise TestsUnusable("the server of forks has no pipes")
+        orders.write(json.dumps(order) + "\n")
+        orders.flush()
+        answer: dict[str, Any] = json.loads(answers.readline())
+        return answer
+
+
+def in_turn(file: str, line: int, covering: CoveringTests) -> list[list[str]]:
+    """Some tests of the line, the other ones, then what else can fail: all if an import executes the line."""
+    first = covering.of(file, line)
+    if covering.are_all(file, line):
+        rest = [covering.starting_processes]
+    else:
+        files = covering.files(file)
+        rest = [files[:FILES_AT_FIRST], files[FILES_AT_FIRST:]]
+    return [tests for tests in (first[:TESTS_AT_FIRST], first[TESTS_AT_FIRST:], *rest) if tests]

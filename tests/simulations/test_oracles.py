@@ -14,7 +14,7 @@ from traindyno.core.measurement.hosts import Trial, compare_on_hosts
 from traindyno.core.measurement.many_comparisons import adjust_by_holm
 from traindyno.core.measurement.selection import Relation, count_contenders, relate
 from traindyno.core.measurement.statistics import compare, comparison_of, estimate, estimate_share
-from traindyno.core.measurement.student_t import incomplete_beta, t_cumulative, t_quantile, two_sided_p
+from traindyno.core.measurement.student_t import incomplete_beta, t_quantile, two_sided_p
 from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.recommendation import Recommendation, Rival
 
@@ -33,7 +33,6 @@ def sample(seed: int, count: int, level: float = 0.0, spread: float = 0.05) -> l
 def test_t_quantiles(degrees: float, probability: float) -> None:
     quantile = float(stats.t.ppf(probability, degrees))
     assert t_quantile(probability, degrees) == pytest.approx(quantile, rel=1e-9, abs=1e-12)
-    assert t_cumulative(quantile, degrees) == pytest.approx(probability, rel=1e-9)
     assert two_sided_p(quantile, degrees) == pytest.approx(2 * stats.t.sf(abs(quantile), degrees), rel=1e-9)
 
 

@@ -42,11 +42,6 @@ def two_sided_p(t: float, degrees_of_freedom: float) -> float:
     return incomplete_beta(degrees_of_freedom / 2, 0.5, degrees_of_freedom / (degrees_of_freedom + t * t))
 
 
-def t_cumulative(t: float, degrees_of_freedom: float) -> float:
-    tail = two_sided_p(t, degrees_of_freedom) / 2
-    return 1 - tail if t > 0 else tail
-
-
 @lru_cache(maxsize=1024)
 def t_quantile(probability: float, degrees_of_freedom: float) -> float:
     """The value that t stays below with ``probability``, by Newton's method within a bracket."""
@@ -66,7 +61,7 @@ def t_quantile(probability: float, degrees_of_freedom: float) -> float:
     for _ in range(_MOST_TERMS):
         excess = two_sided_p(guess, degrees_of_freedom) - tail
         low, high = (guess, high) if excess > 0 else (low, guess)
-        newton = guess + excess / 2 / _density(guess, degrees_of_freedom)
+        newton = guess + excess / 2 / t_density(guess, degrees_of_freedom)
         following = newton if low <= newton <= high else (low + high) / 2
         if abs(following - guess) <= _CLOSE * max(1.0, guess):
             return following
@@ -74,7 +69,8 @@ def t_quantile(probability: float, degrees_of_freedom: float) -> float:
     raise ArithmeticError(f"no quantile found at probability {probability}, {degrees_of_freedom} degrees of freedom")
 
 
-def _density(t: float, degrees_of_freedom: float) -> float:
+def t_density(t: float, degrees_of_freedom: float) -> float:
+    """The probability density at ``t``."""
     half = degrees_of_freedom / 2
     front = exp(lgamma(half + 0.5) - lgamma(half)) / sqrt(2 * pi * half)
     return front * exp(-(half + 0.5) * log1p(t * t / degrees_of_freedom))
@@ -82,7 +78,3 @@ def _density(t: float, degrees_of_freedom: float) -> float:
 
 def t_half_width(standard_error: float, degrees_of_freedom: float, confidence: float) -> float:
     return t_quantile(0.5 + confidence / 2, degrees_of_freedom) * standard_error
-
-
-def standard_error(variance: float, count: int) -> float:
-    return sqrt(variance / count)

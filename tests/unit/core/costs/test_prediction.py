@@ -1,5 +1,6 @@
 from dataclasses import replace
 from math import exp, log, sqrt
+from statistics import variance
 
 import pytest
 
@@ -74,3 +75,33 @@ def test_trials_that_are_not_steady_have_no_interval() -> None:
     assert found is not None
     assert found.seconds is None
     assert found.reason == "1 of 2 trials were not steady"
+
+
+def test_interruptions_widen_the_interval_by_hand() -> None:
+    # three trials of 10,110 (without the 60 s lost), 10,170 and 10,370 s, with 2 interruptions of 30 s each in the
+    # 170 + 170 + 171.2 s of their training
+    trials = [trial(1, 1.0, interruptions=2, lost_seconds=60.0), trial(2, 1.0), trial(3, 1.02)]
+    found = predict_run(trials, confidence=0.8)
+    assert found is not None
+    assert found.seconds is not None
+    assert found.interruptions_per_hour == pytest.approx(2 * 3600 / 511.2)
+    # in 10,050, 10,110 and 10,310 s of training in the mean
+    expected = 2 * (10_050 + 10_110 + 10_310) / 3 / 511.2
+    added, added_variance = expected * 30, (expected + expected**2 / 2) * 30**2
+    logs = [log(value) for value in (10_110, 10_170, 10_370)]
+    typical = exp(sum(logs) / 3)
+    spread = sqrt(variance(logs) * (1 + 1 / 3) + added_variance / (typical + added) ** 2)
+    # t(0.9, 2) = 1.885618
+    reach = 1.885618 * spread
+    assert log(found.seconds.high / found.seconds.low) == pytest.approx(2 * reach, rel=1e-3)
+    assert sqrt(found.seconds.high * found.seconds.low) == pytest.approx(typical + added, rel=1e-3)
+    assert found.seconds.confidence == 0.8
+
+
+def test_a_cost_that_one_trial_does_not_know_has_no_interval() -> None:
+    unpriced = trial(2, 1.0)
+    unpriced = replace(unpriced, price=replace(unpriced.price, usd_per_instance_hour=None))
+    found = predict_run([trial(1, 1.0), unpriced])
+    assert found is not None
+    assert found.usd is None
+    assert found.seconds is not None

@@ -5,7 +5,7 @@ import pytest
 
 from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, make_suite
 from tests.unit.step_log_samples import START, file_name, log_lines
-from traindyno.core.costs.projection import Projection, project_run
+from traindyno.core.costs.projection import JobTime, Projection, paid_usd, project, project_run, read_job_time
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, build_run_result
@@ -164,3 +164,109 @@ def test_results_that_name_no_job_are_projected_from_their_last_attempt() -> Non
     assert result.measured is not None
     older = replace(result, measured=replace(result.measured, job_name=None))
     assert projected(older).billable_seconds == pytest.approx(10_080)
+
+
+def of_job(**changes: object) -> Projection:
+    """1,000 samples at 10 per second, 200 of them before the 60 s of steady steps; a job of 200 s on two instances."""
+    given = {
+        "examples": 1000,
+        "samples_per_second": 10.0,
+        "samples_before_steady": 200,
+        "steady_seconds": 60.0,
+        "job_time": JobTime(wall=200.0, before_training=80.0, training=120.0, billable=60.0),
+        "instance_count": 2,
+        "usd_per_instance_hour": Decimal(36),
+        **changes,
+    }
+    return project(**given)  # type: ignore[arg-type]
+
+
+def test_a_projection_by_hand() -> None:
+    # 80 s are left of the work; 200 - 60 and 120 - 60 are overhead; half of the training time is billed
+    assert of_job() == Projection(
+        examples=1000,
+        before_training_seconds=80.0,
+        overhead_seconds=140.0,
+        training_overhead_seconds=60.0,
+        seconds=220.0,
+        billable_share=0.5,
+        billable_seconds=70.0,
+        instance_hours=140 * 2 / 3600,
+        usd=Decimal("1.40"),
+    )
+
+
+def test_a_projection_is_never_less_than_nothing() -> None:
+    # the steady steps took longer than the service says that the job did; all samples were seen before them
+    found = of_job(steady_seconds=300.0, samples_before_steady=1500)
+    assert (found.overhead_seconds, found.training_overhead_seconds, found.seconds) == (0, 0, 0)
+
+
+def test_an_unknown_price_leaves_the_billed_time_known() -> None:
+    found = of_job(usd_per_instance_hour=None)
+    assert (found.usd, found.billable_seconds) == (None, 70.0)
+
+
+@pytest.mark.parametrize(
+    ("billable", "training", "is_spot", "share"),
+    [
+        (None, 100.0, False, None),
+        (0.9, 100.0, False, 1.0),
+        (0.9, 100.0, True, None),
+        (1.0, 100.0, True, 0.01),
+        (30.0, 100.0, True, 0.3),
+        (30.0, 0.0, False, 1.0),
+    ],
+)
+def test_the_billed_share_of_a_job(billable: float | None, training: float, is_spot: bool, share: float | None) -> None:
+    time = JobTime(wall=200.0, before_training=0.0, training=training, billable=billable, is_spot=is_spot)
+    assert time.billable_share == share
+
+
+def test_the_time_of_a_job_is_the_services_own_where_it_is_known() -> None:
+    phases = {"waiting": 30.0, "starting": 60.0, "downloading": 20.0, "training": 100.0, "interrupted": 50.0}
+    attempt = job(phase_seconds=phases, training_seconds=125.0, billable_seconds=70.0)
+    expected = JobTime(wall=260.0, before_training=110.0, training=125.0, billable=70.0)
+    assert read_job_time(attempt) == expected
+    # otherwise it is the phases that are billed, or else what was billed
+    assert read_job_time(replace(attempt, training_seconds=None)) == replace(expected, training=120.0)
+    assert read_job_time(job(phase_seconds={}, training_seconds=None, billable_seconds=70.0)) == JobTime(
+        wall=70.0, before_training=0.0, training=70.0, billable=70.0
+    )
+    waited = read_job_time(job(phase_seconds={"waiting": 9.0}, training_seconds=None, billable_seconds=None))
+    assert waited == JobTime(wall=9.0, before_training=9.0, training=0.0, billable=None)
+
+
+def test_what_was_paid_includes_instances_kept_warm_on_all_instances() -> None:
+    result = run_of(job(billable_seconds=140.0, kept_warm_seconds=60.0), job(number=2, billable_seconds=100.0))
+    settings = replace(result.run.cell.settings, instance_count=3)
+    three = replace(result, run=replace(result.run, cell=replace(result.run.cell, settings=settings)))
+    # 140 + 100 + 60 s at a cent a second, on one instance and on three
+    assert paid_usd(result) == Decimal(3)
+    assert paid_usd(three) == Decimal(9)
+    assert paid_usd(replace(result, billable_seconds=None)) is None
+    assert paid_usd(replace(result, price=replace(PRICE, usd_per_instance_hour=None))) is None
+
+
+def test_lost_time_beyond_the_services_own_interruptions_was_trained_in() -> None:
+    result = run_of(job(phase_seconds={"training": 160.0, "interrupted": 50.0}, training_seconds=160.0))
+    assert result.measured is not None
+    lossy = replace(result, measured=replace(result.measured, lost_seconds=60.0, kept_seconds=20.0))
+    # 80 s were other sessions': 210 - 80 of wall clock, of which 50 s were not training: 160 - 30
+    found = projected(lossy)
+    assert found.overhead_seconds == pytest.approx(130 - 60)
+    assert found.training_overhead_seconds == pytest.approx(130 - 60)
+    # 140 of 160 s were billed
+    assert found.billable_share == pytest.approx(140 / 160)
+    short = replace(result, measured=replace(result.measured, lost_seconds=20.0, kept_seconds=None))
+    assert projected(short).training_overhead_seconds == pytest.approx(160 - 60)
+    unknown = replace(result, measured=replace(result.measured, lost_seconds=None, kept_seconds=None))
+    assert projected(unknown).overhead_seconds == pytest.approx(210 - 60)
+
+
+def test_results_of_earlier_versions_have_the_steady_phase_instead() -> None:
+    result = run_of(job())
+    assert result.measured is not None
+    older = replace(result, measured=replace(result.measured, steady_seconds=None), phases_seconds={"steady": 50.0})
+    assert projected(older).overhead_seconds == pytest.approx(200 - 50)
+    assert projected(replace(older, phases_seconds={})).overhead_seconds == pytest.approx(200)

@@ -1,8 +1,15 @@
 """Costs on spot from an assumed discount and interruption rate."""
 
+from dataclasses import replace
 from decimal import Decimal
+from math import exp
 
-from traindyno.core.costs.spot import SpotAssumption, spot_cost_text
+import pytest
+
+from tests.unit.run_samples import PRICE, completed_result, make_attempt, make_cell
+from traindyno.core.costs.spot import SpotAssumption, SpotExpectation, expect_spot, rework_factor, spot_cost_text
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.pricing import SpotTerms
 
 
 def test_the_cost_by_hand() -> None:
@@ -18,3 +25,55 @@ def test_the_text_says_what_is_assumed() -> None:
         " job"
     )
     assert spot_cost_text(None, 7200, assumed).startswith("unknown on spot instead of unknown on demand")
+
+
+def spot_result(instance: str, *, training: float, billable: float, interruptions: int = 0) -> RunResult:
+    result = completed_result(make_cell(instance=instance), 1)
+    assert result.measured is not None
+    attempt = make_attempt(training_seconds=training, billable_seconds=billable)
+    return replace(
+        result,
+        attempts=(attempt,),
+        measured=replace(result.measured, interruptions=interruptions),
+        price=replace(result.price, purchase="spot"),
+    )
+
+
+def test_spot_terms_are_observed_over_all_spot_jobs_of_an_instance_type() -> None:
+    results = [
+        spot_result("ml.g5.xlarge", training=3600, billable=1440, interruptions=2),
+        spot_result("ml.g5.xlarge", training=3600, billable=720, interruptions=1),
+        # on demand: says nothing
+        replace(spot_result("ml.p4d.24xlarge", training=900, billable=900), price=PRICE),
+    ]
+    given = {
+        "ml.g5.xlarge": SpotTerms(discount=0.1, interruptions_per_hour=9, checkpoint_hours=0.25),
+        "ml.p4d.24xlarge": SpotTerms(discount=0.5, interruptions_per_hour=0.2),
+    }
+    found = expect_spot(results, given)
+    # 2,160 of 7,200 s were billed; 3 interruptions in 2 h
+    observed = found["ml.g5.xlarge"].terms
+    assert (observed.discount, observed.interruptions_per_hour) == pytest.approx((0.7, 1.5))
+    assert observed.checkpoint_hours == 0.25
+    assert found["ml.g5.xlarge"].training_hours == pytest.approx(2)
+    assert found["ml.p4d.24xlarge"] == SpotExpectation(terms=given["ml.p4d.24xlarge"], training_hours=None)
+    alone = expect_spot(results, {})
+    assert alone["ml.g5.xlarge"].terms.checkpoint_hours is None
+    assert set(alone) == {"ml.g5.xlarge"}
+
+
+def test_jobs_without_training_time_and_more_billed_than_trained_save_nothing() -> None:
+    assert expect_spot([spot_result("ml.g5.xlarge", training=0, billable=0)], {}) != {}
+    (found,) = expect_spot([spot_result("ml.g5.xlarge", training=100, billable=110)], {}).values()
+    assert found.terms.discount == 0
+
+
+def test_interruptions_lengthen_a_training_by_what_is_done_again() -> None:
+    # 0.5 an hour without a checkpoint in 4 h: (e^2 - 1) / 2; with one every hour: (e^0.5 - 1) / 0.5
+    none = SpotTerms(discount=0.5, interruptions_per_hour=0.5)
+    assert rework_factor(none, 4) == pytest.approx((exp(2) - 1) / 2)
+    assert rework_factor(replace(none, checkpoint_hours=1), 4) == pytest.approx((exp(0.5) - 1) / 0.5)
+    assert rework_factor(replace(none, checkpoint_hours=9), 4) == pytest.approx((exp(2) - 1) / 2)
+    assert rework_factor(replace(none, interruptions_per_hour=0), 4) == 1
+    # more than a float can hold is still a number
+    assert 1e298 < rework_factor(none, 1e6) < float("inf")

@@ -1,14 +1,21 @@
 import random
+from itertools import pairwise
+from math import sqrt
+from typing import Any
 
+import numpy as np
 import pytest
 
 from traindyno.core.measurement.autocorrelation import (
+    SeriesMean,
+    Trend,
     estimate_mean,
     estimate_trend,
     long_run_variance,
     mean_interval,
     robust_long_run_deviation,
 )
+from traindyno.core.measurement.student_t import two_sided_p
 
 
 def autoregression(weight: float, count: int, *, deviation: float = 0.02, seed: int = 3) -> list[float]:
@@ -86,3 +93,130 @@ def test_changes_of_level_do_not_pass_for_autocorrelation() -> None:
     # independent noise has its own deviation; what the levels add must stay below twice of it
     assert 0.015 < robust_long_run_deviation(stepped) < 0.04
     assert robust_long_run_deviation(autoregression(0.95, 3_000)) > 0.08
+
+
+def alternating(count: int) -> list[float]:
+    return [0.02 * (-1) ** index + noise for index, noise in enumerate(autoregression(0.0, count, deviation=0.004))]
+
+
+SERIES = {
+    "noise": autoregression(0.0, 120),
+    "few values": autoregression(0.3, 20),
+    "neighbours alike": autoregression(0.7, 250),
+    "wandering": autoregression(0.99, 400),
+    "alternating": alternating(60),
+    "a line": [0.001 * index + noise for index, noise in enumerate(autoregression(0.0, 90, deviation=0.002))],
+    "two levels": [0.1 * (index >= 30) + noise for index, noise in enumerate(autoregression(0.2, 75))],
+}
+
+
+def centred(values: list[float]) -> Any:
+    return np.array(values) - np.mean(values)
+
+
+@pytest.mark.parametrize("name", SERIES)
+@pytest.mark.parametrize("fitted", [1, 2])
+def test_the_long_run_variance_is_newey_and_wests_of_the_whitened_values(name: str, fitted: int) -> None:
+    values = centred(SERIES[name])
+    count = len(values)
+    correlation = values[1:] @ values[:-1] / (values @ values)
+    bias = (fitted + (fitted + 2) * correlation) / count
+    weight = np.clip(correlation + bias, -0.5, 0.97)
+    whitened = values[1:] - weight * values[:-1]
+    # Bartlett's weights fall from 1 to 0 at the lag after the last: a matrix with them on its diagonals
+    lags = int(4 * ((count - 1) / 100) ** (2 / 9))
+    distance = np.abs(np.subtract.outer(np.arange(count - 1), np.arange(count - 1)))
+    bartlett = np.maximum(0, 1 - distance / (lags + 1))
+    expected = whitened @ bartlett @ whitened / (count - 1) / (1 - weight) ** 2
+    assert long_run_variance(list(values), fitted=fitted) == pytest.approx(expected)
+
+
+def test_the_correlation_that_is_taken_out_is_bounded() -> None:
+    # The line's correlation is above 0.97, that of the alternating values below -0.5: (1 - 0.97)^-2 and (1 + 0.5)^-2
+    up = [float(index) for index in range(-20, 21)]
+    assert long_run_variance(up, fitted=1) == pytest.approx(
+        _newey_west_by_hand([after - 0.97 * before for before, after in pairwise(up)]) / 0.03**2
+    )
+    turns = [1.0, -1.0] * 15
+    assert long_run_variance(turns, fitted=1) == pytest.approx(
+        _newey_west_by_hand([after + 0.5 * before for before, after in pairwise(turns)]) / 1.5**2
+    )
+
+
+def _newey_west_by_hand(values: list[float]) -> float:
+    """With 3 lags for 29 values, and for 40: 4 x 0.29^(2/9) = 3.04, 4 x 0.4^(2/9) = 3.26."""
+    total = sum(value**2 for value in values)
+    for lag, weight in ((1, 0.75), (2, 0.5), (3, 0.25)):
+        total += 2 * weight * sum(one * other for one, other in zip(values, values[lag:], strict=False))
+    return max(0.0, total) / len(values)
+
+
+@pytest.mark.parametrize("name", SERIES)
+def test_a_mean_has_the_long_run_variance_and_the_count_of_independent_values_that_gives_it(name: str) -> None:
+    values = SERIES[name]
+    found = estimate_mean(values)
+    long_run = long_run_variance(list(centred(values)), fitted=1)
+    assert found is not None
+    assert found.mean == pytest.approx(np.mean(values))
+    assert found.variance == pytest.approx(long_run / len(values))
+    assert found.effective_count == pytest.approx(min(1.0, float(np.var(values)) / long_run) * len(values))
+    assert mean_interval(values, confidence=0.9) == (found.mean, found.half_width(0.9))
+
+
+def test_the_interval_of_a_mean_by_hand() -> None:
+    # t(0.975, 10) = 2.228139 times the error 2; with hardly more than one independent value, t(0.975, 1) = 12.7062
+    assert SeriesMean(mean=0.0, variance=4.0, effective_count=11).half_width(0.95) == pytest.approx(4.456278)
+    few = SeriesMean(mean=0.0, variance=4.0, effective_count=1.2)
+    assert few.degrees_of_freedom == 1
+    assert few.half_width(0.95) == pytest.approx(25.412410)
+
+
+def test_values_without_noise_count_all() -> None:
+    found = estimate_mean([1.0] * 20)
+    assert found is not None
+    assert found.effective_count == 20
+
+
+@pytest.mark.parametrize("name", SERIES)
+def test_a_trend_is_the_least_squares_line_with_the_error_of_its_residuals(name: str) -> None:
+    values = SERIES[name]
+    count = len(values)
+    places = np.arange(count)
+    slope, level = np.polyfit(places, values, 1)
+    residuals = list(np.array(values) - slope * places - level)
+    long_run = long_run_variance(residuals, fitted=2)
+    error = sqrt(long_run / np.sum((places - places.mean()) ** 2))
+    effective = count * min(1.0, float(np.var(residuals)) / long_run)
+    found = estimate_trend(values)
+    assert found is not None
+    assert found.change == pytest.approx(slope * (count - 1))
+    assert found.p == pytest.approx(two_sided_p(slope / error, max(1, effective - 2)))
+
+
+def test_a_line_without_noise_is_a_trend_for_certain_and_a_constant_is_none() -> None:
+    rising, flat = estimate_trend([float(index) for index in range(21)]), estimate_trend([1.0] * 20)
+    assert rising == Trend(change=20.0, p=0.0)
+    assert flat == Trend(change=0.0, p=1.0)
+
+
+@pytest.mark.parametrize("name", SERIES)
+def test_the_robust_deviation_whitens_by_the_lower_of_two_correlations(name: str) -> None:
+    values = np.array(SERIES[name])
+    count = len(values)
+    differences = [np.median(np.abs(values[lag:] - values[:-lag])) for lag in (1, 2)]
+    robust = (differences[1] / differences[0]) ** 2 - 1 + 2 * (2 / sqrt(count))
+    deviations = values - values.mean()
+    plain = deviations[1:] @ deviations[:-1] / (deviations @ deviations)
+    plain += (1 + 3 * plain) / count
+    weight = np.clip(min(robust, plain), 0, 0.97)
+    whitened = values[1:] - weight * values[:-1]
+    spread = 1.4826 * np.median(np.abs(whitened - np.median(whitened)))
+    assert robust_long_run_deviation(list(values)) == pytest.approx(spread / (1 - weight))
+
+
+def test_the_robust_deviation_is_never_below_the_noise_of_a_timer() -> None:
+    # 0.01 %; three values tell no more. A level that never changes has no correlation.
+    assert robust_long_run_deviation([5.0, 1.0, 9.0]) == 1e-4
+    assert robust_long_run_deviation([1.0] * 8) == pytest.approx(1e-4)
+    # Four values do: 2, 1 and 4 after the first are 0, 1 and 2 from their median (the correlation is negative).
+    assert robust_long_run_deviation([0.0, 2.0, 1.0, 4.0]) == pytest.approx(1.4826)

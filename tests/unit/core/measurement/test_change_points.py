@@ -1,4 +1,5 @@
 import random
+from math import sqrt
 
 import pytest
 
@@ -20,3 +21,33 @@ def test_noise_alone_is_one_regime() -> None:
     noise = random.Random(4)
     (found,) = find_regimes([noise.gauss(0, 0.03) for _ in range(120)])
     assert (found.first, found.end) == (0, 120)
+
+
+def places(*levels: float) -> list[int]:
+    return [regime.first for regime in find_regimes(levels)]
+
+
+def test_a_regime_has_five_steps_at_least() -> None:
+    assert places(*[0.0] * 5, *[1.0] * 5) == [0, 5]
+    assert places(*[0.0] * 4, *[1.0] * 5) == [0]
+    assert places(*[0.0] * 10, *[1.0] * 5) == [0, 10]
+    assert places(*[0.0] * 5, *[1.0] * 10) == [0, 5]
+
+
+def test_a_regime_changes_by_two_percent_at_least_up_or_down() -> None:
+    for change, expected in ((0.0201, [0, 20]), (-0.0201, [0, 20]), (0.0199, [0]), (-0.0199, [0])):
+        assert places(*[0.5] * 20, *[0.5 + change] * 20) == expected
+
+
+def test_each_regime_has_the_mean_of_its_steps() -> None:
+    found = find_regimes([1.0, 1.002] * 15 + [1.1] * 10 + [1.25] * 10)
+    assert [(regime.first, regime.end) for regime in found] == [(0, 30), (30, 40), (40, 50)]
+    assert [regime.level for regime in found] == pytest.approx([1.001, 1.1, 1.25])
+
+
+def test_a_change_exceeds_four_of_its_standard_errors() -> None:
+    # levels of -0.05, 0, 0.05 in turns: the deviation is 0.05 x 1.4826; of 60 steps against 60, that by sqrt(30)
+    wave = [0.05 * (index * 2 % 3 - 1) for index in range(120)]
+    error = 0.05 * 1.4826 / sqrt(30)
+    for errors, expected in ((3.0, 1), (6.0, 2)):
+        assert len(find_regimes([*wave[:60], *(value + errors * error for value in wave[60:])])) == expected

@@ -11,6 +11,7 @@ from traindyno.core.measurement.hosts import (
     compare_on_hosts,
     draw_count,
     estimate_host_spread,
+    mean_over_hosts,
     needs_prior,
     update_prior,
 )
@@ -107,3 +108,92 @@ def test_earlier_trials_update_the_prior_by_their_degrees_of_freedom() -> None:
 def test_trials_on_one_host_or_one_on_each_tell_nothing_about_hosts() -> None:
     assert update_prior([on("a", 0.0, 0.1), on("b", 0.2, 0.3)], source="history") is None
     assert update_prior([on("a", 0.0) + on("b", 0.1)], source="history") is None
+
+
+def test_hosts_with_unequal_numbers_of_trials_are_weighed_by_the_method_of_moments() -> None:
+    first = on("a", 0.0, 0.02) + on("b", 0.1)
+    second = on("c", 0.0, 0.01, 0.05) + on("d", 0.2) + on("e", -0.1)
+    # within: variances 0.0002 (1 degree) and 0.0007 (2 degrees): 0.0016 / 3
+    own = 0.0016 / 3
+    # between: means 0.01 and 0.1; 0.02, 0.2 and -0.1, with mean 0.04: squares 0.00405 and 0.0456 of 3 degrees
+    between = (0.00405 + 0.0456) / 3
+    explained = own * (1 / 2 + 1 + 1 / 3 + 1 + 1) / 5
+    found = estimate_host_spread([first, second])
+    assert found.degrees_of_freedom == 3
+    assert found.deviation == pytest.approx(sqrt(between - explained))
+    # a cell on hosts without repeats, or on one host, tells nothing of the hosts, but repeats tell the trials' own
+    assert estimate_host_spread([first, second, on("f", 0.0) + on("g", 0.9)]) == found
+    wider = estimate_host_spread([first, second, on("f", 0.0, 0.06)])
+    # variance 0.0018 with 1 degree more: (0.0016 + 0.0018) / 4
+    assert wider.deviation == pytest.approx(sqrt(between - explained * (0.0034 / 4) / own))
+
+
+def test_hosts_that_differ_less_than_their_trials_have_no_spread() -> None:
+    noisy = [on(f"{cell}1", 0.0, 0.1) + on(f"{cell}2", 0.001, 0.101) for cell in "abc"]
+    assert estimate_host_spread(noisy).deviation == 0.0
+
+
+def test_the_posterior_of_the_prior_weighs_a_wide_spread_by_its_degrees() -> None:
+    prior = HostSpread(deviation=0.02, degrees_of_freedom=5, source="history")
+    cells = [on("a", 0.0, 0.0) + on("b", 0.1, 0.1) + on("c", 0.2, 0.2)]
+    found = update_prior(cells, source="both", prior=prior)
+    assert found is not None
+    # variance 0.01 with 2 degrees, 0.0004 with 5
+    assert found.deviation == pytest.approx(sqrt(0.022 / 7))
+    assert (found.degrees_of_freedom, found.source) == (7, "both")
+
+
+def test_one_host_of_a_cell_adds_the_assumed_spread_to_the_trials_own() -> None:
+    spread = HostSpread(deviation=0.02, degrees_of_freedom=4, source="history")
+    found = mean_over_hosts(on("a", 0.0, 0.02, 0.04), spread, inflation=1.5)
+    # 0.0004 with 4 degrees; 1.5 x 0.0004 / 3 = 0.0002 with 2: 0.0006^2 / (0.0004^2 / 4 + 0.0002^2 / 2)
+    assert found.mean == pytest.approx(0.02)
+    assert found.variance == pytest.approx(0.0006)
+    assert found.degrees_of_freedom == pytest.approx(36 / (16 / 4 + 4 / 2))
+
+
+def test_several_hosts_with_repeats_count_as_one_value_each() -> None:
+    found = mean_over_hosts(on("a", 0.0, 0.02) + on("b", 0.04) + on("c", 0.1), STATED_PRIOR)
+    # means 0.01, 0.04 and 0.1: mean 0.05, variance 0.0021
+    assert found.mean == pytest.approx(0.05)
+    assert found.variance == pytest.approx(0.0021 / 3)
+    assert found.degrees_of_freedom == 2
+
+
+def test_one_trial_of_a_cell_on_a_shared_host_is_not_compared_within_it() -> None:
+    alone = compare_on_hosts(on("a", 0.0) + on("b", 0.2), on("a", 0.05, 0.06))
+    # a difference of 0.1 and 0.055 over hosts, not of 0 and 0.055 on host a
+    assert alone.ratio == pytest.approx(exp(0.1 - 0.055))
+    shared = compare_on_hosts(on("a", 0.0, 0.01) + on("b", 0.2), on("a", 0.05, 0.06))
+    assert shared.ratio == pytest.approx(exp(0.005 - 0.055))
+
+
+def test_correlated_trials_widen_every_kind_of_comparison() -> None:
+    factors = (2.0, 3.0)
+    # own hosts: variances 0.0002 / 2 each, times 2 and 3
+    unknown = compare_on_hosts(on(None, 0.0, 0.02), on(None, 0.0, 0.02), inflation=factors)
+    assert unknown.standard_error == pytest.approx(sqrt(0.0005))
+    # one shared host: the same
+    within = compare_on_hosts(on("a", 0.0, 0.02), on("a", 0.0, 0.02), inflation=factors)
+    assert within.standard_error == pytest.approx(sqrt(0.0005))
+    # shared hosts: the larger factor for all, of 0.005 squared
+    blocks = compare_on_hosts(on("a", 0.0) + on("b", 0.2), on("a", 0.045) + on("b", 0.255), inflation=factors)
+    assert blocks.standard_error == pytest.approx(0.005 * sqrt(3))
+
+
+def test_blocks_of_unequal_size_are_weighed_by_what_they_tell() -> None:
+    first = on("a", 0.0, 0.02) + on("b", 0.5)
+    second = on("a", 0.05) + on("b", 0.53, 0.55, 0.54)
+    # differences -0.04 on a (weight 2 / 3) and -0.04 on b (weight 3 / 4)
+    found = compare_on_hosts(first, second)
+    assert found.ratio == pytest.approx(exp(-0.04))
+    # residuals: 0.01 twice on a; 0.01 twice on b: 0.0004 of 7 - 2 - 1 degrees
+    assert found.degrees_of_freedom == 4
+    assert found.standard_error == pytest.approx(sqrt(0.0004 / 4 / (2 / 3 + 3 / 4)))
+    uneven = compare_on_hosts(first, on("a", 0.06) + on("b", 0.53, 0.55, 0.54))
+    # -0.05 and -0.04
+    assert uneven.ratio == pytest.approx(exp(-(0.05 * 2 / 3 + 0.04 * 3 / 4) / (2 / 3 + 3 / 4)))
+
+
+def test_draws_are_sets_of_hosts() -> None:
+    assert draw_count(on("a", 0.0, 0.1) + on("b", 0.2) + on(None, 0.3, 0.4)) == 4

@@ -1,6 +1,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from math import exp, log, sqrt
 
 import pytest
 
@@ -10,6 +11,7 @@ from traindyno.core.measurement.loss_parity import (
     LossSpread,
     ParityFinding,
     check_loss_parities,
+    late_loss,
     pool_spread,
 )
 from traindyno.core.measurement.run_result import RunResult
@@ -127,3 +129,68 @@ def test_only_the_later_half_is_compared() -> None:
 def test_without_losses_parity_is_unknown() -> None:
     parity = check_loss_parity([one(True, lambda _: None)], [one(False, noisy(1.0, seed=1))])
     assert (parity.finding, parity.ratio) == (ParityFinding.UNKNOWN, None)
+
+
+def test_late_losses_of_single_trials_are_compared_by_the_spread_that_is_known() -> None:
+    spread = LossSpread(variance=0.0004, degrees_of_freedom=6)
+    (parity,) = check_loss_parities([[template(2.0)], [template(2.2)]], history=spread)
+    # the error is sqrt(0.0004 (1 / 1 + 1 / 1)), t(0.975, 6) = 2.446912
+    assert parity.ratio == pytest.approx(1.1)
+    assert parity.interval is not None
+    assert parity.interval.high == pytest.approx(1.1 * exp(2.446912 * sqrt(0.0008)))
+    # two trials of the one and one of the other: 1 / 2 + 1 / 1, about their geometric mean
+    (parity,) = check_loss_parities([[template(2.0)], [template(2.1), template(2.3)]], history=spread)
+    degrees_of_pair = pool_spread([[2.1, 2.3]])
+    assert degrees_of_pair is None
+    assert parity.ratio == pytest.approx(sqrt(2.1 * 2.3) / 2.0)
+    assert parity.interval is not None
+    assert log(parity.interval.high / (parity.ratio or 0)) == pytest.approx(2.446912 * sqrt(0.0004 * 1.5))
+
+
+def test_the_spread_of_several_cells_is_pooled_by_degrees_of_freedom() -> None:
+    # logs 0 and 0.2: variance 0.02, 1 degree; 0, 0.1 and 0.2: variance 0.01, 2 degrees: (0.02 + 0.02) / 3
+    found = pool_spread([[1.0, exp(0.2)], [1.0, exp(0.1), exp(0.2)], [5.0], []])
+    assert found is not None
+    assert found.variance == pytest.approx(0.04 / 3)
+    assert found.degrees_of_freedom == 3
+    assert pool_spread([[1.0, exp(0.2)]]) is None
+    # a loss of 0 has no logarithm
+    assert pool_spread([[1.0, exp(0.2)], [0.0, 1.0, 2.0]]) is None
+
+
+def test_a_loss_of_nought_or_below_has_no_ratio() -> None:
+    for level in (0.0, -1.0):
+        (parity,) = check_loss_parities([[template(level)], [template(2.0)]])
+        assert parity.finding is ParityFinding.UNKNOWN
+        (parity,) = check_loss_parities([[template(2.0)], [template(level)]])
+        assert parity.finding is ParityFinding.UNKNOWN
+
+
+def test_the_late_loss_is_that_of_the_second_half_of_the_samples() -> None:
+    curve = one(True, lambda step: 4.0 if step < 30 else 2.0)
+    assert late_loss(curve) == pytest.approx(2.0)
+    assert late_loss(one(True, lambda _: None)) is None
+
+
+def test_several_cells_share_the_significance_of_a_difference() -> None:
+    # an error of sqrt(0.0008) with 6 degrees: p one-sided of a ratio 1.1 being at most 1.02 is 0.0186
+    spread = LossSpread(variance=0.0004, degrees_of_freedom=6)
+    (alone,) = check_loss_parities([[template(2.0)], [template(2.2)]], history=spread)
+    assert alone.finding is ParityFinding.DIFFERS
+    shared = check_loss_parities([[template(2.0)], [template(2.2)], [template(2.0)]], history=spread)
+    assert shared[0].finding is ParityFinding.UNDECIDED
+    below = check_loss_parities([[template(2.2)], [template(2.0)]], history=spread)
+    assert below[0].finding is ParityFinding.DIFFERS
+
+
+def test_losses_agree_within_the_tolerance_that_is_given() -> None:
+    spread = LossSpread(variance=0.00001, degrees_of_freedom=30)
+    for level, tolerance, finding in (
+        (2.03, 0.05, ParityFinding.AGREES),
+        (1.97, 0.05, ParityFinding.AGREES),
+        (2.03, 0.005, ParityFinding.DIFFERS),
+        (1.97, 0.005, ParityFinding.DIFFERS),
+        (2.03, 0.015, ParityFinding.UNDECIDED),
+    ):
+        (parity,) = check_loss_parities([[template(2.0)], [template(level)]], history=spread, tolerance=tolerance)
+        assert (level, parity.finding, parity.tolerance) == (level, finding, tolerance)

@@ -1,6 +1,15 @@
+from math import exp, log
+
 import pytest
 
-from traindyno.core.measurement.recurrence import STALL, Events, classify_phases, classify_stalls
+from traindyno.core.measurement.recurrence import (
+    STALL,
+    Events,
+    RecurringEvent,
+    classify_phases,
+    classify_stalls,
+    deviation_per_step,
+)
 from traindyno.core.measurement.stalls import Stall, find_stalls, log_levels
 
 
@@ -90,3 +99,97 @@ def test_stalled_steps_next_to_each_other_are_one_stall() -> None:
 def test_a_step_that_is_a_fifth_longer_is_no_stall() -> None:
     seconds = [1.0] * 20 + [1.2] + [1.0] * 20
     assert find_stalls(seconds, log_levels(seconds)) == ()
+
+
+def test_a_phase_is_on_a_schedule_within_a_tenth_of_its_period() -> None:
+    # gaps of 110, 90 and 100; three events alone would need them within 1.5 steps
+    (even,) = saved_at(100, 210, 300, 400, count=2_000).recurring
+    assert even.steps_between == 100
+    (uneven,) = saved_at(100, 211, 300, 400, count=2_000).recurring
+    assert uneven.steps_between == 500
+    (three,) = saved_at(100, 210, 300, count=1_500).recurring
+    assert three.steps_between == 500
+
+
+@pytest.mark.parametrize(("last", "steps_between"), [(53, 21.5), (54, 200 / 3)])
+def test_three_of_a_kind_may_be_off_by_a_step_and_a_half(last: int, steps_between: float) -> None:
+    # gaps of 20 and 23 are 1.5 from their mean, 20 and 24 are 2
+    (event,) = saved_at(10, 30, last).recurring
+    assert event.steps_between == pytest.approx(steps_between)
+
+
+def test_the_spread_of_recurring_phases_is_that_of_their_mean_by_steps() -> None:
+    (event,) = classify_phases({40: {"save": 4.0}, 80: {"save": 8.0}}, count=120).recurring
+    # variance 8 of two, in 40 steps
+    assert event.seconds == 6
+    assert event.variance_per_step == pytest.approx(8 / 2 / 40**2)
+
+
+def test_the_deviations_of_several_events_add_as_squares() -> None:
+    events = [
+        RecurringEvent(name="save", count=2, steps_between=10, seconds=1.0, variance_per_step=variance)
+        for variance in (9.0, 16.0)
+    ]
+    assert deviation_per_step(events) == 5
+
+
+@pytest.mark.parametrize(("end", "is_even"), [(73, True), (74, False)])
+def test_even_stalls_are_no_farther_from_the_end_than_from_each_other(end: int, is_even: bool) -> None:
+    # gaps of 20 and 21: 20.5 and a play of 1.5 steps make 22, counted from step 51
+    (event,) = classify_stalls(stalls_at(10, 30, 51), first=0, count=end).recurring
+    assert event.steps_between == (20.5 if is_even else pytest.approx(end / 3))
+
+
+@pytest.mark.parametrize(("first", "is_even"), [(8, True), (7, False)])
+def test_nor_from_the_begin(first: int, is_even: bool) -> None:
+    (event,) = classify_stalls(stalls_at(30, 50, 71), first=first, count=80 - first).recurring
+    assert event.steps_between == (20.5 if is_even else pytest.approx((80 - first) / 3))
+
+
+def test_stalls_are_placed_from_the_begin_of_the_steady_steps() -> None:
+    # 4 steps of 100 after step 50: below 5 %; 5 steps are not
+    assert classify_stalls(stalls_at(53), first=50, count=100).one_time
+    assert classify_stalls(stalls_at(54), first=50, count=100).unexplained
+
+
+def test_two_stalls_are_too_few_to_recur() -> None:
+    assert len(classify_stalls(stalls_at(90, 190), first=0, count=200).unexplained) == 2
+
+
+@pytest.mark.parametrize(("longer", "is_one_cause"), [(15.0, True), (15.1, False)])
+def test_stalls_of_one_cause_differ_by_a_factor_of_three_at_most(longer: float, is_one_cause: bool) -> None:
+    # both within 22 % of the steps: 0.0484 together, 0.22 and 0.1 each for itself
+    stalls = [*stalls_at(9), *stalls_at(21, seconds=longer)]
+    events = classify_stalls(stalls, first=0, count=100)
+    assert len(events.one_time) == (2 if is_one_cause else 0)
+    assert len(events.unexplained) == (0 if is_one_cause else 2)
+
+
+def test_a_stall_is_as_long_as_what_it_takes_beyond_its_neighbours_level() -> None:
+    # seven slow steps are a stall, of eight among fifteen the slow ones are the level
+    for slow, expected in ((7, [(20, 26)]), (8, [])):
+        seconds = [1.0] * 20 + [2.0] * slow + [1.0] * 20
+        stalls = find_stalls(seconds, log_levels(seconds))
+        assert [(stall.first, stall.last) for stall in stalls] == expected
+        assert sum(stall.seconds for stall in stalls) == pytest.approx(7.0 if expected else 0.0)
+
+
+def test_stalls_with_a_step_between_them_are_two() -> None:
+    seconds = [1.0] * 20 + [4.0, 1.0, 3.0] + [1.0] * 20
+    stalls = find_stalls(seconds, log_levels(seconds))
+    assert [(stall.first, stall.last, round(stall.seconds, 6)) for stall in stalls] == [(20, 20, 3.0), (22, 22, 2.0)]
+
+
+@pytest.mark.parametrize(("deviations", "is_stall"), [(5.8, False), (6.2, True)])
+def test_a_stall_exceeds_the_noise_six_times(deviations: float, is_stall: bool) -> None:
+    # levels of -0.1, -0.05, 0, 0.05 and 0.1 in turns: the median distance is 0.05, the deviation 0.05 x 1.4826
+    logs = [0.05 * (index * 2 % 5 - 2) for index in range(60)]
+    logs[30] = deviations * 0.05 * 1.4826
+    seconds = [exp(value) for value in logs]
+    levels = log_levels(seconds)
+    assert (levels[30] != pytest.approx(logs[30])) is is_stall
+    assert bool(find_stalls(seconds, levels)) is is_stall
+
+
+def test_steps_shorter_than_the_clocks_tick_have_a_level() -> None:
+    assert log_levels([0.0] * 5) == [log(1e-9)] * 5

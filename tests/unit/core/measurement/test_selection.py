@@ -1,6 +1,6 @@
 """What may be claimed of the best cell, by hand-made comparisons."""
 
-from math import exp
+from math import ceil, exp, log, sqrt
 
 import pytest
 
@@ -14,6 +14,7 @@ from traindyno.core.measurement.selection import (
 )
 from traindyno.core.measurement.serial_correlation import serial_correlation, variance_inflation
 from traindyno.core.measurement.statistics import Comparison, comparison_of
+from traindyno.core.measurement.student_t import t_quantile
 
 
 def behind(percent: float, error: float, degrees: float = 8) -> Comparison:
@@ -85,3 +86,87 @@ def test_correlated_trials_widen_the_interval() -> None:
     assert serial_correlation([alternating] * 4) == 0
     # two trials with correlation r: variance (1 + r) / 2 of the mean, expected s^2 (1 - r): (1 + r) / (1 - r)
     assert variance_inflation(0.5, 2) == pytest.approx(3)
+
+
+def test_the_best_of_several_is_shrunk_by_the_share_of_noise_in_their_differences() -> None:
+    # 1.5 % and 1 % behind: center 2.5 / 3 %, spread (0.833^2 + 0.667^2 + 0.167^2) / 2 = 0.5833 square %, error 1 / 2:
+    # 0.5 / 0.5833 x 0.8333 = 1 / 1.4 %
+    rivals = [behind(1.5, 1.0), behind(1.0, 1.0)]
+    found = correct_for_selection(rivals)
+    assert found.shift == pytest.approx(0.01 / 1.4)
+    assert (found.upper_tail, found.lower_tail) == pytest.approx((0.025 / 3, 0.025))
+    # neither a cell that is clearly beaten nor one with an unknown spread changes that
+    assert correct_for_selection([*rivals, behind(9.0, 1.0), Comparison(ratio=0.9)]).shift == pytest.approx(0.01 / 1.4)
+    assert correct_for_selection([*rivals, behind(9.0, 1.0), Comparison(ratio=0.9)]).upper_tail == found.upper_tail
+
+
+def test_errors_of_several_rivals_count_by_the_mean_of_their_squares() -> None:
+    # center 4.5 / 3 %
+    found = correct_for_selection([behind(2.0, 1.2), behind(2.5, 1.4)])
+    error, spread = (1.44 + 1.96) / 2 / 2, (1.5**2 + 0.5**2 + 1.0**2) / 2
+    assert found.shift == pytest.approx(error / spread * 0.015)
+
+
+def test_rivals_that_equal_the_best_to_the_last_digit_move_nothing_and_share_its_upper_end() -> None:
+    found = correct_for_selection([behind(0.0, 1.0)])
+    assert (found.shift, found.upper_tail, found.lower_tail) == (0.0, 0.0125, 0.025)
+
+
+def test_a_cell_at_the_level_itself_is_not_beaten() -> None:
+    found = behind(2.0, 1.0)
+    assert found.p is not None
+    (at_level,) = relate([found], tolerance=0.02, significance=found.p)
+    assert at_level is not Relation.BEATEN
+    assert count_contenders([found], found.p) == 1
+    # and one that is ahead of the best never is
+    assert count_contenders([behind(-20.0, 1.0)]) == 1
+
+
+def test_looks_beyond_the_last_have_the_share_of_the_last() -> None:
+    assert Looks(count=3, index=5).significance == Looks(count=3, index=3).significance == pytest.approx(0.05 * 5 / 9)
+
+
+def test_the_trials_for_several_open_cells_follow_steins_rule() -> None:
+    cells = [behind(0.5, 1.0, degrees=30), behind(3.0, 2.0, degrees=20)]
+    # s^2 = (1 + 4) / 2 x 6 square %, with 25 degrees; 20 % of misses and the one-sided 5 % are shared by both
+    variance = 2.5 * 6
+    missed = t_quantile(1 - 0.2 / 2, 25)
+    apart, within = t_quantile(0.975, 25) + missed, t_quantile(1 - 0.05 / 2, 25) + missed
+    zone = 100 * log(1.02)
+    needs = [min((apart / gap) ** 2, (within / (zone + gap)) ** 2) for gap in (0.5, 3.0)]
+    assert trials_to_decide(cells, trials=6, tolerance=0.02) == ceil(variance * max(needs))
+    # more significance needs fewer trials, and a cell that is ahead counts as level
+    assert trials_to_decide([behind(-1.0, 2.0)], trials=6, tolerance=0.02) == trials_to_decide(
+        [behind(0.0, 2.0)], trials=6, tolerance=0.02
+    )
+    loose, strict = (
+        trials_to_decide([behind(1.0, 2.0)], trials=6, tolerance=0.02, significance=level) for level in (0.05, 0.01)
+    )
+    assert loose is not None
+    assert strict is not None
+    assert loose < strict
+
+
+def test_the_degrees_of_freedom_of_the_trials_count_where_a_comparison_has_fewer() -> None:
+    # 2 cells x (6 - 1) trials are 10, more than the mean of 2 and 4
+    few = [behind(0.1, 1.0, degrees=2), behind(0.1, 1.0, degrees=4)]
+    enough = [behind(0.1, 1.0, degrees=10), behind(0.1, 1.0, degrees=10)]
+    assert trials_to_decide(few, trials=6, tolerance=0.02) == trials_to_decide(enough, trials=6, tolerance=0.02)
+    more = [behind(0.1, 1.0, degrees=40), behind(0.1, 1.0, degrees=40)]
+    assert trials_to_decide(more, trials=6, tolerance=0.02) != trials_to_decide(enough, trials=6, tolerance=0.02)
+
+
+def test_at_most_200_trials_are_proposed() -> None:
+    # level cells with many degrees: s^2 (1.645 + 0.842)^2 / zone^2, where one trial more is 0.25 % of s
+    zone = log(1.02)
+    factor = (t_quantile(0.95, 1e6) + t_quantile(0.8, 1e6)) / zone
+    found = [
+        trials_to_decide([behind(0.0, 100 * sqrt(wanted / 4) / factor, degrees=1e6)], trials=4, tolerance=0.02)
+        for wanted in (199.5, 200.5)
+    ]
+    assert found == [200, None]
+
+
+def test_one_cell_without_a_known_spread_leaves_the_need_unknown() -> None:
+    assert trials_to_decide([behind(0.1, 1.0), Comparison(ratio=0.99)], trials=5, tolerance=0.02) is None
+    assert trials_to_decide([], trials=5, tolerance=0.02) is None

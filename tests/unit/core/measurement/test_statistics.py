@@ -1,40 +1,24 @@
 import random
-from math import exp, log, sqrt
+from math import exp, inf, log, sqrt
 
 import pytest
 
 from traindyno.core.measurement.many_comparisons import adjust_by_holm
-from traindyno.core.measurement.statistics import compare, estimate, estimate_share
-from traindyno.core.measurement.student_t import t_cumulative, t_quantile, two_sided_p
-
-
-@pytest.mark.parametrize(
-    ("degrees", "probability", "published"),
-    [  # any printed table of Student's t
-        (1, 0.975, 12.706),
-        (2, 0.975, 4.303),
-        (3, 0.95, 2.353),
-        (4, 0.975, 2.776),
-        (5, 0.995, 4.032),
-        (10, 0.975, 2.228),
-        (30, 0.9, 1.310),
-        (120, 0.975, 1.980),
-    ],
+from traindyno.core.measurement.statistics import (
+    Comparison,
+    Estimate,
+    Interval,
+    LogMean,
+    compare,
+    compare_means,
+    comparison_of,
+    estimate,
+    estimate_of_mean,
+    estimate_share,
+    log_mean,
+    satterthwaite,
 )
-def test_quantiles_are_those_of_the_published_table(degrees: int, probability: float, published: float) -> None:
-    assert t_quantile(probability, degrees) == pytest.approx(published, abs=5e-4)
-
-
-@pytest.mark.parametrize("degrees", [1, 2.5, 7, 40])
-def test_quantile_and_distribution_are_inverse(degrees: float) -> None:
-    for probability in (0.001, 0.2, 0.5, 0.9, 0.9999):
-        assert t_cumulative(t_quantile(probability, degrees), degrees) == pytest.approx(probability, abs=1e-12)
-
-
-def test_one_and_two_degrees_agree_with_their_closed_forms() -> None:
-    # one degree of freedom is Cauchy: P(|t| > 1) = 1/2; two: P(t < x) = 1/2 + x / (2 sqrt(2 + x^2))
-    assert two_sided_p(1.0, 1) == pytest.approx(0.5, abs=1e-14)
-    assert t_cumulative(3.0, 2) == pytest.approx(0.5 + 3 / (2 * sqrt(11)), abs=1e-14)
+from traindyno.core.measurement.student_t import two_sided_p
 
 
 def test_an_estimate_by_hand() -> None:
@@ -118,3 +102,104 @@ def test_holm_by_hand() -> None:
     assert adjust_by_holm([0.03, 0.01, 0.02]) == pytest.approx([0.04, 0.03, 0.04])
     assert adjust_by_holm([0.9, 0.8]) == [1.0, 1.0]
     assert adjust_by_holm([]) == []
+
+
+def test_a_known_error_has_its_own_degrees_of_freedom() -> None:
+    # 4 and 1 of variance with 3 and 6 degrees: 25 / (16 / 3 + 1 / 6) = 150 / 33
+    assert satterthwaite([(4.0, 3), (1.0, 6)]) == pytest.approx(150 / 33)
+    assert satterthwaite([(4.0, 3), (1.0, inf)]) == pytest.approx(25 / (16 / 3))
+    # without any variance the fewest count
+    assert satterthwaite([(0.0, 3), (0.0, 6)]) == 3
+
+
+def test_a_price_with_an_error_of_its_own_scales_a_comparison() -> None:
+    found = comparison_of(0.1, 0.0004, 5)
+    scaled = found.scaled(0.05, 0.0005)
+    assert scaled.ratio == pytest.approx(exp(0.15))
+    assert scaled.standard_error == pytest.approx(0.03)
+    # the square of 9 over a fifth of the square of 4
+    assert scaled.degrees_of_freedom == pytest.approx(25.3125)
+    assert scaled.p == pytest.approx(two_sided_p(5.0, 25.3125))
+    assert found.scaled(0.0, 0.0) is found
+    assert found.scaled(0.05, 0.0).standard_error == pytest.approx(0.02)
+    assert found.scaled(0.0, 0.0005).ratio == pytest.approx(exp(0.1))
+    assert Comparison(ratio=2.0).scaled(log(1.5), 0.1) == Comparison(ratio=2.0 * exp(log(1.5)))
+
+
+def test_a_price_with_an_error_of_its_own_moves_and_widens_a_mean() -> None:
+    mean = LogMean(mean=1.0, variance=0.0004, degrees_of_freedom=5)
+    assert mean.plus(0.5, 0.0) == LogMean(mean=1.5, variance=0.0004, degrees_of_freedom=5)
+    wider = mean.plus(0.5, 0.0005)
+    assert wider.mean == 1.5
+    assert wider.variance == pytest.approx(0.0009)
+    assert wider.degrees_of_freedom == pytest.approx(25.3125)
+    unknown = LogMean(mean=1.0, variance=None, degrees_of_freedom=None)
+    assert unknown.plus(-0.5, 0.0005) == LogMean(mean=0.5, variance=None, degrees_of_freedom=None)
+
+
+def test_the_mean_of_logarithms_and_its_inflated_variance() -> None:
+    # logs 0, 0.2 and 0.4: variance 0.04, of the mean 0.04 / 3
+    found = log_mean([1.0, exp(0.2), exp(0.4)])
+    assert found.mean == pytest.approx(0.2)
+    assert found.variance == pytest.approx(0.04 / 3)
+    assert found.degrees_of_freedom == 2
+    assert log_mean([1.0, exp(0.2), exp(0.4)], inflation=1.5).variance == pytest.approx(0.02)
+    assert log_mean([1.0]) == LogMean(mean=0.0, variance=None, degrees_of_freedom=None)
+
+
+def test_an_interval_with_unequal_tails() -> None:
+    # t(0.9, 2) = 1.885618 downwards and t(0.975, 2) = 4.302653 upwards, of an error of 0.1
+    found = comparison_of(0.0, 0.01, 2).interval_with(0.1, 0.025)
+    assert found is not None
+    assert (log(found.low), log(found.high)) == pytest.approx((-0.1885618, 0.4302653))
+    assert found.confidence == 0.95
+    # two-sided 95 % has 2.5 % at each end
+    both = comparison_of(0.0, 0.01, 2).with_interval().interval
+    assert both is not None
+    assert (log(both.low), log(both.high)) == pytest.approx((-0.4302653, 0.4302653))
+
+
+def test_a_shift_moves_the_mean_within_its_interval_only() -> None:
+    values = [1.0, exp(0.2), exp(0.4)]
+    plain = estimate_of_mean(log_mean(values), values)
+    for shift, expected in ((0.1, 0.3), (-0.1, 0.1)):
+        moved = estimate_of_mean(log_mean(values), values, shift=shift)
+        assert log(moved.mean) == pytest.approx(expected)
+        assert moved.interval == plain.interval
+    assert plain.interval is not None
+    assert estimate_of_mean(log_mean(values), values, shift=9.0).mean == pytest.approx(plain.interval.high)
+    assert estimate_of_mean(log_mean(values), values, shift=-9.0).mean == pytest.approx(plain.interval.low)
+    # of one value, whose interval is unknown, the shift counts in full
+    assert estimate_of_mean(log_mean([1.0]), [1.0], shift=0.1).mean == pytest.approx(exp(0.1))
+    # t(0.9, 2) and t(0.95, 2) times the error sqrt(0.04 / 3)
+    tails = estimate_of_mean(log_mean(values), values, tails=(0.1, 0.05)).interval
+    assert tails is not None
+    reach = sqrt(0.04 / 3)
+    assert (log(tails.low), log(tails.high)) == pytest.approx((0.2 - 1.885618 * reach, 0.2 + 2.919986 * reach))
+
+
+def test_the_one_sided_p_value_points_the_right_way() -> None:
+    # the ratio is 1 with an error of 0.1 and 2 degrees: log(ratio) of 0.2 is 2 errors above, 0.5 - 2 / (2 sqrt(6))
+    found = comparison_of(0.0, 0.01, 2)
+    assert found.p_at_least(exp(0.2)) == pytest.approx(0.5 - 1 / sqrt(6))
+    assert found.p_at_least(exp(-0.2)) == pytest.approx(0.5 + 1 / sqrt(6))
+    exact = comparison_of(0.1, 0.0, 2)
+    assert [exact.p_at_least(exp(reach)) for reach in (0.2, 0.0)] == [0.0, 1.0]
+
+
+def test_a_share_of_one_run_has_no_interval_and_two_have_one() -> None:
+    assert estimate_share([0.4]) == Estimate(mean=0.4, count=1, variation=None, interval=None)
+    # deviation 0.141421, error 0.1, t(0.95, 1) = 6.313752: cut at 0 and at 1
+    found = estimate_share([0.4, 0.6], confidence=0.9)
+    assert found.interval == Interval(low=0.0, high=1.0, confidence=0.9)
+    assert found.count == 2
+    near = estimate_share([0.5, 0.502], confidence=0.9)
+    assert near.interval is not None
+    assert (near.interval.low, near.interval.high) == pytest.approx((0.501 - 0.006313752, 0.501 + 0.006313752))
+
+
+def test_an_unknown_side_leaves_a_comparison_without_a_spread() -> None:
+    unknown = LogMean(mean=0.3, variance=None, degrees_of_freedom=None)
+    known = LogMean(mean=0.1, variance=0.01, degrees_of_freedom=4)
+    assert compare_means(unknown, known) == Comparison(ratio=exp(0.3 - 0.1))
+    assert compare_means(known, unknown) == Comparison(ratio=exp(0.1 - 0.3))

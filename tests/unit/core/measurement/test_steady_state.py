@@ -1,5 +1,6 @@
 import random
 import time
+from math import exp
 from statistics import median
 
 import pytest
@@ -119,3 +120,75 @@ def test_a_given_warm_up_that_takes_all_steps_leaves_none() -> None:
     steady = find_steady_state([1.0] * 3, warmup_steps=5)
     assert (steady.warmup_steps, steady.is_reached) == (3, False)
     assert steady.reason == "3 steps ran and the suite's warm-up takes 5"
+
+
+@pytest.mark.parametrize(
+    ("count", "warmup_steps", "is_reached"), [(25, 20, True), (25, 21, False), (100, 80, True), (100, 81, False)]
+)
+def test_five_steps_and_a_fifth_of_all_must_be_steady(count: int, warmup_steps: int, is_reached: bool) -> None:
+    steady = find_steady_state([1.0] * count, warmup_steps=warmup_steps)
+    assert steady.is_reached is is_reached
+    if not is_reached:
+        left = count - warmup_steps
+        assert steady.reason == (
+            f"step times still changed at step {warmup_steps} of {count}; {left} steps after it are too few"
+        )
+
+
+def test_six_steps_are_enough_to_see_warm_up_end_and_five_are_not() -> None:
+    assert find_steady_state([3.0] + [1.0] * 5).is_reached
+    five = find_steady_state([3.0] + [1.0] * 4)
+    assert (five.warmup_steps, five.reason) == (1, "too few steps to see warm-up end: 5 of at least 6")
+    none = find_steady_window([])
+    assert (none.state.warmup_steps, none.levels, none.stalls, none.trend) == (0, (), (), None)
+    assert none.state.reason == "too few steps to see warm-up end: 0 of at least 6"
+
+
+def test_a_warm_up_of_as_many_steps_as_ran_leaves_none() -> None:
+    steady = find_steady_state([1.0] * 3, warmup_steps=3)
+    assert (steady.warmup_steps, steady.reason) == (3, "3 steps ran and the suite's warm-up takes 3")
+
+
+@pytest.mark.parametrize(("slow", "is_noted"), [(10, False), (11, True)])
+def test_a_change_in_the_first_tenth_is_warm_up_and_a_later_one_is_noted(slow: int, is_noted: bool) -> None:
+    steady = find_steady_state([2.0] * slow + [1.0] * (100 - slow))
+    assert (steady.warmup_steps, steady.is_reached) == (slow, True)
+    note = f"step times changed by -50.0% at step {slow}; the rate is that of the latest regime, from there on"
+    assert steady.note == (note if is_noted else None)
+
+
+def test_a_faster_stretch_ends_what_came_before_it() -> None:
+    # the level of before comes back, but the rate of the steps in between is not to be had again
+    assert find_steady_state([1.0] * 50 + [0.7] * 30 + [1.0] * 60).warmup_steps == 80
+
+
+def test_several_slower_stretches_are_stalls_of_the_level_around_them() -> None:
+    window = find_steady_window([1.0] * 40 + [1.5] * 20 + [1.0] * 40 + [1.4] * 20 + [1.0] * 40)
+    assert (window.state.warmup_steps, window.state.is_reached) == (1, True)
+    assert [(stall.first, stall.last) for stall in window.stalls] == [(40, 59), (100, 119)]
+    assert [stall.seconds for stall in window.stalls] == pytest.approx([10.0, 8.0])
+    assert set(window.levels) == {0.0}
+
+
+def test_a_stall_at_the_end_of_warm_up_belongs_to_it() -> None:
+    seconds = [5.0, 4.0, *[1.0] * 60]
+    assert find_steady_state(seconds).warmup_steps == 2
+    later = find_steady_window([5.0, 1.0, 4.0, *[1.0] * 60])
+    assert later.state.warmup_steps == 1
+    assert [(stall.first, stall.last) for stall in later.stalls] == [(2, 2)]
+
+
+def test_only_stalls_after_the_warm_up_are_of_the_steady_window() -> None:
+    seconds = [1.0] * 60
+    seconds[10] = seconds[40] = 9.0
+    window = find_steady_window(seconds, warmup_steps=10)
+    assert [stall.first for stall in window.stalls] == [10, 40]
+    assert [stall.first for stall in find_steady_window(seconds, warmup_steps=11).stalls] == [40]
+
+
+def test_a_drift_names_its_size_and_the_steps_that_show_it() -> None:
+    steady = find_steady_state([exp(0.04 * step / 199) for step in range(200)], warmup_steps=50)
+    # 149 of 199 parts of a logarithm of 0.04
+    assert steady.reason == f"step times drift: by +{100 * (exp(0.04 * 149 / 199) - 1):.1f}% over the latest 150 steps"
+    slow = find_steady_state([exp(0.019 * step / 199) for step in range(200)], warmup_steps=0)
+    assert slow.is_reached

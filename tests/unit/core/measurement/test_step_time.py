@@ -1,9 +1,12 @@
 import random
+from math import sqrt
 
 import pytest
 
+from traindyno.core.measurement.autocorrelation import estimate_mean
 from traindyno.core.measurement.step_time import measure_step_time
 from traindyno.core.measurement.stop_rule import is_known_well_enough, is_look_due
+from traindyno.core.measurement.student_t import t_half_width
 
 
 def noisy(count: int, *, spread: float = 0.01, seed: int = 5) -> list[float]:
@@ -110,3 +113,95 @@ def test_a_change_that_is_small_against_the_half_width_asked_for_does_not_matter
     # all steps take 1.15 s on average, the latest ones 1.3 s: 12 % apart
     assert is_known_well_enough(seconds, relative_half_width=0.5, look=1)
     assert not is_known_well_enough(seconds, relative_half_width=0.2, look=1)
+
+
+def test_the_variance_of_the_steps_and_of_what_recurs_are_added() -> None:
+    seconds = noisy(200)
+    found = measure_step_time(
+        seconds, phases={40: {"save": 4.0}, 80: {"save": 8.0}, 120: {"save": 6.0}}, warmup_steps=0
+    )
+    core = estimate_mean(seconds)
+    assert core is not None
+    # the saves have a variance of 4; of the mean of three each 40 steps, with 2 degrees of freedom
+    saves = 4 / 3 / 40**2
+    assert found.variance == pytest.approx(core.variance + saves)
+    expected = (core.variance + saves) ** 2 / (core.variance**2 / core.degrees_of_freedom + saves**2 / 2)
+    assert found.degrees_of_freedom == pytest.approx(expected)
+    assert found.seconds == pytest.approx(core.mean + 6 / 40)
+    assert found.relative_error == pytest.approx(sqrt(found.variance or 0) / found.seconds)
+    assert found.relative_half_width(confidence=0.9) == pytest.approx(
+        t_half_width(sqrt(found.variance or 0) / found.seconds, expected, 0.9)
+    )
+
+
+def test_without_noise_the_degrees_of_freedom_are_those_of_the_steps() -> None:
+    found = measure_step_time([1.0] * 101)
+    assert (found.variance, found.degrees_of_freedom) == (0, 99)
+
+
+def test_a_run_within_its_warm_up_has_no_step_time() -> None:
+    found = measure_step_time(
+        [1.0] * 10, phases={3: {"save": 2.0}, 7: {"save": 2.0}, 0: {"compile": 1.0}}, warmup_steps=10
+    )
+    assert (found.core_seconds, found.one_time_seconds, found.variance, found.relative_error) == (0, 0, None, None)
+    assert [event.name for event in found.recurring] == ["save"]
+    assert [event.name for event in found.one_time] == ["compile"]
+
+
+def test_one_time_events_are_in_the_order_of_their_steps() -> None:
+    seconds = [1.0] * 100
+    seconds[50] += 20.0
+    found = measure_step_time(seconds, phases={70: {"compile": 3.0}, 2: {"load": 1.0}}, warmup_steps=2)
+    assert [(event.name, event.step) for event in found.one_time] == [("load", 2), ("stall", 50), ("compile", 70)]
+    # those of the steady window, which begins at step 2
+    assert found.one_time_seconds == pytest.approx(24.0)
+    assert measure_step_time(seconds, phases={2: {"load": 1.0}}, warmup_steps=3).one_time_seconds == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize(("stall", "is_negligible"), [(1.98, True), (2.1, False)])
+def test_one_percent_of_the_time_is_negligible(stall: float, is_negligible: bool) -> None:
+    seconds = [1.0] * 200
+    seconds[120] += stall
+    found = measure_step_time(seconds)
+    assert found.steady_state.is_reached is is_negligible
+    assert found.recurring_seconds == pytest.approx(stall / 199 if is_negligible else 0.0)
+
+
+def test_at_most_five_stalls_are_named() -> None:
+    # six in the first third, uneven: too few were seen to tell whether they recur
+    seconds = [1.0] * 400
+    for place, more in zip((10, 40, 50, 90, 150, 210), (9.0, 8.0, 9.0, 8.0, 9.0, 8.0), strict=True):
+        seconds[place] += more
+    reason = measure_step_time(seconds).steady_state.reason
+    # 51 s of 399
+    assert reason == (
+        "stalls at steps 10, 40, 50, 90, 150, … add 12.8% to the time, and too few were seen to tell whether they "
+        "recur; the rate leaves them out"
+    )
+    seconds[210] -= 8.0
+    fewer = measure_step_time(seconds).steady_state.reason
+    assert fewer is not None
+    assert fewer.startswith("stalls at steps 10, 40, 50, 90, 150 add")
+
+
+@pytest.mark.parametrize(("slow", "is_known"), [(100, True), (101, False)])
+def test_three_quarters_of_the_steps_must_be_of_the_latest_regime(slow: int, is_known: bool) -> None:
+    seconds = [1.3] * slow + [1.0] * (400 - slow)
+    assert is_known_well_enough(seconds, relative_half_width=0.02, look=1) is is_known
+
+
+def test_a_mean_that_differs_by_half_of_the_half_width_is_known() -> None:
+    # all steps but the first take 1.15 s on average and the latest ones 1.3 s: 0.1154 apart, of 399 steps 0.1151
+    seconds = [1.0] * 200 + [1.3] * 200
+    assert is_known_well_enough(seconds, relative_half_width=0.232, look=1)
+    assert not is_known_well_enough(seconds, relative_half_width=0.229, look=1)
+
+
+def test_a_drift_below_the_half_width_does_not_matter() -> None:
+    seconds = [1.0 + 0.015 * step / 399 for step in range(400)]
+    assert not is_known_well_enough(seconds, relative_half_width=0.0145, look=1)
+    assert is_known_well_enough(seconds, relative_half_width=0.016, look=1)
+
+
+def test_too_few_steps_for_an_interval_are_not_known_well_enough() -> None:
+    assert not is_known_well_enough([1.0] * 20, relative_half_width=0.5, look=1)

@@ -1,12 +1,13 @@
 """The Gaussian process against numpy's linear algebra."""
 
 import random
-from math import log
+from dataclasses import replace
+from math import exp, log, sqrt
 
 import numpy as np
 import pytest
 
-from traindyno.core.search.fit import Normal, Priors, fit
+from traindyno.core.search.fit import Normal, Priors, Weighted, fit
 from traindyno.core.search.gaussian_process import JITTER, Observation, condition, covariances_of
 from traindyno.core.search.kernel import Hyperparameters, similarity_tables
 from traindyno.core.search.space import Axis
@@ -74,3 +75,58 @@ def test_few_observations_leave_several_sets_of_hyperparameters() -> None:
     models = fit(AXES, [Observation(point=(0, 0), value=1.0), Observation(point=(3, 2), value=1.2)], priors)
     assert len(models) > 2
     assert max(model.weight for model in models) < 0.9
+
+
+def test_another_quantity_of_the_same_cells_is_as_smooth() -> None:
+    seen = observations()
+    others = [5.0 + index**2 for index in range(len(seen))]
+    process = condition(AXES, seen, GIVEN, center=0.3)
+    found = process.mean_of(others, [process.posterior(point) for point in POINTS])
+    center = sum(others) / len(others)
+    same = [replace(each, value=value) for each, value in zip(seen, others, strict=True)]
+    direct = condition(AXES, same, GIVEN, center=center)
+    assert found == pytest.approx([direct.posterior(point).mean for point in POINTS])
+
+
+def test_the_similarity_of_two_levels_by_hand() -> None:
+    numbers, names = similarity_tables(AXES, GIVEN)
+    # Matern 3/2 at a distance of 0.3 with a length of 0.6: x = sqrt(3) / 2; a weight of 0.5
+    x = sqrt(3) * 0.3 / 0.6
+    assert numbers[0][1] == numbers[1][0] == pytest.approx((1 + 0.5 * (1 + x) * exp(-x)) / 1.5)
+    # names are the same or not: 1 of 1 + 2
+    assert names[0] == pytest.approx((1.0, 1 / 3, 1 / 3))
+    assert [numbers[level][level] for level in range(4)] == pytest.approx([1.0] * 4)
+
+
+def test_sets_of_hyperparameters_are_weighed_by_their_posterior_probability() -> None:
+    """Without axes a set is the two variances, which the factors show."""
+    priors = Priors(variance=Normal(mean=log(0.1), deviation=1.0), noise=Normal(mean=log(0.01), deviation=0.5))
+    seen = [Observation(point=(), value=value, trials=trials) for value, trials in ((1.0, 1), (1.4, 1), (1.1, 2))]
+    models = fit((), seen, priors)
+    assert 2 < len(models) <= 6
+
+    def score(model: Weighted) -> float:
+        process = model.process
+        noise = process.factor[0][0] ** 2 - process.variance * (1 + JITTER)
+        return (
+            process.log_likelihood
+            - (log(process.variance) - log(0.1)) ** 2 / 2
+            - ((log(noise) - log(0.01)) / 0.5) ** 2 / 2
+        )
+
+    shares = [exp(score(model) - score(models[0])) for model in models]
+    assert min(shares) >= 0.02
+    assert max(shares) == 1
+    assert [model.weight for model in models] == pytest.approx([share / sum(shares) for share in shares])
+    assert models[0].process.center == pytest.approx(3.5 / 3)
+
+
+def test_the_search_makes_levels_alike_on_the_axis_that_does_not_matter() -> None:
+    source = random.Random(4)
+    seen = [Observation(point=point, value=point[0] + source.gauss(0, 0.05)) for point in POINTS]
+    priors = Priors(variance=Normal(mean=0.0, deviation=1.0), noise=Normal(mean=log(0.01), deviation=1.0))
+    (best, *_) = fit(AXES, seen, priors)
+    numbers, names = best.process.tables
+    # the prior's weight of 0.3 would give names a similarity of 1 / 1.3 = 0.77
+    assert names[0][1] > 0.93
+    assert numbers[0][3] < 0.77

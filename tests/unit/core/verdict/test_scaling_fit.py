@@ -1,6 +1,7 @@
 """Scaling curves: recovered terms, the published ALBERT table with its largest size held out, and where to stop."""
 
 import random
+from math import sqrt
 
 import pytest
 
@@ -115,3 +116,67 @@ def test_a_term_that_explains_nothing_is_left_out() -> None:
     assert fit is not None
     assert fit.used == (0, 1)
     assert fit.coefficients == pytest.approx((1, 2, 0))
+
+
+def test_a_time_that_never_falls_stops_paying_at_once() -> None:
+    fit = fitted([sized(count, 10, variation=0.05) for count in (1, 2, 4)])
+    assert fit.seconds_of_terms["serial"] == pytest.approx(10)
+    assert (fit.fastest_instances, fit.cheapest_instances, fit.followed_to) == (1, 1, 32)
+    assert fit.communication == "log2(N)"
+    assert fit.seconds(7, 0) == pytest.approx(10)
+
+
+def test_the_interval_of_a_next_size_has_the_scatter_of_a_cell_and_of_the_curve() -> None:
+    fit = fitted([sized(count, 10, variation=spread) for count, spread in ((1, 0.003), (2, 0.004), (4, None))])
+    (found,) = fit.next_sizes
+    assert (found.instance_count, found.loader_workers) == (8, 0)
+    assert found.seconds == pytest.approx(10)
+    # spread sqrt((9 + 16) / 2) / 1000; three cells tell the level: 1 + 1 / 3; t(0.975, 1) = 12.706205
+    width = 12.706205 * sqrt(12.5e-6) * sqrt(4 / 3)
+    assert found.interval is not None
+    assert (found.interval.low, found.interval.high) == pytest.approx((10 * (1 - width), 10 * (1 + width)), rel=1e-5)
+    wide = fitted([sized(count, 10, variation=0.5) for count in (1, 2, 4)]).next_sizes[0].interval
+    assert wide is not None
+    assert wide.low == 0
+
+
+def test_what_the_curve_leaves_over_counts_where_trials_scatter_less() -> None:
+    times = [(1, 10.3), (2, 9.7), (4, 10.2), (8, 9.8), (16, 10.0)]
+    still = fitted([sized(count, seconds, variation=1e-6) for count, seconds in times])
+    unknown = fitted([sized(count, seconds) for count, seconds in times])
+    assert still.next_sizes == unknown.next_sizes
+    assert still.relative_residual > 0.01
+
+
+@pytest.mark.parametrize(("ratio", "fastest"), [(551.0, 23), (553.0, None)])
+def test_the_curve_is_followed_to_eight_times_the_largest_size(ratio: float, fastest: int | None) -> None:
+    # c / N + k N rises from N on once N (N + 1) >= c / k: 23 x 24 is 552; 24 instances are the last
+    fit = fitted([sized(count, ratio / count + count) for count in (1, 2, 3)])
+    assert (fit.followed_to, fit.fastest_instances) == (24, fastest)
+
+
+def test_the_cost_may_rise_by_the_tolerance() -> None:
+    # N T = N + 99: 101, 102 and 103 for 2, 3 and 4 instances, of at least 101 with 2
+    times = [sized(count, 1 + 99 / count) for count in (2, 4, 8)]
+    assert [fitted(times, tolerance).cheapest_instances for tolerance in (0.0, 0.015, 0.025)] == [2, 3, 4]
+
+
+def test_a_size_is_held_out_if_three_others_remain() -> None:
+    three = fitted([sized(count, 10 + 80 / count) for count in (1, 2, 4)])
+    assert three.held_out == ()
+    four = fitted([sized(count, 10 + 80 / count) for count in (1, 2, 4, 8)])
+    (held,) = four.held_out
+    assert (held.predicted.instance_count, held.measured_seconds) == (8, 20)
+    assert held.predicted.seconds == pytest.approx(20)
+    slower = fitted([*(sized(count, 10 + 80 / count) for count in (1, 2, 4)), sized(8, 25)])
+    # 20 predicted, 25 measured
+    assert slower.held_out[0].error == pytest.approx(-0.2)
+
+
+def test_each_number_of_loader_workers_has_a_next_size_and_the_most_at_the_largest_size_decide() -> None:
+    times = [sized(count, 10 + 100 / (1 + workers), workers=workers) for count in (1, 2, 4) for workers in (9, 0)]
+    fit = fitted(times)
+    assert [(each.instance_count, each.loader_workers) for each in fit.next_sizes] == [(8, 0), (8, 9)]
+    assert [each.seconds for each in fit.next_sizes] == pytest.approx([110, 20])
+    assert fit.seconds(3, 1) == pytest.approx(60)
+    assert fit.seconds_of_terms["shared loading"] == pytest.approx(100)

@@ -1,6 +1,36 @@
+"""Each sentence of a verdict's text, made of a verdict whose figures are given."""
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
 import pytest
 
-from traindyno.core.verdict.verdict_text import names_text
+from tests.unit.verdict_samples import BEST, SECOND, THIRD, make_estimate, make_rival, make_row, make_verdict
+from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
+from traindyno.core.measurement.selection import Relation
+from traindyno.core.measurement.statistics import Interval
+from traindyno.core.suite.choices import GoalKind
+from traindyno.core.suite.goal import Goal
+from traindyno.core.verdict.cell_quality import CellQuality
+from traindyno.core.verdict.goal_metric import Metric
+from traindyno.core.verdict.sensitivity import BreakEven, Crossover
+from traindyno.core.verdict.verdict import AgainstBaseline, Finding
+from traindyno.core.verdict.verdict_text import (
+    VerdictText,
+    describe_goal,
+    describe_verdict,
+    metric_text,
+    names_text,
+    saving_interval_text,
+    saving_text,
+)
+
+INTERVAL = Interval(low=0.7, high=0.9, confidence=0.95)
+
+
+def described(**changes: Any) -> VerdictText:
+    return describe_verdict(make_verdict(**changes))
 
 
 @pytest.mark.parametrize(
@@ -14,3 +44,242 @@ from traindyno.core.verdict.verdict_text import names_text
 )
 def test_up_to_three_cells_are_named(labels: list[str], text: str) -> None:
     assert names_text(labels) == text
+
+
+@pytest.mark.parametrize(
+    ("goal", "text"),
+    [
+        (Goal(kind=GoalKind.CHEAPEST), "cheapest"),
+        (Goal(kind=GoalKind.FASTEST), "fastest"),
+        (Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal(8)), "cheapest within 8 h"),
+        (Goal(kind=GoalKind.FASTEST_WITHIN, usd=Decimal(500)), "fastest within $500.00"),
+        (Goal(kind=GoalKind.CHEAPEST_TO, accuracy=0.9), "cheapest to accuracy 90 %"),
+        (Goal(kind=GoalKind.FASTEST_TO, loss=2.5), "fastest to loss 2.5"),
+    ],
+)
+def test_a_goal_is_named_with_its_limit(goal: Goal, text: str) -> None:
+    assert describe_goal(goal) == text
+
+
+def test_a_metric_has_its_unit() -> None:
+    assert [metric_text(metric, 1000.0) for metric in Metric] == [
+        {"seconds": "16.7 min", "usd": "$1,000.00", "instance_hours": "1,000 instance hours"}[
+            metric.value.removesuffix("_to_target")
+        ]
+        for metric in Metric
+    ]
+
+
+def test_a_saving_is_what_is_missing_to_the_whole() -> None:
+    assert saving_text(0.8, None) == "20.0 %"
+    assert saving_text(0.8, INTERVAL) == "20.0 % (95% interval 10.0 to 30.0 %)"
+    # a cell that may need more: the saving is negative there
+    assert saving_interval_text(Interval(low=0.9, high=1.05, confidence=0.95)) == "−5.0 to 10.0 %"
+
+
+def test_a_ratio_that_may_exceed_two_is_a_factor() -> None:
+    assert saving_interval_text(Interval(low=0.5, high=2.0, confidence=0.95)) == "−100.0 to 50.0 %"
+    assert saving_interval_text(Interval(low=0.5, high=2.01, confidence=0.95)) == "0.500 to 2.01 times"
+
+
+def test_a_clear_winner_is_supported_by_its_cost_its_time_and_its_margin() -> None:
+    text = described()
+    assert text.headline == "Use ddp: it is cheapest."
+    assert text.support == (
+        "ddp would do the work of 100,000 examples for $10.00 (95% interval $9.00 to $11.00), in 16.7 min.",
+        "That is 20.0 % (95% interval 10.0 to 30.0 %) less than the runner-up, fsdp (3 and 3 trials; "
+        "confidence that it beats each cell 99.0 %).",
+    )
+    assert text.changes == ()
+
+
+def test_the_goals_own_quantity_comes_first() -> None:
+    fastest = Goal(kind=GoalKind.FASTEST)
+    time = described(metric=Metric.SECONDS, goal=fastest).support[0]
+    assert time.endswith("in 16.7 min (95% interval 15.0 to 18.3 min), for $10.00.")
+    unpriced = described(metric=Metric.SECONDS, goal=fastest, rows=(make_row(usd=None), make_row(SECOND)))
+    assert unpriced.support[0].endswith("in 16.7 min (95% interval 15.0 to 18.3 min).")
+    untimed = described(rows=(make_row(seconds=None, usd=make_estimate(10.0)), make_row(SECOND)))
+    assert untimed.support[0].endswith("for $10.00, in unknown.")
+
+
+def test_to_a_target_counts_what_the_target_took() -> None:
+    quality = replace(CellQuality(), seconds=make_estimate(300.0), usd=make_estimate(3.0))
+    text = described(
+        goal=Goal(kind=GoalKind.CHEAPEST_TO, accuracy=0.9),
+        metric=Metric.USD_TO_TARGET,
+        rows=(make_row(quality=quality), make_row(SECOND)),
+    )
+    assert text.support[0] == "ddp reaches accuracy 90 % for $3.00, in 5.00 min."
+
+
+@pytest.mark.parametrize(("p", "confidence"), [(0.001, "99.9 %"), (0.0009, "above 99.9 %"), (0.3, "70.0 %")])
+def test_the_confidence_is_never_stated_above_99_9_percent(p: float, confidence: str) -> None:
+    assert f"beats each cell {confidence})" in described(rivals=(make_rival(p=p),)).support[1]
+
+
+def test_a_margin_without_a_spread_has_no_confidence() -> None:
+    text = described(rivals=(make_rival(p=None, interval=None),))
+    assert text.support[1] == "That is 20.0 % less than the runner-up, fsdp (3 and 3 trials)."
+
+
+def test_a_margin_that_may_be_noise_says_so() -> None:
+    rows = (make_row(trials=4), make_row(SECOND, trials=5))
+    text = described(rows=rows, finding=Finding.UNDECIDED, rivals=(make_rival(relation=Relation.OPEN),))
+    assert text.support[1] == (
+        "It was 20.0 % (95% interval 10.0 to 30.0 %) below fsdp (4 and 5 trials). This difference may be noise."
+    )
+
+
+def test_an_undecided_verdict_names_the_cells_and_the_trials_that_would_tell() -> None:
+    rivals = (make_rival(relation=Relation.OPEN), make_rival(THIRD, Relation.BEATEN))
+    rows = (make_row(), make_row(SECOND), make_row(THIRD))
+    changes: dict[str, Any] = {"finding": Finding.UNDECIDED, "rivals": rivals, "rows": rows}
+    text = described(**changes, trials_to_decide=12)
+    assert text.headline == "ddp or fsdp: 12 trials of each of these cells would decide."
+    assert text.changes[0] == (
+        "A suite of these cells with 12 trials of each (3 were run) settles it with a probability of 80 %."
+    )
+    many = described(**changes)
+    assert many.headline == "ddp or fsdp: more than 200 trials of each of these cells would decide."
+    assert many.changes == ()
+
+
+@pytest.mark.parametrize(("rivals", "choice"), [(3, "4 other cells"), (4, "ddp or 4 other cells")])
+def test_many_open_cells_are_counted(rivals: int, choice: str) -> None:
+    names = [f"c{index}" for index in range(rivals)]
+    text = described(
+        finding=Finding.UNDECIDED,
+        rows=(make_row(), *(make_row(name) for name in names)),
+        rivals=tuple(make_rival(name, Relation.OPEN) for name in names),
+    )
+    assert text.headline.startswith(f"{choice}: ")
+
+
+def test_equals_are_within_the_tolerance_and_others_are_not_better() -> None:
+    equal, worse = make_rival(relation=Relation.EQUIVALENT), make_rival(THIRD, Relation.NOT_BETTER)
+    rows = (make_row(), make_row(SECOND), make_row(THIRD))
+    changes: dict[str, Any] = {"finding": Finding.WITHIN_TOLERANCE, "rows": rows}
+    assert described(**changes, rivals=(equal,)).headline == "Use ddp; fsdp is within 2 %."
+    both_equal = (equal, make_rival(THIRD, Relation.EQUIVALENT))
+    assert described(**changes, rivals=both_equal).headline == "Use ddp; fsdp and zero1 are within 2 %."
+    mixed = described(**changes, rivals=(equal, worse))
+    assert mixed.headline == "Use ddp: no other cell is cheaper by more than 2 %."
+    assert mixed.support[2:] == (
+        "fsdp is within 2 %.",
+        "zero1 is not cheaper by more than 2 %, and may be worse.",
+    )
+    both_worse = (make_rival(relation=Relation.NOT_BETTER), worse)
+    fastest = described(**changes, rivals=both_worse, metric=Metric.SECONDS)
+    assert fastest.support[2] == "fsdp and zero1 are not faster by more than 2 %, and may be worse."
+    assert "within 2 %" not in " ".join(described(**changes, rivals=(equal,)).support)
+
+
+@pytest.mark.parametrize(
+    ("finding", "headline"),
+    [
+        (
+            Finding.CONTENDED,
+            "No recommendation: other work on the hosts slowed trials down. ddp was cheapest. "
+            "Run the suite again on hosts without other work.",
+        ),
+        (Finding.ONLY_ONE, "Use ddp: it is the only cell that qualifies."),
+        (Finding.TOO_FEW_TRIALS, "ddp was cheapest, but cells with one trial can't be compared."),
+    ],
+)
+def test_other_findings_have_headlines_of_their_own(finding: Finding, headline: str) -> None:
+    assert described(finding=finding).headline == headline
+
+
+def test_too_few_trials_ask_for_more() -> None:
+    assert described(finding=Finding.TOO_FEW_TRIALS).changes == (
+        "Two trials of each cell give an interval; five give a useful one.",
+    )
+
+
+def test_failures_and_unsteady_trials_of_the_cell_are_in_the_headline() -> None:
+    best = make_row(failed=2, diverged=1, unsteady_trials=1)
+    assert described(rows=(best, make_row(SECOND))).headline == (
+        "Use ddp: it is cheapest. Note: 2 of its 5 trials failed, 1 diverged; "
+        "1 of its 3 measured trials did not reach a steady state."
+    )
+    failed = described(rows=(make_row(failed=1), make_row(SECOND))).headline
+    assert failed == "Use ddp: it is cheapest. Note: 1 of its 4 trials failed."
+
+
+def no_cell(finding: Finding, *outcomes: dict[str, int]) -> str:
+    rows = tuple(make_row(f"c{index}", outcomes=each) for index, each in enumerate(outcomes))
+    return described(recommended=None, expected=None, rivals=(), rows=rows, finding=finding).headline
+
+
+def test_without_a_cell_the_headline_says_how_the_runs_ended() -> None:
+    measured = Finding.NONE_MEASURED
+    assert no_cell(Finding.NONE_WITHIN_LIMIT, {"completed": 1}) == "No measured cell qualifies as cheapest."
+    assert no_cell(measured, {}, {}) == "No cell was measured: no run has ended."
+    assert no_cell(measured, {"completed": 1}, {"cost_stopped": 1}) == (
+        "No cell was measured: the runs ended before a rate could be measured."
+    )
+    assert no_cell(measured, {"completed": 1, "timed_out": 1}, {"out_of_memory": 2}) == (
+        "No cell was measured: the runs ended as out of memory, timed out."
+    )
+    assert described(recommended=None, expected=None, rivals=(), finding=measured).support == ()
+
+
+def test_the_baseline_is_compared_with_what_is_detected() -> None:
+    found = AgainstBaseline(cell_id=SECOND, ratio=0.8, interval=INTERVAL, is_detected=True)
+    saving = "20.0 % (95% interval 10.0 to 30.0 %) less."
+    assert described(against_baseline=found).support[2] == f"Against the baseline, fsdp, it needs {saving}"
+    unsure = described(against_baseline=replace(found, is_detected=False)).support[2]
+    assert unsure == f"Against the baseline, fsdp, no difference is detected: {saving}"
+
+
+def test_accuracies_of_the_other_cells_are_a_range() -> None:
+    rows = (
+        make_row(accuracy=make_estimate(0.93)),
+        make_row(SECOND, accuracy=make_estimate(0.95)),
+        make_row(THIRD, accuracy=make_estimate(0.91)),
+        make_row("d"),
+    )
+    assert described(rows=rows).support[2] == (
+        "Its evaluation accuracy is 93.0 %; the other cells reach 91.0 % to 95.0 %."
+    )
+    assert described(rows=(rows[0], make_row(SECOND))).support[2] == "Its evaluation accuracy is 93.0 %."
+
+
+def parity(cell_id: str, finding: ParityFinding) -> LossParity:
+    return LossParity(
+        reference_cell_id=BEST, cell_id=cell_id, finding=finding, ratio=1.0, interval=None, tolerance=0.03
+    )
+
+
+def test_losses_that_agree_are_counted_with_their_reference() -> None:
+    agreeing = tuple(parity(cell_id, ParityFinding.AGREES) for cell_id in (SECOND, THIRD))
+    sentence = "The losses of the 3 cells that should learn alike agree within 3.0 %."
+    assert described(parities=agreeing).support[2] == sentence
+    rows = (make_row(), make_row(SECOND), make_row(THIRD))
+    mixed = (agreeing[0], parity(THIRD, ParityFinding.UNDECIDED))
+    assert sentence not in described(parities=mixed, rows=rows).support
+
+
+def break_even(cell_id: str) -> BreakEven:
+    return BreakEven(
+        cell_id=cell_id,
+        instance="ml.trn1.32xlarge",
+        usd_per_instance_hour=Decimal("22.763"),
+        now_usd_per_instance_hour=Decimal("24.725"),
+    )
+
+
+def test_prices_and_sizes_that_would_change_the_answer_are_listed() -> None:
+    rows = (make_row(), make_row(SECOND), make_row(THIRD))
+    crossovers = tuple(
+        Crossover(cell_id=cell_id, examples=examples)
+        for cell_id, examples in ((SECOND, 500), (THIRD, 4_000), (SECOND, 900))
+    )
+    text = described(rows=rows, break_evens=(break_even(SECOND),), crossovers=crossovers)
+    assert text.changes == (
+        "fsdp would break even at $22.76/h for ml.trn1.32xlarge (now $24.73/h).",
+        "For fewer than 4,000 examples, zero1 is cheaper.",
+        "For fewer than 900 examples, fsdp is cheaper.",
+    )
+    assert len(described(rows=rows, break_evens=(break_even(SECOND),) * 9).changes) == 6

@@ -1,0 +1,170 @@
+"""What a reader is warned of, and when not."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.verdict_samples import BEST, SECOND, THIRD, make_rival, make_row, make_verdict
+from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
+from traindyno.core.measurement.statistics import Estimate, Interval
+from traindyno.core.verdict.cautions import describe_cautions, describe_parity
+from traindyno.core.verdict.confounds import Confound, Control, Difference
+from traindyno.core.verdict.goal_metric import Metric
+from traindyno.core.verdict.verdict import Finding
+
+HOSTS = "Some cells ran on one set of hosts only. The answer holds for these hosts; others may differ."
+UNKNOWN_HOSTS = "The hosts of some trials are unknown. Each of these trials counts as a new draw of hosts."
+
+
+def cautions(best: dict[str, Any] | None = None, second: dict[str, Any] | None = None, **changes: Any) -> list[str]:
+    rows = (make_row(**(best or {})), make_row(SECOND, **(second or {})))
+    return list(describe_cautions(make_verdict(rows=rows, **changes)))
+
+
+def test_a_sound_verdict_has_no_cautions() -> None:
+    assert cautions() == []
+
+
+def test_a_comparison_by_instance_hours_says_so() -> None:
+    (text,) = cautions(metric=Metric.INSTANCE_HOURS)
+    assert text == "No price is known. All cells use one instance type, so they are compared by instance hours."
+
+
+def test_failures_of_other_cells_are_counted_and_the_success_rate_is_explained() -> None:
+    assert cautions(second={"failed": 2, "diverged": 1}) == [
+        "2 of 5 trials of fsdp failed, 1 of them with a loss that is not finite.",
+        "The time and cost of cells with failed trials are divided by their success rate.",
+    ]
+    # the headline tells of the recommended cell's own
+    assert cautions(best={"failed": 1}) == [
+        "The time and cost of cells with failed trials are divided by their success rate."
+    ]
+    # a cell without any measured trial has no time to divide
+    assert cautions(second={"failed": 2, "trials": 0}) == ["2 of 2 trials of fsdp failed."]
+
+
+@pytest.mark.parametrize(
+    ("draws", "expected"),
+    [((2, 2), []), ((1, 2), [HOSTS]), ((2, 1), [HOSTS]), ((None, 2), [UNKNOWN_HOSTS]), ((None, None), [UNKNOWN_HOSTS])],
+)
+def test_one_set_of_hosts_is_a_caution_and_so_are_unknown_ones(
+    draws: tuple[int | None, int | None], expected: list[str]
+) -> None:
+    assert cautions({"host_draws": draws[0]}, {"host_draws": draws[1]}) == expected
+
+
+def test_hosts_matter_only_where_cells_are_compared() -> None:
+    assert cautions({"host_draws": 1}, finding=Finding.ONLY_ONE) == []
+    assert cautions({"host_draws": 1}, recommended=None, expected=None, rivals=()) == []
+
+
+def test_an_assumed_spread_between_hosts_is_named() -> None:
+    assert cautions(rivals=(make_rival(is_across_hosts=True),)) == [
+        "Cells ran on different hosts, one set each. A spread between hosts of 3.0 % is assumed (a stated prior)."
+    ]
+
+
+def test_unsteady_trials_are_counted_over_cells_with_each_reason_once() -> None:
+    one = cautions(second={"unsteady_trials": 1, "unsteady_reasons": ("they drift",)})
+    assert one == ["1 trial of fsdp did not reach a steady state; it is included. Reason: they drift."]
+    several = cautions(second={"unsteady_trials": 2})
+    assert several == ["2 trials of fsdp did not reach a steady state; they are included."]
+    both = cautions(
+        {"unsteady_trials": 1, "unsteady_reasons": ("they drift",)},
+        {"unsteady_trials": 2, "unsteady_reasons": ("they drift", "too few steps")},
+    )
+    assert both == [
+        "3 trials of 2 cells did not reach a steady state; they are included. Reason: they drift; too few steps."
+    ]
+
+
+def test_contended_trials_are_named_unless_the_headline_does() -> None:
+    assert cautions({"contended_trials": 1}, {"contended_trials": 2}) == [
+        "Other work on the host slowed down trials of ddp, fsdp."
+    ]
+    assert cautions({"contended_trials": 1}, finding=Finding.CONTENDED) == []
+
+
+def test_correlated_trials_are_named() -> None:
+    assert cautions(serial_correlation=0.37) == [
+        "Trials are correlated with the previous trial (correlation 0.4); the intervals include this."
+    ]
+
+
+def rate(variation: float | None) -> Estimate:
+    return Estimate(mean=100.0, count=3, variation=variation, interval=None)
+
+
+def test_a_spread_above_a_tenth_is_looked_at() -> None:
+    assert cautions({"samples_per_second": rate(0.1)}, {"samples_per_second": rate(None)}) == []
+    (one,) = cautions({"samples_per_second": rate(0.13)}, {"samples_per_second": None})
+    assert one.startswith("Trials of one cell differ by up to 13 % (CV)")
+    (two,) = cautions({"samples_per_second": rate(0.13)}, {"samples_per_second": rate(0.21)})
+    assert two.startswith("Trials of 2 cells differ by up to 21 % (CV)")
+
+
+def test_refused_cells_are_listed_with_the_reason() -> None:
+    assert cautions(refused={SECOND: "its price is unknown"}) == [
+        "fsdp was measured but can't be recommended: its price is unknown."
+    ]
+
+
+def parity(finding: ParityFinding, **changes: Any) -> LossParity:
+    given: dict[str, Any] = {
+        "reference_cell_id": BEST,
+        "cell_id": SECOND,
+        "finding": finding,
+        "ratio": 1.0123,
+        "interval": Interval(low=0.99, high=1.03, confidence=0.95),
+        "tolerance": 0.02,
+        **changes,
+    }
+    return LossParity(**given)
+
+
+@pytest.mark.parametrize(
+    ("finding", "said"),
+    [
+        (ParityFinding.AGREES, "agrees, {}."),
+        (ParityFinding.DIFFERS, "differs, {}: not the same work."),
+        (ParityFinding.ONE_TRIAL, "unknown with one trial, {}."),
+        (ParityFinding.UNDECIDED, "undecided, {}."),
+    ],
+)
+def test_a_parity_is_described_with_its_ratio(finding: ParityFinding, said: str) -> None:
+    ratio = "ratio 1.0123 (0.9900 to 1.0300), tolerance 2.0 %"
+    assert describe_parity(make_verdict(), parity(finding)) == f"Loss of fsdp against ddp: {said.format(ratio)}"
+    without = describe_parity(make_verdict(), parity(finding, interval=None))
+    assert without == f"Loss of fsdp against ddp: {said.format('ratio 1.0123, tolerance 2.0 %')}"
+
+
+def test_an_unknown_parity_is_described_and_is_no_caution() -> None:
+    unknown = parity(ParityFinding.UNKNOWN, ratio=None, interval=None)
+    assert describe_parity(make_verdict(), unknown) == "Loss of fsdp against ddp: unknown, a loss was not logged."
+    agreeing = parity(ParityFinding.AGREES)
+    assert cautions(parities=(unknown, agreeing)) == []
+    assert len(cautions(parities=(parity(ParityFinding.DIFFERS), parity(ParityFinding.ONE_TRIAL)))) == 2
+
+
+def confound(*names: str, controls: tuple[Control, ...] = ()) -> Confound:
+    differences = tuple(Difference(name=name, first="a", second="b") for name in names)
+    return Confound(first_cell_id=SECOND, second_cell_id=BEST, differences=differences, controls=controls)
+
+
+def test_cells_that_differ_in_several_things_are_named_with_the_control_cell() -> None:
+    missing = Control(cell_id=None, include={"strategy": "ddp", "precision": "bf16"}, isolates="strategy")
+    existing = Control(cell_id=THIRD, include={}, isolates="precision")
+    pair = "ddp and fsdp differ in strategy, precision and batch at once"
+    names = ("strategy", "precision", "batch")
+    assert cautions(confounds=(confound(*names, controls=(existing, missing)),)) == [
+        f"{pair}; the control cell {{strategy: ddp, precision: bf16}} would separate the effects."
+    ]
+    assert cautions(confounds=(confound(*names, controls=(existing,)),)) == [
+        f"{pair}; the suite has control cells for it."
+    ]
+    assert cautions(confounds=(confound(*names),)) == [f"{pair}."]
+
+
+def test_simulated_results_are_named_first() -> None:
+    first, *_ = cautions(is_simulated=True, serial_correlation=0.5)
+    assert first.startswith("Some of these results are simulated")

@@ -1,0 +1,107 @@
+"""The three sentences: each figure that they name is the verdict's own."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from tests.unit.verdict_samples import BEST, SECOND, THIRD, make_estimate, make_rival, make_row, make_verdict
+from traindyno.core.measurement.selection import Relation
+from traindyno.core.suite.choices import GoalKind
+from traindyno.core.suite.goal import Goal
+from traindyno.core.verdict.cell_quality import CellQuality
+from traindyno.core.verdict.goal_metric import Metric
+from traindyno.core.verdict.manager_text import recommend_in_three
+from traindyno.core.verdict.verdict import Finding, Verdict
+
+
+def takes(verdict: Verdict) -> str:
+    return recommend_in_three(verdict)[1]
+
+
+def how_sure(verdict: Verdict) -> str:
+    return recommend_in_three(verdict)[2]
+
+
+def test_the_work_its_time_its_cost_and_what_is_saved() -> None:
+    # a ratio of 0.8 of the cost
+    assert takes(make_verdict()) == (
+        "The whole work (100,000 examples) takes about 16.7 min and costs about $10.00, "
+        "20.0 % less cost than the next best, fsdp."
+    )
+    assert ", 20.0 % less time than the next best, fsdp." in takes(make_verdict(metric=Metric.SECONDS))
+    assert "20.0 % less instance time than" in takes(make_verdict(metric=Metric.INSTANCE_HOURS))
+
+
+def test_a_lead_that_may_be_noise_is_no_saving() -> None:
+    verdict = make_verdict(rivals=(make_rival(relation=Relation.OPEN, ratio=0.97),))
+    assert takes(verdict).endswith("; the next best, fsdp, is within 3.0 % of its cost.")
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.1])
+def test_a_rival_that_is_not_behind_is_not_named(ratio: float) -> None:
+    assert takes(make_verdict(rivals=(make_rival(ratio=ratio),))).endswith("costs about $10.00.")
+    assert takes(make_verdict(rivals=())).endswith("costs about $10.00.")
+
+
+def test_what_is_not_known_is_said() -> None:
+    row = make_row(seconds=None, usd=None)
+    text = takes(make_verdict(rows=(row, make_row(SECOND))))
+    assert text.startswith("The whole work (100,000 examples) takes about unknown and costs an unknown sum")
+    nothing = make_verdict(expected=None, recommended=None, rivals=(), finding=Finding.NONE_MEASURED)
+    assert takes(nothing) == "There is nothing to compare for this goal among the 2 cells."
+
+
+def test_training_to_a_target_takes_what_the_target_took() -> None:
+    quality = replace(CellQuality(), seconds=make_estimate(300.0), usd=make_estimate(3.0))
+    verdict = make_verdict(
+        goal=Goal(kind=GoalKind.CHEAPEST_TO, accuracy=0.9),
+        metric=Metric.USD_TO_TARGET,
+        rows=(make_row(quality=quality), make_row(SECOND)),
+    )
+    assert takes(verdict).startswith("Training to accuracy 90 % takes about 5.00 min and costs about $3.00, ")
+
+
+def test_all_runs_count_and_only_measured_cells() -> None:
+    rows = (make_row(outcomes={"completed": 3, "timed_out": 1}), make_row(SECOND, trials=1), make_row(THIRD, trials=0))
+    basis = "10 runs of 2 of 3 cells for $12.40"
+    assert how_sure(make_verdict(rows=rows)).startswith(f"This is based on {basis}; ")
+    assert "10 runs of 2 of 3 cells;" in how_sure(make_verdict(rows=rows, spent_usd=None))
+    assert "10 simulated runs of" in how_sure(make_verdict(rows=rows, is_simulated=True))
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [
+        (0.01, "such a lead appears by chance in about 10 of 1,000 such suites"),
+        (0.001, "such a lead appears by chance in about 1 of 1,000 such suites"),
+        (0.0009, "such a lead appears by chance in fewer than 1 of 1,000 such suites"),
+        (None, "how often this appears by chance is unknown"),
+    ],
+)
+def test_the_chance_of_error_is_that_of_the_nearest_rival(p: float | None, text: str) -> None:
+    rows = (make_row(), make_row(SECOND), make_row(THIRD))
+    verdict = make_verdict(rows=rows, rivals=(make_rival(p=p), make_rival(THIRD, p=0.0001)))
+    assert how_sure(verdict).endswith(f"; {text}.")
+
+
+@pytest.mark.parametrize(
+    ("finding", "text"),
+    [
+        (Finding.WITHIN_TOLERANCE, "This is based on {}; no other cell is better by more than 2 %."),
+        (Finding.ONLY_ONE, "This is based on {}; no other cell qualifies for the goal."),
+        (Finding.UNDECIDED, "This is based on {}, which are too few runs to tell the best cells apart."),
+        (Finding.TOO_FEW_TRIALS, "This is based on {}, which are too few runs to tell the best cells apart."),
+        (Finding.CONTENDED, "This is based on {}, some of which were slowed down by other work."),
+        (Finding.NONE_WITHIN_LIMIT, "{} were made."),
+        (Finding.NONE_MEASURED, "{} were made."),
+    ],
+)
+def test_every_finding_says_how_far_it_can_be_relied_on(finding: Finding, text: str) -> None:
+    rivals = (make_rival(relation=Relation.NOT_BETTER),)
+    assert how_sure(make_verdict(finding=finding, rivals=rivals)) == text.format("6 runs of 2 of 2 cells for $12.40")
+
+
+def test_the_headline_is_the_verdicts() -> None:
+    assert recommend_in_three(make_verdict(spent_usd=Decimal(1)))[0] == "Use ddp: it is cheapest."
+    assert make_verdict().row(BEST).label == "ddp"

@@ -1,0 +1,103 @@
+"""A verdict of given figures, for tests of what is said about it."""
+
+from decimal import Decimal
+from typing import Any
+
+from traindyno.core.measurement.hosts import STATED_PRIOR
+from traindyno.core.measurement.selection import Relation
+from traindyno.core.measurement.statistics import Comparison, Estimate, Interval
+from traindyno.core.suite.choices import GoalKind
+from traindyno.core.suite.goal import Goal
+from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.goal_metric import Metric
+from traindyno.core.verdict.recommendation import Rival
+from traindyno.core.verdict.verdict import Finding, Verdict
+
+BEST, SECOND, THIRD = "0000000a", "0000000b", "0000000c"
+LABELS = {BEST: "ddp", SECOND: "fsdp", THIRD: "zero1"}
+
+
+def make_estimate(mean: float, low: float | None = None, high: float | None = None, count: int = 3) -> Estimate:
+    interval = None if low is None or high is None else Interval(low=low, high=high, confidence=0.95)
+    return Estimate(mean=mean, count=count, variation=0.01, interval=interval)
+
+
+def make_row(cell_id: str = BEST, **changes: Any) -> CellRow:
+    """Three trials of one instance: 1,000 s and $10 at 100 samples per second."""
+    given: dict[str, Any] = {
+        "cell_id": cell_id,
+        "label": LABELS.get(cell_id, cell_id),
+        "instance": "ml.p4d.24xlarge",
+        "instance_count": 1,
+        "outcomes": {"completed": 3},
+        "trials": 3,
+        "unsteady_trials": 0,
+        "samples_per_second": make_estimate(100.0),
+        "tokens_per_second": None,
+        "seconds": make_estimate(1000.0, 900.0, 1100.0),
+        "usd": make_estimate(10.0, 9.0, 11.0),
+        "instance_hours": make_estimate(0.25),
+        "overhead_seconds": 100.0,
+        "training_overhead_seconds": 50.0,
+        "billable_share": 1.0,
+        "model_flops_utilization": None,
+        "data_wait_share": None,
+        "peak_memory_bytes": None,
+        "waiting_seconds": None,
+        "usd_per_instance_hour": Decimal(36),
+        "spent_usd": Decimal("1.50"),
+        "message": None,
+        "is_simulated": False,
+        "host_draws": 3,
+        **changes,
+    }
+    return CellRow(**given)
+
+
+def make_rival(
+    cell_id: str = SECOND,
+    relation: Relation = Relation.BEATEN,
+    *,
+    ratio: float = 0.8,
+    p: float | None = 0.01,
+    interval: tuple[float, float] | None = (0.7, 0.9),
+    is_across_hosts: bool = False,
+) -> Rival:
+    known = None if interval is None else Interval(low=interval[0], high=interval[1], confidence=0.95)
+    return Rival(
+        cell_id=cell_id,
+        comparison=Comparison(ratio=ratio, p=p, interval=known),
+        relation=relation,
+        is_across_hosts=is_across_hosts,
+    )
+
+
+def make_verdict(**changes: Any) -> Verdict:
+    """ddp beats fsdp by 20 % of its cost."""
+    rows = changes.pop("rows", (make_row(), make_row(SECOND)))
+    given: dict[str, Any] = {
+        "suite_name": "sample",
+        "goal": Goal(kind=GoalKind.CHEAPEST),
+        "metric": Metric.USD,
+        "examples": 100_000,
+        "tolerance": 0.02,
+        "significance": 0.05,
+        "finding": Finding.RECOMMENDED,
+        "recommended": BEST,
+        "expected": next((row for row in rows if row.cell_id == BEST), None),
+        "rivals": (make_rival(),),
+        "trials_to_decide": None,
+        "against_baseline": None,
+        "refused": {},
+        "rows": tuple(rows),
+        "break_evens": (),
+        "crossovers": (),
+        "confounds": (),
+        "parities": (),
+        "host_spread": STATED_PRIOR,
+        "serial_correlation": 0.0,
+        "spent_usd": Decimal("12.40"),
+        "is_simulated": False,
+        **changes,
+    }
+    return Verdict(**given)
