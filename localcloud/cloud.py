@@ -20,13 +20,13 @@ SAGEMAKER = "sagemaker"
 OPTIONS = "service-options"
 STOP_SECONDS = 4.0
 LEAST_STOP_SECONDS = 0.5
-# MiniStack's environment has none of our packages, and PYTHONPATH would give them to its Lambda functions too.
+# MiniStack's environment has none of our packages; with PYTHONPATH its Lambda functions would import them.
 RUN_SERVER = "import sys; sys.path.append(sys.argv[1]); from localcloud.ministack_server import main; main()"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """What is running; ``ports`` is None unless both parts are. ``problem`` is what a running part says of itself."""
+    """The running parts; ``ports`` is None unless both run. ``problem``: the problem that a running part reports."""
 
     home: Path
     ministack: bool
@@ -57,7 +57,7 @@ def require_ports(home: Home) -> Ports:
 
 
 def find_stall(home: Home) -> str | None:
-    """Why nothing can move in this local cloud: a part that has ended, or does not answer, or says what is wrong."""
+    """Why this local cloud makes no progress: a part has ended, does not answer, or reports a problem."""
     found = status(home)
     ended = [
         name
@@ -70,10 +70,10 @@ def find_stall(home: Home) -> str | None:
 
 
 def start(home: Home, *, tell: Callable[[str], None], service_options: Sequence[str] = ()) -> Ports:
-    """Start what is not running yet. State from an earlier time is found again.
+    """Starts the parts that don't run. State of earlier starts is kept.
 
-    ``service_options`` are further arguments of the local SageMaker service. Where MiniStack runs on without the
-    service, the service gets the arguments that it had.
+    ``service_options`` are further arguments of the local SageMaker service. If MiniStack still runs and the service
+    does not, the service starts with the arguments that it had.
     """
     ministack, sagemaker = daemons.running(home, MINISTACK), daemons.running(home, SAGEMAKER)
     for part in (MINISTACK, SAGEMAKER):
@@ -91,7 +91,7 @@ def start(home: Home, *, tell: Callable[[str], None], service_options: Sequence[
 
 
 def stop(home: Home, *, seconds: float = STOP_SECONDS) -> bool:
-    """Stop both parts, jobs first; True if anything was running. State stays for the next start."""
+    """Stops both parts, jobs first; True if anything was running. The state is kept for the next start."""
     deadline = time.monotonic() + seconds
     had_sagemaker = daemons.stop(home, SAGEMAKER, seconds=seconds / 2)
     left = max(deadline - time.monotonic(), LEAST_STOP_SECONDS)
@@ -105,16 +105,16 @@ def erase(home: Home) -> None:
 
 
 def save_state(ports: Ports) -> None:
-    """Have MiniStack save its state now: what a kill would lose is what changed since."""
+    """Makes MiniStack save its state now: a kill then loses only later changes."""
     request = urllib.request.Request(f"http://{LOOPBACK}:{ports.aws}/_traindyno/save", method="POST")
     with urllib.request.urlopen(request, timeout=60):
         pass
 
 
 def begin_anew(home: Home, ports: Ports) -> Path:
-    """Have MiniStack forget what is left of a state that was lost; the folder where its objects are kept.
+    """Makes MiniStack delete the rest of a state that was lost; returns the folder of its objects.
 
-    Buckets are folders, and outlive the stacks that made them: a new stack could not make them again.
+    Buckets are folders and outlive the stacks that created them: a new stack could not create them again.
     """
     objects, kept = home.state("ministack-s3"), home.state(f"lost-objects-{int(time.time())}")
     kept.mkdir()
@@ -131,9 +131,9 @@ def _ports(home: Home) -> Ports | None:
 
 
 def _choose_ports(home: Home, ministack: Daemon | None, sagemaker: Daemon | None) -> Ports:
-    """Deployed resources hold URLs with the port of their day, so a restart takes the same ports where it can.
+    """Deployed resources hold URLs with ports, so a restart uses the same ports if it can.
 
-    A part that runs looks for the other at its port, which must then be free.
+    A running part expects the other at its port, which must then be free.
     """
     before = home.read("ports") or {}
     if ministack and sagemaker:
@@ -178,7 +178,7 @@ def _start_ministack(home: Home, ports: Ports) -> None:
             "STATE_DIR": str(home.state("ministack-state")),
             "S3_PERSIST": "1",
             "S3_DATA_DIR": str(home.state("ministack-s3")),
-            # Listeners on ports of their own, which nothing here uses.
+            # Listeners on other ports, which Traindyno does not use.
             "SFTP_ENABLED": "0",
             "IOT_MTLS_ENABLED": "0",
             "LOG_LEVEL": "WARNING",
@@ -215,7 +215,7 @@ def sagemaker_health(port: int) -> str | None:
 
 
 def _read_health(url: str) -> str | None:
-    """What is wrong with the part, None if nothing is."""
+    """The part's problem; None if it has none."""
     try:
         with urllib.request.urlopen(url, timeout=5):
             return None

@@ -23,7 +23,7 @@ LOOK_AGAIN_SECONDS = 0.05
 
 
 class LocalCloudFailed(TraindynoError):
-    """A part of the local cloud did not start, or is not running when it is needed."""
+    """A part of the local cloud did not start, or does not run although it is needed."""
 
 
 def free_port() -> int:
@@ -89,9 +89,9 @@ def running(home: Home, name: str) -> Daemon | None:
 
 
 def stop(home: Home, name: str, *, seconds: float) -> bool:
-    """End the daemon and every process under it; True if there was one.
+    """Ends the daemon and every process under it; True if there was one.
 
-    It may take ``seconds`` to end by itself; what is left then is killed.
+    After ``seconds``, the processes that remain are killed.
     """
     daemon = home.read_daemon(name)
     process = _process_of(daemon) if daemon else None
@@ -108,7 +108,7 @@ def stop(home: Home, name: str, *, seconds: float) -> bool:
 
 
 def end_leftovers(home: Home, name: str) -> None:
-    """Kill what a daemon that was killed has left: its children hold its port, and know nothing of the next one."""
+    """Kills the child processes of a daemon that was killed: they hold its port, and the next daemon can't use it."""
     daemon = home.read_daemon(name)
     if daemon is None or _process_of(daemon):
         return

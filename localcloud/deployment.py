@@ -20,7 +20,7 @@ SOURCES = ("app.py", "cdk.json", "requirements.txt", "infra", "lambdas", "traind
 
 
 def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Mapping[str, str] | None = None) -> bool:
-    """Bootstrap and deploy; False when what is deployed is there and made of these sources and ``context``."""
+    """Bootstraps and deploys; False if these sources and this ``context`` are deployed already."""
     settings = [word for name, value in (context or {}).items() for word in ("--context", f"{name}={value}")]
     fingerprint = _fingerprint() + " ".join(settings)
     before = home.read(DEPLOYED)
@@ -46,7 +46,7 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
 
 
 def _complete_stacks(ports: Ports) -> set[str]:
-    """Names of the stacks that are whole now: none after a kill that came before MiniStack had saved its state."""
+    """Names of the complete stacks: none after a kill before MiniStack had saved its state."""
     session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION)
     client = session.client("cloudformation", endpoint_url=local_environment(ports)["AWS_ENDPOINT_URL"])
     pages = client.get_paginator("list_stacks").paginate(StackStatusFilter=["CREATE_COMPLETE", "UPDATE_COMPLETE"])

@@ -30,7 +30,7 @@ def aws_settings(ports: Ports) -> dict[str, str]:
 
 
 def local_environment(ports: Ports, base: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """A whole process environment: ``base`` without anyone's AWS settings, with the local cloud's."""
+    """A whole process environment: ``base`` without the user's AWS settings, with the local cloud's."""
     settings = aws_settings(ports)
     kept = {name: value for name, value in base.items() if not is_foreign(name, settings)}
     return {**kept, **settings}

@@ -1,4 +1,4 @@
-"""Where one local cloud keeps everything: its state, its logs, its ports and process numbers."""
+"""The folder of one local cloud: its state, logs, ports and process numbers."""
 
 import fcntl
 import json
@@ -23,7 +23,9 @@ class HomeUnusable(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Daemon:
-    """A process that outlives the command that started it. The start time tells it from a later owner of its number."""
+    """A process that outlives the command that started it. The start time distinguishes it from a later process with
+    its number.
+    """
 
     process_id: int
     started_at: float
@@ -94,7 +96,7 @@ class Home:
 
     @contextmanager
     def alone(self, *, tell: Callable[[str], None]) -> Iterator[None]:
-        """Holds the home's lock, so that two commands don't start or stop its parts at once; waits for it."""
+        """Holds the home's lock, so that two commands don't start or stop its parts at the same time; waits for it."""
         path = self.folder / "lock"
         with self._writing(path):
             self.folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The service's own paths beside the AWS protocols: health, faults, ledger, clock, quotas, killed processes."""
+"""The service's own paths besides the AWS protocols: health, faults, ledger, clock, quotas, killed processes."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,7 +20,7 @@ Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 class ServiceFailing(ApiError):
-    """A part of the service does not work: each part with its problem."""
+    """A part of the service does not work; the message has each part with its problem."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
         text = "; ".join(f"{part}: {problem}" for part, problem in problems.items())
@@ -70,7 +70,7 @@ class Administration:
         return found(document)
 
     def _health(self, _document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Refused with 503 while a part of the service does not work: the answer names it."""
+        """Answers 503 with the part's name while a part of the service does not work."""
         problems = self._service_health.problems | find_disk_problem(self._settings.state_folder)
         if problems:
             raise ServiceFailing(problems)

@@ -13,7 +13,7 @@ Stamp = tuple[int, int]
 
 
 class CheckpointSync:
-    """Uploads what changed since the last look; what S3 had at the start is not sent back."""
+    """Uploads what changed since the last pass; what S3 had at the start is not uploaded."""
 
     def __init__(self, transfer: S3Transfer, uri: str, folders: Iterable[Path], period_seconds: float) -> None:
         self._transfer = transfer
@@ -34,13 +34,13 @@ class CheckpointSync:
         self._thread.start()
 
     def finish(self) -> None:
-        """Ends the thread and uploads what is left, unless that was lost; an error here is the caller's to tell."""
+        """Ends the thread and uploads the remaining files, unless they were lost. The caller reports an error."""
         self._end_thread()
         if not self._is_abandoned:
             self._upload_changes()
 
     def abandon(self) -> None:
-        """What is not uploaded yet is lost with the instance."""
+        """Files that are not uploaded yet are lost with the instance."""
         self._is_abandoned = True
         self._end_thread()
 

@@ -1,4 +1,4 @@
-"""What CreateTrainingJob refuses beyond its request model, and what this local service can't do."""
+"""What CreateTrainingJob refuses beyond its request model, and what this local service does not offer."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -45,7 +45,7 @@ class Rule:
 
 
 class EventDelivery:
-    """At least once, until delivered: an event leaves the store only when every target has taken it."""
+    """At least once: the store keeps an event until every target has accepted it."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class EventDelivery:
         self._rules_read_at = float("-inf")
         self._wake = threading.Event()
         self._ending = threading.Event()
-        # The lab's sweep finds the ends whose events were lost: nothing else is to be done when this thread dies.
+        # The lab's sweep finds jobs whose events were lost, so a failure of this thread needs no other action.
         self._thread = WatchedThread(PART, self._work, health=health, at_death=lambda _: None)
 
     def start(self) -> None:

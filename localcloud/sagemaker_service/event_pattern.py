@@ -5,7 +5,7 @@ from typing import Any
 
 
 def is_match(pattern: Mapping[str, Any], event: Mapping[str, Any]) -> bool | None:
-    """None where the pattern uses a comparison beyond plain values and prefixes: EventBridge must be asked."""
+    """None if the pattern uses a comparison other than plain values and prefixes: EventBridge must then decide."""
     answers = [_member_matches(wanted, event.get(name)) for name, wanted in pattern.items()]
     if False in answers:
         return False

@@ -1,4 +1,4 @@
-"""Faults on request: which requests, jobs and events go wrong, and how."""
+"""Faults on request: which requests, jobs and events fail, and how."""
 
 import random
 import threading
@@ -29,7 +29,7 @@ class JobFault(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedFault:
-    """Meets every job whose name contains the text."""
+    """Applies to every job whose name contains the text."""
 
     name_contains: str
     fault: JobFault
@@ -61,7 +61,7 @@ class Faults:
 
 
 class FaultBox:
-    """The faults in force. They are kept on disk, so that a restart in the middle of a rehearsal changes nothing."""
+    """The current faults. They are kept on disk, so that a restart during a rehearsal changes nothing."""
 
     def __init__(self, store: JobStore) -> None:
         self._store = store
@@ -94,11 +94,11 @@ class FaultBox:
         return None
 
     def dice(self, *names: str) -> random.Random:
-        """The same for the same names, whenever and however often they are asked."""
+        """Equal for equal names, in every call."""
         return random.Random(":".join((str(self._faults.seed), *names)))
 
     def event_delays(self, job_name: str, step: str) -> list[float]:
-        """The delay in real seconds of each delivery of an event: none where it is lost, two where it is repeated."""
+        """The delay in real seconds of each delivery of an event: none if it is lost, two if it is repeated."""
         faults, dice = self._faults, self.dice("event", job_name, step)
         is_lost, is_repeated, is_late = dice.random(), dice.random(), dice.random()
         if is_lost < faults.lost_event_fraction:

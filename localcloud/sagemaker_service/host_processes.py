@@ -33,7 +33,7 @@ class HostOrder:
 
 
 class HostProcesses:
-    """One supervisor for each host. A host that fails takes the others with it, as on SageMaker."""
+    """One supervisor for each host. If a host fails, the others are stopped, as on SageMaker."""
 
     def __init__(self, orders: Sequence[HostOrder], *, order_folder: Path, grace_seconds: float) -> None:
         self.first_failed: str | None = None
@@ -43,7 +43,7 @@ class HostProcesses:
         }
 
     def stop(self) -> None:
-        """Asks every host to end; those that don't within the grace time are killed by their supervisor."""
+        """Asks every host to end; the supervisors kill those that remain after the grace time."""
         with self._lock:
             for process in self._supervisors.values():
                 if process.poll() is None and process.stdin is not None:
@@ -68,7 +68,7 @@ class HostProcesses:
         return ended if len(ended) == len(codes) else None
 
     def close(self) -> None:
-        """Leaves no supervisor: they end their hosts at once when their input ends."""
+        """Leaves no supervisor: supervisors end their hosts at once when their input ends."""
         for process in self._supervisors.values():
             if process.stdin is not None:
                 process.stdin.close()
@@ -94,7 +94,7 @@ def _start(order: HostOrder, order_path: Path, grace_seconds: float) -> "subproc
 
 
 def share_cores(cores: Sequence[int], host_count: int) -> list[list[int]]:
-    """Neighbouring cores for each host, as evenly as they divide; with fewer cores than hosts they take turns."""
+    """Neighbouring cores for each host, as evenly as possible; with fewer cores than hosts they share cores."""
     if host_count >= len(cores):
         return [[cores[number % len(cores)]] for number in range(host_count)]
     bounds = [number * len(cores) // host_count for number in range(host_count + 1)]

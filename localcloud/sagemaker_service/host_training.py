@@ -25,14 +25,13 @@ LOOK_AGAIN_SECONDS = 0.2
 
 
 class ServiceEnding(Exception):
-    """The service itself goes down: the job's processes end at once, its record stays for the next start."""
+    """The service ends: the job's processes end at once, and its record stays for the next start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingEnd:
-    """``first_failed`` is the host that took the others with it.
-
-    ``oom_kills``: how many processes the kernel killed during the training because memory ran out.
+    """``first_failed``: the host that failed first. ``oom_kills``: processes that the kernel killed for memory
+    meanwhile.
     """
 
     exit_codes: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""Models, endpoint configurations, endpoints and transform jobs: their records, and where they are kept."""
+"""The records of models, endpoint configurations, endpoints and transform jobs, and their store."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class TransformStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """``request``: what created it, without its tags."""
+    """``request``: the request that created it, without its tags."""
 
     name: str
     arn: str
@@ -84,7 +84,7 @@ class HostingStore:
         return sorted(found, key=lambda record: record.created_ms)
 
     def put(self, record: Record, events: Sequence[NewEvent] = ()) -> None:
-        """The record and the events that tell of it, in one transaction."""
+        """The record and its events, in one transaction."""
         document = CONVERTER.unstructure(record)
         self._store.write_document(KINDS[type(record)], record.name, document, events)
 

@@ -69,7 +69,7 @@ class HostingApi:
         return self._arn_prefix.rstrip(":").rpartition(":")[2]
 
     def _model_error(self, name: str, status: int, message: str) -> ApiError:
-        # As SageMaker words it; the message of the container is what says what is wrong.
+        # SageMaker's wording; the container's message contains the cause.
         text = (
             f'Received server error ({status}) from primary with message "{message}". See '
             f"/aws/sagemaker/Endpoints/{name} in CloudWatch Logs for more information."

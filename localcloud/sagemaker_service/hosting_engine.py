@@ -58,6 +58,6 @@ class HostingEngine:
 
 
 def with_last_lines(reason: str, error: ContainerFailed) -> str:
-    """SageMaker's sentence leaves out the cause; on this machine the log is at hand."""
+    """SageMaker's sentence omits the cause; the local service adds the end of the container's log."""
     room = FAILURE_REASON_LIMIT - len(reason) - 40
     return f"{reason} The container's last lines:\n{error.last_lines[-room:]}"

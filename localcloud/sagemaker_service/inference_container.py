@@ -24,7 +24,7 @@ class ModelServer(ThreadingHTTPServer):
     def __init__(self, port: int, handler: ModuleType, model: Any) -> None:
         self.handler = handler
         self.model = model
-        # The toolkit has one worker process per core or device, here there is one: requests take turns.
+        # The toolkit has one worker process per core or device; here one process answers requests in turn.
         self.turn = threading.Lock()
         super().__init__((LOOPBACK, port), RequestHandler)
 

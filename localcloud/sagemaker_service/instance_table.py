@@ -1,4 +1,4 @@
-"""The local instance types, and what this machine has of each."""
+"""The local instance types, and this machine's resources of each."""
 
 import os
 import shutil

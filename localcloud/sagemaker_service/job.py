@@ -70,7 +70,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStep:
-    """A simulated job's move at a time that is known beforehand. ``status`` is set on the last one only."""
+    """A simulated job's change of status at a time that is known in advance. ``status`` is set on the last one only."""
 
     due_ms: int
     secondary_status: SecondaryStatus
@@ -147,7 +147,7 @@ class Job:
 
 
 def billed_ms(job: Job) -> int:
-    """The time in which the job held instances that bill: not while it waits, starts or is interrupted."""
+    """The time in which the job held billed instances: without waiting, starting and interruptions."""
     return sum(
         step.end_ms - step.start_ms for step in job.transitions if step.status in BILLED and step.end_ms is not None
     )

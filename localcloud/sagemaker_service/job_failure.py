@@ -1,4 +1,4 @@
-"""A failed job's reason, worded as SageMaker and its training toolkit do."""
+"""A failed job's reason, in the wording of SageMaker and its training toolkit."""
 
 import errno
 import os
@@ -25,7 +25,7 @@ TORCHRUN_REPORT = re.compile(
 
 
 def internal_error(error: BaseException | str) -> str:
-    """A fault of this service, with its text: the words of SageMaker alone would not say what to mend."""
+    """A fault of this service, with its text: SageMaker's own message does not contain the cause."""
     return f"{INTERNAL_ERROR} ({error if isinstance(error, str) else error_text(error)})"
 
 
@@ -62,12 +62,12 @@ def _written_failure(trees: Sequence[HostTree]) -> str | None:
 def _user_script_error(exit_code: int, log: Path, command: Sequence[str]) -> str:
     message = "\n".join(last_lines(log, LAST_LINES))
     script = " ".join(command)
-    # The command is cut first: the message says more.
+    # The command is truncated first: the message is more useful.
     return f'ExecuteUserScriptError:\nExitCode {exit_code}\nErrorMessage "{message[-640:]}"\nCommand "{script[:160]}"'
 
 
 def last_lines(log: Path, count: int) -> list[str]:
-    """The last lines that the script wrote: torchrun's own report of the failure, which follows, says less."""
+    """The last lines of the script, without torchrun's report of the failure that follows them."""
     if not log.is_file():
         return []
     with log.open("rb") as file:

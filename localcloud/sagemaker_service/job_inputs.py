@@ -57,7 +57,7 @@ def _download_shards(transfer: S3Transfer, source: Mapping[str, Any], places: Se
 
 
 def remove_inputs(job_folder: Path) -> None:
-    """Frees the space of what can be fetched again; configuration and logs stay."""
+    """Frees the space of inputs that can be downloaded again; configuration and logs stay."""
     for name in ("channels", "code"):
         shutil.rmtree(job_folder / name, ignore_errors=True)
     for host_folder in job_folder.glob("algo-*"):

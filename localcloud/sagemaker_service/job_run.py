@@ -53,7 +53,7 @@ def failed(reason: str) -> FinalStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What every job of one service shares."""
+    """The objects that all jobs of one service share."""
 
     store: JobStore
     transfer: S3Transfer
@@ -74,9 +74,9 @@ class JobRun:
         self._logs = {host: self._folder / host / "log.txt" for host in host_names(job.instance_count)}
 
     def run(self) -> FinalStatus:
-        """Does the job's work and returns how it is to end; its processes and inputs are gone then.
+        """Does the job's work and returns its end status; its processes and inputs are then removed.
 
-        Raises ServiceEnding where the service itself ends: the next start finds the job.
+        Raises ServiceEnding if the service itself ends: the next start finds the job.
         """
         try:
             return self._run()
@@ -98,7 +98,7 @@ class JobRun:
         return final
 
     def _run_once(self) -> FinalStatus | None:
-        """None where the job lost its instances and is to begin again, with the checkpoints that S3 has."""
+        """None if the job lost its instances and has to begin again, with the checkpoints in S3."""
         program = read_program(self._job)
         image = find_local_image(self._job.image_uri, self._around.settings)
         self._move(SecondaryStatus.DOWNLOADING)

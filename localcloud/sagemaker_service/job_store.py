@@ -24,7 +24,7 @@ create table if not exists events (
 create index if not exists events_by_due on events (due_seconds);
 create table if not exists documents (kind text, key text, document text, primary key (kind, key));
 """
-# What is read here was written here: speed counts for more than telling every problem.
+# The service wrote this data itself: speed matters more than a list of every problem.
 CONVERTER = cattrs.Converter(detailed_validation=False)
 UNFINISHED = "status not in ('Completed', 'Failed', 'Stopped')"
 
@@ -48,7 +48,7 @@ EventsOf = Callable[[Job], Sequence[NewEvent]]
 
 
 class JobStore:
-    """Every change of a job and the events that tell of it are one transaction."""
+    """Each change of a job and its events are one transaction."""
 
     def __init__(self, path: Path, events_of: EventsOf) -> None:
         self._events_of = events_of
@@ -57,7 +57,7 @@ class JobStore:
         self._connection.executescript("pragma journal_mode=wal; pragma synchronous=normal;" + SCHEMA)
 
     def add(self, job: Job) -> bool:
-        """Whether the job is new; a job of that name that exists already is left as it is."""
+        """Whether the job is new; an existing job of that name is not changed."""
         with self._transaction() as connection:
             if self._read(job.name) is not None:
                 return False
