@@ -124,3 +124,18 @@ def test_a_write_in_the_background_takes_no_time_from_the_steps() -> None:
     assert quick is not None
     assert slow is not None
     assert quick.throughput == slow.throughput
+
+
+def test_losses_of_an_earlier_job_whose_steps_were_kept_are_timed_from_its_begin() -> None:
+    files = {
+        file_name(job="job-a1"): log_lines(step_seconds=[1.0] * 30, first_step=1, is_ended=False),
+        file_name(job="job-a2", start=LATER): log_lines(step_seconds=[1.0] * 70, first_step=31, start=LATER),
+    }
+    measured = result_of(files, job_name="job-a2").measured
+    assert measured is not None
+    points = {point.step: point.seconds for point in measured.loss.points}
+    assert points[1] == pytest.approx(1)
+    assert points[31] == pytest.approx(101)
+    # the job that was measured began 100 s later
+    assert measured.began_at == pytest.approx(LATER)
+    assert (measured.interruptions, measured.steps_done) == (0, 100)

@@ -54,6 +54,8 @@ def test_a_correlation_counts_only_beyond_its_one_sided_error() -> None:
     # sqrt(1 / 8) for one cell; k cells: k / 2 by sqrt(k / 8), above 1.645 from k = 2 on (2 >= 1.645; 1.41 is not)
     assert serial_correlation([rising(3)]) == 0
     assert serial_correlation([rising(3)] * 2) > 0
+    # steps of 0.75 and 0.25: 0.625 / (2 x 0.5417), a deficit of 0.423; 0.846 by 0.5 is 1.69
+    assert serial_correlation([[exp(0.01 * step) for step in (0, 0.75, 1)]] * 2) > 0
 
 
 def test_each_cells_ratio_counts_alike() -> None:

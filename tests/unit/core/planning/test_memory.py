@@ -20,7 +20,7 @@ from traindyno.core.planning.memory import (
 from traindyno.core.planning.memory_remedies import find_remedies
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.choices import Strategy
+from traindyno.core.suite.choices import ShardScope, Strategy
 from traindyno.core.suite.memory_settings import distinct_settings, memory_settings
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
@@ -69,6 +69,12 @@ def test_changes_are_combined_where_none_fits_alone() -> None:
     found = find_remedies(p4d(strategy=Strategy.DDP, batch_size_per_device=64), modelled)
     assert [remedy.peak_bytes for remedy in found] == [12 * GB]
     assert found[0].text() == ("strategy: fsdp, batch_size_per_device: 1, activation_checkpointing: true (11.2 GiB)")
+
+
+def test_activations_are_what_parameters_and_optimizer_leave_of_the_peak() -> None:
+    parts = MemoryEstimate(peak_bytes=100, parameter_bytes=20, gradient_bytes=20, optimizer_bytes=30)
+    assert parts.activation_bytes == 50
+    assert replace(parts, peak_bytes=40).activation_bytes == 0
 
 
 def test_nothing_is_offered_that_was_not_estimated() -> None:
@@ -143,3 +149,35 @@ def test_the_key_changes_with_what_changes_the_memory(changes: dict[str, Any], i
 def test_memory_settings_keep_what_decides_the_memory() -> None:
     settings = p4d(batch_size_per_device=3, seed=5)
     assert memory_settings(settings) == p4d(batch_size_per_device=3)
+
+
+def test_checkpointing_alone_helps_where_activations_are_the_rest() -> None:
+    # 10 GB of state and 40 GB of activations, a quarter of them checkpointed: 20 GB; two samples: 26 GB
+    found = find_remedies(p4d(batch_size_per_device=5), modelled)
+    assert [remedy.changes for remedy in found] == [{"activation_checkpointing": True}, {"batch_size_per_device": 2}]
+    assert [remedy.peak_bytes for remedy in found] == [20 * GB, 26 * GB]
+    # what is checkpointed already is not offered again
+    already = find_remedies(p4d(batch_size_per_device=20, activation_checkpointing=True), modelled)
+    assert already[0].changes == {"batch_size_per_device": 10}
+
+
+@pytest.mark.parametrize(("state_gb", "instances"), [(300, 1), (600, 2), (2_400, 8), (2_600, None)])
+def test_state_is_sharded_over_eight_times_the_instances_at_most(state_gb: int, instances: int | None) -> None:
+    def sharded(settings: Settings) -> MemoryEstimate:
+        processes = 8 * settings.instance_count if settings.strategy is Strategy.FSDP else 1
+        return estimate(state_gb * GB // processes)
+
+    found = find_remedies(p4d(strategy=Strategy.DDP), sharded)
+    changes = [remedy.changes for remedy in found]
+    more = {} if instances == 1 else {"instance_count": instances}
+    assert changes == ([] if instances is None else [{"strategy": Strategy.FSDP, **more}])
+
+
+def test_a_hybrid_scope_is_widened_first_and_pipelines_are_not_sharded() -> None:
+    def scoped(settings: Settings) -> MemoryEstimate:
+        return estimate(20 * GB if settings.shard_scope is ShardScope.FULL else 80 * GB)
+
+    hybrid = p4d(shard_scope=ShardScope.HYBRID, instance_count=2, activation_checkpointing=True)
+    (found,) = find_remedies(hybrid, scoped)
+    assert found.changes == {"shard_scope": ShardScope.FULL}
+    assert find_remedies(p4d(strategy=Strategy.PIPELINE), lambda _: estimate(80 * GB)) == ()

@@ -205,3 +205,16 @@ def test_a_log_without_steps_has_nothing_measured() -> None:
     log = read_step_log({file_name(): log_lines(step_seconds=[])})
     assert log.measured is None
     assert read_step_log({}).sessions == ()
+
+
+def test_a_session_without_steps_repeats_none() -> None:
+    later = START + 100
+    files = {
+        file_name(): log_lines(step_seconds=[], is_ended=False),
+        file_name(start=later): log_lines(step_seconds=[1.0] * 3, start=later, is_ended=False),
+        file_name(start=later + 50): log_lines(step_seconds=[], start=later + 50, is_ended=False),
+    }
+    log = read_step_log(files)
+    assert [gap.repeated_steps for gap in log.gaps] == [0, 0]
+    # from the third step's end to the begin of the last session
+    assert log.gaps[1].seconds == pytest.approx(47)

@@ -1,12 +1,13 @@
 """Scaling curves: recovered terms, the published ALBERT table with its largest size held out, and where to stop."""
 
 import random
+from dataclasses import replace
 from math import sqrt
 
 import pytest
 
 from traindyno.core.measurement.least_squares import fit_not_negative
-from traindyno.core.verdict.scaling_fit import ScalingFit, SizedTime, fit_scaling
+from traindyno.core.verdict.scaling_fit import HeldOut, ScalingFit, ScalingPrediction, SizedTime, fit_scaling
 from traindyno.core.verdict.scaling_text import describe_scaling
 
 EXAMPLES = 640_000
@@ -180,3 +181,30 @@ def test_each_number_of_loader_workers_has_a_next_size_and_the_most_at_the_large
     assert [each.seconds for each in fit.next_sizes] == pytest.approx([110, 20])
     assert fit.seconds(3, 1) == pytest.approx(60)
     assert fit.seconds_of_terms["shared loading"] == pytest.approx(100)
+
+
+def test_a_scaling_curve_in_sentences() -> None:
+    times = [sized(count, 10 + 800 / count + 2 * count, variation=0.001) for count in (1, 2, 4, 8, 16, 32)]
+    lines = describe_scaling(fitted(times))
+    assert lines[0].startswith(
+        "training time by number of instances N: serial: 10.0 s, compute / N: 13.3 min, N: 2.00 s; residual "
+    )
+    # 10 + 800 / 64 + 128
+    (prediction,) = [line for line in lines if line.startswith("predicted: ")]
+    assert prediction.startswith("predicted: 2.51 min (")
+    assert prediction.endswith(" min) on 64 instances")
+    assert "more than 20 instances save no time" in " ".join(lines)
+    workers = [sized(count, 10 + 90 / (1 + each), workers=each) for count in (1, 2, 4) for each in (0, 9)]
+    assert describe_scaling(fitted(workers))[-3].endswith("on 8 instances with 9 loader workers")
+    assert describe_scaling(fitted(workers))[-4].endswith("on 8 instances")
+
+
+def test_a_prediction_without_a_spread_has_no_range() -> None:
+    fit = fitted([sized(count, 800 / count, variation=0.01) for count in (1, 2, 4, 8)])
+    plain = ScalingPrediction(instance_count=16, loader_workers=0, seconds=50.0, interval=None)
+    held = HeldOut(predicted=replace(plain, instance_count=8, seconds=90.0), measured_seconds=100.0)
+    lines = describe_scaling(replace(fit, next_sizes=(plain,), held_out=(held,)))
+    assert lines[1:3] == (
+        "without the largest size, the curve predicts 90.0 s on 8 instances; measured: 100 s (−10.0 %)",
+        "predicted: 50.0 s on 16 instances",
+    )

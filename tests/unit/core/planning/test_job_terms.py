@@ -1,0 +1,38 @@
+"""What a job may use, and what one attempt of it costs at most."""
+
+from decimal import Decimal
+
+from tests.unit.suites import small_suite
+from traindyno.core.planning.job_terms import JobTerms, job_terms
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.preparation import DataPreparation, preparation_seconds
+from traindyno.core.suite.runs import trial_runs
+from traindyno.core.suite.suite import Run, Suite
+
+LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800}
+
+
+def run_of(suite: Suite) -> Run:
+    return trial_runs("execution-1", expand_cells(suite), [1])[0]
+
+
+def test_a_run_has_the_suites_limits_and_its_instances() -> None:
+    suite = small_suite(limits=LIMITS, warm_pool_seconds=600, matrix={"instance_count": [3]}, baseline={})
+    terms = job_terms(run_of(suite), suite)
+    assert terms == JobTerms(types=("ml.g5.xlarge",), instance_count=3, max_job_seconds=1800, keep_warm_seconds=600)
+    # 2,400 s x 3 instances at $1.50 an hour
+    assert terms.worst_case_usd(Decimal("1.50")) == Decimal(3)
+
+
+def test_an_attempt_that_was_placed_keeps_its_type() -> None:
+    suite = small_suite(instance_preferences={"ml.g5.xlarge": ["ml.g5.2xlarge"]})
+    assert job_terms(run_of(suite), suite).types == ("ml.g5.xlarge", "ml.g5.2xlarge")
+    assert job_terms(run_of(suite), suite, placed_on="ml.g5.2xlarge").types == ("ml.g5.2xlarge",)
+
+
+def test_a_preparation_is_one_instance_of_its_own() -> None:
+    suite = small_suite(warm_pool_seconds=600)
+    owner = DataPreparation(execution_id="e", key="0" * 64, packing=True, instance="ml.m5.xlarge")
+    terms = job_terms(owner, suite)
+    assert (terms.types, terms.instance_count, terms.keep_warm_seconds) == (("ml.m5.xlarge",), 1, 0)
+    assert terms.max_job_seconds == preparation_seconds(suite)

@@ -1,0 +1,108 @@
+"""What preparing the data may cost, and when it refuses a suite."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.unit.suites import small_suite, unprepared_suite
+from traindyno.core.costs.prices import Price
+from traindyno.core.planning.preparation_plan import (
+    PreparationPlan,
+    due_preparations,
+    plan_preparation,
+    planned_instances,
+    refuse_preparation,
+)
+from traindyno.core.planning.quotas import QuotaReading, account_quota, instance_quota
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import Purchase
+from traindyno.core.suite.preparation import TokenSet
+from traindyno.core.suite.suite import Suite
+
+MACHINE = "ml.m7i.xlarge"
+QUOTAS = {"instance": instance_quota(MACHINE, Purchase.ON_DEMAND), "account": account_quota(Purchase.ON_DEMAND)}
+
+
+def suite_of(**limits: Any) -> Suite:
+    given = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_attempts": 3, **limits}
+    return small_suite(limits=given, preparation={"instance": MACHINE, "max_seconds": 3600})
+
+
+def price(usd: str) -> Price:
+    return Price(instance_type=MACHINE, region="us-east-1", usd_per_hour=Decimal(usd), as_of="2026-11-21", source="t")
+
+
+def planned(suite: Suite, *ready: bool, usd: str | None = "0.50") -> PreparationPlan | None:
+    tokens = [
+        TokenSet(packing=index == 0, tensor_degrees=(), key=f"{index}" * 64, is_ready=is_ready)
+        for index, is_ready in enumerate(ready)
+    ]
+    prices = {} if usd is None else {MACHINE: price(usd)}
+    return plan_preparation(suite, expand_cells(suite), prices=prices, quotas={}, tokens=tokens or None)
+
+
+def reasons(suite: Suite, plan: PreparationPlan | None, **quotas: int) -> list[str]:
+    readings = {
+        QUOTAS[name].name: QuotaReading(quota=QUOTAS[name], applied=limit, default=None, in_use=0)
+        for name, limit in quotas.items()
+    }
+    return [refusal.reason for refusal in refuse_preparation(suite, plan, readings)]
+
+
+def test_jobs_whose_tokens_are_ready_cost_nothing() -> None:
+    for ready, count, once in (((False, False), 2, "1.00"), ((True, False), 1, "0.50"), ((True, True), 0, "0")):
+        plan = planned(suite_of(), *ready)
+        assert plan is not None
+        assert (plan.job_count, plan.one_attempt_usd) == (count, Decimal(once))
+        # three attempts each
+        assert plan.worst_case_usd == Decimal(once) * 3
+        assert len(due_preparations(plan, "e")) == count
+
+
+def test_an_unknown_price_leaves_the_cost_unknown_unless_all_is_ready() -> None:
+    unknown, ready = planned(suite_of(), False, usd=None), planned(suite_of(), True, usd=None)
+    assert unknown is not None
+    assert ready is not None
+    assert (unknown.one_attempt_usd, unknown.worst_case_usd) == (None, None)
+    assert (ready.one_attempt_usd, ready.worst_case_usd) == (Decimal(0), Decimal(0))
+    (reason,) = reasons(suite_of(), unknown)
+    assert f"the price of {MACHINE}" in reason
+    assert reasons(suite_of(), ready) == []
+
+
+def test_without_tokens_nothing_is_planned() -> None:
+    suite = unprepared_suite()
+    assert plan_preparation(suite, expand_cells(suite), prices={}, quotas={}, tokens=None) is None
+    assert due_preparations(None, "e") == ()
+    assert reasons(suite, None) == []
+    assert planned_instances(suite, expand_cells(suite)) == ("ml.g5.xlarge",)
+    assert planned_instances(suite_of(), expand_cells(suite_of())) == ("ml.g5.xlarge", MACHINE)
+
+
+@pytest.mark.parametrize(("max_usd", "is_refused"), [("0.5", False), ("0.49", True)])
+def test_one_attempt_must_fit_under_the_cap(max_usd: str, is_refused: bool) -> None:
+    suite = suite_of(max_usd=float(max_usd))
+    found = reasons(suite, planned(suite, False))
+    assert bool(found) is is_refused
+    if is_refused:
+        assert found[0].startswith(
+            f"preparing the data on {MACHINE} may cost $0.50 (3600 s), over limits.max_usd $0.49"
+        )
+
+
+@pytest.mark.parametrize(("max_hours", "is_refused"), [(1, False), (0.9, True)])
+def test_one_attempt_must_fit_into_the_hours(max_hours: float, is_refused: bool) -> None:
+    suite = suite_of(max_hours=max_hours, max_job_seconds=600)
+    found = reasons(suite, planned(suite, False))
+    assert bool(found) is is_refused
+    if is_refused:
+        assert "may take 3600 s, over limits.max_hours 0.9" in found[0]
+
+
+def test_one_instance_of_the_quotas_is_enough_and_none_is_not() -> None:
+    suite = suite_of()
+    plan = planned(suite, False)
+    assert reasons(suite, plan, instance=1, account=1) == []
+    assert len(reasons(suite, plan, instance=0, account=1)) == 1
+    assert len(reasons(suite, plan, instance=1, account=0)) == 1

@@ -1,0 +1,89 @@
+"""What a deployment has to say, by where it is hosted."""
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.unit.serving_in_memory import DEPLOYMENT
+from traindyno.core.errors import DocumentInvalid
+from traindyno.core.serving.deployment import (
+    Hosting,
+    ModelDeployment,
+    deployment_document,
+    deployment_name,
+    parse_deployment,
+)
+from traindyno.core.suite.choices import Task
+
+SERVERLESS = replace(
+    DEPLOYMENT, hosting=Hosting.SERVERLESS, instance_type=None, usd_per_hour=None, memory_mib=2048, max_concurrency=5
+)
+TRANSFORM = replace(DEPLOYMENT, hosting=Hosting.TRANSFORM, expires_at=None, input_s3_uri="s3://bucket/requests/")
+
+
+def paths(deployment: ModelDeployment, **changes: Any) -> list[str]:
+    try:
+        parse_deployment({**deployment_document(deployment), **changes}, lab="traindyno")
+    except DocumentInvalid as error:
+        return [problem.path for problem in error.problems]
+    return []
+
+
+@pytest.mark.parametrize("deployment", [DEPLOYMENT, SERVERLESS, TRANSFORM])
+def test_a_valid_deployment_reads_back_equal(deployment: ModelDeployment) -> None:
+    assert parse_deployment(deployment_document(deployment), lab="traindyno") == deployment
+
+
+@pytest.mark.parametrize(
+    ("deployment", "changes", "path"),
+    [
+        (SERVERLESS, {"memory_mib": 1000}, "memory_mib"),
+        (SERVERLESS, {"max_concurrency": 0}, "max_concurrency"),
+        (SERVERLESS, {"max_concurrency": 201}, "max_concurrency"),
+        (SERVERLESS, {"max_concurrency": None}, "max_concurrency"),
+        (DEPLOYMENT, {"instance_type": "c5.xlarge"}, "instance_type"),
+        (DEPLOYMENT, {"instance_type": None}, "instance_type"),
+        (DEPLOYMENT, {"instance_count": 0}, "instance_count"),
+        (TRANSFORM, {"input_s3_uri": "bucket/requests/"}, "input_s3_uri"),
+        (TRANSFORM, {"input_s3_uri": None}, "input_s3_uri"),
+        (DEPLOYMENT, {"name": "another--reviews"}, "name"),
+        (DEPLOYMENT, {"name": DEPLOYMENT.name + "-"}, "name"),
+        (DEPLOYMENT, {"owner": "a;b"}, "owner"),
+        (DEPLOYMENT, {"task": Task.SCRIPT.value}, "task"),
+    ],
+)
+def test_each_part_is_checked(deployment: ModelDeployment, changes: dict[str, Any], path: str) -> None:
+    assert paths(deployment, **changes) == [path]
+
+
+@pytest.mark.parametrize(
+    ("deployment", "changes"),
+    [
+        (SERVERLESS, {"max_concurrency": 1}),
+        (SERVERLESS, {"max_concurrency": 200}),
+        (DEPLOYMENT, {"instance_type": "local.cpu"}),
+        (DEPLOYMENT, {"instance_count": 1}),
+        (DEPLOYMENT, {"input_s3_uri": None}),
+    ],
+)
+def test_what_is_just_allowed_is_accepted(deployment: ModelDeployment, changes: dict[str, Any]) -> None:
+    assert paths(deployment, **changes) == []
+
+
+def test_instances_are_paid_together_and_serverless_has_none() -> None:
+    assert replace(DEPLOYMENT, instance_count=3).all_instances_usd_per_hour == Decimal("0.612")
+    assert SERVERLESS.all_instances_usd_per_hour is None
+    assert [each.is_endpoint for each in (DEPLOYMENT, SERVERLESS, TRANSFORM)] == [True, True, False]
+
+
+def test_a_name_is_cut_to_what_sagemaker_takes() -> None:
+    name = deployment_name(lab="traindyno", suite_name="reviews-of-films-and-books", cell_id="c1", unique="abc123")
+    # 15 characters of the suite's name, without the hyphen that they end with
+    assert name == "traindyno--reviews-of-film-c1-abc123"
+    assert deployment_name(lab="traindyno", suite_name="reviews-of-the-year", cell_id="c1", unique="x").endswith(
+        "--reviews-of-the-c1-x"
+    )
+    long = deployment_name(lab="traindyno", suite_name="a", cell_id="c" * 80, unique="x")
+    assert len(long) == 63

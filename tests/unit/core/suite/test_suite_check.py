@@ -1,0 +1,50 @@
+"""Checks of a suite's sections, at the values where they begin to refuse."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.suites import small_document
+from traindyno.core.errors import SuiteInvalid
+from traindyno.core.suite.suite_file import parse_suite
+
+
+def problems(**changes: Any) -> list[str]:
+    try:
+        parse_suite(small_document(**changes))
+    except SuiteInvalid as error:
+        return [f"{problem.path}: {problem.message}" for problem in error.problems]
+    return []
+
+
+@pytest.mark.parametrize(("name", "is_valid"), [("a" * 40, True), ("a" * 41, False), ("a--b", False), ("-a", False)])
+def test_a_name_has_forty_characters_at_most(name: str, is_valid: bool) -> None:
+    assert (problems(name=name) == []) is is_valid
+
+
+OTHERS = ["ml.g5.2xlarge", "ml.g5.4xlarge", "ml.g5.8xlarge", "ml.g5.16xlarge", "ml.g6.xlarge"]
+
+
+@pytest.mark.parametrize(("count", "is_valid"), [(0, False), (1, True), (4, True), (5, False)])
+def test_a_type_has_one_to_four_fallbacks(count: int, is_valid: bool) -> None:
+    expected = [f"instance_preferences.ml.g5.xlarge: expected 1 to 4 further types, got {count}"]
+    assert problems(instance_preferences={"ml.g5.xlarge": OTHERS[:count]}) == ([] if is_valid else expected)
+
+
+def test_fallbacks_are_other_types_each_once() -> None:
+    (found,) = problems(instance_preferences={"ml.g5.xlarge": ["ml.g5.2xlarge", "ml.g5.2xlarge"]})
+    assert found.endswith("expected each type once, got ml.g5.xlarge, ml.g5.2xlarge, ml.g5.2xlarge")
+
+
+def test_fallbacks_have_the_same_devices_and_are_sagemakers() -> None:
+    (found,) = problems(instance_preferences={"ml.g5.xlarge": ["ml.g5.2xlarge", "ml.g5.12xlarge"]})
+    assert found.startswith("instance_preferences.ml.g5.xlarge[1]: expected a type with 1 devices of kind gpu")
+    assert "got ml.g5.12xlarge with 4 devices of kind gpu" in found
+    (local,) = problems(instance_preferences={"ml.g5.xlarge": ["local.gpu"]})
+    assert local.startswith("instance_preferences.ml.g5.xlarge[0]: expected an instance type of SageMaker")
+
+
+@pytest.mark.parametrize(("region", "is_valid"), [("us-west-2", True), ("us-gov-west-1", True), ("west", False)])
+def test_regions_are_named_as_aws_names_them(region: str, is_valid: bool) -> None:
+    found = problems(pricing={"regions": ["eu-west-1", region]})
+    assert found == ([] if is_valid else [f'pricing.regions[1]: expected a region such as us-west-2, got "{region}"'])
