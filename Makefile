@@ -11,7 +11,7 @@ TEMPLATE := build/cdk.out/Lab.template.json
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo unit test pythons check lint types dockerfiles rules templates mutants bench xla frozen chaos schema rehearse golden image-tables lock clean
+.PHONY: help install demo unit test pythons check lint types dockerfiles rules templates mutants bench xla frozen chaos schema rehearse pictures golden image-tables lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,7 @@ chaos: install ## Rehearse 1,000 runs under faults, interrupt 110 spot runs, sen
 	TRAINDYNO_INTERRUPTED_RUNS=100 TRAINDYNO_INTERRUPTED_TRAININGS=10 $(BIN)/python -m pytest tests/local/test_spot_interruptions.py
 	TRAINDYNO_EVERY_STRATEGY=1 $(BIN)/python -m pytest tests/training/test_checkpoints.py
 	TRAINDYNO_CHAOS_RUNS=1000 $(BIN)/python -m pytest tests/local/test_chaos.py
+	TRAINDYNO_THROTTLED_EXECUTIONS=20 $(BIN)/python -m pytest tests/local/test_throttling.py
 	TRAINDYNO_SIMULATIONS=10 $(BIN)/python -m pytest tests/simulations
 	TRAINDYNO_CHAOS_SEEDS=1,2,3,4,5 TRAINDYNO_SEED_RUNS=200 $(BIN)/python -m pytest tests/local/test_chaos_seeds.py
 
@@ -79,6 +80,9 @@ schema: install ## Write docs/suite.schema.json and the tables of docs/suite-fil
 
 rehearse: install ## Simulate a pack at full size and judge its claims: make rehearse PACK=albert-scaling; all packs without PACK
 	$(BIN)/python -m bench.rehearsal $(PACK)
+
+pictures: install ## Run the quickstart suite in the running local cloud and draw its live display, docs/live-display.svg
+	$(BIN)/python -m bench.display_picture
 
 golden: $(GOLDEN_ENV)/.installed ## Capture the SageMaker SDK's requests for the cells of the original suites again
 	$(GOLDEN_ENV)/bin/python tests/data/golden/capture_originals.py tests/data/golden/originals

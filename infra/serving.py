@@ -59,33 +59,32 @@ class Serving(Construct):
 
     def _definition(self) -> sfn.IChainable:
         failed = self._failure()
-        deploy, check = self._deploy(), self._step("CheckEndpoint", self._functions.check_endpoint, "$.checked")
+        deploy, transform = self._deploy("DeployModel"), self._deploy("RunTransform")
+        check = self._step("CheckEndpoint", self._functions.check_endpoint, "$.checked")
         remove_model = self._step(
             "RemoveModel",
             self._functions.remove_endpoint,
             sfn.JsonPath.DISCARD,
             payload={"name": sfn.JsonPath.string_at("$.name")},
         )
-        for step in (deploy, check):
+        for step in (deploy, check, transform):
             step.add_catch(failed, result_path="$.failure")
-        hosted = sfn.Choice(self, "Hosted", state_name="Hosted")
-        hosted.when(sfn.Condition.string_equals("$.hosting", Hosting.TRANSFORM.value), remove_model)
-        hosted.otherwise(check)
         refused = sfn.Pass(
             self, "AnswersRefused", state_name="AnswersRefused", input_path="$.checked.refused", result_path="$.failure"
         )
         answered = sfn.Choice(self, "Answered", state_name="Answered")
         answered.when(sfn.Condition.is_present("$.checked.refused"), refused.next(failed))
+        answered.when(sfn.Condition.string_equals("$.hosting", Hosting.TRANSFORM.value), transform.next(remove_model))
         answered.otherwise(sfn.Succeed(self, "InService", state_name="InService"))
-        check.next(answered)
-        return deploy.next(hosted)
+        return deploy.next(check).next(answered)
 
-    def _deploy(self) -> tasks.LambdaInvoke:
+    def _deploy(self, name: str) -> tasks.LambdaInvoke:
+        """DeployModel creates what is due: the model with its endpoint or check, then the transform job."""
         payload = {"token": sfn.JsonPath.task_token, "deployment": sfn.JsonPath.entire_payload}
         deploy = tasks.LambdaInvoke(
             self,
-            "DeployModel",
-            state_name="DeployModel",
+            name,
+            state_name=name,
             lambda_function=self._functions.deploy_model.function,
             integration_pattern=sfn.IntegrationPattern.WAIT_FOR_TASK_TOKEN,
             payload=sfn.TaskInput.from_object(payload),
@@ -97,7 +96,7 @@ class Serving(Construct):
         return deploy
 
     def _failure(self) -> sfn.Chain:
-        """What was created goes before the execution fails: nothing of it is to bill on."""
+        """What was created is deleted before the execution fails, so that its billing stops."""
         payload = {"name": sfn.JsonPath.string_at("$.name"), "failure": sfn.JsonPath.object_at("$.failure")}
         remove = self._step("RemoveEndpoint", self._functions.remove_endpoint, sfn.JsonPath.DISCARD, payload=payload)
         failed = sfn.Fail(

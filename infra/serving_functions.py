@@ -44,7 +44,7 @@ class ServingFunctions(Construct):
             "DeployModel",
             [
                 *grants.model_copy(),
-                of_lab.rows("PutItem", "UpdateItem"),
+                of_lab.rows("GetItem", "PutItem", "UpdateItem"),
                 *grants.creating(),
                 grants.task_answers(),
                 pass_role(role),

@@ -7,7 +7,7 @@ import aws_cdk as cdk
 from infra.lab_grants import LabGrants
 from infra.permissions import Grant
 from traindyno.core.lab_names import deployments_machine_name, jobs_prefix
-from traindyno.core.s3_keys import MODELS_PREFIX
+from traindyno.core.s3_keys import MODELS_PREFIX, TRANSFORMS_PREFIX
 
 PER_DEPLOYMENT = "Deployments are named when models are deployed; the lab's name in front keeps other labs' out."
 LOG_GROUPS = ("/aws/sagemaker/Endpoints/", "/aws/sagemaker/TransformJobs")
@@ -48,9 +48,15 @@ class ServingGrants:
         return [*grants, *([Grant(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[key])] if key else [])]
 
     def samples(self) -> list[Grant]:
+        """With the answers that a transform job has written."""
         key = self.lab.output_key_arn
         return [
             self.lab.step_logs(),
+            Grant(
+                actions=["s3:GetObject"],
+                resources=[f"{self.lab.bucket_arn}/{TRANSFORMS_PREFIX}*"],
+                wildcard_reason=PER_DEPLOYMENT,
+            ),
             Grant(actions=["s3:ListBucket"], resources=[self.lab.bucket_arn]),
             *([Grant(actions=["kms:Decrypt"], resources=[key])] if key else []),
         ]

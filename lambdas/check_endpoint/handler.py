@@ -1,4 +1,4 @@
-"""State CheckEndpoint: compare the answers of a new endpoint with those of its training job."""
+"""State CheckEndpoint: compare the answers of a served model with those of its training job."""
 
 import time
 from typing import Any
@@ -12,12 +12,15 @@ from traindyno.lab.use_case import use_case
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
-    """``event`` is the deployment; the answer holds ``refused`` where the endpoint does not pass."""
+    """``event`` is the deployment; the answer holds ``refused`` where the model does not pass."""
     environment = read_environment(BucketEnvironment)
     with use_case("CheckEndpoint", deployment=str(event.get("name"))) as line:
         deployment = parse_deployment(event, lab=environment.lab)
         try:
-            row = check_endpoint(deployment, services=connect(environment), clock=time.perf_counter)
+            services = connect(environment)
+            row = check_endpoint(
+                deployment, services=services, clock=time.perf_counter, sleep=time.sleep, now=time.time()
+            )
         except (AnswersDiffer, InvocationFailed) as error:
             line.note(refused=type(error).__name__)
             return {"refused": {"Error": type(error).__name__, "Cause": str(error)[:4000]}}

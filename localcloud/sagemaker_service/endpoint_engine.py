@@ -1,8 +1,9 @@
 """Hosts endpoints on this machine: one thread and one container process for each."""
 
 import logging
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from localcloud.sagemaker_service.api_error import ApiError
@@ -28,12 +29,21 @@ UNHEALTHY = (
 )
 
 
+@dataclass(kw_only=True)
+class _Hosted:
+    """A container that answers. ``most_at_once``: of a serverless endpoint; instances let requests wait."""
+
+    container: ModelContainer
+    most_at_once: int | None
+    in_flight: int = 0
+
+
 class EndpointEngine(HostingEngine):
     def __init__(
         self, *, store: HostingStore, transfer: S3Transfer, logs: LogClient, settings: Settings, clock: Clock
     ) -> None:
         super().__init__(store=store, transfer=transfer, logs=logs, settings=settings, clock=clock)
-        self._containers: dict[str, ModelContainer] = {}
+        self._hosted: dict[str, _Hosted] = {}
 
     def start(self) -> None:
         """Hosts the endpoints again that existed when the service ended."""
@@ -77,10 +87,23 @@ class EndpointEngine(HostingEngine):
 
     def invoke(self, name: str, body: bytes, headers: Mapping[str, str]) -> Invocation:
         with self._lock:
-            container = self._containers.get(name)
-        if container is None:
+            hosted = self._hosted.get(name)
+        if hosted is None:
             raise ApiError("ServiceUnavailable", f"endpoint {name} has no container that answers", http_status=503)
-        return container.invoke(body, headers)
+        with self._taking_part(name, hosted):
+            return hosted.container.invoke(body, headers)
+
+    @contextmanager
+    def _taking_part(self, name: str, hosted: _Hosted) -> Iterator[None]:
+        with self._lock:
+            if hosted.most_at_once is not None and hosted.in_flight >= hosted.most_at_once:
+                raise ApiError("ThrottlingException", f"endpoint {name}: {hosted.most_at_once} requests are in progress")
+            hosted.in_flight += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                hosted.in_flight -= 1
 
     def _host(self, name: str) -> None:
         try:
@@ -107,14 +130,15 @@ class EndpointEngine(HostingEngine):
         with container:
             container.start(lambda: not self._is_wanted(name))
             with self._lock:
-                self._containers[name] = container
+                most_at_once = variant.get("ServerlessConfig", {}).get("MaxConcurrency")
+                self._hosted[name] = _Hosted(container=container, most_at_once=most_at_once)
             self.move(name, EndpointStatus.IN_SERVICE)
             try:
                 while self._is_wanted(name) and not container.has_ended():
                     self._ending.wait(LOOK_AGAIN_SECONDS)
             finally:
                 with self._lock:
-                    self._containers.pop(name, None)
+                    self._hosted.pop(name, None)
 
     def _is_wanted(self, name: str) -> bool:
         found = self._store.get(Endpoint, name)

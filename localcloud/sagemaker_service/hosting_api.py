@@ -23,6 +23,7 @@ from localcloud.sagemaker_service.model_container import Invocation, check_image
 from localcloud.sagemaker_service.operations import Operation, page_of
 
 INVALID_TOKEN = validation_error("The pagination token is invalid")
+GIB_IN_MIB = 1024
 SERVED_HERE = f"this local service serves models on {', '.join(sorted(LOCAL_TYPES))} and simulates no endpoint"
 
 
@@ -99,11 +100,13 @@ class HostingApi:
         if request.get("DataCaptureConfig", {}).get("EnableCapture"):
             raise validation_error("DataCaptureConfig: this local service captures no data")
         (variant,) = request["ProductionVariants"]
-        self._found(Model, variant.get("ModelName", ""))
+        model = self._found(Model, variant.get("ModelName", ""))
         given = [name for name in ("InstanceType", "ServerlessConfig") if variant.get(name)]
         if len(given) != 1:
             raise validation_error("A variant must have exactly one of InstanceType and ServerlessConfig")
         check_local(variant.get("InstanceType"))
+        if "ServerlessConfig" in variant:
+            _check_serverless(variant["ServerlessConfig"], model)
         self._store.put(config)
         return {"EndpointConfigArn": config.arn}
 
@@ -168,6 +171,13 @@ def new_record(
         "created_ms": now_ms,
         "tags": {tag["Key"]: tag["Value"] for tag in request.get("Tags", ())},
     }
+
+
+def _check_serverless(config: Mapping[str, Any], model: Model) -> None:
+    if config["MemorySizeInMB"] % GIB_IN_MIB:
+        raise validation_error(f"MemorySizeInMB: expected a multiple of {GIB_IN_MIB}, got {config['MemorySizeInMB']}")
+    if "VpcConfig" in model.request:
+        raise validation_error(f"model {model.name} has a VpcConfig, which a serverless endpoint does not support")
 
 
 def check_local(instance_type: str | None) -> None:

@@ -4,9 +4,12 @@ import io
 import json
 import tarfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import boto3
 import pytest
+from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from tests.local.aws_double import AwsDouble
@@ -26,6 +29,8 @@ def input_fn(body, content_type):
 def predict_fn(data, model):
     if data[0] == "die":
         import os; os._exit(3)
+    if data[0]["inputs"] == "slow":
+        import time; time.sleep(1)
     return [each["inputs"].upper() for each in data]
 def output_fn(made, accept):
     return "\\n".join(map(json.dumps, made))
@@ -44,10 +49,13 @@ def put_model(aws: AwsDouble, name: str, at_load: str = "pass") -> str:
     return f"s3://{BUCKET}/models/{name}/model.tar.gz"
 
 
-def make_endpoint(sagemaker: Any, name: str, uri: str) -> None:
+INSTANCES = {"InstanceType": "local.cpu", "InitialInstanceCount": 1}
+
+
+def make_endpoint(sagemaker: Any, name: str, uri: str, **place: Any) -> None:
     container = {"Image": "local", "ModelDataUrl": uri}
     sagemaker.create_model(ModelName=name, PrimaryContainer=container, ExecutionRoleArn=ROLE)
-    variant = {"VariantName": "AllTraffic", "ModelName": name, "InstanceType": "local.cpu", "InitialInstanceCount": 1}
+    variant = {"VariantName": "AllTraffic", "ModelName": name, **(place or INSTANCES)}
     sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[variant])
     tags = [{"Key": "traindyno:owner", "Value": "ada"}]
     sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name, Tags=tags)
@@ -130,12 +138,53 @@ def test_a_model_that_does_not_load_fails_with_the_containers_last_lines(aws: Aw
         sagemaker.delete_endpoint(EndpointName=name)
 
 
-@pytest.mark.parametrize("change", [{"InstanceType": "ml.c5.xlarge"}, {"ModelName": "nobody"}, {"InstanceType": ""}])
-def test_what_can_not_be_hosted_is_refused(aws: AwsDouble, sagemaker: Any, change: dict[str, str]) -> None:
+def test_a_serverless_endpoint_answers_and_refuses_what_exceeds_its_concurrency(
+    aws: AwsDouble, service: RunningService, sagemaker: Any
+) -> None:
+    config = {"MemorySizeInMB": 2048, "MaxConcurrency": 1}
+    make_endpoint(sagemaker, "rare", put_model(aws, "rare"), ServerlessConfig=config)
+    assert sagemaker.describe_endpoint(EndpointName="rare")["EndpointStatus"] == "Creating"
+    (variant,) = wait_for(sagemaker, "rare", "InService")["ProductionVariants"]
+    assert variant["CurrentServerlessConfig"] == config
+    assert "CurrentInstanceCount" not in variant
+    assert ask(service, "rare", {"inputs": "hello"}) == "HELLO"
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(ask, service, "rare", {"inputs": "slow"})
+        eventually(lambda: is_throttled(service, "rare"), seconds=1)
+        assert first.result() == "SLOW"
+    assert ask(service, "rare", {"inputs": "again"}) == "AGAIN"
+    sagemaker.delete_endpoint(EndpointName="rare")
+    eventually(lambda: statuses(aws, "Endpoint State Change", "rare") == ["IN_SERVICE", "DELETING"])
+
+
+def is_throttled(service: RunningService, name: str) -> bool:
+    """Without boto3's own retries."""
+    once = Config(retries={"total_max_attempts": 1})
+    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+    runtime = session.client("sagemaker-runtime", endpoint_url=service.endpoint, config=once)
+    try:
+        runtime.invoke_endpoint(EndpointName=name, Body=b'{"inputs": "quick"}', ContentType="application/json")
+    except ClientError as error:
+        return bool(error.response["Error"]["Code"] == "ThrottlingException")
+    return False
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"InstanceType": "ml.c5.xlarge"},
+        {"ModelName": "nobody"},
+        {"InstanceType": ""},
+        {"InstanceType": "", "ServerlessConfig": {"MemorySizeInMB": 1500, "MaxConcurrency": 1}},
+        {"ServerlessConfig": {"MemorySizeInMB": 2048, "MaxConcurrency": 1}},
+    ],
+)
+def test_what_can_not_be_hosted_is_refused(aws: AwsDouble, sagemaker: Any, change: dict[str, Any]) -> None:
     name = f"kept-{len(aws.objects)}"
     container = {"Image": "local", "ModelDataUrl": put_model(aws, name)}
     sagemaker.create_model(ModelName=name, PrimaryContainer=container, ExecutionRoleArn=ROLE)
-    variant = {"VariantName": "a", "ModelName": name, "InstanceType": "local.cpu", **change}
+    chosen = {"VariantName": "a", "ModelName": name, "InstanceType": "local.cpu", **change}
+    variant = {member: value for member, value in chosen.items() if value}
     with pytest.raises(ClientError) as refused:
         sagemaker.create_endpoint_config(EndpointConfigName="x", ProductionVariants=[variant])
     assert refused.value.response["Error"]["Code"] == "ValidationException"

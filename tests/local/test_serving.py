@@ -6,6 +6,7 @@ import tarfile
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.local.local_lab import LocalLab
 from tests.training.run_documents import MODELS, SEQUENCE_LENGTH, write_reviews
@@ -61,7 +62,7 @@ def test_a_trained_classifier_is_deployed_checked_invoked_listed_and_deleted(lab
     name = row["deployment"]["name"]
     assert (row["status"], row["checked_samples"]) == ("ready", 8)
     assert 0 < row["latency"]["p50_seconds"] <= row["latency"]["p99_seconds"]
-    assert float(row["usd_per_million_requests"]) == pytest.approx(
+    assert float(row["cost"]["usd_per_million_requests"]) == pytest.approx(
         0.10 * row["latency"]["mean_seconds"] * 1e6 / 3600, rel=1e-3
     )
     (first, second) = ask(lab, name, "a good film, very good")["predictions"]
@@ -74,6 +75,10 @@ def test_a_trained_classifier_is_deployed_checked_invoked_listed_and_deleted(lab
 
     receipt = lab.traindyno("receipt", EXECUTION, "--local")
     assert f"in addition, endpoint {name} cost $" in receipt.output
+    (billed,) = lab.traindyno("receipt", EXECUTION, "--local", "--format", "json").json()["deployments"]
+    assert (billed["name"], float(billed["usd_per_hour"]), billed["until"]) == (name, 0.10, None)
+    assert billed["expires_at"] == pytest.approx(billed["since"] + 24 * 3600, abs=60)
+    assert 0 < float(billed["spent_usd"]) < 0.01
     removed = lab.traindyno("undeploy", name, "--local")
     assert removed.status == 0, removed.errors
     assert f"{name} is deleted" in removed.errors
@@ -87,13 +92,56 @@ def test_a_transform_job_answers_the_lines_of_a_local_file(lab: LocalLab, traine
     requests = lab.folder / "requests.jsonl"
     requests.write_text("".join(json.dumps({"inputs": f"a {word} film"}) + "\n" for word in ("good", "bad", "good")))
     row = deployed(lab, "--transform", str(requests))
-    assert row["status"] == "removed"  # the model goes when the job has ended; its row stays
-    assert row["billed_seconds"] > 0
+    assert (row["status"], row["checked_samples"]) == ("removed", 8)  # the model is deleted with the job's end
+    jobs = [lab.client("sagemaker").describe_transform_job(TransformJobName=name) for name in job_names(row)]
+    worked = [(job["TransformEndTime"] - job["TransformStartTime"]).total_seconds() for job in jobs]
+    assert row["billed_seconds"] == pytest.approx(sum(worked), abs=0.01)
     key = f"transforms/{row['deployment']['name']}/requests.jsonl.out"
     written = lab.client("s3").get_object(Bucket=lab.deployment().bucket, Key=key)["Body"].read().decode()
     answers = [json.loads(line) for line in written.splitlines()]
     assert len(answers) == 3
     assert answers[0] == answers[2] != answers[1]
+
+
+def job_names(row: dict[str, Any]) -> tuple[str, str]:
+    name = row["deployment"]["name"]
+    return f"{name}-check", name
+
+
+def test_a_transform_job_whose_answers_differ_does_not_start(lab: LocalLab, trained: str) -> None:
+    """The job that trained this model has said something else: as where another model was put in its place."""
+    s3, bucket = lab.client("s3"), lab.deployment().bucket
+    listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"runs/{EXECUTION}/")["Contents"]
+    (key,) = [row["Key"] for row in listed if row["Key"].endswith("/evaluation_samples.json")]
+    whole = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+    samples = json.loads(whole)
+    samples["samples"][0]["predictions"][0]["score"] += 0.2
+    s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(samples).encode())
+    requests = lab.folder / "unanswered.jsonl"
+    requests.write_text('{"inputs": "a film"}\n')
+    try:
+        answer = lab.traindyno("deploy", EXECUTION, "--local", "--transform", str(requests))
+    finally:
+        s3.put_object(Bucket=bucket, Key=key, Body=whole)
+    assert answer.status == 1
+    assert "was not deployed (AnswersDiffer)" in answer.errors
+    assert "1 answers differ from the training job's: sample 1" in answer.errors
+    row = lab.traindyno("endpoints", "--local", "--all", "--format", "json").json()[0]
+    assert (row["status"], row["checked_samples"]) == ("removed", None)
+    with pytest.raises(ClientError):
+        lab.client("sagemaker").describe_transform_job(TransformJobName=row["deployment"]["name"])
+    assert "Contents" not in s3.list_objects_v2(Bucket=bucket, Prefix=f"models/{row['deployment']['name']}")
+
+
+def test_a_serverless_endpoint_is_checked_and_measured_at_an_unknown_price(lab: LocalLab, trained: str) -> None:
+    row = deployed(lab, "--serverless", "2048")
+    assert (row["status"], row["checked_samples"]) == ("ready", 8)
+    assert row["latency"]["p50_seconds"] > 0
+    assert (row["cost"]["usd_per_hour"], row["cost"]["spent_usd"]) == (None, None)
+    name = row["deployment"]["name"]
+    (variant,) = lab.client("sagemaker").describe_endpoint(EndpointName=name)["ProductionVariants"]
+    assert variant["CurrentServerlessConfig"] == {"MemorySizeInMB": 2048, "MaxConcurrency": 5}
+    assert lab.traindyno("undeploy", name, "--local").status == 0
 
 
 def test_a_model_that_does_not_load_fails_with_the_containers_last_lines(lab: LocalLab, trained: str) -> None:

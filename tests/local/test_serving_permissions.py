@@ -53,6 +53,7 @@ DEPLOYMENT = ModelDeployment(
     instance_type="local.cpu",
 )
 FAILING = replace(DEPLOYMENT, name="serving--fails", run_id="fails")
+CHECK = "serving--batch-check"
 TRANSFORM = replace(DEPLOYMENT, name="serving--batch", hosting=Hosting.TRANSFORM, input_s3_uri=f"s3://{BUCKET}/data/x/")
 # A copy in parts is begun for large models only, and given up only where it fails. Which of the two kinds of
 # deployment, and which answer, a call is about is decided by the deployment.
@@ -120,10 +121,14 @@ def go_through_everything(recorder: Recorder) -> None:
     sagemaker = boto3.client("sagemaker")
     wait_for(lambda: sagemaker.describe_endpoint(EndpointName=DEPLOYMENT.name)["EndpointStatus"] == "InService")
     wait_for(lambda: sagemaker.describe_endpoint(EndpointName=FAILING.name)["EndpointStatus"] == "Failed")
+    wait_for(lambda: sagemaker.describe_transform_job(TransformJobName=CHECK)["TransformJobStatus"] == "Completed")
+    recorder.call("finish_deployment", {"detail": {"TransformJobName": CHECK}})
+    for deployment in (DEPLOYMENT, TRANSFORM):
+        assert recorder.call("check_endpoint", deployment_document(deployment)) == {}
+    recorder.call("deploy_model", {"token": "nobody", "deployment": deployment_document(TRANSFORM)})
     wait_for(
         lambda: sagemaker.describe_transform_job(TransformJobName=TRANSFORM.name)["TransformJobStatus"] == "Completed"
     )
-    recorder.call("check_endpoint", deployment_document(DEPLOYMENT))
     change(DEPLOYMENT.name, "deployment.expires_at = :then", {":then": 1})
     change(FAILING.name, "created_at = :then", {":then": 1})
     recorder.call("reconcile_endpoints", {})

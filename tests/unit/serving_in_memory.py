@@ -119,9 +119,11 @@ class ScriptedInvocations(Invocations):
 class ScriptedTail(LogTail):
     lines: tuple[str, ...] = ("loading the model", "RuntimeError: no weights")
     groups: list[str] = field(default_factory=list)
+    streams: list[str] = field(default_factory=list)
 
     def read_group(self, log_group: str, stream_prefix: str = "") -> tuple[str, ...]:
         self.groups.append(log_group)
+        self.streams.append(stream_prefix)
         return self.lines
 
 

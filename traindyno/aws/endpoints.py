@@ -12,7 +12,7 @@ from traindyno.aws.client_errors import (
     is_access_denied,
     temporary,
 )
-from traindyno.core.errors import TraindynoError
+from traindyno.core.errors import Throttled, TraindynoError
 from traindyno.sagemaker.serving_description import ServingState, read_endpoint, read_transform
 from traindyno.sagemaker.serving_request import invocation
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 TAKEN = frozenset({"ResourceInUse"})
 TAKEN_TEXT = ("already existing", "already exists", "must be unique")
 # DescribeEndpoint and the like answer an unknown name with a validation error.
+# A serverless endpoint says so while its capacity is started.
+STARTING = "ModelNotReadyException"
 UNKNOWN_TEXT = ("could not find", "not found", "does not exist")
 
 
@@ -81,12 +83,15 @@ class Invocations:
         self._runtime = runtime
 
     def ask(self, endpoint_name: str, body: bytes) -> bytes:
-        """The endpoint's answer; raises InvocationFailed."""
+        """The endpoint's answer. Raises Throttled or ServiceFault if a repetition may succeed, else InvocationFailed."""
+        about = f"endpoint {endpoint_name}"
         try:
             answer = self._runtime.invoke_endpoint(**invocation(endpoint_name, body))
             return bytes(answer["Body"].read())
         except AwsError as error:
-            raise InvocationFailed(f"endpoint {endpoint_name}: {error}") from error
+            if isinstance(error, ClientError) and error_code(error) == STARTING:
+                raise Throttled(f"{about}: {error}") from error
+            raise temporary(error, about) or InvocationFailed(f"{about}: {error}") from error
 
 
 def _create(call: Callable[[], object], what: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
+from traindyno.cli.deployment_cost import DeploymentCost, cost_of
 from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.serving.deployment import Hosting, ModelDeployment
@@ -14,6 +15,7 @@ from traindyno.store.model_deployments import DeploymentRow
 
 SECONDS_PER_HOUR = 3600
 SEQUENTIAL = "with one request at a time"
+AGREE = "{count} answers agree with the training job's own on its evaluation samples"
 
 
 def place_text(deployment: ModelDeployment) -> str:
@@ -30,16 +32,19 @@ def lines_before(deployment: ModelDeployment, earlier: DeploymentRow | None, now
     if deployment.is_endpoint:
         yield _expected_text(deployment, earlier)
         yield _expiry_text(deployment, now)
+    else:
+        yield "a job over the training job's evaluation samples runs first; the transform starts if its answers agree"
 
 
 def lines_after(row: DeploymentRow, now: float) -> Iterator[str]:
     deployment = row.deployment
     if not deployment.is_endpoint:
         cost = usd_text(row.cost_usd(now))
-        yield f"{deployment.name} has completed in {seconds_text(row.billed_seconds)}, cost {cost}"
+        yield AGREE.format(count=row.checked_samples)
+        yield f"{deployment.name} has completed: {seconds_text(row.billed_seconds)} of instances, cost {cost}"
         return
     yield f"{deployment.name} is in service"
-    yield f"{row.checked_samples} answers agree with the training job's own on its evaluation samples"
+    yield AGREE.format(count=row.checked_samples)
     if row.latency:
         yield latency_text(row.latency)
     per_hour = deployment.all_instances_usd_per_hour
@@ -65,24 +70,20 @@ def deployments_table(rows: Iterable[DeploymentRow], now: float) -> Table:
     return table
 
 
-def costs_of(execution_id: str, rows: Iterable[DeploymentRow], now: float) -> Iterator[str]:
-    """One line for each deployment of the execution's models; its receipt counts training jobs only."""
-    for row in rows:
-        if row.deployment.execution_id == execution_id:
-            so_far = " so far" if row.is_open else ""
-            kind = "transform job" if row.deployment.hosting is Hosting.TRANSFORM else "endpoint"
-            yield f"in addition, {kind} {row.deployment.name} cost {usd_text(row.cost_usd(now))}{so_far}, {row.status}"
+def cost_line(cost: DeploymentCost) -> str:
+    """For the receipt of an execution, whose total counts training jobs only."""
+    kind = "transform job" if cost.hosting is Hosting.TRANSFORM else "endpoint"
+    so_far = " so far" if cost.until is None else ""
+    rate = f" at {usd_text(cost.usd_per_hour)} per hour" if cost.until is None and cost.usd_per_hour is not None else ""
+    return f"in addition, {kind} {cost.name} cost {usd_text(cost.spent_usd)}{so_far}{rate}, {cost.status}"
 
 
 def row_document(row: DeploymentRow, now: float) -> dict[str, Any]:
     """Without the token, which answers the waiting task."""
     document: dict[str, Any] = to_document(row)
-    per_hour = row.deployment.all_instances_usd_per_hour
-    million, cost = usd_per_million_requests(per_hour, row.latency), row.cost_usd(now)
     return {
         **{name: value for name, value in document.items() if name != "token"},
-        "usd_per_million_requests": None if million is None else str(million),
-        "cost_usd": None if cost is None else str(cost),
+        "cost": to_document(cost_of(row, now)),
     }
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from traindyno.aws.executions import Execution
+from traindyno.cli.deployment_cost import DeploymentCost, costs_of
 from traindyno.core.costs.receipt import Receipt, write_receipt
 from traindyno.core.jobs.attempt import Attempt, instance_type_of
 from traindyno.core.jobs.outcome import Outcome
@@ -27,7 +28,10 @@ Result = TypeVar("Result", RunResult, PreparationResult)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionReceipt:
-    """While ``running_jobs`` are in flight or ``warm_jobs`` keep their instances, more is billed: it is not final."""
+    """While ``running_jobs`` are in flight or ``warm_jobs`` keep their instances, more is billed: it is not final.
+
+    ``receipt`` and ``is_final`` are of the training jobs. ``deployments``: the served models of the execution.
+    """
 
     execution_id: str
     status: str
@@ -36,9 +40,10 @@ class ExecutionReceipt:
     running_jobs: tuple[str, ...]
     warm_jobs: tuple[str, ...]
     receipt: Receipt
+    deployments: tuple[DeploymentCost, ...] = ()
 
 
-def load_receipt(execution: Execution, *, services: LabServices, lab: str) -> ExecutionReceipt:
+def load_receipt(execution: Execution, *, services: LabServices, lab: str, now: float) -> ExecutionReceipt:
     execution_id = execution.execution_id
     preparations, runs = _load_results(execution_id, services)
     results: list[AnyResult] = [*preparations, *runs]
@@ -53,6 +58,7 @@ def load_receipt(execution: Execution, *, services: LabServices, lab: str) -> Ex
         running_jobs=running,
         warm_jobs=kept_by,
         receipt=write_receipt([*preparations, *with_warm_pools(runs, pools)], running_jobs=running),
+        deployments=costs_of(execution_id, services.deployments.list_all(), now),
     )
 
 

@@ -1,13 +1,12 @@
 """`traindyno receipt`: the cost of an execution by attempt and by phase."""
 
-import time
 from collections.abc import Iterator
 from decimal import Decimal
 
 from rich.console import Console
 from rich.table import Table
 
-from traindyno.cli.deployment_text import costs_of
+from traindyno.cli.deployment_text import cost_line
 from traindyno.cli.execution_receipt import ExecutionReceipt
 from traindyno.cli.options import ExecutionArgument, FormatOption, LabChoice, with_options_of
 from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, Format, print_json
@@ -27,14 +26,13 @@ def receipt(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show the cost of every training job: billed seconds × instances × price, exact to the cent."""
-    target, now = choice.find_target(), time.time()
-    found = target.receipt(execution)
+    found = choice.find_target().receipt(execution)
     if output is Format.JSON:
         print_json(to_document(found))
         return
     print_receipt(STANDARD_OUTPUT, found)
-    for line in costs_of(execution, target.services.deployments.list_all(), now):
-        STANDARD_OUTPUT.print(line, markup=False)
+    for deployment in found.deployments:
+        STANDARD_OUTPUT.print(cost_line(deployment), markup=False)
 
 
 def print_receipt(console: Console, found: ExecutionReceipt) -> None:

@@ -1,6 +1,7 @@
 """The lab that a command uses: the local cloud's, or one in an AWS account."""
 
 import os
+import time
 from dataclasses import dataclass
 
 from traindyno.aws import clients
@@ -38,7 +39,7 @@ class Target:
 
     def receipt(self, execution_id: str) -> ExecutionReceipt:
         execution = self.executions.describe(execution_id)
-        return load_receipt(execution, services=self.services, lab=self.deployment.lab)
+        return load_receipt(execution, services=self.services, lab=self.deployment.lab, now=time.time())
 
 
 def find_local_stall() -> str | None:

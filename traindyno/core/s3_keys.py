@@ -101,6 +101,11 @@ def served_model_key(deployment_name: str) -> str:
     return f"{MODELS_PREFIX}{deployment_name}/model.tar.gz"
 
 
+def check_requests_key(deployment_name: str) -> str:
+    """The evaluation samples as requests of a transform job, one on each line. Training jobs can't write it."""
+    return f"{MODELS_PREFIX}{deployment_name}/evaluation_samples.jsonl"
+
+
 def transform_output_prefix(deployment_name: str) -> str:
     return f"{TRANSFORMS_PREFIX}{deployment_name}/"
 

@@ -1,4 +1,7 @@
-"""Create a deployment's model, and its endpoint or transform job; the task waits until that is ready or has failed."""
+"""Create a deployment's model, and its endpoint or transform job; the task waits until that is ready or has failed.
+
+A transform job takes two calls: the first has the training job's evaluation samples answered by a job of their own.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,12 +9,14 @@ from typing import Any
 from traindyno.aws.client_errors import AwsError, temporary
 from traindyno.aws.endpoints import DeploymentRefused
 from traindyno.core.errors import DocumentInvalid, NextAttempt
-from traindyno.core.s3_keys import saved_model_key, served_model_key
+from traindyno.core.s3_keys import check_requests_key, samples_key, saved_model_key, served_model_key
 from traindyno.core.serving.deployment import ModelDeployment, ModelNotServable, parse_deployment
+from traindyno.core.serving.samples import LINES_CONTENT_TYPE, parse_samples, request_of
 from traindyno.lab.services import LabServices
 from traindyno.sagemaker.images import ImageUnavailable
 from traindyno.sagemaker.serving_request import (
     ServingSettings,
+    build_check_request,
     build_endpoint_config_request,
     build_endpoint_request,
     build_model_request,
@@ -31,9 +36,10 @@ def deploy_model(
     except DocumentInvalid as error:
         return _fail(token, error, services)
     row = DeploymentRow(deployment=deployment, status=DeploymentStatus.CREATING, created_at=now, token=token)
-    services.deployments.create(row)
+    if not services.deployments.create(row):
+        row = services.deployments.find(deployment.name) or row
     try:
-        _create(deployment, services, settings)
+        _create(row, services, settings)
     except NextAttempt as error:
         return _fail(token, error, services)
     except (ModelNotServable, DeploymentRefused, ImageUnavailable) as error:
@@ -46,7 +52,22 @@ def deploy_model(
     return None
 
 
-def _create(deployment: ModelDeployment, services: LabServices, settings: ServingSettings) -> None:
+def _create(row: DeploymentRow, services: LabServices, settings: ServingSettings) -> None:
+    deployment = row.deployment
+    if deployment.is_endpoint:
+        _create_model(deployment, services, settings)
+        services.endpoints.create_endpoint(
+            build_endpoint_config_request(deployment, settings), build_endpoint_request(deployment, settings)
+        )
+    elif row.is_checked_by_job:
+        _create_model(deployment, services, settings)
+        _write_samples(deployment, services)
+        services.endpoints.create_transform(build_check_request(deployment, settings))
+    else:
+        services.endpoints.create_transform(build_transform_request(deployment, settings))
+
+
+def _create_model(deployment: ModelDeployment, services: LabServices, settings: ServingSettings) -> None:
     saved = saved_model_key(deployment.execution_id, deployment.run_id, deployment.job_name)
     if not services.bucket.copy_large(saved, served_model_key(deployment.name)):
         raise ModelNotServable(
@@ -54,12 +75,13 @@ def _create(deployment: ModelDeployment, services: LabServices, settings: Servin
             " large models expire 30 days after their training: run the suite again"
         )
     services.endpoints.create_model(build_model_request(deployment, settings))
-    if deployment.is_endpoint:
-        services.endpoints.create_endpoint(
-            build_endpoint_config_request(deployment, settings), build_endpoint_request(deployment, settings)
-        )
-    else:
-        services.endpoints.create_transform(build_transform_request(deployment, settings))
+
+
+def _write_samples(deployment: ModelDeployment, services: LabServices) -> None:
+    key = samples_key(deployment.execution_id, deployment.run_id, deployment.job_name)
+    samples = parse_samples(services.bucket.read_json(key)).samples
+    lines = "".join(f"{request_of(sample)}\n" for sample in samples)
+    services.bucket.write(check_requests_key(deployment.name), lines.encode(), LINES_CONTENT_TYPE)
 
 
 def _fail(token: str, error: Exception, services: LabServices) -> str:

@@ -6,6 +6,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import samples_key, suite_key, verdict_key
 from traindyno.core.serving.deployment import SERVED_TASKS, ModelNotServable
+from traindyno.core.serving.samples import parse_samples
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.verdict import parse_verdict
@@ -57,11 +58,12 @@ def _check_suite(suite: Suite, execution_id: str) -> None:
 
 def _check_samples(found: DeployableModel, bucket: ResultsBucket) -> None:
     key = samples_key(found.run.execution_id, found.run.run_id, found.job_name)
-    if bucket.find_json(key) is None:
+    document = bucket.find_json(key)
+    if document is None or not parse_samples(document).samples:
         raise ModelNotServable(
             f"run {found.run.run_id} left no evaluation samples at s3://{bucket.name}/{key}: its data has no tokenizer"
-            " (format synthetic), was streamed without an evaluation_split, or an older version trained it; run the"
-            " suite again"
+            " (format synthetic), was streamed without an evaluation_split, holds no text, or an older version trained"
+            " it; run the suite again"
         )
 
 

@@ -1,5 +1,6 @@
 """An endpoint or transform job has changed: record that it is ready or has failed, and answer the task that waits."""
 
+from traindyno.core.serving.deployment import check_job_name, deployment_of
 from traindyno.lab.services import LabServices
 from traindyno.sagemaker.serving_description import ENDPOINT_LOG_GROUP, TRANSFORM_LOG_GROUP, ServingState
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
@@ -11,41 +12,65 @@ CAUSE_LENGTH = 4000
 FAILURE = "DeploymentFailed"
 
 
-def finish_deployment(name: str, *, services: LabServices, now: float) -> DeploymentStatus | None:
-    """The status that it has now; None if nothing is settled yet. Safe for events that are repeated, late or lost."""
-    row = services.deployments.find(name)
-    if row is None or not row.is_open or row.checked_samples is not None:
+def finish_deployment(job_name: str, *, services: LabServices, now: float) -> DeploymentStatus | None:
+    """The status that it has now; None if nothing is settled yet. Safe for events that are repeated, late or lost.
+
+    ``job_name``: of an endpoint or a transform job, or the deployment's own name.
+    """
+    row = services.deployments.find(deployment_of(job_name))
+    if row is None or not row.awaits_sagemaker:
         return None
     if row.status is DeploymentStatus.CREATING:
-        settled = _settle(row, services, now)
-        if settled is None:
+        state = _describe(row, services, now)
+        if state is None or not state.is_settled:
             return None
-        row = settled
+        if row.is_checked_by_job and state.is_ready:
+            services.answers.succeed(row.token, {"name": row.deployment.name})
+            return row.status
+        row = _settle(row, state, services, now)
     _answer(row, services)
     return row.status
 
 
-def _settle(row: DeploymentRow, services: LabServices, now: float) -> DeploymentRow | None:
-    name = row.deployment.name
-    endpoints = services.endpoints
+def _describe(row: DeploymentRow, services: LabServices, now: float) -> ServingState | None:
+    """Of the endpoint or transform job that its task waits for."""
+    name, endpoints = _awaited(row), services.endpoints
     state = endpoints.find_endpoint(name) if row.deployment.is_endpoint else endpoints.find_transform(name)
-    if state is None and now - row.created_at > NEVER_CREATED_SECONDS:
-        state = ServingState(is_ready=False, failure=f"SageMaker knows no {row.deployment.hosting} {name}")
-    if state is None or not state.is_settled:
-        return None
+    if state is None and now - row.step_began_at > NEVER_CREATED_SECONDS:
+        return ServingState(is_ready=False, failure=f"SageMaker knows no {row.deployment.hosting} {name}")
+    return state
+
+
+def _awaited(row: DeploymentRow) -> str:
+    name = row.deployment.name
+    return check_job_name(name) if row.is_checked_by_job else name
+
+
+def _settle(row: DeploymentRow, state: ServingState, services: LabServices, now: float) -> DeploymentRow:
+    name = row.deployment.name
     services.deployments.settle(
         name,
         DeploymentStatus.READY if state.is_ready else DeploymentStatus.FAILED,
         now=now,
         message=_explained(row, state.failure, services) if state.failure else None,
-        billed_seconds=state.seconds,
+        billed_seconds=_billed_seconds(row, state, services),
     )
-    return services.deployments.find(name)
+    return services.deployments.find(name) or row
+
+
+def _billed_seconds(row: DeploymentRow, state: ServingState, services: LabServices) -> float | None:
+    """Of all instances of the transform job and of the check's one; None for an endpoint, and where it is unknown."""
+    if state.seconds is None or row.is_checked_by_job:
+        return state.seconds
+    check = services.endpoints.find_transform(check_job_name(row.deployment.name))
+    if check is None or check.seconds is None:
+        return None
+    return state.seconds * row.deployment.instance_count + check.seconds
 
 
 def _explained(row: DeploymentRow, failure: str, services: LabServices) -> str:
     """With the container's last lines, which say what SageMaker's own sentence leaves out."""
-    name = row.deployment.name
+    name = _awaited(row)
     lines = (
         services.log_tail.read_group(f"{ENDPOINT_LOG_GROUP}/{name}")
         if row.deployment.is_endpoint

@@ -35,7 +35,7 @@ def _settle(row: DeploymentRow, services: LabServices, now: float) -> bool:
     name = row.deployment.name
     if row.is_expired(now):
         return remove_endpoint(name, services=services, now=now, message=EXPIRED)
-    if row.checked_samples is None and now - row.created_at > QUIET_SECONDS:
+    if row.awaits_sagemaker and now - row.step_began_at > QUIET_SECONDS:
         finish_deployment(name, services=services, now=now)
         return False
     is_served = row.deployment.is_endpoint and row.status is DeploymentStatus.READY

@@ -1,6 +1,7 @@
 """Delete an endpoint or stop a transform job, with its model; what it cost stays in its row."""
 
-from traindyno.core.s3_keys import served_model_key
+from traindyno.core.s3_keys import check_requests_key, served_model_key
+from traindyno.core.serving.deployment import check_job_name
 from traindyno.lab.services import LabServices
 
 
@@ -12,7 +13,9 @@ def remove_endpoint(name: str, *, services: LabServices, now: float, message: st
     if row.deployment.is_endpoint:
         services.endpoints.delete_endpoint(name)
     else:
-        services.endpoints.stop_transform(name)
+        for job_name in (check_job_name(name), name):
+            services.endpoints.stop_transform(job_name)
     services.endpoints.delete_model(name)
-    services.bucket.delete(served_model_key(name))
+    for key in (served_model_key(name), check_requests_key(name)):
+        services.bucket.delete(key)
     return services.deployments.remove(name, now=now, message=message)

@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
-from traindyno.core.s3_keys import s3_uri, served_model_key, transform_output_prefix
-from traindyno.core.serving.deployment import Hosting, ModelDeployment, ModelNotServable
-from traindyno.core.serving.samples import CONTENT_TYPE
+from traindyno.core.s3_keys import check_requests_key, s3_uri, served_model_key, transform_output_prefix
+from traindyno.core.serving.deployment import Hosting, ModelDeployment, ModelNotServable, check_job_name
+from traindyno.core.serving.samples import CONTENT_TYPE, LINES_CONTENT_TYPE
 from traindyno.sagemaker.images import LOCAL_IMAGE, inference_image_uri
 from traindyno.sagemaker.job_settings import LabJobs
 
 VARIANT = "AllTraffic"
-TRANSFORM_CONTENT_TYPE = "application/jsonlines"
 PAYLOAD_MIB = 1
 # Of the real-time endpoint; SageMaker's own limits are 60 to 3600 seconds.
 START_SECONDS = 900
@@ -29,7 +28,15 @@ class ServingSettings:
 
 
 def build_model_request(deployment: ModelDeployment, settings: ServingSettings) -> dict[str, Any]:
-    """The handler travels in the model's archive, below ``code/``, as the SageMaker SDK packs it."""
+    """The handler travels in the model's archive, below ``code/``, as the SageMaker SDK packs it.
+
+    Raises ModelNotServable for a serverless endpoint of a lab whose jobs run in a VPC.
+    """
+    if settings.jobs.subnet_ids and deployment.hosting is Hosting.SERVERLESS:
+        raise ModelNotServable(
+            f"{deployment.name}: SageMaker runs no serverless endpoint in a VPC, and this lab's models are to run in"
+            f" {', '.join(settings.jobs.subnet_ids)}; expected an instance type (--instance)"
+        )
     container = {
         "Image": _image_uri(deployment, settings.region),
         "ModelDataUrl": s3_uri(settings.bucket, served_model_key(deployment.name)),
@@ -87,27 +94,40 @@ def build_endpoint_request(deployment: ModelDeployment, settings: ServingSetting
 
 def build_transform_request(deployment: ModelDeployment, settings: ServingSettings) -> dict[str, Any]:
     """Each object under the input's prefix has one request on each line; the answers' object ends with ``.out``."""
+    name, count = deployment.name, deployment.instance_count
+    return _transform_request(name, str(deployment.input_s3_uri), count, deployment, settings)
+
+
+def build_check_request(deployment: ModelDeployment, settings: ServingSettings) -> dict[str, Any]:
+    """The same model on one instance, over the evaluation samples."""
+    samples = s3_uri(settings.bucket, check_requests_key(deployment.name))
+    return _transform_request(check_job_name(deployment.name), samples, 1, deployment, settings)
+
+
+def _transform_request(
+    name: str, input_s3_uri: str, instance_count: int, deployment: ModelDeployment, settings: ServingSettings
+) -> dict[str, Any]:
     output: dict[str, Any] = {
-        "S3OutputPath": s3_uri(settings.bucket, transform_output_prefix(deployment.name)),
-        "Accept": TRANSFORM_CONTENT_TYPE,
+        "S3OutputPath": s3_uri(settings.bucket, transform_output_prefix(name)),
+        "Accept": LINES_CONTENT_TYPE,
         "AssembleWith": "Line",
     }
     if settings.jobs.output_key_arn:
         output["KmsKeyId"] = settings.jobs.output_key_arn
     resources: dict[str, Any] = {
         "InstanceType": deployment.instance_type,
-        "InstanceCount": deployment.instance_count,
+        "InstanceCount": instance_count,
     }
     if settings.jobs.volume_key_arn:
         resources["VolumeKmsKeyId"] = settings.jobs.volume_key_arn
     return {
-        "TransformJobName": deployment.name,
+        "TransformJobName": name,
         "ModelName": deployment.name,
         "BatchStrategy": "MultiRecord",
         "MaxPayloadInMB": PAYLOAD_MIB,
         "TransformInput": {
-            "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": deployment.input_s3_uri}},
-            "ContentType": TRANSFORM_CONTENT_TYPE,
+            "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": input_s3_uri}},
+            "ContentType": LINES_CONTENT_TYPE,
             "SplitType": "Line",
             "CompressionType": "None",
         },

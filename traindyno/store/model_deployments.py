@@ -29,7 +29,7 @@ class DeploymentRow:
     """Times are epoch seconds. ``token`` is of the task that waits until the deployment is ready.
 
     ``message``: why it failed. ``checked_samples``: how many answers were the training job's; None before the check.
-    ``billed_seconds``: of a transform job's instances.
+    ``billed_seconds``: of all instances of the transform jobs together, that of the check included.
     """
 
     deployment: ModelDeployment
@@ -40,6 +40,7 @@ class DeploymentRow:
     removed_at: float | None = None
     message: str | None = None
     checked_samples: int | None = None
+    checked_at: float | None = None
     latency: Latency | None = None
     billed_seconds: float | None = None
 
@@ -48,19 +49,34 @@ class DeploymentRow:
         """Whether something of it may still bill."""
         return self.removed_at is None
 
+    @property
+    def is_checked_by_job(self) -> bool:
+        """Whether its step is the transform job that answers the evaluation samples."""
+        return not self.deployment.is_endpoint and self.checked_samples is None
+
+    @property
+    def awaits_sagemaker(self) -> bool:
+        """Whether a task waits for its endpoint or transform job, or has lost the answer."""
+        return self.is_open and (self.checked_samples is None or not self.deployment.is_endpoint)
+
+    @property
+    def step_began_at(self) -> float:
+        """When its endpoint or latest transform job was asked for."""
+        return self.checked_at or self.created_at
+
     def is_expired(self, now: float) -> bool:
         expires_at = self.deployment.expires_at
         return self.is_open and expires_at is not None and now >= expires_at
 
     def cost_usd(self, now: float) -> Decimal | None:
-        """An endpoint's from its creation to its removal, at most what is billed; None where it is unknown."""
-        seconds = self.billed_seconds
-        if self.deployment.is_endpoint:
-            seconds = (self.removed_at or now) - self.created_at
+        """What a transform job billed; else at most this, from the creation to the removal; None where unknown."""
         usd_per_hour = self.deployment.usd_per_hour
-        if usd_per_hour is None or seconds is None:
+        if usd_per_hour is None:
             return None
-        return cost_usd(Decimal(str(seconds)), self.deployment.instance_count, usd_per_hour)
+        if self.billed_seconds is not None:
+            return cost_usd(Decimal(str(self.billed_seconds)), 1, usd_per_hour)
+        seconds = Decimal(str((self.removed_at or now) - self.created_at))
+        return cost_usd(seconds, self.deployment.instance_count, usd_per_hour)
 
     def to_item(self) -> dict[str, Any]:
         return {**_key(self.deployment.name), **attributes_of(self)}
@@ -117,12 +133,12 @@ class DeploymentRows:
         )
         return updated is not None
 
-    def record_check(self, name: str, *, checked_samples: int, latency: Latency | None) -> None:
+    def record_check(self, name: str, *, now: float, checked_samples: int, latency: Latency | None) -> None:
         measured = {":latency": attribute(latency)} if latency else {}
         self._table.update(
             _key(name),
-            "SET checked_samples = :checked" + (", latency = :latency" if latency else ""),
-            values={":checked": checked_samples, **measured},
+            "SET checked_samples = :checked, checked_at = :now" + (", latency = :latency" if latency else ""),
+            values={":checked": checked_samples, ":now": attribute(now), **measured},
             condition="attribute_exists(pk)",
         )
 

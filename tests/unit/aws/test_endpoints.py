@@ -96,6 +96,24 @@ def test_an_answer_is_read_and_an_error_names_the_endpoint() -> None:
 
 
 @pytest.mark.parametrize(
+    ("code", "status", "raised"),
+    [
+        ("ThrottlingException", 400, Throttled),
+        ("ModelNotReadyException", 429, Throttled),
+        ("ServiceUnavailable", 503, ServiceFault),
+        ("ValidationError", 400, InvocationFailed),
+    ],
+)
+def test_a_request_that_may_succeed_later_is_not_taken_for_a_wrong_model(
+    code: str, status: int, raised: type[Exception]
+) -> None:
+    with stubbed("sagemaker-runtime") as (client, stubber):
+        stubber.add_client_error("invoke_endpoint", code, "busy", http_status_code=status)
+        with pytest.raises(raised, match=f"endpoint {NAME}: .*busy"):
+            Invocations(client).ask(NAME, b"[1]")
+
+
+@pytest.mark.parametrize(
     ("usage", "name", "kind"), [(HOSTING, "Hosting", "Host"), (BATCH_TRANSFORM, "BatchTransform", "Tsform")]
 )
 def test_serving_has_prices_of_its_own(usage: Any, name: str, kind: str) -> None:

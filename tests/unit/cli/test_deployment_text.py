@@ -6,7 +6,8 @@ from rich.console import Console
 
 from tests.unit.lab_in_memory import NOW
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME
-from traindyno.cli.deployment_text import costs_of, deployments_table, lines_after, lines_before, row_document
+from traindyno.cli.deployment_cost import costs_of
+from traindyno.cli.deployment_text import cost_line, deployments_table, lines_after, lines_before, row_document
 from traindyno.core.serving.deployment import Hosting
 from traindyno.core.serving.latency import measure_latency
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
@@ -56,7 +57,9 @@ def test_the_check_the_latency_and_the_costs_are_said_after() -> None:
     assert "cost: $0.20 per hour, $1.02 per million requests" in text
     done = replace(ROW, deployment=replace(DEPLOYMENT, hosting=Hosting.TRANSFORM), billed_seconds=600.0)
     # 600 s × $0.204 an hour
-    assert "has completed in 10.0 min, cost $0.034" in "\n".join(lines_after(done, NOW))
+    text = "\n".join(lines_after(done, NOW))
+    assert "has completed: 10.0 min of instances, cost $0.034" in text
+    assert "8 answers agree" in text
 
 
 def test_the_list_and_its_document_show_costs_and_no_token() -> None:
@@ -67,14 +70,15 @@ def test_the_list_and_its_document_show_costs_and_no_token() -> None:
     assert "$0.10" in shown  # half an hour
     document = row_document(ROW, NOW + 1800)
     assert "token" not in document
-    assert Decimal(document["usd_per_million_requests"]) == pytest.approx(Decimal("1.02"))
-    assert Decimal(document["cost_usd"]) == Decimal("0.102")
+    assert Decimal(document["cost"]["usd_per_million_requests"]) == pytest.approx(Decimal("1.02"))
+    assert Decimal(document["cost"]["spent_usd"]) == Decimal("0.102")
 
 
 def test_an_executions_receipt_names_what_its_endpoints_cost() -> None:
-    removed = replace(ROW, removed_at=NOW + 3600, status=DeploymentStatus.REMOVED)
+    removed = replace(ROW, created_at=NOW + 1, removed_at=NOW + 3601, status=DeploymentStatus.REMOVED)
     other = replace(ROW, deployment=replace(DEPLOYMENT, execution_id="another"))
-    assert list(costs_of("execution-1", [ROW, other, removed], NOW + 1800)) == [
-        f"in addition, endpoint {NAME} cost $0.10 so far, ready",
+    costs = costs_of("execution-1", [removed, ROW, other], NOW + 1800)
+    assert [cost_line(cost) for cost in costs] == [
+        f"in addition, endpoint {NAME} cost $0.10 so far at $0.20 per hour, ready",
         f"in addition, endpoint {NAME} cost $0.20, removed",
     ]

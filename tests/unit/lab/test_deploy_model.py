@@ -8,8 +8,8 @@ from tests.unit.lab_in_memory import NOW
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, SAVED_MODEL, SETTINGS, MemoryServing
 from traindyno.aws.endpoints import DeploymentRefused
 from traindyno.core.errors import Throttled
-from traindyno.core.s3_keys import served_model_key
-from traindyno.core.serving.deployment import Hosting, ModelDeployment, deployment_document
+from traindyno.core.s3_keys import check_requests_key, served_model_key
+from traindyno.core.serving.deployment import Hosting, ModelDeployment, check_job_name, deployment_document
 from traindyno.lab.deploy_model import deploy_model
 from traindyno.store.model_deployments import DeploymentStatus
 
@@ -32,11 +32,29 @@ def test_an_endpoint_is_created_from_a_copy_of_the_model_and_the_task_waits() ->
     assert (row.deployment, row.status, row.token) == (DEPLOYMENT, DeploymentStatus.CREATING, "t")
 
 
-def test_a_transform_job_is_created_without_an_endpoint() -> None:
+def test_a_transform_job_waits_until_a_job_over_the_evaluation_samples_is_checked() -> None:
     serving = MemoryServing()
-    transform = replace(DEPLOYMENT, hosting=Hosting.TRANSFORM, expires_at=None, input_s3_uri="s3://results/data/x/")
-    assert deploy(serving, transform) is None
+    transform = replace(
+        DEPLOYMENT, hosting=Hosting.TRANSFORM, expires_at=None, input_s3_uri="s3://results/data/x/", instance_count=3
+    )
+    assert deploy(serving, transform, token="check") is None
     assert [kind for kind, _ in serving.endpoints.requests] == ["model", "transform-job"]
+    asked = serving.objects.contents[check_requests_key(NAME)]
+    assert asked == b'{"inputs": "a good film"}\n{"inputs": "a bad film"}\n'
+    check = serving.endpoints.requests[1][1]
+    source = check["TransformInput"]["DataSource"]["S3DataSource"]["S3Uri"]
+    assert (check["TransformJobName"], source) == (check_job_name(NAME), f"s3://results/{check_requests_key(NAME)}")
+    assert (check["ModelName"], check["TransformResources"]["InstanceCount"]) == (NAME, 1)
+
+    serving.deployments.record_check(NAME, now=NOW, checked_samples=2, latency=None)
+    assert deploy(serving, transform, token="run") is None
+    kind, request = serving.endpoints.requests[-1]
+    assert (len(serving.endpoints.requests), kind, request["TransformJobName"]) == (3, "transform-job", NAME)
+    assert request["TransformInput"]["DataSource"]["S3DataSource"]["S3Uri"] == "s3://results/data/x/"
+    assert request["TransformResources"]["InstanceCount"] == 3
+    row = serving.deployments.find(NAME)
+    assert row is not None
+    assert row.token == "run"
 
 
 def test_a_repeated_call_takes_the_new_token_and_creates_no_second_row() -> None:
@@ -85,6 +103,8 @@ def test_a_refusal_of_sagemaker_ends_it() -> None:
     ("change", "problem"),
     [
         ({"name": "other--x"}, "begins with traindyno--"),
+        ({"name": "traindyno--" + "x" * 47}, "a name of up to 57 letters"),
+        ({"name": "traindyno--x-check"}, "expected a name without -check at its end"),
         ({"owner": "a|b"}, "owner: expected 1 to 256 letters"),
         (
             {"instance_type": "c5.xlarge"},

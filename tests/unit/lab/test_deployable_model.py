@@ -4,10 +4,12 @@ import pytest
 
 from tests.unit.lab_in_memory import MemoryObjects
 from tests.unit.run_samples import completed_result, failed_result, make_cell, make_suite
+from tests.unit.serving_in_memory import SAMPLES
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, run_result_document
 from traindyno.core.s3_keys import result_key, samples_key, suite_key, verdict_key
 from traindyno.core.serving.deployment import ModelNotServable
+from traindyno.core.serving.samples import EvaluationSamples, samples_document
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite import Measurement
 from traindyno.core.suite.suite_file import stored_suite
@@ -28,7 +30,9 @@ def measured() -> list[RunResult]:
     ]
 
 
-def bucket_of(results: list[RunResult], *, saves: bool = True, samples: bool = True, **workload: Any) -> ResultsBucket:
+def bucket_of(
+    results: list[RunResult], *, saves: bool = True, samples: EvaluationSamples | None = SAMPLES, **workload: Any
+) -> ResultsBucket:
     bucket = ResultsBucket(MemoryObjects())
     suite = make_suite(
         training={"instance": "ml.p4d.24xlarge"},
@@ -39,8 +43,9 @@ def bucket_of(results: list[RunResult], *, saves: bool = True, samples: bool = T
     for result in results:
         run_id = result.run.run_id
         bucket.write_json(result_key(EXECUTION, run_id), run_result_document(result))
-        if samples and result.attempts:
-            bucket.write_json(samples_key(EXECUTION, run_id, result.attempts[-1].job_name), {})
+        if samples is not None and result.attempts:
+            key = samples_key(EXECUTION, run_id, result.attempts[-1].job_name)
+            bucket.write_json(key, samples_document(samples))
     verdict = judge(suite, [FAST, SLOW], results)
     bucket.write_json(verdict_key(EXECUTION), verdict_document(verdict))
     return bucket
@@ -66,7 +71,8 @@ def test_a_suite_that_kept_no_model_says_how_to_keep_one() -> None:
 
 
 def test_a_model_without_samples_is_refused() -> None:
-    assert "left no evaluation samples at s3://results/runs/" in refusal(bucket_of(measured(), samples=False))
+    for samples in (None, EvaluationSamples(task=Task.CAUSAL_LM, samples=())):
+        assert "left no evaluation samples at s3://results/runs/" in refusal(bucket_of(measured(), samples=samples))
 
 
 def test_a_cell_that_is_not_there_or_measured_nothing_names_the_others() -> None:

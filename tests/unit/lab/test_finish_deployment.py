@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.lab_in_memory import NOW
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, READY, MemoryServing
-from traindyno.core.serving.deployment import Hosting
+from traindyno.core.serving.deployment import Hosting, check_job_name
 from traindyno.lab.finish_deployment import finish_deployment
 from traindyno.sagemaker.serving_description import ServingState
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
@@ -17,7 +17,7 @@ def serving() -> MemoryServing:
 
 def with_row(hosting: Hosting = Hosting.ENDPOINT) -> MemoryServing:
     serving = MemoryServing()
-    deployment = replace(DEPLOYMENT, hosting=hosting)
+    deployment = replace(DEPLOYMENT, hosting=hosting, instance_count=2 if hosting is Hosting.TRANSFORM else 1)
     serving.deployments.create(
         DeploymentRow(deployment=deployment, status=DeploymentStatus.CREATING, created_at=NOW, token="t")
     )
@@ -67,7 +67,7 @@ def test_an_answer_that_was_lost_is_given_again_until_the_endpoint_is_checked(se
     finish_deployment(NAME, services=serving, now=NOW + 1)
     assert [kind for _, kind, _ in serving.answers.given] == ["success"]
     assert row_of(serving).ready_at == NOW
-    serving.deployments.record_check(NAME, checked_samples=2, latency=None)
+    serving.deployments.record_check(NAME, now=NOW, checked_samples=2, latency=None)
     lose_answers(serving)
     assert finish_deployment(NAME, services=serving, now=NOW + 2) is None
     assert serving.answers.given == []
@@ -79,11 +79,49 @@ def lose_answers(serving: MemoryServing) -> None:
     serving.answers.gone.clear()
 
 
-def test_a_transform_job_brings_its_billed_time() -> None:
+CHECK = check_job_name(NAME)
+CHECKED = ServingState(is_ready=True, failure=None, seconds=30.0)
+
+
+def test_the_job_over_the_samples_answers_the_task_and_settles_nothing() -> None:
     serving = with_row(Hosting.TRANSFORM)
+    serving.endpoints.states[CHECK] = CHECKED
+    assert finish_deployment(CHECK, services=serving, now=NOW) is DeploymentStatus.CREATING
+    assert [kind for _, kind, _ in serving.answers.given] == ["success"]
+    assert row_of(serving).status is DeploymentStatus.CREATING
+
+
+def test_a_job_over_the_samples_that_fails_fails_the_deployment_with_its_own_log() -> None:
+    serving = with_row(Hosting.TRANSFORM)
+    serving.endpoints.states[CHECK] = ServingState(is_ready=False, failure="AlgorithmError", seconds=30.0)
+    assert finish_deployment(CHECK, services=serving, now=NOW) is DeploymentStatus.FAILED
+    assert (row_of(serving).message or "").startswith("AlgorithmError\nloading the model")
+    assert row_of(serving).billed_seconds == 30.0
+    assert serving.log_tail.streams == [f"{CHECK}/"]
+
+
+def test_a_transform_job_brings_its_billed_time_with_the_checks() -> None:
+    serving = with_row(Hosting.TRANSFORM)
+    serving.endpoints.states[CHECK] = CHECKED
+    serving.deployments.record_check(NAME, now=NOW, checked_samples=2, latency=None)
+    # The check's event comes again, and the transform job is not known yet.
+    assert finish_deployment(CHECK, services=serving, now=NOW + 600) is None
     serving.endpoints.states[NAME] = ServingState(is_ready=True, failure=None, seconds=120.0)
-    finish_deployment(NAME, services=serving, now=NOW)
-    assert row_of(serving).billed_seconds == 120.0
+    assert finish_deployment(NAME, services=serving, now=NOW + 600) is DeploymentStatus.READY
+    # 2 instances × 120 s, and 30 s of the check's one
+    assert row_of(serving).billed_seconds == 270.0
+    lose_answers(serving)
+    finish_deployment(NAME, services=serving, now=NOW + 601)
+    assert [kind for _, kind, _ in serving.answers.given] == ["success"]
+
+
+def test_a_transform_job_that_was_never_created_fails_a_while_after_its_check() -> None:
+    serving = with_row(Hosting.TRANSFORM)
+    serving.endpoints.states[CHECK] = CHECKED
+    serving.deployments.record_check(NAME, now=NOW + 2000, checked_samples=2, latency=None)
+    assert finish_deployment(NAME, services=serving, now=NOW + 2600) is None
+    assert finish_deployment(NAME, services=serving, now=NOW + 3000) is DeploymentStatus.FAILED
+    assert f"SageMaker knows no transform {NAME}" in (row_of(serving).message or "")
 
 
 def test_what_was_never_created_fails_after_a_while(serving: MemoryServing) -> None:

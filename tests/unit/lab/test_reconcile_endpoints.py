@@ -3,6 +3,7 @@ from typing import Any
 
 from tests.unit.lab_in_memory import NOW
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, READY, MemoryServing
+from traindyno.core.serving.deployment import Hosting
 from traindyno.lab.reconcile_endpoints import SweptEndpoints, sweep_endpoints
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 
@@ -44,6 +45,15 @@ def test_a_lost_event_is_made_up_for() -> None:
     sweep_endpoints(services=serving, now=NOW + 30)
     assert serving.answers.given == []
     sweep_endpoints(services=serving, now=NOW + 90)
+    assert [kind for _, kind, _ in serving.answers.given] == ["success"]
+
+
+def test_a_lost_event_of_a_transform_job_after_its_check_is_made_up_for() -> None:
+    transform = replace(DEPLOYMENT, hosting=Hosting.TRANSFORM, expires_at=None)
+    serving = with_row(None, deployment=transform, status=DeploymentStatus.CREATING, checked_at=NOW + 500)
+    sweep_endpoints(services=serving, now=NOW + 530)
+    assert serving.answers.given == []
+    sweep_endpoints(services=serving, now=NOW + 600)
     assert [kind for _, kind, _ in serving.answers.given] == ["success"]
 
 

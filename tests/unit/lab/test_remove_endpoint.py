@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from tests.unit.lab_in_memory import NOW
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, MemoryServing
-from traindyno.core.s3_keys import served_model_key
+from traindyno.core.s3_keys import check_requests_key, served_model_key
 from traindyno.core.serving.deployment import Hosting
 from traindyno.lab.remove_endpoint import remove_endpoint
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
@@ -14,7 +14,7 @@ def deployed(hosting: Hosting) -> MemoryServing:
         deployment=replace(DEPLOYMENT, hosting=hosting), status=DeploymentStatus.READY, created_at=NOW, token="t"
     )
     serving.deployments.create(row)
-    serving.objects.contents[served_model_key(NAME)] = b"copy"
+    serving.objects.contents |= {served_model_key(NAME): b"copy", check_requests_key(NAME): b"requests"}
     return serving
 
 
@@ -30,10 +30,11 @@ def test_an_endpoint_goes_with_its_model_and_its_copy_and_its_row_stays() -> Non
     assert len(serving.endpoints.deleted) == 2
 
 
-def test_a_transform_job_is_stopped() -> None:
+def test_a_transform_job_and_its_check_are_stopped_and_what_they_read_is_deleted() -> None:
     serving = deployed(Hosting.TRANSFORM)
     assert remove_endpoint(NAME, services=serving, now=NOW)
-    assert serving.endpoints.deleted == [f"transform {NAME}", f"model {NAME}"]
+    assert serving.endpoints.deleted == [f"transform {NAME}-check", f"transform {NAME}", f"model {NAME}"]
+    assert serving.objects.contents.keys() & {served_model_key(NAME), check_requests_key(NAME)} == set()
 
 
 def test_a_name_that_nobody_deployed_deletes_nothing() -> None:

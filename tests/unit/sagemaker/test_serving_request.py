@@ -9,9 +9,10 @@ from botocore.validate import ParamValidator
 
 from localcloud.sagemaker_service.request_check import check_request
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, SETTINGS
-from traindyno.core.serving.deployment import Hosting, ModelNotServable, deployment_name
+from traindyno.core.serving.deployment import Hosting, ModelNotServable, check_job_name, deployment_name
 from traindyno.sagemaker.job_settings import LabJobs
 from traindyno.sagemaker.serving_request import (
+    build_check_request,
     build_endpoint_config_request,
     build_endpoint_request,
     build_model_request,
@@ -41,11 +42,11 @@ OWN_NETWORK = replace(
     ("operation", "request_of", "deployment"),
     [
         ("CreateModel", build_model_request, DEPLOYMENT),
-        ("CreateModel", build_model_request, SERVERLESS),
         ("CreateEndpointConfig", build_endpoint_config_request, DEPLOYMENT),
         ("CreateEndpointConfig", build_endpoint_config_request, SERVERLESS),
         ("CreateEndpoint", build_endpoint_request, DEPLOYMENT),
         ("CreateTransformJob", build_transform_request, TRANSFORM),
+        ("CreateTransformJob", build_check_request, TRANSFORM),
     ],
 )
 def test_each_request_is_one_that_sagemaker_knows(
@@ -60,6 +61,12 @@ def test_each_request_is_one_that_sagemaker_knows(
     tags = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
     assert tags["traindyno:owner"] == "ada"
     assert tags["traindyno:lab"] == "traindyno"
+
+
+def test_a_serverless_endpoint_is_refused_where_models_run_in_a_vpc() -> None:
+    assert "VpcConfig" not in build_model_request(SERVERLESS, SETTINGS)
+    with pytest.raises(ModelNotServable, match=r"no serverless endpoint in a VPC.* subnet-0123456789abcdef0; expected"):
+        build_model_request(SERVERLESS, OWN_NETWORK)
 
 
 def test_the_image_is_the_one_that_the_sdk_finds() -> None:
@@ -101,9 +108,9 @@ def test_a_type_that_needs_a_compiled_model_is_refused(instance_type: str) -> No
         check_instance_type(instance_type)
 
 
-def test_names_stay_within_sagemakers_63_characters() -> None:
+def test_names_leave_room_for_the_check_within_sagemakers_63_characters() -> None:
     name = deployment_name(
         lab="a-lab-of-18-letter", suite_name="a-very-long-name-of-a-suite", cell_id="c" * 30, unique="abc123"
     )
-    assert len(name) <= 63
+    assert len(check_job_name(name)) <= 63
     assert name.startswith("a-lab-of-18-letter--")

@@ -18,7 +18,8 @@ from traindyno.core.suite.choices import Task
 
 # SageMaker's pattern for the names of endpoints, models and transform jobs
 NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
-NAME_CHARACTERS = 63
+NAME_CHARACTERS = 57  # with the suffix of its check job, SageMaker's 63
+CHECK_SUFFIX = "-check"
 SUITE_NAME_CHARACTERS = 15
 OWNER = re.compile(r"[\w\s.:/=+\-@]{1,256}")
 SERVERLESS_MIB = (1024, 2048, 3072, 4096, 5120, 6144)
@@ -79,6 +80,16 @@ def deployment_name(*, lab: str, suite_name: str, cell_id: str, unique: str) -> 
     return f"{jobs_prefix(lab)}{suite_part}-{cell_id}-{unique}"[:NAME_CHARACTERS].rstrip("-")
 
 
+def check_job_name(name: str) -> str:
+    """The transform job that answers the evaluation samples before the deployment's own job starts."""
+    return f"{name}{CHECK_SUFFIX}"
+
+
+def deployment_of(job_name: str) -> str:
+    """The deployment that an endpoint or transform job belongs to."""
+    return job_name.removesuffix(CHECK_SUFFIX)
+
+
 def deployment_document(deployment: ModelDeployment) -> dict[str, Any]:
     document: dict[str, Any] = to_document(deployment)
     return {name: value for name, value in document.items() if value is not None}
@@ -98,9 +109,11 @@ def parse_deployment(document: Mapping[str, Any], *, lab: str) -> ModelDeploymen
 
 def _problems(deployment: ModelDeployment, lab: str) -> Iterator[Problem]:
     name = deployment.name
-    if not NAME.fullmatch(name) or not name.startswith(jobs_prefix(lab)):
+    if not NAME.fullmatch(name) or len(name) > NAME_CHARACTERS or not name.startswith(jobs_prefix(lab)):
         expected = f"a name of up to {NAME_CHARACTERS} letters, digits and hyphens that begins with {jobs_prefix(lab)}"
         yield Problem(path="name", message=f"expected {expected}, got {shown(name)}")
+    if name.endswith(CHECK_SUFFIX):
+        yield Problem(path="name", message=f"expected a name without {CHECK_SUFFIX} at its end, got {shown(name)}")
     if deployment.task not in SERVED_TASKS:
         served = ", ".join(SERVED_TASKS)
         yield Problem(path="task", message=f"expected one of {served}, got {deployment.task}")

@@ -1,5 +1,6 @@
-"""Evaluation samples of a training job with its model's answers, and their comparison with an endpoint's answers."""
+"""Evaluation samples of a training job with the answers of its model, and the check of a served model against them."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from traindyno.core.suite.choices import Task
 SAMPLES = Format(name="evaluation samples", version=1)
 # Kernels of another machine or PyTorch version change single-precision probabilities in the fourth digit at most.
 SCORE_TOLERANCE = 0.02
-CONTENT_TYPE = "application/json"
+CONTENT_TYPE, LINES_CONTENT_TYPE = "application/json", "application/jsonlines"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,19 @@ def samples_document(samples: EvaluationSamples) -> dict[str, Any]:
 
 def parse_samples(document: Mapping[str, Any]) -> EvaluationSamples:
     return from_document(SAMPLES.read(document), EvaluationSamples)
+
+
+def request_of(sample: EvaluationSample) -> str:
+    """The request that asks for the sample's answer, as JSON on one line."""
+    return json.dumps({"inputs": sample.inputs})
+
+
+def read_answer(text: str) -> Any:
+    """The document of an answer; the text itself where it is not JSON."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def differences(samples: Sequence[EvaluationSample], answers: Sequence[Any]) -> list[str]:

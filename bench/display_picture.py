@@ -1,0 +1,94 @@
+"""``python -m bench.display_picture``: runs a suite in the running local cloud and draws docs/live-display.svg.
+
+The picture is what ``traindyno run`` shows on a terminal about two thirds of the way through that run.
+"""
+
+import argparse
+import io
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from localcloud.home import REPO_ROOT
+from traindyno.cli.execution_state import State, read_state
+from traindyno.cli.progress import observe
+from traindyno.cli.progress_text import ended_line, render_state
+from traindyno.cli.target import Target, find_target
+from traindyno.core.lab_names import DEFAULT_LAB
+
+PICTURE = REPO_ROOT / "docs" / "live-display.svg"
+SUITE = Path("suites") / "quickstart.yaml"
+WIDTH_CHARACTERS = 104
+POLL_SECONDS = 1.0
+SHOWN_SHARE = 2 / 3
+# The picture loads no font from elsewhere: GitHub and browsers refuse to.
+FONT_FACE = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.display_picture", description=__doc__)
+    parser.add_argument("suite", nargs="?", type=Path, default=SUITE)
+    suite = parser.parse_args(arguments).suite
+    started = subprocess.run(
+        [sys.executable, "-m", "traindyno", "run", str(suite), "--local", "--no-wait", "--format", "json"],
+        cwd=REPO_ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    target = find_target(is_local=True, lab=DEFAULT_LAB, region=None, profile=None)
+    states = list(states_of(target, json.loads(started.stdout)["execution_id"]))
+    PICTURE.write_text(draw(f"$ traindyno run {suite} --local", states), encoding="utf-8")
+    sys.stderr.write(f"{PICTURE} shows {states[-1].execution.execution_id}\n")
+
+
+def states_of(target: Target, execution_id: str) -> Iterator[State]:
+    """Every second until the execution has ended."""
+    for seen in observe(lambda: read_state(target, execution_id), target.find_stall, POLL_SECONDS):
+        if isinstance(seen, State):
+            yield seen
+            if not seen.execution.is_running:
+                return
+
+
+def draw(command: str, states: Sequence[State]) -> str:
+    """An SVG of the terminal at the moment to show. Raises ValueError if no job was seen at a step."""
+    shown = moment_to_show(states)
+    console = Console(
+        file=io.StringIO(), record=True, width=WIDTH_CHARACTERS, force_terminal=True, color_system="truecolor"
+    )
+    console.print(command, markup=False, highlight=False)
+    for line in ended_lines(states[: shown + 1]):
+        console.print(line, markup=False)
+    console.print(render_state(states[shown]))
+    return FONT_FACE.sub("", console.export_svg(title="traindyno run"))
+
+
+def moment_to_show(states: Sequence[State]) -> int:
+    """The latest state with a job at a known step before more than two thirds of the runs have ended."""
+    moments = [
+        number
+        for number, state in enumerate(states)
+        if any(job.step for job in state.jobs) and len(state.ended) <= SHOWN_SHARE * (state.runs_total or 0)
+    ]
+    if not moments:
+        raise ValueError("expected a state with a job at a step of its training, got none; run a longer suite")
+    return moments[-1]
+
+
+def ended_lines(states: Sequence[State]) -> Iterator[str]:
+    """In the order in which the runs ended."""
+    told: dict[str, None] = {}
+    for state in states:
+        for run_id in sorted(state.ended.keys() - told.keys()):
+            told[run_id] = None
+            yield ended_line(len(told), state.runs_total, state.ended[run_id])
+
+
+if __name__ == "__main__":
+    main()

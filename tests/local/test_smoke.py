@@ -1,0 +1,97 @@
+"""The first suite of a new lab, as it is published, in the local cloud: its instances are simulated there."""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.local.local_lab import REPO_ROOT, LocalLab
+from traindyno.core.lab_names import EVENT_SOURCE
+
+pytestmark = pytest.mark.local
+
+SMOKE = REPO_ROOT / "suites/smoke_aws.yaml"
+EXECUTION, INSTANCE, CAP_USD = "smoke-1", "ml.m5.large", Decimal("0.10")
+# The sweep, which finds the ends whose events were lost, runs once a minute.
+SWEEP_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Smoke:
+    """``messages``: what the lab's topic and event bus delivered to a queue of the test."""
+
+    seconds: float
+    report: dict[str, Any]
+    messages: list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def smoke(lab: LocalLab) -> Iterator[Smoke]:
+    sqs, sns, events = lab.client("sqs"), lab.client("sns"), lab.client("events")
+    url = sqs.create_queue(QueueName="smoke")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    subscription = sns.subscribe(TopicArn=lab.deployment().topic_arn, Protocol="sqs", Endpoint=arn)["SubscriptionArn"]
+    events.put_rule(Name="smoke", EventPattern=json.dumps({"source": [EVENT_SOURCE]}))
+    events.put_targets(Rule="smoke", Targets=[{"Id": "queue", "Arn": arn}])
+    began = time.monotonic()
+    try:
+        ran = lab.traindyno("run", str(SMOKE), "--local", "--name", EXECUTION, "--format", "json")
+        assert ran.status == 0, ran.errors
+        seconds = time.monotonic() - began
+        received = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=5).get("Messages", [])
+        messages = [json.loads(message["Body"]) for message in received]
+        yield Smoke(seconds=seconds, report=ran.json(), messages=messages)
+    finally:
+        sns.unsubscribe(SubscriptionArn=subscription)
+        events.remove_targets(Rule="smoke", Ids=["queue"])
+        events.delete_rule(Name="smoke")
+        sqs.delete_queue(QueueUrl=url)
+
+
+def test_its_two_cells_read_the_tokens_that_one_job_made(smoke: Smoke) -> None:
+    results = smoke.report["results"]
+    assert [result["outcome"] for result in results] == ["completed"] * 2
+    assert {result["run"]["cell"]["settings"]["batch_size_per_device"] for result in results} == {4, 8}
+    (preparation,) = smoke.report["preparations"]
+    assert preparation["outcome"] == "completed"
+    assert {result["run"]["tokens"]["key"] for result in results} == {preparation["preparation"]["key"]}
+    assert smoke.report["verdict"]["is_simulated"]
+
+
+def test_events_end_its_jobs_not_the_sweep(smoke: Smoke) -> None:
+    # A preparation and, one after the other in their lane, two runs: without events each would wait for a sweep.
+    assert smoke.seconds < SWEEP_SECONDS
+
+
+def test_it_is_planned_within_the_quota_and_paid_by_the_price_list_below_its_cap(smoke: Smoke, lab: LocalLab) -> None:
+    plan = lab.traindyno("plan", str(SMOKE), "--local", "--format", "json")
+    assert plan.status == 0, plan.errors
+    (lane,) = plan.json()["lanes"]
+    assert (lane["instance"], lane["quota"] >= 1) == (INSTANCE, True)
+    (price,) = {result["price"]["usd_per_instance_hour"] for result in smoke.report["results"]}
+    receipt = lab.traindyno("receipt", EXECUTION, "--local", "--format", "json").json()["receipt"]
+    assert {line["instance"] for line in receipt["lines"]} == {INSTANCE}
+    billed = [Decimal(line["billable_seconds"]) for line in receipt["lines"]]
+    assert len(billed) == 3
+    assert [Decimal(line["exact_usd"]) for line in receipt["lines"]] == [
+        pytest.approx(seconds * Decimal(price) / 3600) for seconds in billed
+    ]
+    assert 0 < sum(Decimal(line["exact_usd"]) for line in receipt["lines"]) < CAP_USD
+
+
+def test_topic_event_and_report_tell_its_verdict(smoke: Smoke, lab: LocalLab) -> None:
+    (notice,) = [message for message in smoke.messages if message.get("Type") == "Notification"]
+    (event,) = [message for message in smoke.messages if message.get("source") == EVENT_SOURCE]
+    detail = event["detail"]
+    assert notice["Subject"] == "Traindyno: smoke-aws"
+    assert f"Report: {detail['report']}" in notice["Message"]
+    assert (detail["execution_id"], detail["suite"]) == (EXECUTION, "smoke-aws")
+    assert detail["recommended"] == smoke.report["verdict"]["recommended"]
+    bucket, _, key = detail["report"].removeprefix("s3://").partition("/")
+    html = lab.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+    assert html == (lab.folder / "reports" / f"{EXECUTION}.html").read_bytes()
+    assert b"smoke-aws" in html

@@ -1,0 +1,51 @@
+"""What a deployment of a trained model costs: the same figures for the receipt, its JSON and the list of endpoints."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from traindyno.core.serving.deployment import Hosting
+from traindyno.core.serving.latency import usd_per_million_requests
+from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentCost:
+    """Times are epoch seconds; an amount of None is unknown.
+
+    ``usd_per_hour`` is of all instances. ``since``: the creation; ``until``: the removal, None while it may be billed.
+    ``expires_at`` of None: a kept endpoint, or a transform job. ``spent_usd``: at most what is billed until now or
+    ``until``. ``usd_per_million_requests`` of an endpoint that answers one request at a time without a pause.
+    """
+
+    name: str
+    hosting: Hosting
+    status: DeploymentStatus
+    usd_per_hour: Decimal | None
+    since: float
+    until: float | None
+    expires_at: float | None
+    spent_usd: Decimal | None
+    usd_per_million_requests: Decimal | None
+
+
+def cost_of(row: DeploymentRow, now: float) -> DeploymentCost:
+    deployment = row.deployment
+    per_hour = deployment.all_instances_usd_per_hour
+    return DeploymentCost(
+        name=deployment.name,
+        hosting=deployment.hosting,
+        status=row.status,
+        usd_per_hour=per_hour,
+        since=row.created_at,
+        until=row.removed_at,
+        expires_at=deployment.expires_at,
+        spent_usd=row.cost_usd(now),
+        usd_per_million_requests=usd_per_million_requests(per_hour, row.latency),
+    )
+
+
+def costs_of(execution_id: str, rows: Iterable[DeploymentRow], now: float) -> tuple[DeploymentCost, ...]:
+    """Of the deployments of this execution's models, the oldest first."""
+    ordered = sorted(rows, key=lambda row: row.created_at)
+    return tuple(cost_of(row, now) for row in ordered if row.deployment.execution_id == execution_id)
