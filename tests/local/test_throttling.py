@@ -16,7 +16,7 @@ from tests.local.test_chaos import ENDED, suite_document
 EXECUTIONS_VARIABLE = "TRAINDYNO_THROTTLED_EXECUTIONS"
 pytestmark = [pytest.mark.local, pytest.mark.timeout(900)]
 EXECUTIONS = int(os.environ.get(EXECUTIONS_VARIABLE, "2"))
-LANE = "ml.g5.4xlarge"  # of no other test: they count their lanes' jobs
+LANE = "ml.g7e.2xlarge"  # of no other test: they count their lanes' jobs
 THROTTLED_SHARE = 0.3
 SEED = 11
 NAMES = [f"throttled-{number}" for number in range(EXECUTIONS)]

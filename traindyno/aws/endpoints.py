@@ -83,7 +83,7 @@ class Invocations:
         self._runtime = runtime
 
     def ask(self, endpoint_name: str, body: bytes) -> bytes:
-        """The endpoint's answer. Raises Throttled or ServiceFault if a repetition may succeed, else InvocationFailed."""
+        """The endpoint's answer. Raises Throttled or ServiceFault if a repeat may succeed, else InvocationFailed."""
         about = f"endpoint {endpoint_name}"
         try:
             answer = self._runtime.invoke_endpoint(**invocation(endpoint_name, body))
