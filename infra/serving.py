@@ -80,7 +80,7 @@ class Serving(Construct):
 
     def _deploy(self, name: str) -> tasks.LambdaInvoke:
         """DeployModel creates what is due: the model with its endpoint or check, then the transform job."""
-        payload = {"token": sfn.JsonPath.task_token, "deployment": sfn.JsonPath.entire_payload}
+        payload = {"token": sfn.JsonPath.task_token, "deployment": sfn.JsonPath.object_at("$$.Execution.Input")}
         deploy = tasks.LambdaInvoke(
             self,
             name,

@@ -97,7 +97,9 @@ class EndpointEngine(HostingEngine):
     def _taking_part(self, name: str, hosted: _Hosted) -> Iterator[None]:
         with self._lock:
             if hosted.most_at_once is not None and hosted.in_flight >= hosted.most_at_once:
-                raise ApiError("ThrottlingException", f"endpoint {name}: {hosted.most_at_once} requests are in progress")
+                raise ApiError(
+                    "ThrottlingException", f"endpoint {name}: {hosted.most_at_once} requests are in progress"
+                )
             hosted.in_flight += 1
         try:
             yield

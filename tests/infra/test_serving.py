@@ -27,6 +27,8 @@ def test_a_transform_job_runs_after_its_check_and_leaves_no_model(states: dict[s
     assert (transform["Variable"], transform["StringEquals"]) == ("$.hosting", "transform")
     assert transform["Next"] == "RunTransform"
     assert states["RunTransform"]["Resource"].endswith(":lambda:invoke.waitForTaskToken")
+    # The state's own input holds the check's answer too, which is no part of a deployment.
+    assert states["RunTransform"]["Parameters"]["Payload"]["deployment.$"] == "$$.Execution.Input"
     assert states["RunTransform"]["Next"] == "RemoveModel"
     assert states["RemoveModel"]["End"]
 

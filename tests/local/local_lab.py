@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from localcloud.environment import local_environment
 from localcloud.home import Home
 from traindyno.aws.deployment import Deployment, find_deployment
 from traindyno.core.lab_names import DEFAULT_LAB
+from traindyno.core.planning.quotas import instance_quota
+from traindyno.core.suite.choices import Purchase
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 COMMAND_SECONDS = 300
@@ -72,6 +75,14 @@ class LocalLab:
             "aws_access_key_id": "test",
             "aws_secret_access_key": "test",
         }
+
+    def grant_quotas(self, instances: int, *instance_types: str) -> None:
+        """As approved requests would, for training jobs on demand."""
+        codes = {str(instance_quota(name, Purchase.ON_DEMAND).code): instances for name in instance_types}
+        url = f"http://127.0.0.1:{require_ports(self.home).sagemaker}/_local/quotas"
+        request = urllib.request.Request(url, json.dumps(codes).encode(), {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            assert answer.status == 200
 
     def deployment(self) -> Deployment:
         return find_deployment(self.client("cloudformation"), DEFAULT_LAB)

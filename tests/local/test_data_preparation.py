@@ -1,16 +1,11 @@
 """A suite's data is tokenised once: by one job before the first run, and not at all where that was done before."""
 
-import json
-import urllib.request
 from typing import Any
 
 import pytest
 
 from bench.transitions import count_transitions
-from localcloud.cloud import require_ports
 from tests.local.local_lab import LocalLab
-from traindyno.core.planning.quotas import instance_quota
-from traindyno.core.suite.choices import Purchase
 
 pytestmark = pytest.mark.local
 
@@ -119,17 +114,9 @@ def test_a_wrong_column_ends_the_suite_with_the_training_codes_own_words_and_no_
     assert preparation["TrainingJobStatus"] == "Failed"
 
 
-def grant_quotas(lab: LocalLab, *instance_types: str) -> None:
-    codes = {str(instance_quota(name, Purchase.ON_DEMAND).code): 4 for name in instance_types}
-    url = f"http://127.0.0.1:{require_ports(lab.home).sagemaker}/_local/quotas"
-    request = urllib.request.Request(url, json.dumps(codes).encode(), {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        assert answer.status == 200
-
-
 def test_a_suite_of_simulated_types_rehearses_its_preparation(lab: LocalLab) -> None:
     write_reviews(lab)
-    grant_quotas(lab, "ml.g5.xlarge", "ml.m7i.xlarge")
+    lab.grant_quotas(4, "ml.g5.xlarge", "ml.m7i.xlarge")
     rehearsal = {**suite(), "training": {"instance": "ml.g5.xlarge", "strategy": "single"}}
     path = lab.write_suite("rehearsal", rehearsal)
     answer = lab.traindyno("run", str(path), "--local", "--name", "rehearsal-1", "--format", "json")

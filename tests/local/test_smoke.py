@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.local.local_lab import REPO_ROOT, LocalLab
+from tests.local.local_lab import REPO_ROOT, Answer, LocalLab
 from traindyno.core.lab_names import EVENT_SOURCE
+from traindyno.core.s3_keys import plan_key
 
 pytestmark = pytest.mark.local
 
@@ -22,8 +23,9 @@ SWEEP_SECONDS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Smoke:
-    """``messages``: what the lab's topic and event bus delivered to a queue of the test."""
+    """``refused``: the plan before the quota was granted. ``messages``: what the topic and the event bus delivered."""
 
+    refused: Answer
     seconds: float
     report: dict[str, Any]
     messages: list[dict[str, Any]]
@@ -37,14 +39,16 @@ def smoke(lab: LocalLab) -> Iterator[Smoke]:
     subscription = sns.subscribe(TopicArn=lab.deployment().topic_arn, Protocol="sqs", Endpoint=arn)["SubscriptionArn"]
     events.put_rule(Name="smoke", EventPattern=json.dumps({"source": [EVENT_SOURCE]}))
     events.put_targets(Rule="smoke", Targets=[{"Id": "queue", "Arn": arn}])
-    began = time.monotonic()
     try:
+        refused = lab.traindyno("plan", str(SMOKE), "--local")
+        lab.grant_quotas(1, INSTANCE)
+        began = time.monotonic()
         ran = lab.traindyno("run", str(SMOKE), "--local", "--name", EXECUTION, "--format", "json")
         assert ran.status == 0, ran.errors
         seconds = time.monotonic() - began
         received = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=5).get("Messages", [])
         messages = [json.loads(message["Body"]) for message in received]
-        yield Smoke(seconds=seconds, report=ran.json(), messages=messages)
+        yield Smoke(refused=refused, seconds=seconds, report=ran.json(), messages=messages)
     finally:
         sns.unsubscribe(SubscriptionArn=subscription)
         events.remove_targets(Rule="smoke", Ids=["queue"])
@@ -67,11 +71,17 @@ def test_events_end_its_jobs_not_the_sweep(smoke: Smoke) -> None:
     assert smoke.seconds < SWEEP_SECONDS
 
 
+def test_without_a_quota_it_is_refused_with_the_request_to_send(smoke: Smoke) -> None:
+    assert smoke.refused.status == 2
+    told = " ".join((smoke.refused.output + smoke.refused.errors).split())
+    assert f"{INSTANCE} for training job usage" in told
+    assert "traindyno quotas request" in told
+
+
 def test_it_is_planned_within_the_quota_and_paid_by_the_price_list_below_its_cap(smoke: Smoke, lab: LocalLab) -> None:
-    plan = lab.traindyno("plan", str(SMOKE), "--local", "--format", "json")
-    assert plan.status == 0, plan.errors
-    (lane,) = plan.json()["lanes"]
-    assert (lane["instance"], lane["quota"] >= 1) == (INSTANCE, True)
+    plan = lab.client("s3").get_object(Bucket=lab.deployment().bucket, Key=plan_key(EXECUTION))["Body"]
+    (lane,) = json.loads(plan.read())["lanes"]
+    assert (lane["instance_type"], lane["quota"]["applied"], lane["concurrency"]) == (INSTANCE, 1, 1)
     (price,) = {result["price"]["usd_per_instance_hour"] for result in smoke.report["results"]}
     receipt = lab.traindyno("receipt", EXECUTION, "--local", "--format", "json").json()["receipt"]
     assert {line["instance"] for line in receipt["lines"]} == {INSTANCE}

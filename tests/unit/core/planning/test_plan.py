@@ -189,23 +189,23 @@ def test_a_warm_pool_without_a_quota_is_a_note_and_no_refusal() -> None:
 
 
 def test_a_quota_that_nobody_knows_leaves_one_run_at_a_time() -> None:
-    suite = unprepared_suite(training={"instance": "ml.m5.large"})
-    quota = instance_quota("ml.m5.large", Purchase.ON_DEMAND)
+    suite = unprepared_suite(training={"instance": "ml.m5.xlarge"})
+    quota = instance_quota("ml.m5.xlarge", Purchase.ON_DEMAND)
     assert (quota.code, quota.default) == (None, None)
-    planned = plan(suite, price("ml.m5.large", "0.1"), across_all=50)
+    planned = plan(suite, price("ml.m5.xlarge", "0.1"), across_all=50)
     assert planned.lanes[0].concurrency == 1
-    assert planned.notes == ("the quota for ml.m5.large is unknown: its runs start one at a time",)
+    assert planned.notes == ("the quota for ml.m5.xlarge is unknown: its runs start one at a time",)
 
 
 def test_a_type_that_service_quotas_does_not_list_is_refused_with_what_is_meant() -> None:
-    suite = unprepared_suite(training={"instance": "ml.m5.large"}, limits=LIMITS)
-    quota = instance_quota("ml.m5.large", Purchase.ON_DEMAND)
+    suite = unprepared_suite(training={"instance": "ml.m5.xlarge"}, limits=LIMITS)
+    quota = instance_quota("ml.m5.xlarge", Purchase.ON_DEMAND)
     unheard = QuotaReading(quota=quota, applied=None, default=None, in_use=None, is_not_listed=True)
-    listed = {"ml.m5.large": price("ml.m5.large", "1")}
+    listed = {"ml.m5.xlarge": price("ml.m5.xlarge", "1")}
     planned = plan_suite(suite, execution_id="e", prices=listed, quotas={quota.name: unheard}, histories={})
     assert [refusal.reason for refusal in planned.refusals] == [
-        'Service Quotas lists no quota "ml.m5.large for training job usage" for this region, so SageMaker trains on '
-        "no ml.m5.large here: expected an instance type that it lists, such as ml.m5.4xlarge"
+        'Service Quotas lists no quota "ml.m5.xlarge for training job usage" for this region, so SageMaker trains on '
+        "no ml.m5.xlarge here: expected an instance type that it lists, such as ml.m5.4xlarge"
     ]
     assert planned.notes == ()
 
@@ -234,7 +234,7 @@ def test_a_lane_begins_when_the_first_of_those_in_progress_ends() -> None:
 
 
 def test_a_request_without_a_code_says_where_to_ask() -> None:
-    nameless = QuotaIncrease(name="ml.m5.large for training job usage", code=None, current_value=0, desired_value=1)
+    nameless = QuotaIncrease(name="ml.m5.xlarge for training job usage", code=None, current_value=0, desired_value=1)
     with pytest.raises(ValueError, match="has no known code; expected a request through the Service Quotas console"):
         nameless.request()
 
