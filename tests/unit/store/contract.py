@@ -277,8 +277,9 @@ class StoreContract:
         ready, failed = DeploymentStatus.READY, DeploymentStatus.FAILED
         assert deployments.settle(name, ready, now=NOW + 9, message=None, billed_seconds=12.5)
         assert not deployments.settle(name, failed, now=NOW + 10, message="late", billed_seconds=None)
-        deployments.record_check(name, checked_samples=8, latency=latency)
-        known = replace(row, status=ready, ready_at=NOW + 9, billed_seconds=12.5, checked_samples=8, latency=latency)
+        deployments.record_check(name, now=NOW + 20, checked_samples=8, latency=latency)
+        settled = replace(row, status=ready, ready_at=NOW + 9, billed_seconds=12.5)
+        known = replace(settled, checked_samples=8, checked_at=NOW + 20, latency=latency)
         assert deployments.find(name) == known
         assert deployments.remove(name, now=NOW + 60, message="expired")
         assert not deployments.remove(name, now=NOW + 70)
@@ -288,7 +289,7 @@ class StoreContract:
 
     def test_a_deployment_that_never_was_changes_nothing(self, table: Table) -> None:
         deployments, name = DeploymentRows(table), f"traindyno--{uuid.uuid4().hex}"
-        deployments.record_check(name, checked_samples=1, latency=None)
+        deployments.record_check(name, now=NOW, checked_samples=1, latency=None)
         assert not deployments.remove(name, now=NOW)
         assert deployments.find(name) is None
 
