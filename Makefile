@@ -7,6 +7,8 @@ CLOUD_ENV := .envs/cloud
 LINT_ENV := .envs/lint
 GOLDEN_ENV := .envs/golden
 TEMPLATE := build/cdk.out/Lab.template.json
+# Where this variable is set, each of hundreds of processes compiles this checkout's modules anew.
+export PYTHONDONTWRITEBYTECODE :=
 # Node and the CDK command line are linked into the environment, so that activating it is enough for both.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 

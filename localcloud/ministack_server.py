@@ -1,7 +1,8 @@
 """MiniStack with a gate before it and its state saved while it runs; for MiniStack's own environment.
 
-MiniStack saves its state when it is asked to end, and only then; and it answers any web page that reaches its port,
-where a Lambda function runs code as the person who started it. Both are mended here, around its ASGI application.
+MiniStack saves its state when it is asked to end, and only then. It answers any web page that reaches its port, where
+a Lambda function runs code as the person who started it. It starts a worker for each of many calls. All three are
+changed here, around its ASGI application and its pool of workers.
 """
 
 import asyncio
@@ -13,14 +14,17 @@ import resource
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from ministack import app as ministack
+from ministack.core import lambda_runtime
 from ministack.core.persistence import save_state
+from ministack.services import lambda_svc
 
+from localcloud.function_workers import Worker, WorkerPool
 from localcloud.loopback_gate import refuse
 from localcloud.throttling import Throttle
 
@@ -130,6 +134,7 @@ async def _send(send: Send, status: int, headers: Mapping[str, str], body: bytes
 
 def main() -> None:
     _allow_many_connections()
+    _limit_worker_starts()
     saver = Saver()
     config = Config()
     config.bind = [f"{os.environ['BIND_HOST']}:{os.environ['GATEWAY_PORT']}"]
@@ -149,6 +154,22 @@ async def _serve(saver: Saver, config: Config) -> None:
         loop.add_signal_handler(number, lambda: threading.Thread(target=end).start())
     saver.start()
     await serve(Gate(saver), config, shutdown_trigger=asyncio.Event().wait)
+
+
+def _limit_worker_starts() -> None:
+    pool = WorkerPool(
+        _workers_of,
+        lambda_svc.acquire_worker,
+        lambda_svc.release_worker,
+        most_starting=os.cpu_count() or 1,
+    )
+    lambda_svc.acquire_worker = pool.acquire
+    lambda_svc.release_worker = pool.release
+
+
+def _workers_of(name: str, config: Mapping[str, Any], qualifier: str) -> Sequence[Worker]:
+    with lambda_runtime._lock:
+        return list(lambda_runtime._workers.get(lambda_runtime._worker_key(name, config, qualifier), ()))
 
 
 def _allow_many_connections() -> None:

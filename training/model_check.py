@@ -21,7 +21,6 @@ from traindyno.core.errors import Problem
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError, explained
-from training.strategies.tensor_plans import PLANS
 
 CONFIG = "workload.model.config"
 CLASSES_OF_TASK: Mapping[Task, Mapping[str, Any]] = {
@@ -152,6 +151,8 @@ def _check_tensor(config: PreTrainedConfig, degrees: Iterable[int]) -> Iterator[
     wanted = sorted(set(degrees))
     if not wanted:
         return
+    from training.strategies.tensor_plans import PLANS  # noqa: PLC0415  (imports PyTorch's distributed parts: seconds)
+
     if config.model_type not in PLANS and not getattr(config, "base_model_tp_plan", None):
         message = (
             f"strategy tensor has no plan for model type {config.model_type}: expected one of {', '.join(PLANS)},"

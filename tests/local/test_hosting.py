@@ -196,7 +196,11 @@ def test_endpoints_are_hosted_again_when_the_service_is_started_again(aws: AwsDo
         make_endpoint(client("sagemaker", first.endpoint), "stays", put_model(aws, "stays"))
         wait_for(client("sagemaker", first.endpoint), "stays", "InService")
     with start_service(tmp_path, aws.endpoint, *options) as second:
+        again = client("sagemaker", second.endpoint)
+        wait_for(again, "stays", "InService")
         eventually(lambda: answers(second, "stays"), seconds=30)
+        assert ask(second, "stays", {"inputs": "the same model"}) == "THE SAME MODEL"
+        assert [each["EndpointName"] for each in again.list_endpoints()["Endpoints"]] == ["stays"]
 
 
 def transform_request(name: str, model: str) -> dict[str, Any]:

@@ -130,27 +130,34 @@ def of_kind(transitions: list[dict[str, Any]], status: str) -> list[dict[str, An
     return [each for each in transitions if each["Status"] == status]
 
 
-def check_counted_once(run: SpotRun, steps: int) -> None:
+def miscounts(run: SpotRun, steps: int) -> list[str]:
+    """What does not hold of a run that counts each step once."""
     measured = run.result.measured
-    assert run.job["TrainingJobStatus"] == "Completed", run.job.get("FailureReason")
     assert measured is not None
-    assert measured.steps_done == steps
-    assert sorted(run.losses) == list(range(1, steps + 1))
     interrupted = of_kind(run.job["SecondaryStatusTransitions"], "Interrupted")
-    # A session that is lost without notice in its first second leaves no log.
-    assert (measured.interruptions or 0) <= len(interrupted)
-    assert 1 <= len(interrupted) <= INTERRUPTIONS
+    holds = {
+        f"completed: {run.job.get('FailureReason')}": run.job["TrainingJobStatus"] == "Completed",
+        f"{measured.steps_done} steps are {steps}": measured.steps_done == steps,
+        "every step has one loss": sorted(run.losses) == list(range(1, steps + 1)),
+        # A session that is lost without notice in its first second leaves no log.
+        "no more interruptions than the service had": (measured.interruptions or 0) <= len(interrupted),
+        f"{len(interrupted)} interruptions are 1 to {INTERRUPTIONS}": 1 <= len(interrupted) <= INTERRUPTIONS,
+    }
+    return [fact for fact, is_so in holds.items() if not is_so]
 
 
-def check_receipt(run: SpotRun) -> None:
-    """Billed is what the service billed, at the price, and no interrupted time is among it."""
-    receipt = write_receipt([run.result])
-    (line,) = receipt.lines
-    assert line.billable_seconds == Decimal(str(run.job["BillableTimeInSeconds"]))
-    assert line.exact_usd == line.billable_seconds * USD_PER_HOUR / 3600
+def receipt_errors(run: SpotRun) -> list[str]:
+    """What does not hold of a receipt that bills what the service billed, at the price, and no interrupted time."""
+    (line,) = write_receipt([run.result]).lines
     costs = {phase.name: phase.usd for phase in line.phases}
-    assert costs.get("interrupted", Decimal(0)) == 0
-    assert sum((cost for cost in costs.values() if cost is not None), Decimal(0)) == line.usd
+    seconds = Decimal(str(run.job["BillableTimeInSeconds"]))
+    holds = {
+        f"{line.billable_seconds} s are {seconds} s": line.billable_seconds == seconds,
+        f"${line.exact_usd} is the price of {seconds} s": line.exact_usd == seconds * USD_PER_HOUR / 3600,
+        "interrupted time costs nothing": costs.get("interrupted", Decimal(0)) == 0,
+        "the phases add up": sum((cost for cost in costs.values() if cost is not None), Decimal(0)) == line.usd,
+    }
+    return [fact for fact, is_so in holds.items() if not is_so]
 
 
 @pytest.fixture(scope="module")
@@ -171,8 +178,8 @@ def interrupted(
 
 
 def test_interrupted_runs_count_each_step_once(interrupted: list[SpotRun]) -> None:
-    for run in interrupted:
-        check_counted_once(run, STEPS)
+    assert len(interrupted) == RUNS
+    assert {run.job["TrainingJobName"]: miscounts(run, STEPS) for run in interrupted if miscounts(run, STEPS)} == {}
 
 
 def test_interrupted_runs_have_the_losses_of_an_uninterrupted_one(interrupted: list[SpotRun]) -> None:
@@ -193,8 +200,8 @@ def test_an_interruption_costs_at_most_the_steps_since_the_last_uploaded_checkpo
 
 
 def test_the_receipts_of_interrupted_runs_are_right(interrupted: list[SpotRun]) -> None:
-    for run in interrupted:
-        check_receipt(run)
+    assert len(interrupted) == RUNS
+    assert {run.job["TrainingJobName"]: receipt_errors(run) for run in interrupted if receipt_errors(run)} == {}
 
 
 @pytest.mark.skipif(
@@ -224,6 +231,5 @@ def test_the_built_in_loop_resumes_bit_by_bit(aws: AwsDouble, spot_service: Runn
     set_faults(spot_service, seed=3, spot_interruption_fraction=1.0, spot_interruptions=1, spot_notice_fraction=0.5)
     for number in range(BUILT_IN_RUNS):
         found = run(f"built-in-{number}")
-        check_counted_once(found, steps)
-        check_receipt(found)
+        assert miscounts(found, steps) == receipt_errors(found) == []
         assert found.losses == whole.losses

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.training.forked_jobs import run_forked
 from tests.training.jobs import REPO_ROOT, JobEnd, run_job
 
 ENTRY_POINT = REPO_ROOT / "training" / "entry" / "traindyno_train.py"
@@ -65,12 +66,14 @@ def run_training(
     *,
     processes: int = 1,
     environment: dict[str, str] | None = None,
-    timeout_seconds: float = 240,
+    is_forked: bool = True,
 ) -> JobEnd:
+    """``is_forked``: from a process that has imported PyTorch; otherwise as a container starts it."""
     environment = {**(environment or {}), "SM_HPS": json.dumps(document)}
     if data is not None:
         environment["SM_CHANNEL_TRAIN"] = str(data)
-    return run_job(folder, ENTRY_POINT, processes=processes, environment=environment, timeout_seconds=timeout_seconds)
+    run = run_forked if is_forked else run_job
+    return run(folder, ENTRY_POINT, processes=processes, environment=environment)
 
 
 def write_texts(folder: Path) -> Path:

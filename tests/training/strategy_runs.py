@@ -2,20 +2,20 @@
 
 import os
 import subprocess
-import sys
 import tempfile
 from functools import cache
 from pathlib import Path
 
 import torch
 
-from tests.training.strategy_cases import Case
+from tests.training.forked_jobs import run_forked
 from tests.training.strategy_rows import ROWS, Row
 from tests.training.strategy_trial import Trained, train
 from training.topology import Topology
 from training.xla_environment import make_environment
 
 REPOSITORY = Path(__file__).parents[2]
+WORKER = Path(__file__).with_name("strategy_worker.py")
 COMPILED = str(REPOSITORY / ".torchinductor")
 LIMIT_SECONDS = 480
 XLA_ENVIRONMENT = {
@@ -35,29 +35,40 @@ def results_of(environment: str, processes: int) -> dict[str, Trained | str]:
         for model in row.models
     }
     with tempfile.TemporaryDirectory() as scratch:
-        return _train_under_torchrun(_python(environment), processes, cases, Path(scratch))
+        cases_path, results_path = Path(scratch) / "cases.pt", Path(scratch) / "results.pt"
+        torch.save(cases, cases_path)
+        if environment == "xla":
+            _train_in_xla(cases_path, results_path, processes)
+        else:
+            _train_forked(Path(scratch), cases_path, results_path, processes)
+        results: dict[str, Trained | str] = torch.load(results_path, weights_only=False)
+        return results
 
 
-def _train_under_torchrun(
-    python: Path, processes: int, cases: dict[str, Case], scratch: Path
-) -> dict[str, Trained | str]:
-    cases_path, results_path = scratch / "cases.pt", scratch / "results.pt"
-    torch.save(cases, cases_path)
+def _train_forked(scratch: Path, cases: Path, results: Path, processes: int) -> None:
+    arguments, environment = (str(cases), str(results)), {"TORCHINDUCTOR_CACHE_DIR": COMPILED}
+    end = run_forked(
+        scratch, WORKER, *arguments, processes=processes, environment=environment, timeout_seconds=LIMIT_SECONDS
+    )
+    assert end.exit_code == 0, end.output[-6000:]
+
+
+def _train_in_xla(cases: Path, results: Path, processes: int) -> None:
+    """Under torchrun of the environment that has XLA."""
+    python = make_environment(REPOSITORY / ".envs" / "xla")
     ended = subprocess.run(
         [
             *(str(python), "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)),
-            *("-m", "tests.training.strategy_worker", str(cases_path), str(results_path)),
+            *("-m", "tests.training.strategy_worker", str(cases), str(results)),
         ],
         cwd=REPOSITORY,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_CACHE_DIR": COMPILED, **XLA_ENVIRONMENT},
+        env={**os.environ, "OMP_NUM_THREADS": "1", **XLA_ENVIRONMENT},
         capture_output=True,
         text=True,
         timeout=LIMIT_SECONDS,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-6000:]
-    results: dict[str, Trained | str] = torch.load(results_path, weights_only=False)
-    return results
 
 
 _references: dict[str, Trained] = {}
@@ -78,9 +89,3 @@ def differences(found: Trained, reference: Trained) -> tuple[float, float]:
     losses = max(abs(mine - theirs) for mine, theirs in zip(found.losses, reference.losses, strict=True))
     parameters = max(float((found.state[name] - reference.state[name]).abs().max()) for name in reference.state)
     return losses, parameters
-
-
-def _python(environment: str) -> Path:
-    if environment == "xla":
-        return make_environment(REPOSITORY / ".envs" / "xla")
-    return Path(sys.executable)

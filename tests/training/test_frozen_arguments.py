@@ -38,13 +38,17 @@ def arguments_module(pack: str) -> ModuleType:
     return importlib.import_module(f"training.frozen.{pack}.arguments")
 
 
+def parsed_arguments(pack: str, sent: dict[str, Any]) -> dict[str, Any]:
+    """What the pack's script made of each hyperparameter, by the names that were sent."""
+    parsed = vars(arguments_module(pack).parse_arguments(command_arguments(sent)))
+    renamed = {"per_device_train_batch_size": "train_batch_size"} if pack == "gptj_parallel" else {}
+    return {name: parsed[renamed.get(name, name).replace("-", "_")] for name in sent}
+
+
 @pytest.mark.parametrize(("request_name", "pack"), REQUESTS.items())
 def test_script_takes_every_hyperparameter_of_the_post_as_it_was_sent(request_name: str, pack: str) -> None:
     sent = hyperparameters_of(request_name)
-    parsed = vars(arguments_module(pack).parse_arguments(command_arguments(sent)))
-    renamed = {"per_device_train_batch_size": "train_batch_size"} if pack == "gptj_parallel" else {}
-    for name, value in sent.items():
-        assert parsed[renamed.get(name, name).replace("-", "_")] == value, name
+    assert parsed_arguments(pack, sent) == sent
 
 
 @pytest.mark.parametrize("pack", sorted(set(REQUESTS.values())))
@@ -90,8 +94,11 @@ def pins(path: Path) -> dict[str, str]:
 @pytest.mark.parametrize("pack", sorted(set(REQUESTS.values())))
 def test_script_takes_the_hyperparameters_of_every_cell_of_the_original_suite(pack: str) -> None:
     suite = load_suite(REPO_ROOT / "suites" / pack.replace("_", "-") / "original.yaml").suite
-    for cell in expand_cells(suite):
+    cells = expand_cells(suite)
+    assert cells
+    for cell in cells:
         given = {**suite.workload.hyperparameters, **cell.hyperparameters}
         own = {name: value for name, value in given.items() if not name.startswith(PREFIX)}
-        parsed = vars(arguments_module(pack).parse_arguments(command_arguments(own)))
-        assert parsed.keys() >= {name.replace("-", "_") for name in own}
+        # A suite gives the launcher's settings as JSON, of which the script makes a mapping.
+        launcher = {name: json.loads(value) for name, value in own.items() if name == "mp_parameters"}
+        assert parsed_arguments(pack, own) == own | launcher

@@ -9,9 +9,12 @@ import pytest
 import yaml
 
 from tests.unit.suites import unprepared_document
+from traindyno.cli.model_at_hand import find_model_problems
 from traindyno.core.suite.choices import Strategy, Task
 from traindyno.core.suite.processes import tensor_degrees
 from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import parse_suite
 from traindyno.core.suite.workload import Model, Workload
 from training.errors import WorkloadError
 from training.model_check import check_model, refuse_model
@@ -127,6 +130,30 @@ def test_a_folder_that_is_no_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "gpt5"}')
     with pytest.raises(WorkloadError, match="gpt5"):
         refuse_model(workload(Task.CAUSAL_LM, {}), [], model_path=str(tmp_path))
+
+
+def small_suite(model: dict[str, Any], sequence_length: int = 64) -> Suite:
+    document = unprepared_document()
+    document["workload"] |= {"model": model, "sequence_length": sequence_length}
+    return parse_suite(document)
+
+
+def test_a_model_without_problems_is_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "model").mkdir()
+    configuration = tmp_path / "model/config.json"
+    configuration.write_text('{"model_type": "gpt2", "n_positions": 64}')
+    suite = small_suite({"path": "./model"})
+    assert find_model_problems(suite, tmp_path) == []
+    with monkeypatch.context() as without_check:
+        without_check.setitem(sys.modules, "training.model_check", None)
+        assert find_model_problems(suite, tmp_path) == []
+        with pytest.raises(ImportError):
+            find_model_problems(small_suite({"path": "./model"}, sequence_length=32), tmp_path)
+    configuration.write_text('{"model_type": "gpt2", "n_positions": 32}')
+    for _ in range(2):
+        (problem,) = find_model_problems(suite, tmp_path)
+        assert "expected at most 32 tokens" in problem.message
 
 
 @pytest.mark.parametrize("model", [{"config": {"model_type": "gpt2", "n_embed": 64}}, {"path": "./model"}])

@@ -14,7 +14,7 @@ import torch
 from transformers import GPTJConfig, GPTJForCausalLM
 
 from tests.frozen.small_inputs import word_piece_tokenizer
-from tests.training.forked_jobs import ForkedJob, run_jobs
+from tests.training.forked_jobs import run_forked
 from tests.training.jobs import REPO_ROOT, JobEnd
 from tests.training.run_documents import ENTRY_POINT, write_texts
 from traindyno.cli.sample_data import write_sample
@@ -45,9 +45,9 @@ GPTJ_ARGUMENTS = (
 def ends() -> dict[str, JobEnd]:
     """By the pack's name, and of the GPT-J script."""
     scratch = Path(mkdtemp())
-    jobs = {pack: local_job(pack, scratch / pack) for pack in CELLS}
-    jobs["gptj script"] = gptj_job(scratch / "gptj-script")
-    return dict(zip(jobs, run_jobs(list(jobs.values()), scratch), strict=True))
+    return {pack: local_run(pack, scratch / pack) for pack in CELLS} | {
+        "gptj script": gptj_run(scratch / "gptj-script")
+    }
 
 
 def suite_and_cell(pack: str) -> tuple[Suite, Cell]:
@@ -56,7 +56,7 @@ def suite_and_cell(pack: str) -> tuple[Suite, Cell]:
     return suite, cell
 
 
-def local_job(pack: str, folder: Path) -> ForkedJob:
+def local_run(pack: str, folder: Path) -> JobEnd:
     """As the container gets it, but for a few steps."""
     suite, cell = suite_and_cell(pack)
     assert suite.workload.dataset is not None
@@ -68,10 +68,10 @@ def local_job(pack: str, folder: Path) -> ForkedJob:
         "measurement": {**measurement_document(suite.measurement), "max_steps": STEPS},
     }
     environment = {"SM_HPS": json.dumps(document), "SM_CHANNEL_TRAIN": str(data), **suite.workload.environment}
-    return ForkedJob(folder=folder, script=ENTRY_POINT, processes=cell.settings.instance_count, environment=environment)
+    return run_forked(folder, ENTRY_POINT, processes=cell.settings.instance_count, environment=environment)
 
 
-def gptj_job(folder: Path) -> ForkedJob:
+def gptj_run(folder: Path) -> JobEnd:
     folder.mkdir()
     texts = write_texts(folder / "texts")
     weights = folder / "weights"
@@ -82,13 +82,8 @@ def gptj_job(folder: Path) -> ForkedJob:
     GPTJForCausalLM(small).save_pretrained(weights)
     places = ("--model_name_or_path", str(weights), "--output_dir", str(folder / "model"))
     channels = {"SM_CHANNEL_TRAIN": str(texts), "SM_CHANNEL_TEST": str(texts), "HF_HOME": str(folder / "cache")}
-    return ForkedJob(
-        folder=folder,
-        script=GPTJ_SCRIPT,
-        arguments=(*places, *GPTJ_ARGUMENTS.split()),
-        environment=channels,
-        path=STAND_INS,
-    )
+    arguments = (*places, *GPTJ_ARGUMENTS.split())
+    return run_forked(folder, GPTJ_SCRIPT, *arguments, environment=channels, path=STAND_INS)
 
 
 @pytest.mark.parametrize("pack", CELLS)

@@ -31,7 +31,7 @@ def mean_losses(end: JobEnd, processes: int) -> list[float]:
 
 def test_a_run_logs_its_phases_steps_and_evaluation_and_saves_a_model_that_loads(tmp_path: Path, texts: Path) -> None:
     measurement = {"evaluate": True, "save_model": True}
-    end = run_training(tmp_path, run_document(measurement=measurement), texts)
+    end = run_training(tmp_path, run_document(measurement=measurement), texts, is_forked=False)
     assert end.exit_code == 0, end.output
     kinds = [line["kind"] for line in end.lines() if line["kind"] not in ("phase", "host_load")]
     assert kinds == ["environment", "model", *["step"] * 10, "evaluation", "end"]
@@ -53,7 +53,8 @@ def test_a_run_evaluates_every_so_many_steps_and_at_its_end_on_all_ranks_alike(t
     """Evaluation is a phase between steps; the losses of training are those of a run without it."""
     measurement = {"max_steps": 7, "evaluate_every_steps": 3}
     settings = {"strategy": "ddp", "batch_size_per_device": 2}
-    end = run_training(tmp_path, run_document(settings=settings, measurement=measurement), texts, processes=2)
+    document = run_document(settings=settings, measurement=measurement)
+    end = run_training(tmp_path, document, texts, processes=2, is_forked=False)
     assert end.exit_code == 0, end.output
     for rank in (0, 1):
         evaluations = end.of_kind("evaluation", rank)

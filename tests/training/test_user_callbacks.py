@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import torch
 
+from tests.training.forked_jobs import run_forked
 from tests.training.jobs import REPO_ROOT, SCRIPTS, JobEnd, run_job
 from traindyno.callbacks import failure
 from traindyno.callbacks.lightning import count_samples, required_samples
@@ -15,6 +17,13 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.reader import read_step_log
 
 PLAIN = SCRIPTS / "plain_loop.py"
+# What the scripts import.
+TRAINER, LIGHTNING = ("transformers.trainer",), ("lightning",)
+
+
+def run_trainer(folder: Path, *arguments: str, processes: int = 1) -> JobEnd:
+    script = SCRIPTS / "hf_trainer_script.py"
+    return run_forked(folder, script, str(folder / "hf"), *arguments, processes=processes, modules=TRAINER)
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -38,14 +47,14 @@ def test_a_plain_loop_logs_every_step_of_every_rank(tmp_path: Path, processes: i
 
 
 def test_steps_follow_on_each_other_so_that_the_time_between_them_is_waiting(tmp_path: Path) -> None:
-    steps = run_job(tmp_path, PLAIN).of_kind("step")
+    steps = run_forked(tmp_path, PLAIN).of_kind("step")
     for before, after in pairwise(steps):
         assert after["begin"] == before["end"]
         assert 0 <= after["wait_seconds"] < after["end"] - after["begin"]
 
 
 def test_the_analysis_reads_what_the_callbacks_write(tmp_path: Path) -> None:
-    end = run_job(tmp_path, PLAIN, processes=2)
+    end = run_forked(tmp_path, PLAIN, processes=2)
     log = read_step_log({path.name: path.read_text().splitlines() for path in end.log_files})
     assert log.measured is not None
     assert log.measured.missing_ranks == ()
@@ -62,7 +71,7 @@ def test_the_analysis_reads_what_the_callbacks_write(tmp_path: Path) -> None:
 def test_an_error_is_named_in_the_log_and_in_the_failure_file(
     tmp_path: Path, mode: str, outcome: Outcome, words: str
 ) -> None:
-    end = run_job(tmp_path, PLAIN, mode)
+    end = run_forked(tmp_path, PLAIN, mode)
     assert end.exit_code == 1
     (error,) = end.of_kind("error")
     assert error["outcome"] == outcome
@@ -74,7 +83,7 @@ def test_an_error_is_named_in_the_log_and_in_the_failure_file(
 
 
 def test_a_loss_that_is_no_number_is_named_but_does_not_end_a_users_script(tmp_path: Path) -> None:
-    end = run_job(tmp_path, PLAIN, "nan")
+    end = run_forked(tmp_path, PLAIN, "nan")
     assert end.exit_code == 0
     (error,) = end.of_kind("error")
     assert (error["outcome"], error["message"]) == (Outcome.LOSS_DIVERGED, "the loss of step 4 is nan")
@@ -82,14 +91,14 @@ def test_a_loss_that_is_no_number_is_named_but_does_not_end_a_users_script(tmp_p
 
 
 def test_outside_traindyno_nothing_is_written(tmp_path: Path) -> None:
-    end = run_job(tmp_path, PLAIN, environment={"TRAINDYNO_STEP_LOG_DIRECTORY": ""})
+    end = run_forked(tmp_path, PLAIN, environment={"TRAINDYNO_STEP_LOG_DIRECTORY": ""})
     assert end.exit_code == 0
     assert not (tmp_path / "step_log").exists()
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_hugging_face_trainer_logs_optimizer_steps_and_evaluations(tmp_path: Path, processes: int) -> None:
-    end = run_job(tmp_path, SCRIPTS / "hf_trainer_script.py", str(tmp_path / "hf"), "64", processes=processes)
+    end = run_trainer(tmp_path, "64", processes=processes)
     assert end.exit_code == 0, end.output
     for rank in range(processes):
         steps = end.of_kind("step", rank)
@@ -113,7 +122,7 @@ def saving_is_no_waiting(end: JobEnd, rank: int) -> bool:
 
 
 def test_trainer_hides_no_loss_that_is_not_finite(tmp_path: Path) -> None:
-    end = run_job(tmp_path, SCRIPTS / "hf_trainer_script.py", str(tmp_path / "hf"), "64", "nan")
+    end = run_trainer(tmp_path, "64", "nan")
     assert end.of_kind("step")[0]["loss"] == "nan", end.output
     assert end.of_kind("error")[0]["outcome"] == Outcome.LOSS_DIVERGED
 
@@ -135,15 +144,14 @@ def test_a_lightning_batch_counts_its_first_tensor_with_a_first_dimension() -> N
 def test_a_hugging_face_trainers_short_last_batch_counts_as_what_it_holds(
     tmp_path: Path, processes: int, samples: list[int]
 ) -> None:
-    end = run_job(tmp_path, SCRIPTS / "hf_trainer_script.py", str(tmp_path / "hf"), "11", processes=processes)
+    end = run_trainer(tmp_path, "11", processes=processes)
     assert end.exit_code == 0, end.output
     for rank in range(processes):
         assert [step["samples"] for step in end.of_kind("step", rank)] == samples
 
 
 def test_processes_in_which_trainer_trains_alone_are_refused_with_the_remedy(tmp_path: Path) -> None:
-    script = SCRIPTS / "hf_trainer_script.py"
-    end = run_job(tmp_path, script, str(tmp_path / "hf"), "64", "unsaid", processes=2)
+    end = run_trainer(tmp_path, "64", "unsaid", processes=2)
     assert end.exit_code == 1
     assert "2 processes were started, but in each of them Trainer trains alone" in end.failure
     assert "use_cpu=True" in end.failure
@@ -152,7 +160,9 @@ def test_processes_in_which_trainer_trains_alone_are_refused_with_the_remedy(tmp
 @pytest.mark.parametrize("processes", [1, 2])
 def test_lightning_logs_optimizer_steps_and_evaluations(tmp_path: Path, processes: int) -> None:
     script = SCRIPTS / "lightning_script.py"
-    end = run_job(tmp_path, script, str(tmp_path / "lightning"), str(processes), processes=processes)
+    end = run_forked(
+        tmp_path, script, str(tmp_path / "lightning"), str(processes), processes=processes, modules=LIGHTNING
+    )
     assert end.exit_code == 0, end.output
     for rank in range(processes):
         steps = end.of_kind("step", rank)
@@ -196,12 +206,16 @@ def test_outcomes_written_on_python_3_8_are_the_projects_own() -> None:
     assert set(written) <= set(Outcome)
 
 
-@pytest.mark.parametrize(("script", "resumed_after"), [("hf_resume_script.py", 2), ("lightning_resume_script.py", 4)])
+@pytest.mark.parametrize(
+    ("script", "modules", "resumed_after"),
+    [("hf_resume_script.py", TRAINER, 2), ("lightning_resume_script.py", LIGHTNING, 4)],
+)
 def test_a_users_script_resumes_from_its_newest_whole_checkpoint(
-    tmp_path: Path, script: str, resumed_after: int
+    tmp_path: Path, script: str, modules: Sequence[str], resumed_after: int
 ) -> None:
     """The script compares its model with an uninterrupted one. The last checkpoint of the Trainer is cut short."""
-    end = run_job(tmp_path, SCRIPTS / script, environment={"TRAINDYNO_CHECKPOINT_DIRECTORY": str(tmp_path / "state")})
+    environment = {"TRAINDYNO_CHECKPOINT_DIRECTORY": str(tmp_path / "state")}
+    end = run_forked(tmp_path, SCRIPTS / script, environment=environment, modules=modules)
     assert end.exit_code == 0, end.output
     steps = [line["step"] for line in end.of_kind("step")]
     assert steps == [*range(1, 5), *range(resumed_after + 1, 7)]

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from traindyno.cli.cache_folder import cache_folder
 from traindyno.cli.local_paths import find_local
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.errors import TraindynoError
@@ -54,7 +55,7 @@ def estimate_cells(suite: Suite, *, beside: Path, say: Say) -> tuple[CellMemory,
     model_path, model_content = _find_model(suite.workload, beside)
     code = f"{_code_digest()} {model_content}"
     wanted = {
-        settings: _cache_folder() / f"{memory_key(suite.workload, settings, code=code)}.json"
+        settings: cache_folder("memory") / f"{memory_key(suite.workload, settings, code=code)}.json"
         for settings in distinct_settings(cells)
     }
     missing = [settings for settings, path in wanted.items() if not path.exists()]
@@ -146,11 +147,6 @@ def _code_digest() -> str:
     for name in LIBRARIES:
         digest.update(f"{name} {version(name)}".encode())
     return digest.hexdigest()
-
-
-def _cache_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "traindyno" / "memory"
 
 
 def _keep(path: Path, finding: MemoryFinding) -> None:

@@ -1,21 +1,17 @@
 """Load and check a suite file; problems become lines with place, value found and values accepted."""
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from traindyno.cli.local_paths import find_local, find_path_problems
+from traindyno.cli.local_paths import find_path_problems
+from traindyno.cli.model_at_hand import find_model_problems
 from traindyno.cli.suite_text import SuiteText, SuiteUnreadable, read_suite_text
-from traindyno.core.errors import Problem, SuiteInvalid, TraindynoError
-from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.processes import tensor_degrees
+from traindyno.core.errors import SuiteInvalid, TraindynoError
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import parse_suite
 
 CLAIMS_SHAPE = "title, source and claims"
-MODEL_FILE = "config.json"
-NEEDED_FOR_MODELS = ("transformers", "torch", "training")
 
 
 class SuiteFileInvalid(TraindynoError):
@@ -74,35 +70,3 @@ def _with_claims(text: SuiteText) -> dict[str, Any]:
         return {**text.document, "claims": read_suite_text(path, fields=CLAIMS_SHAPE).document}
     except SuiteUnreadable as error:
         raise SuiteFileInvalid([f"{text.place('claims')}: claims: {error}"]) from error
-
-
-def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
-    """A model on the Hub is checked if its configuration is cached; the check downloads nothing.
-
-    Without transformers or the container's code, only the preparation job checks the model.
-    """
-    model = suite.workload.model
-    if model is None or any(find_spec(name) is None for name in NEEDED_FOR_MODELS):
-        return []
-    path = _find_configuration(model.path, model.revision, beside) if model.path else None
-    if model.path and path is None:
-        return []
-    from training.model_check import check_model  # noqa: PLC0415  (imports transformers, which takes seconds)
-
-    degrees = tensor_degrees(cell.settings for cell in expand_cells(suite))
-    return list(check_model(suite.workload, degrees, model_path=path))
-
-
-def _find_configuration(path: str, revision: str | None, beside: Path) -> str | None:
-    """The folder that holds the model's configuration on this machine."""
-    local = find_local(path, beside)
-    if local is not None:
-        return str(local)
-    from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415  (only a Hub id needs it)
-    from huggingface_hub.errors import HFValidationError  # noqa: PLC0415
-
-    try:
-        found = try_to_load_from_cache(path, MODEL_FILE, revision=revision)
-    except HFValidationError:  # an S3 URI
-        return None
-    return str(Path(found).parent) if isinstance(found, str) else None

@@ -1,0 +1,60 @@
+"""How many worker processes a burst of calls starts for one function: those that it needs, not one for each call."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+# A call that waits for a worker which waits for this call goes on after this time.
+LONGEST_WAIT_SECONDS = 10.0
+LOOK_AGAIN_SECONDS = 0.05
+
+
+class Worker(Protocol):
+    """MiniStack's process for one function: ``in_use`` from the call that starts it, ``_cold`` until it has started."""
+
+    in_use: bool
+    _cold: bool
+
+
+class WorkerPool:
+    """Takes workers from MiniStack's pool; of one function at most ``most_starting`` start at once.
+
+    MiniStack starts a worker for every call that finds none free. A start takes a second of a core and a call a tenth,
+    so that most workers of a burst are ready when its last call has been answered.
+    """
+
+    def __init__(
+        self,
+        workers_of: Callable[..., Sequence[Worker]],
+        take: Callable[..., Any],
+        give_back: Callable[[Any], None],
+        *,
+        most_starting: int,
+        longest_wait_seconds: float = LONGEST_WAIT_SECONDS,
+    ) -> None:
+        """``workers_of`` gets the first arguments of ``take``: function name, configuration and qualifier."""
+        self._workers_of = workers_of
+        self._take = take
+        self._give_back = give_back
+        self._most_starting = most_starting
+        self._longest_wait_seconds = longest_wait_seconds
+        self._changed = threading.Condition()
+
+    def acquire(self, name: str, config: Any, code: bytes, qualifier: str = "$LATEST", **options: Any) -> Any:
+        """MiniStack's answer: a worker, and whether it was reused."""
+        deadline = time.monotonic() + self._longest_wait_seconds
+        with self._changed:
+            while self._is_worth_waiting(name, config, qualifier) and time.monotonic() < deadline:
+                self._changed.wait(LOOK_AGAIN_SECONDS)
+            return self._take(name, config, code, qualifier=qualifier, **options)
+
+    def release(self, worker: Any) -> None:
+        self._give_back(worker)
+        with self._changed:
+            self._changed.notify_all()
+
+    def _is_worth_waiting(self, name: str, config: Any, qualifier: str) -> bool:
+        workers = self._workers_of(name, config, qualifier)
+        is_one_free = any(not worker.in_use for worker in workers)
+        return not is_one_free and sum(worker._cold for worker in workers) >= self._most_starting

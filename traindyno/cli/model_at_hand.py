@@ -1,0 +1,86 @@
+"""Check a suite's model before it starts, once, where transformers is installed beside the command line."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+from traindyno.cli.cache_folder import cache_folder
+from traindyno.cli.local_paths import find_local
+from traindyno.core.errors import Problem
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.processes import tensor_degrees
+from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import workload_document
+from traindyno.core.suite.workload import Workload
+
+MODEL_FILE = "config.json"
+NEEDED = ("transformers", "torch", "training")
+# What the check reads of a workload, and the code that reads it.
+DECIDING = ("task", "model", "sequence_length")
+CHECKING_CODE = ("model_check.py", "strategies/tensor_plans.py")
+
+
+def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
+    """A model on the Hub is checked if its configuration is cached; the check downloads nothing.
+
+    Without transformers or the container's code, only the preparation job checks the model. A model without problems
+    is not checked again, because importing transformers takes seconds.
+    """
+    model = suite.workload.model
+    if model is None or any(find_spec(name) is None for name in NEEDED):
+        return []
+    path = _find_configuration(model.path, model.revision, beside) if model.path else None
+    if model.path and path is None:
+        return []
+    degrees = sorted(set(tensor_degrees(cell.settings for cell in expand_cells(suite))))
+    without_problems = cache_folder("models") / _key(suite.workload, degrees, path)
+    if without_problems.exists():
+        return []
+    from training.model_check import check_model  # noqa: PLC0415  (imports transformers, which takes seconds)
+
+    problems = list(check_model(suite.workload, degrees, model_path=path))
+    if not problems:
+        without_problems.parent.mkdir(parents=True, exist_ok=True)
+        without_problems.touch()
+    return problems
+
+
+def _key(workload: Workload, degrees: Sequence[int], path: str | None) -> str:
+    """64 hexadecimal digits of all that decides what the check finds, the checking code included."""
+    document = workload_document(workload)
+    content = {
+        "workload": {name: document.get(name) for name in DECIDING},
+        "tensor degrees": degrees,
+        "configuration": _digest(Path(path) / MODEL_FILE) if path else None,
+        "transformers": version("transformers"),
+        "code": [_digest(folder / name) for folder in _training_folders() for name in CHECKING_CODE],
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _training_folders() -> list[Path]:
+    found = find_spec("training")
+    return [Path(place) for place in (found.submodule_search_locations or ())] if found else []
+
+
+def _digest(file: Path) -> str | None:
+    """None for a file that is not there."""
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
+
+
+def _find_configuration(path: str, revision: str | None, beside: Path) -> str | None:
+    """The folder that holds the model's configuration on this machine."""
+    local = find_local(path, beside)
+    if local is not None:
+        return str(local)
+    from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415  (only a Hub id needs it)
+    from huggingface_hub.errors import HFValidationError  # noqa: PLC0415
+
+    try:
+        found = try_to_load_from_cache(path, MODEL_FILE, revision=revision)
+    except HFValidationError:  # an S3 URI
+        return None
+    return str(Path(found).parent) if isinstance(found, str) else None
