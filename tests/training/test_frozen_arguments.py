@@ -100,5 +100,5 @@ def test_script_takes_the_hyperparameters_of_every_cell_of_the_original_suite(pa
         given = {**suite.workload.hyperparameters, **cell.hyperparameters}
         own = {name: value for name, value in given.items() if not name.startswith(PREFIX)}
         # A suite gives the launcher's settings as JSON, of which the script makes a mapping.
-        launcher = {name: json.loads(value) for name, value in own.items() if name == "mp_parameters"}
+        launcher = {name: json.loads(str(value)) for name, value in own.items() if name == "mp_parameters"}
         assert parsed_arguments(pack, own) == own | launcher
