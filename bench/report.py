@@ -127,7 +127,7 @@ def figures(found: Reported, most_mb: float) -> tuple[Figure, ...]:
             unit="MB",
             budget=at_most(most_mb),
         ),
-        Figure(name=f"{name}: elements of the page", value=shown and float(shown.elements), unit=""),
-        Figure(name=f"{name}: until Chromium shows it", value=shown and shown.loaded_seconds, unit="s"),
-        Figure(name=f"{name}: another layout", value=shown and shown.layout_seconds, unit="s"),
+        Figure(name=f"{name}: elements of the page", value=float(shown.elements) if shown else None, unit=""),
+        Figure(name=f"{name}: until Chromium shows it", value=shown.loaded_seconds if shown else None, unit="s"),
+        Figure(name=f"{name}: another layout", value=shown.layout_seconds if shown else None, unit="s"),
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from traindyno.callbacks import clock, failure, writer
+from traindyno.callbacks import clock, failure, recorder
 from traindyno.callbacks.log import StepLogger
 from traindyno.callbacks.recorder import StepLogFile
 from traindyno.core.jobs.outcome import Outcome
@@ -16,7 +16,7 @@ def test_lines_are_written_a_second_after_the_last_write_and_not_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = [100.0]
-    monkeypatch.setattr(writer, "now", lambda: seconds[0])
+    monkeypatch.setattr(recorder, "now", lambda: seconds[0])
     log = StepLogFile(tmp_path / "job" / "rank.jsonl")
     log.write({"kind": "step", "step": 1})
     seconds[0] = 100.9
@@ -64,7 +64,7 @@ def test_errors_are_classified_by_what_they_say(error: BaseException, outcome: O
 
 def test_time_spent_in_a_phase_is_not_waiting_for_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = [50.0]
-    for module in ("clock", "log", "recorder", "writer"):
+    for module in ("clock", "log", "recorder"):
         monkeypatch.setattr(f"traindyno.callbacks.{module}.now", lambda: seconds[0])
     log = StepLogger(str(tmp_path))
 
@@ -90,7 +90,7 @@ def test_waiting_for_the_device_to_tell_a_loss_is_not_waiting_for_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = [50.0]
-    for module in ("clock", "log", "recorder", "writer"):
+    for module in ("clock", "log", "recorder"):
         monkeypatch.setattr(f"traindyno.callbacks.{module}.now", lambda: seconds[0])
 
     class LossOnTheDevice:
