@@ -19,13 +19,15 @@ from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.evidence import Evidence
 from traindyno.core.verdict.refusals import BREAKS_LIMIT
 from traindyno.core.verdict.repeats import planned_results
-from traindyno.core.verdict.verdict import FIRST_TRIALS, SETTLED, judge_evidence
+from traindyno.core.verdict.verdict import FIRST_SEARCHED, FIRST_TRIALS, SETTLED, Verdict, judge_evidence
 
 # Without any cell that works, the search continues while a cell works with this probability.
 LEAST_SUCCESS = 0.2
 # A cell is given up after so many trials without information (no capacity, an image that can't be pulled).
 MOST_UNTOLD = 2
 CELLS_PER_PARALLEL_RUN = 24
+# With so many times the trials that a suite has, to be 80 % sure of settling it, those that it has seldom do.
+MOST_TIMES_NEEDED = 4
 
 Trial = tuple[Cell, int]
 
@@ -98,17 +100,25 @@ def _is_worth_a_trial(trials: CellTrials, done: int) -> bool:
 
 def _confirm(suite: Suite, evidence: Evidence, left: Mapping[str, Sequence[int]]) -> list[CellTrials]:
     finalists = _finalists(evidence)
-    short = [each for each in finalists if len(each.measured) < FIRST_TRIALS and left[each.cell.cell_id]]
+    short = [each for each in finalists if len(each.measured) < FIRST_SEARCHED and left[each.cell.cell_id]]
     if short or not finalists:
         return short
     verdict = judge_evidence(suite, evidence)
-    if verdict.finding in SETTLED:
+    if verdict.finding in SETTLED or _is_futile(suite, verdict, finalists):
         return []
     rivals = {rival.cell_id for rival in verdict.related(Relation.OPEN, Relation.UNKNOWN)}
     still_open = [each for each in finalists if each.cell.cell_id in {verdict.recommended, *rivals}]
     with_trials = [each for each in still_open if left[each.cell.cell_id]]
     fewest = min((len(each.measured) for each in with_trials), default=0)
     return [each for each in with_trials if len(each.measured) == fewest] if len(still_open) > 1 else []
+
+
+def _is_futile(suite: Suite, verdict: Verdict, finalists: Sequence[CellTrials]) -> bool:
+    """Whether the trials that are left would hardly settle it: far more than the suite has are needed."""
+    if min(len(each.measured) for each in finalists) < FIRST_TRIALS or not verdict.related(Relation.OPEN):
+        return False
+    needed = verdict.trials_to_decide
+    return needed is None or needed > MOST_TIMES_NEEDED * suite.measurement.trials
 
 
 def _finalists(evidence: Evidence) -> list[CellTrials]:

@@ -17,7 +17,7 @@ from traindyno.core.suite.choices import Search
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.cell_trials import Noise
+from traindyno.core.verdict.cell_trials import CellTrials, Noise
 from traindyno.core.verdict.confounds import Confound, find_confound
 from traindyno.core.verdict.dropped import DroppedCell, find_dropped
 from traindyno.core.verdict.evidence import Evidence, gather_evidence
@@ -36,6 +36,8 @@ from traindyno.core.verdict.sensitivity import BreakEven, Crossover, find_break_
 VERDICT = Format(name="verdict", version=2, unmarked=1)
 # The fewest trials that measure a cell's spread with some precision.
 FIRST_TRIALS = 3
+# Of each compared cell, before the model-based search looks for the first time: a large lead shows in two.
+FIRST_SEARCHED = 2
 
 
 class Finding(StrEnum):
@@ -204,12 +206,16 @@ def looks_of(suite: Suite, evidence: Evidence) -> Looks:
     """
     if suite.search is Search.GRID:
         return Looks()
-    counts = [len(each.measured) + len(each.others) for each in evidence.trials]
-    done = max(counts, default=0)
     if suite.search is Search.MODEL:
-        done = min((len(each.measured) + len(each.others) for each in evidence.compared), default=0)
-    count = max(1, suite.measurement.trials - FIRST_TRIALS + 1)
-    return Looks(count=count, index=min(count, max(1, done - FIRST_TRIALS + 1)))
+        first, done = FIRST_SEARCHED, min(map(_count_trials, evidence.compared), default=0)
+    else:
+        first, done = FIRST_TRIALS, max(map(_count_trials, evidence.trials), default=0)
+    count = max(1, suite.measurement.trials - first + 1)
+    return Looks(count=count, index=min(count, max(1, done - first + 1)))
+
+
+def _count_trials(trials: CellTrials) -> int:
+    return len(trials.measured) + len(trials.others)
 
 
 def _find(rows: Sequence[CellRow], found: Recommendation | None) -> Finding:

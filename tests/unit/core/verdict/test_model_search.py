@@ -78,7 +78,7 @@ def test_the_best_cell_is_found_and_confirmed_for_a_fraction_of_the_grid() -> No
     assert played.share <= 0.2
     assert played.verdict.finding in (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE)
     assert played.verdict.recommended is not None
-    assert played.verdict.row(played.verdict.recommended).trials >= 3
+    assert played.verdict.row(played.verdict.recommended).trials >= 2
     assert played.verdict.rivals
 
 
@@ -155,12 +155,31 @@ def test_cells_without_capacity_are_tried_twice_and_given_up() -> None:
     assert len(rounds) <= last_round(SUITE, SMOOTH.suite_cells)
 
 
-def test_two_cells_are_compared_as_in_a_grid() -> None:
-    pair = replace(SMOOTH, cells=(SMOOTH.cells[0], SMOOTH.cells[-1]))
-    verdict = play(pair, Search.MODEL, seed=1).verdict
-    assert verdict.finding is Finding.RECOMMENDED
+def pair_of(seconds: tuple[float, float], *, variation: float) -> Surface:
+    cells = [replace(SMOOTH.cells[0], seconds=each, variation=variation) for each in seconds]
+    settings = ({"loader_workers": 0}, {"loader_workers": 4})
+    return replace(
+        SMOOTH, cells=tuple(replace(cell, settings=each) for cell, each in zip(cells, settings, strict=True))
+    )
+
+
+def test_a_large_lead_is_settled_by_two_trials_and_a_smaller_one_by_more() -> None:
+    trials = {}
+    for lead in (4.0, 1.06):
+        verdict = play(pair_of((100, 100 * lead), variation=0.01), Search.MODEL, seed=1).verdict
+        assert verdict.finding in (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE)
+        assert verdict.recommended == verdict.rows[0].cell_id
+        assert verdict.dropped == ()
+        trials[lead] = [row.trials for row in verdict.rows]
+    assert trials[4.0] == [2, 2]
+    assert min(trials[1.06]) > 2
+
+
+def test_what_a_few_more_trials_would_not_settle_ends_the_search_undecided() -> None:
+    """Equal cells that scatter by 8 %: to show that they are within 2 %, hundreds of trials are needed."""
+    verdict = play(pair_of((100, 100), variation=0.08), Search.MODEL, seed=1).verdict
+    assert verdict.finding is Finding.UNDECIDED
     assert [row.trials for row in verdict.rows] == [3, 3]
-    assert verdict.dropped == ()
 
 
 def test_a_limit_of_the_goal_is_kept() -> None:
