@@ -16,10 +16,10 @@ def excess_of(document: object) -> Problem | None:
 
     A part that occurs in several places counts once for each place.
     """
-    waiting, count = [(document, "", 1)], 0
+    waiting, count = [(document, "", 1)], 1
     while waiting:
         value, path, depth = waiting.pop()
-        count += 1
+        count += len(value) if isinstance(value, Mapping | list | tuple) else 0
         if count > MOST_VALUES:
             return Problem(path="", message=f"expected at most {MOST_VALUES} values, got more")
         if depth > MOST_DEPTH:

@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -24,6 +25,17 @@ def test_a_document_may_have_as_many_values_as_the_limit_and_no_more() -> None:
     # the list itself is one
     assert excess_of([0] * (MOST_VALUES - 1)) is None
     problem = excess_of([0] * MOST_VALUES)
+    assert problem is not None
+    assert problem.message == "expected at most 50000 values, got more"
+
+
+class NotToRead(list[Any]):
+    def __iter__(self) -> Iterator[Any]:
+        raise AssertionError("a list that is too long was read")
+
+
+def test_a_list_that_is_too_long_is_refused_unread() -> None:
+    problem = excess_of({"a": NotToRead([0] * MOST_VALUES)})
     assert problem is not None
     assert problem.message == "expected at most 50000 values, got more"
 
