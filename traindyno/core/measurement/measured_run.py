@@ -101,20 +101,12 @@ def measure_run(
     steady = step_time.steady_state
     sessions = _sessions_of_job(step_log, session)
     began_at = min(each.first_logged for each in sessions)
-    model = step_log.model
-    throughput = measure_throughput(
-        table,
-        step_time,
-        device_count=session.world_size,
-        flops_per_token=model.flops_per_token if model else None,
-        peak_flops_per_device=peak_flops_per_device,
-    )
     divided = divide_steps(step_log.sessions)
     kept_seconds = _kept_seconds(divided, session)
     is_whole = not session.missing_ranks
     return MeasuredRun(
         steady_state=steady,
-        throughput=throughput if is_whole else None,
+        throughput=_throughput(step_log, session, table, step_time, peak_flops_per_device) if is_whole else None,
         relative_half_width=step_time.relative_half_width(),
         definitions=compute_definitions(table, warmup_steps=steady.warmup_steps) if is_whole else (),
         timeline=_timeline(table),
@@ -122,7 +114,7 @@ def measure_run(
         loss=draw_loss_curve(*(each.kept for each in divided), began_at=_began(divided, began_at)),
         evaluations=tuple(each for session in sessions for each in session.evaluations),
         peak_memory_bytes=_peak_memory_bytes(table),
-        model=model,
+        model=step_log.model,
         gaps=step_log.gaps,
         contention=measure_contention(session),
         relative_error=step_time.relative_error,
@@ -138,6 +130,18 @@ def measure_run(
         repeated_steps=sum(len(each.repeated) for each in divided),
         checkpoints=measure_checkpoints(session),
         end_reason=session.end_reason,
+    )
+
+
+def _throughput(
+    step_log: StepLog, session: Session, table: StepTable, step_time: StepTime, peak_flops_per_device: float | None
+) -> Throughput | None:
+    return measure_throughput(
+        table,
+        step_time,
+        device_count=session.world_size,
+        flops_per_token=step_log.model.flops_per_token if step_log.model else None,
+        peak_flops_per_device=peak_flops_per_device,
     )
 
 
