@@ -10,10 +10,12 @@ from tests.unit.run_samples import PRICE, completed_result, failed_result, make_
 from traindyno.core.costs.money import apportion, exact_usd_text, to_cents
 from traindyno.core.costs.projection import paid_usd
 from traindyno.core.costs.quantity_text import usd_text
-from traindyno.core.costs.receipt import ReceiptLine, write_receipt
+from traindyno.core.costs.receipt import ReceiptLine, exact_phase_usd, write_receipt
 from traindyno.core.errors import CapacityUnavailable
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.preparation_result import PreparationResult
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, with_kept_warm
+from traindyno.core.suite.preparation import DataPreparation
 
 
 def with_attempts(result: RunResult, *billable: float | None, price: str = "36") -> RunResult:
@@ -159,3 +161,39 @@ def test_a_phase_of_several_lines_adds_up() -> None:
     seconds = {phase.name: phase.seconds for line in one.lines for phase in line.phases}
     assert seconds["training"] > 0
     assert {phase.name: phase.seconds for phase in receipt.phases} == {name: 2 * each for name, each in seconds.items()}
+
+
+def test_a_preparation_is_a_line_of_its_own_on_one_instance() -> None:
+    attempt = make_attempt(billable_seconds=140.0, phase_seconds={"downloading": 20.0, "training": 120.0})
+    result = PreparationResult(
+        preparation=DataPreparation(execution_id="e", key="0" * 64, packing=True, instance="ml.m5.xlarge"),
+        outcome=Outcome.COMPLETED,
+        message=None,
+        log_tail=(),
+        attempts=(attempt,),
+        phases_seconds={"tokenise": 90.0},
+        price=PRICE,
+    )
+    (line,) = write_receipt([result]).lines
+    assert (line.instance, line.instance_count, line.usd) == ("ml.m5.xlarge", 1, Decimal("1.40"))
+    # the log's 90 s of the 120 s of training
+    seconds = {phase.name: phase.seconds for phase in line.phases}
+    assert seconds == {"downloading": 20.0, "tokenise": 90.0, "other": 30.0}
+
+
+def test_a_job_that_still_runs_and_one_without_an_outcome_say_so() -> None:
+    result = with_attempts(completed_result(make_cell(), 1), 140, 10)
+    lost = replace(result.attempts[1], outcome=None, error=None)
+    running = result.attempts[0].job_name
+    receipt = write_receipt([replace(result, attempts=(result.attempts[0], lost))], running_jobs=[running])
+    assert [line.ending for line in receipt.lines] == ["running", "unknown"]
+
+
+def test_phases_of_small_receipts_are_costed_without_rounding() -> None:
+    result = with_attempts(completed_result(make_cell(), 1), 140, None, price="0.36")
+    lines = write_receipt([result]).lines
+    # $0.014 over 140 billed seconds of phases: 20, 100 and 20; the attempt without a bill adds nothing
+    found = exact_phase_usd(lines)
+    assert {name: float(usd) for name, usd in found.items()} == pytest.approx(
+        {"downloading": 0.002, "training": 0.010, "uploading": 0.002}
+    )

@@ -43,8 +43,8 @@ def test_a_stall_of_unknown_cause_makes_the_run_not_steady_and_is_left_out() -> 
     assert found.seconds == pytest.approx(1.0)
     assert found.one_time_seconds == pytest.approx(20.0)
     assert found.steady_state.reason == (
-        "stalls at step 50 add 20.2% to the time, and too few were seen to tell whether they recur; "
-        "the rate leaves them out"
+        "stalls at step 50 add 20.2% to the time, and too few were seen to decide whether they recur; "
+        "the rate excludes them"
     )
 
 
@@ -168,15 +168,15 @@ def test_one_percent_of_the_time_is_negligible(stall: float, is_negligible: bool
 
 
 def test_at_most_five_stalls_are_named() -> None:
-    # six in the first third, uneven: too few were seen to tell whether they recur
+    # six in the first third, uneven: too few were seen to decide whether they recur
     seconds = [1.0] * 400
     for place, more in zip((10, 40, 50, 90, 150, 210), (9.0, 8.0, 9.0, 8.0, 9.0, 8.0), strict=True):
         seconds[place] += more
     reason = measure_step_time(seconds).steady_state.reason
     # 51 s of 399
     assert reason == (
-        "stalls at steps 10, 40, 50, 90, 150, … add 12.8% to the time, and too few were seen to tell whether they "
-        "recur; the rate leaves them out"
+        "stalls at steps 10, 40, 50, 90, 150, … add 12.8% to the time, and too few were seen to decide whether they "
+        "recur; the rate excludes them"
     )
     seconds[210] -= 8.0
     fewer = measure_step_time(seconds).steady_state.reason

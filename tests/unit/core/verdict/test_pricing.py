@@ -150,3 +150,16 @@ def test_the_report_says_where_the_verdict_changes() -> None:
     page = render(report)
     assert "Another cell is recommended if you pay: spot, us-west-2." in page
     assert parse_report(report_document(report)) == report
+
+
+def test_a_job_of_less_than_a_billed_second_has_a_price_on_demand_and_none_on_spot() -> None:
+    """What spot would have billed of so short a job is not known."""
+    suite = suite_of(spot={P4D: SpotTerms(discount=0.6)})
+    results = [
+        replace(result, attempts=(replace(result.attempts[0], training_seconds=0.7, phase_seconds={"training": 0.7}),))
+        for cell in expand_cells(suite)
+        for result in (completed_result(cell, trial, suite=suite) for trial in (1, 2))
+    ]
+    demand, spot = options_of(suite, results).values()
+    assert set(demand.usd) == {cell.cell_id for cell in expand_cells(suite)}
+    assert spot.usd == {}
