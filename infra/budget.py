@@ -33,7 +33,7 @@ class Budget(Construct):
         notifications: Notifications,
     ) -> None:
         super().__init__(scope, construct_id)
-        _let_speak(notifications)
+        _allow_publishing(notifications)
         budget = budgets.CfnBudget(
             self,
             "Budget",
@@ -73,7 +73,7 @@ def _notification(
     )
 
 
-def _let_speak(notifications: Notifications) -> None:
+def _allow_publishing(notifications: Notifications) -> None:
     speaker = iam.ServicePrincipal(
         "budgets.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
     )

@@ -111,7 +111,7 @@ def save_state(ports: Ports) -> None:
         pass
 
 
-def begin_anew(home: Home, ports: Ports) -> Path:
+def reset_lost_state(home: Home, ports: Ports) -> Path:
     """Makes MiniStack delete the rest of a state that was lost; returns the folder of its objects.
 
     Buckets are folders and outlive the stacks that created them: a new stack could not create them again.

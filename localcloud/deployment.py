@@ -28,7 +28,7 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
     if before and has_stacks and before["fingerprint"] == fingerprint:
         return False
     if before and not has_stacks:
-        kept = cloud.begin_anew(home, ports)
+        kept = cloud.reset_lost_state(home, ports)
         tell(
             "the local cloud has lost its stacks, as MiniStack was killed before it saved them; deploying them again "
             f"(the objects of the old buckets are in {kept})"

@@ -35,7 +35,7 @@ class Throttle:
 
 
 def refusal_for(path: str, headers: Mapping[str, str]) -> Refusal:
-    """What AWS answers to a throttled request: the protocol differs between the services."""
+    """AWS's answer to a throttled request: the protocol differs between the services."""
     if "x-amz-target" in headers:
         return _json("ThrottlingException", 400)
     if path.startswith(LAMBDA_PATH):

@@ -1,4 +1,4 @@
-"""Which Python environment of this machine stands for a job's container image."""
+"""The Python environment of this machine that replaces a job's container image."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

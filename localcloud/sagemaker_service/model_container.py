@@ -49,7 +49,7 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPlace:
-    """Where CloudWatch Logs keeps the container's output: the group, and what its stream's name begins with."""
+    """The log group in CloudWatch Logs, and the prefix of its stream's name."""
 
     group: str
     stream: str

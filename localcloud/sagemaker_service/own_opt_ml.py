@@ -40,7 +40,9 @@ def main(folder: str, command: Sequence[str]) -> None:
 
 
 def _refusal(folder: str) -> str:
-    """Why ``_enter`` fails here; empty if it works. A child tries it: a half-made namespace can't be left again."""
+    """Why ``_enter`` fails here; empty if it works. A child process tries it: a process can't leave a partial
+    namespace.
+    """
     reader, writer = os.pipe()
     child = os.fork()
     if not child:

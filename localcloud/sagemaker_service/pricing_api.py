@@ -1,4 +1,4 @@
-"""The Price List operations, answered from a snapshot that says it is one."""
+"""The Price List operations, answered from a snapshot that is marked as one."""
 
 import hashlib
 import json
@@ -88,7 +88,7 @@ def _is_match(attributes: Mapping[str, str], condition: Mapping[str, str]) -> bo
 
 
 def _attributes(product: Product) -> dict[str, str]:
-    """What filters see: the product's attributes, and its family beside them."""
+    """The attributes that filters use: the product's own, and its family."""
     return {**product["product"]["attributes"], "productFamily": product["product"]["productFamily"]}
 
 

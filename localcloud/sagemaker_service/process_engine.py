@@ -70,7 +70,7 @@ class ProcessEngine:
         self._wake.set()
 
     def close(self) -> None:
-        """Ends the running job's processes; the job itself is settled at the next start."""
+        """Ends the running job's processes; the next start records the job's end."""
         self._ending.set()
         self._wake.set()
         if self._thread.ident is not None:
@@ -122,7 +122,7 @@ class ProcessEngine:
                 return JobRun(job, self._surroundings, interruptions=interruptions).run()
 
     def _settle(self, name: str, final: FinalStatus) -> None:
-        """Writes the job's end, again and again while that fails: on a full disk nothing can be written."""
+        """Writes the job's end, and repeats that until it succeeds: on a full disk nothing can be written."""
         while True:
             try:
                 self._change(name, lambda job, now_ms: _ended(job, final, now_ms))
@@ -134,7 +134,7 @@ class ProcessEngine:
                 return
 
     def _fail_all(self, error: BaseException) -> None:
-        """The engine is dead: no job that waits for it can run."""
+        """The engine's thread has ended: no job that waits for it can run."""
         for job in self._store.unfinished(Engine.PROCESS):
             self._settle(job.name, failed(internal_error(error)))
 
@@ -145,7 +145,7 @@ class ProcessEngine:
                 self._change(job.name, _waiting)
 
     def _end_interrupted(self, job: Job) -> None:
-        """A job that the service left behind when it went down: ended, and begun again if its retries allow."""
+        """Ends a job that was running when the service ended, and starts it again if its retries allow."""
         stray = end_stray_processes(process_mark(job, self._surroundings.settings))
         LOG.warning("%s was running when the service ended; %d processes ended now", job.name, stray)
         retries = job.request.get("RetryStrategy", {}).get("MaximumRetryAttempts", 0)

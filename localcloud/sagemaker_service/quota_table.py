@@ -1,4 +1,4 @@
-"""The account's limits: AWS's defaults, what this local account has applied, and whether one more job fits."""
+"""The account's limits: AWS's defaults, the applied values of this local account, and whether one more job fits."""
 
 import json
 import threading
@@ -45,9 +45,9 @@ class Quota:
 
 
 class QuotaTable:
-    """Applied values are those given at the start and those that an approved request has set since.
+    """Applied values are those given at the start and those of approved requests.
 
-    ``granted`` is applied to every quota of instances without a value of its own; None leaves AWS's default there.
+    ``granted`` is applied to every quota of instances without a value of its own; None leaves AWS's default.
     """
 
     def __init__(self, store: JobStore, applied: Mapping[str, float], granted: float | None) -> None:
@@ -73,7 +73,7 @@ class QuotaTable:
 
     @contextmanager
     def admission(self, job: Job) -> Iterator[None]:
-        """Holds other admissions back while the job is added; refuses it where a limit would be passed."""
+        """Blocks other admissions while the job is added; refuses the job if it would exceed a limit."""
         with self._admitting:
             self._check(job)
             yield

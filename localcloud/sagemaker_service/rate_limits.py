@@ -1,4 +1,4 @@
-"""AWS's limits on requests per second, which can't be raised, and how many requests came."""
+"""AWS's limits on requests per second, which can't be raised, and the numbers of requests."""
 
 import threading
 from collections import Counter
@@ -30,7 +30,7 @@ class RateLimits:
         self._by_second: dict[str, Counter[int]] = {operation: Counter() for operation in rates}
 
     def counts(self) -> dict[str, Any]:
-        """By operation: all requests, those that were refused for coming too fast, and the most within a second."""
+        """By operation: all requests, the refused ones, and the most within a second."""
         with self._lock:
             return {
                 operation: {

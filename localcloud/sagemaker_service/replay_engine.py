@@ -45,14 +45,14 @@ SIMULATED = "Simulated: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """When a job is to be looked at again. A pool's end is nothing that the clock may hurry to."""
+    """When the engine checks a job again. The clock does not jump to the end of a pool."""
 
     due_ms: int
     is_pool: bool = False
 
 
 class ReplayEngine:
-    """``may_jump`` says that nothing else goes on, so that the clock may go straight to the next step."""
+    """``may_jump`` says that no request is in progress, so that the clock may jump to the next step."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class ReplayEngine:
 
     def _hand_out(self, due_ms: int, name: str) -> None:
         if self._due_of.get(name) != due_ms:
-            # An older entry: the job was scheduled anew since.
+            # An older entry: the job was rescheduled after it.
             return
         del self._due_of[name]
         self._pools.discard(name)
@@ -175,7 +175,7 @@ class ReplayEngine:
                     self._schedule(name, look)
 
     def _fail(self, name: str, error: BaseException) -> None:
-        """Writes the job's end, again and again while that fails: on a full disk nothing can be written."""
+        """Writes the job's end, and repeats that until it succeeds: on a full disk nothing can be written."""
         while not self._is_ending:
             try:
                 self._store.change(name, lambda job: _failed(job, internal_error(error), self._clock.now_ms()))
@@ -187,7 +187,7 @@ class ReplayEngine:
                 return
 
     def _fail_all(self, error: BaseException) -> None:
-        """The engine is dead: no job that waits for it can go on."""
+        """The engine's thread has ended: no job that waits for it can continue."""
         for job in self._store.unfinished(Engine.REPLAY):
             self._fail(job.name, error)
 
@@ -210,7 +210,7 @@ class ReplayEngine:
         return Look(due_ms=job.planned[0].due_ms) if job.planned else self._keep_pool(job)
 
     def _selected(self, job: Job) -> Job:
-        """On the instance type that it gets: where the first of several is short, the next."""
+        """On the instance type that it gets: the next type if the first has no capacity."""
         chosen = select_type(job, self._faults)
         if chosen == job.selected_instance_type:
             return job
@@ -247,7 +247,7 @@ class ReplayEngine:
         return self._store.change(job.name, change)
 
     def _stop(self, job: Job, trace: Trace, work: SimulatedWork) -> Job:
-        """Stopping is the job's present status, and what it did before is what ended."""
+        """Stopping is the job's current status; the status before it has ended."""
         before, stopping = job.transitions[-2:]
         now_ms = stopping.start_ms
         simulated_steps = self._log_training(job, before, trace, work, until_ms=now_ms)

@@ -1,4 +1,4 @@
-"""Checks a request against botocore's own model of the service and words the problems as AWS does."""
+"""Checks a request against botocore's own model of the service; the problems have AWS's wording."""
 
 import re
 from collections.abc import Iterator, Mapping

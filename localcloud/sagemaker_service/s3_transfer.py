@@ -19,7 +19,7 @@ ABSENT = frozenset({"NoSuchKey", "NoSuchBucket", "404", "AccessDenied", "403"})
 
 
 class DataUnavailable(Exception):
-    """S3 does not give what the job names; worded as SageMaker's failure reason."""
+    """S3 does not have what the job names; worded as SageMaker's failure reason."""
 
 
 class S3Transfer:
@@ -68,7 +68,7 @@ def split_uri(uri: str) -> tuple[str, str]:
 
 
 def relative_name(key: str, prefix: str) -> str:
-    """The key's name within a channel: what follows the prefix's last folder."""
+    """The key's name within a channel: the part after the prefix's last folder."""
     rest = key.removeprefix(prefix).lstrip("/") if key.startswith(prefix + "/") or prefix.endswith("/") else ""
     name = rest or key.removeprefix(prefix[: prefix.rfind("/") + 1])
     if not stays_inside(name):

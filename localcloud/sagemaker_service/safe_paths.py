@@ -1,4 +1,4 @@
-"""Keeps what a job brings (archive members, S3 keys, program names) within the job's own folder."""
+"""Keeps a job's inputs (archive members, S3 keys, program names) within the job's own folder."""
 
 import copy
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class UnsafePath(Exception):
-    """A name that leads outside of the folder that it belongs to, or a kind of file that has no place there."""
+    """A name outside of the folder that it belongs to, or a kind of file that is not allowed there."""
 
 
 def stays_inside(name: str) -> bool:
@@ -48,7 +48,7 @@ def _checked(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
 
 
 def _check_link(member: tarfile.TarInfo, name: str) -> None:
-    """``..`` is accepted at a symbolic link's start only: after another link it could lead anywhere."""
+    """``..`` is accepted only at the start of a symbolic link: after another link it could leave the folder."""
     parts = member.linkname.split("/")
     ups = 0
     while member.issym() and ups < len(parts) and parts[ups] == "..":

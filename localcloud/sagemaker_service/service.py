@@ -1,4 +1,4 @@
-"""Puts the service together: store, engines, event delivery and the HTTP server."""
+"""Builds the service from its parts: store, engines, event delivery and the HTTP server."""
 
 import time
 from types import TracebackType
@@ -110,7 +110,7 @@ class Service:
 
     @property
     def _main_clock(self) -> Clock:
-        """The virtual one only where every job lives in it."""
+        """The virtual clock only if every job uses it."""
         return self._virtual_clock if self._settings.engine is EngineChoice.REPLAY else self._machine_clock
 
     def _make_process_engine(self, clients: AwsClients) -> ProcessEngine:
@@ -210,7 +210,7 @@ class Service:
         return is_quiet and self._store.pending_event_count(time.time()) == 0
 
     def _events_of(self, job: Job) -> list[NewEvent]:
-        """None, one or several: the faults in force may lose, delay and repeat events."""
+        """None, one or several: the current faults may lose, delay and repeat events."""
         event = state_change_event(job, account_id=self._settings.account_id, region=self._settings.region)
         due_seconds = self._faults.event_delays(job.name, job.secondary_status)
         self._delivery.wake()

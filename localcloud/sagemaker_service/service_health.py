@@ -70,5 +70,5 @@ def find_disk_problem(folder: Path, least_free_bytes: int = LEAST_FREE_BYTES) ->
 
 
 def error_text(error: BaseException) -> str:
-    """The kind of error and its text: one without the other often says nothing."""
+    """The kind of error and its text: one without the other is often not enough."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,4 +1,4 @@
-"""Puts what a simulated job leaves where a real one would: its step log, and a preparation's manifest."""
+"""Writes a simulated job's files to the places of a real one: its step log, and a preparation's manifest."""
 
 import json
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class SimulatedFiles:
         return stretch.next_step
 
     def write_tokens(self, job: Job) -> None:
-        """What a completed preparation leaves: a manifest of no tokens, which says that it is simulated."""
+        """The output of a completed preparation: a manifest of no tokens, marked as simulated."""
         preparation = read_work(job).values.get("preparation")
         if not isinstance(preparation, Mapping) or not is_uncompressed(job):
             return

@@ -1,4 +1,4 @@
-"""The step log that a simulated job leaves, marked as simulated in every process's first line."""
+"""The step log of a simulated job, marked as simulated in every process's first line."""
 
 import itertools
 import json
@@ -48,7 +48,7 @@ def step_seconds(trace: Trace, job_name: str) -> Iterator[float]:
 def write_stretch(
     job: Job, trace: Trace, work: SimulatedWork, *, start_ms: int, until_ms: int, first_step: int
 ) -> Stretch:
-    """``until_ms`` cuts the log off there: steps that end later are missing, and so is the last line."""
+    """``until_ms`` truncates the log: steps that end later are missing, and so is the last line."""
     lines = list(_lines(job, trace, work, start=start_ms / 1000, until=until_ms / 1000, first_step=first_step))
     body = "".join(json.dumps(line) + "\n" for line in lines)
     done = sum(line["kind"] == "step" for line in lines)

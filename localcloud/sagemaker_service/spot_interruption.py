@@ -8,7 +8,7 @@ from localcloud.sagemaker_service.faults import FaultBox, JobFault
 from localcloud.sagemaker_service.job import Job
 from localcloud.sagemaker_service.trace import read_work
 
-PAUSE_SECONDS = 0.5  # until the instances are there again
+PAUSE_SECONDS = 0.5  # until the job has instances again
 STEP_MARK = b'"kind":"step"'
 
 

@@ -1,4 +1,4 @@
-"""Finds and kills the processes that a job left, by a mark in their environment."""
+"""Finds and kills the remaining processes of a job, by a mark in their environment."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ LOOK_AGAIN_SECONDS = 0.05
 
 
 def process_mark(job: Job, settings: Settings) -> str:
-    """With the service's own folder: another service on this machine may have a job of the same name."""
+    """Includes the service's own folder: another service on this machine may have a job of the same name."""
     return f"{settings.state_folder}:{job.arn}"
 
 

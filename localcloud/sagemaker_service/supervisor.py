@@ -29,7 +29,7 @@ def main(order_path: str) -> int:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, order["cores"])
     for number in (signal.SIGTERM, signal.SIGINT):
-        # A handler, not SIG_IGN: the launcher would inherit that and never hear a stop.
+        # A handler, not SIG_IGN: the launcher would inherit SIG_IGN and ignore a stop.
         signal.signal(number, lambda *_: None)
     with Path(order["log"]).open("ab") as log:
         launcher = subprocess.Popen(
@@ -64,7 +64,7 @@ def _watch(launcher: "subprocess.Popen[bytes]", grace_seconds: float) -> int:
 
 
 def _end_of(launcher: "subprocess.Popen[bytes]") -> list[int]:
-    """What becomes readable when the launcher ends, so that no billed time passes until this is seen."""
+    """A file descriptor that becomes readable when the launcher ends, so that no billed time is added."""
     try:
         return [os.pidfd_open(launcher.pid)]
     except (AttributeError, OSError):  # not Linux, or an older kernel

@@ -37,7 +37,7 @@ class Fate:
 
 
 def select_type(job: Job, faults: FaultBox) -> str | None:
-    """Of a job with preferences. Where capacity is short, that is of the first type only, and the next is taken."""
+    """For a job with preferences. A capacity error applies to the first type only; the job then gets the next one."""
     preferences = job.request["ResourceConfig"].get("InstancePreferences", ())
     if not preferences:
         return job.selected_instance_type
@@ -106,7 +106,7 @@ def _failure(stages: tuple[Stage, ...], reason: str) -> Fate:
 
 
 def _cut_at_limits(job: Job, fate: Fate) -> Fate:
-    """The fate up to the first limit of StoppingCondition that it would pass."""
+    """The end of the job, at the first limit of StoppingCondition that it would exceed."""
     limits = job.request.get("StoppingCondition", {})
     longest_wait = limits.get("MaxWaitTimeInSeconds") if job.is_spot else None
     longest_pending = limits.get("MaxPendingTimeInSeconds")

@@ -34,12 +34,12 @@ OTHER_LAUNCHERS = {
 
 
 class UnsupportedJob(Exception):
-    """The job asks for something that needs its container, which this machine doesn't run."""
+    """The job needs its container, which this machine doesn't run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What a job's hyperparameters say. ``user`` is what the script sees, decoded."""
+    """The content of a job's hyperparameters. ``user``: those that the script receives, decoded."""
 
     source_uri: str
     entry_point: str
@@ -95,10 +95,10 @@ def launch_command(program: Program, *, python: str, job: Job, host_rank: int, r
     script = [program.entry_point, *command_arguments(program.user)]
     if not program.uses_torchrun:
         return [python, *script]
-    # -P: the modules beside this program must not take the place of the standard library's.
+    # -P: the modules in this program's folder must not replace the standard library's.
     command = [python, "-P", str(TORCHRUN)]
     command += ["--nnodes", str(job.instance_count), "--nproc_per_node", str(resources.processes)]
-    # A port of its own even for one host: this machine is shared.
+    # A separate port even for one host: several jobs share this machine.
     command += ["--rdzv_backend", "loopback", "--rdzv_endpoint", f"{LOOPBACK}:{resources.master_port}"]
     command += ["--rdzv_conf", f"rank={host_rank}", "--local_addr", LOOPBACK]
     return [*command, *script]

@@ -1,4 +1,4 @@
-"""How a simulated job spends its time: a trace that was recorded or modelled by a person, or a nominal one."""
+"""The phases of a simulated job with their times: a trace from a file, or a nominal one."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ DEFAULT_SAMPLES = 8
 
 
 class TraceInvalid(Exception):
-    """A trace file can't be read; says which, where and why."""
+    """A trace file can't be read; the message has the file, the place and the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ def _read_trace(path: Path) -> Trace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedWork:
-    """What a job's hyperparameters say about its work, with nominal values where they don't."""
+    """The work of a job according to its hyperparameters, with nominal values for missing ones."""
 
     values: Mapping[str, Any]
     world_size: int
@@ -109,7 +109,7 @@ def choose_trace(job: Job, traces: Iterable[Trace]) -> Trace:
 
 
 def nominal_trace(job: Job, work: SimulatedWork) -> Trace:
-    """The same formula for every strategy and compiler: it rehearses a suite, it does not predict its answer."""
+    """The same formula for every strategy and compiler: it rehearses a suite and does not predict its answer."""
     instance = find_instance_type(job.instance_type)
     peak = (instance.peak_dense_bf16_flops_per_device if instance else None) or NOMINAL_FLOPS_PER_DEVICE
     flops = 6 * NOMINAL_PARAMETERS * work.sequence_length * work.samples_per_step

@@ -34,7 +34,7 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a request for a transform job says about its data."""
+    """A transform job's data, as its request describes it."""
 
     input_uri: str
     output_uri: str

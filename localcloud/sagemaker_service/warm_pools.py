@@ -1,4 +1,4 @@
-"""Instances that stay after a simulated job for the next one like it.
+"""Instances that a simulated job keeps for the next matching job.
 
 The time between two jobs is measured by the machine's clock, because the start of the next job is not simulated. A pool
 that no job uses ends in the jobs' virtual time.
@@ -14,7 +14,7 @@ from localcloud.sagemaker_service.job_store import JobStore
 AVAILABLE = "Available"
 RESOURCES_ALIKE = ("InstanceType", "InstanceCount", "VolumeSizeInGB", "VolumeKmsKeyId")
 REQUEST_ALIKE = ("RoleArn", "VpcConfig", "EnableInterContainerTrafficEncryption", "EnableNetworkIsolation")
-# However fast virtual time runs beside other jobs, the next job of the same lane gets its chance.
+# The next job of the same lane has this time by the machine's clock, whatever the speed of virtual time.
 SHORTEST_SECONDS = 20.0
 
 
@@ -27,14 +27,14 @@ def is_available(job: Job) -> bool:
 
 
 def expires_at_ms(job: Job) -> int | None:
-    """When the job's pool ends if nothing takes it; None if it has none to end."""
+    """The end of the job's pool if no job uses it; None if it has no pool."""
     if not is_available(job) or job.training_end_ms is None:
         return None
     return job.training_end_ms + keep_alive_seconds(job) * 1000
 
 
 def with_pool(job: Job, machine_seconds: float) -> Job:
-    """The ended job with its instances kept, if it asked for that and ever held any."""
+    """The ended job with its instances kept, if it requested that and had instances."""
     if keep_alive_seconds(job) == 0 or job.training_end_ms is None:
         return job
     return replace(
@@ -63,7 +63,7 @@ def look_again_seconds(job: Job, now_ms: int, machine_seconds: float) -> float |
 
 
 def take_pool(store: JobStore, job: Job, machine_seconds: float) -> bool:
-    """Whether the job starts on instances that another one left; at most one job takes a pool."""
+    """Whether the job starts on the instances of an earlier job; at most one job takes a pool."""
     for left in store.select("warm_pool = ?", (AVAILABLE,), "modified_ms desc", -1):
         if _are_alike(left, job):
             taken = store.change(left.name, lambda earlier: _reused(earlier, job.name, machine_seconds))
