@@ -85,7 +85,7 @@ class StepLogger:
         return CheckpointPhase(self.phase_ended, {"step": self.steps, **(facts or {})}, folder)
 
     def resume(self, steps: int) -> None:
-        """The script continues after so many steps of an earlier attempt: its next step has the next number."""
+        """The script continues after this many steps of an earlier attempt: its next step has the next number."""
         self.steps = self._steps_before = steps
 
     @property

@@ -62,7 +62,9 @@ class DeploymentChoice(LabChoice):
             metavar="PREFIX", help="A batch transform job over this S3 prefix, file or folder, instead of an endpoint."
         ),
     ] = None
-    hours: Annotated[float, typer.Option(min=0.01, help="The endpoint is deleted after so many hours.")] = DEFAULT_HOURS
+    hours: Annotated[float, typer.Option(min=0.01, help="The endpoint is deleted after this many hours.")] = (
+        DEFAULT_HOURS
+    )
     keep: Annotated[bool, typer.Option("--keep", help="Keep the endpoint until traindyno undeploy.")] = False
     owner: Annotated[
         str | None, typer.Option(envvar="TRAINDYNO_OWNER", help="The tag traindyno:owner; by default your user name.")

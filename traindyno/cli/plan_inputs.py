@@ -40,7 +40,7 @@ SpotDiscountOption = Annotated[
     typer.Option(help="Assume that spot saves this share of the on-demand price: 0.6 is 60 %.", min=0, max=0.99),
 ]
 SpotInterruptionsOption = Annotated[
-    float | None, typer.Option(help="Assume so many spot interruptions per hour of a job.", min=0, max=60)
+    float | None, typer.Option(help="Assume this many spot interruptions per hour of a job.", min=0, max=60)
 ]
 
 

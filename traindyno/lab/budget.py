@@ -60,7 +60,7 @@ def settle_end(row: AttemptRow, *, services: LabServices) -> None:
 
 
 def time_usd(row: AttemptRow, seconds: float) -> Decimal:
-    """What so many seconds of the attempt's instances cost at most."""
+    """The highest cost of this many seconds of the attempt's instances."""
     return cost_usd(Decimal(str(seconds)), row.instance_count, row.usd_per_hour)
 
 

@@ -60,7 +60,7 @@ class Measurement:
     evaluate_every_steps: int | None = field(
         default=None,
         metadata=describe(
-            "evaluate during the run too, each time after so many steps; the time to a quality needs it",
+            "also evaluate during the run, each time after this many steps; the time to a quality needs it",
             bound=COUNT,
             default="at the end only",
         ),
@@ -69,8 +69,8 @@ class Measurement:
     checkpoint_every_steps: int | None = field(
         default=None,
         metadata=describe(
-            "a checkpoint after every so many steps, from which the run's next attempt resumes; on spot there is one "
-            "before an interruption, too",
+            "a checkpoint each time after this many steps, from which the run's next attempt resumes; on spot also "
+            "before an interruption",
             bound=STEPS,
             default="no checkpoints, except before a spot interruption",
         ),

@@ -56,11 +56,9 @@ class Dataset:
 class Workload:
     """What is trained."""
 
-    task: Task = field(metadata=describe("what the model learns; script runs your own"))
+    task: Task = field(metadata=describe("what the model learns; script runs your own script"))
     examples: int = field(
-        metadata=describe(
-            "the work to be done, the same for every cell; the verdict is about this much", bound=EXAMPLES
-        )
+        metadata=describe("the work, the same for every cell; the verdict is for this amount", bound=EXAMPLES)
     )
     model: Model | None = field(
         default=None,
