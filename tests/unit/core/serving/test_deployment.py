@@ -11,6 +11,7 @@ from traindyno.core.errors import DocumentInvalid
 from traindyno.core.serving.deployment import (
     Hosting,
     ModelDeployment,
+    check_job_name,
     deployment_document,
     deployment_name,
     parse_deployment,
@@ -86,4 +87,5 @@ def test_a_name_is_cut_to_what_sagemaker_takes() -> None:
         "--reviews-of-the-c1-x"
     )
     long = deployment_name(lab="traindyno", suite_name="a", cell_id="c" * 80, unique="x")
-    assert len(long) == 63
+    # with the suffix of its check job
+    assert len(check_job_name(long)) == 63
