@@ -7,8 +7,7 @@ from bench.figures import Figure, Section, at_most
 from bench.groups import TITLES, command
 from traindyno.core.planning.memory import MemoryEstimate
 from traindyno.core.suite.suite_file import parse_settings, parse_workload
-from training.memory.estimate import estimate_memory, measure_steps, planned_topology
-from training.memory.fake_world import fake_process_group
+from training.memory.estimate import estimate_memory, measure_memory
 
 ONE, FOUR, EIGHT = "ml.g5.xlarge", "ml.g5.12xlarge", "ml.p5.48xlarge"
 BILLION_8: dict[str, Any] = {
@@ -31,8 +30,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "one device, fp32": {"instance": ONE, "strategy": "single"},
     "ddp over 4, bf16": {"instance": FOUR, "strategy": "ddp", "precision": "bf16"},
     "fsdp over 4, bf16": {"instance": FOUR, "strategy": "fsdp", "precision": "bf16"},
+    "pipeline over 4, bf16": {"instance": FOUR, "strategy": "pipeline", "precision": "bf16", "micro_batches": 4},
 }
-LENGTH, BATCH, LONG = 256, 2, 4096
+# Of the families that a pipeline can be cut from.
+PIPELINES = ("gpt2", "bert")
+LENGTH, BATCH, LONG = 256, 4, 4096
 MOST_DIFFERENCE = 0.1
 
 
@@ -42,6 +44,7 @@ def measure(*, is_quick: bool) -> Section:
         compare(f"{model}, {name}", config, task, values)
         for model, (config, task) in models.items()
         for name, values in SETTINGS.items()
+        if values["strategy"] != "pipeline" or config["model_type"] in PIPELINES
     ]
     return Section(
         title=TITLES["memory"],
@@ -49,7 +52,8 @@ def measure(*, is_quick: bool) -> Section:
         figures=(*figures, *([] if is_quick else estimate_large())),
         notes=(
             "Both sides are counted by the same tracker on a CPU, so that this shows that fake tensors need what real"
-            " ones do. A GPU's allocator, context and NCCL buffers are in neither.",
+            " ones do. A GPU's allocator, context and NCCL buffers are in neither. Of a pipeline's processes, the one"
+            " that needs the most counts.",
         ),
     )
 
@@ -59,9 +63,7 @@ def compare(name: str, config: dict[str, Any], task: str, values: dict[str, Any]
     workload = workload_document(config, task, LENGTH)
     settings = parse_settings({**values, "batch_size_per_device": BATCH})
     estimated = estimate_memory(parse_workload(workload), settings, model_path=None)
-    topology = planned_topology(settings)
-    with fake_process_group(topology):
-        measured = measure_steps(parse_workload(workload), settings, topology, model_path=None)
+    measured = measure_memory(parse_workload(workload), settings, model_path=None)
     difference = abs(estimated.peak_bytes / measured.peak_bytes - 1)
     return Figure(
         name=f"{name}: estimate {gib(estimated):.3f} GiB, measured {gib(measured):.3f} GiB; difference",

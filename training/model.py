@@ -99,7 +99,7 @@ def _skeleton(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
 
 def _from_config(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
     try:
-        model: PreTrainedModel = AUTO_CLASSES[task].from_config(config)
+        model: PreTrainedModel = AUTO_CLASSES[task].from_config(config, dtype=torch.float32)
     except (ValueError, TypeError, AssertionError, ZeroDivisionError) as error:
         raise WorkloadError(
             f"transformers can't build a {config.model_type} model for {task} from workload.model.config: {error}"
@@ -110,7 +110,7 @@ def _from_config(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
 def empty_model(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
     """Shapes without values, on the meta device."""
     with torch.device("meta"):
-        model: PreTrainedModel = AUTO_CLASSES[task].from_config(config)
+        model: PreTrainedModel = AUTO_CLASSES[task].from_config(config, dtype=torch.float32)
     return model
 
 

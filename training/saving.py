@@ -1,18 +1,18 @@
 """Writes a trained model as transformers reads it, tensor by tensor: no process holds the whole model for it."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from training.strategies.whole_model import each_once
+from training.tensor_file import TensorFile, byte_count
 
 SHARD_BYTES = 1 << 28
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-METADATA = {"format": "pt"}
+DRAFT = ".draft"
 
 
 def save_model(
@@ -25,12 +25,12 @@ def save_model(
 ) -> None:
     """``model`` is a fresh one on the meta device: the trained one may be cut, wrapped or rewritten by its strategy.
 
-    ``tensors`` are looked at one by one. A file holds ``shard_bytes`` or one tensor; tied weights are written once.
+    ``tensors`` are written one by one, and none is kept. A file holds ``shard_bytes`` or one tensor; tied weights are
+    written once. Raises ValueError if a tensor of the model is missing, or is not as the model has it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     model.tie_weights()
-    names = each_once(model.state_dict(keep_vars=True))
-    _write_shards(((name, tensor) for name, tensor in tensors if name in names), folder, shard_bytes)
+    _write_shards(tensors, each_once(model.state_dict(keep_vars=True)), folder, shard_bytes)
     model.config.architectures = [type(model).__name__]
     model.config.dtype = torch.float32
     model.config.save_pretrained(folder)
@@ -40,39 +40,46 @@ def save_model(
         tokenizer.save_pretrained(folder)
 
 
-def _write_shards(tensors: Iterable[tuple[str, torch.Tensor]], folder: Path, shard_bytes: int) -> None:
-    shards: list[list[str]] = []
-    held: dict[str, torch.Tensor] = {}
-    sizes = total = 0
+def _write_shards(
+    tensors: Iterable[tuple[str, torch.Tensor]], expected: Mapping[str, torch.Tensor], folder: Path, shard_bytes: int
+) -> None:
+    """Files have their names when all of them are whole."""
+    shards = _divide(expected, shard_bytes)
+    names = [WEIGHTS] if len(shards) == 1 else _numbered(len(shards))
+    files = [TensorFile(folder / (name + DRAFT), shard) for name, shard in zip(names, shards, strict=True)]
+    file_of = {name: file for file, shard in zip(files, shards, strict=True) for name in shard}
+    missing = set(expected)
     for name, tensor in tensors:
-        size = tensor.numel() * tensor.element_size()
-        if held and sizes + size > shard_bytes:
-            shards.append(_write(held, folder, len(shards)))
-            held, sizes = {}, 0
-        held[name] = tensor.contiguous()
-        sizes, total = sizes + size, total + size
-    shards.append(_write(held, folder, len(shards)))
-    _name_shards(shards, folder, total)
+        if name in file_of:
+            file_of[name].write(name, tensor)
+            missing.discard(name)
+        del tensor  # the next one is made while the loop's variable would still hold this one
+    if missing:
+        raise ValueError(
+            f"expected a value for every tensor of the model, got none for {', '.join(sorted(missing)[:3])}"
+        )
+    for file in files:
+        file.path.replace(folder / file.path.name.removesuffix(DRAFT))
+    if len(shards) > 1:
+        _write_index({name: file.path.name.removesuffix(DRAFT) for name, file in file_of.items()}, expected, folder)
 
 
-def _write(held: dict[str, torch.Tensor], folder: Path, number: int) -> list[str]:
-    save_file(held, _draft(folder, number), metadata=METADATA)
-    return list(held)
+def _divide(expected: Mapping[str, torch.Tensor], shard_bytes: int) -> list[dict[str, torch.Tensor]]:
+    shards: list[dict[str, torch.Tensor]] = [{}]
+    size = 0
+    for name, tensor in expected.items():
+        if shards[-1] and size + byte_count(tensor) > shard_bytes:
+            shards.append({})
+            size = 0
+        shards[-1][name] = tensor
+        size += byte_count(tensor)
+    return shards
 
 
-def _name_shards(shards: list[list[str]], folder: Path, total_bytes: int) -> None:
-    """A file's name has the number of files, which is known at the end."""
-    if len(shards) == 1:
-        _draft(folder, 0).replace(folder / WEIGHTS)
-        return
-    weight_map: dict[str, str] = {}
-    for number, names in enumerate(shards):
-        file = f"model-{number + 1:05d}-of-{len(shards):05d}.safetensors"
-        _draft(folder, number).replace(folder / file)
-        weight_map |= dict.fromkeys(names, file)
-    index = {"metadata": {"total_size": total_bytes}, "weight_map": weight_map}
+def _numbered(count: int) -> list[str]:
+    return [f"model-{number:05d}-of-{count:05d}.safetensors" for number in range(1, count + 1)]
+
+
+def _write_index(weight_map: Mapping[str, str], expected: Mapping[str, torch.Tensor], folder: Path) -> None:
+    index = {"metadata": {"total_size": sum(map(byte_count, expected.values()))}, "weight_map": weight_map}
     (folder / INDEX).write_text(json.dumps(index, indent=2, sort_keys=True))
-
-
-def _draft(folder: Path, number: int) -> Path:
-    return folder / f"{WEIGHTS}.{number}.draft"

@@ -235,6 +235,8 @@ class ReplayEngine:
 
     def _apply(self, job: Job, step: PlannedStep, trace: Trace, work: SimulatedWork) -> Job:
         simulated_steps = self._log_training(job, job.transitions[-1], trace, work, until_ms=step.due_ms)
+        if step.secondary_status is SecondaryStatus.INTERRUPTED:
+            simulated_steps = work.steps_in_checkpoint(simulated_steps)
         if step.status is Status.COMPLETED:
             self._files.write_tokens(job)
 

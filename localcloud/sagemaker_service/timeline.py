@@ -91,7 +91,8 @@ def _fate(job: Job, trace: Trace, work: SimulatedWork, faults: FaultBox) -> Fate
             fate = _failure((*begun, training(0, part)), KILLED)
         case JobFault.SPOT_INTERRUPTION if job.is_spot:
             gap = Stage(secondary_status=S.INTERRUPTED, seconds=INTERRUPTION_SECONDS)
-            fate = Fate(stages=(*begun, training(0, part), gap, *begun, training(part, last_step), uploading))
+            kept = work.steps_in_checkpoint(part)
+            fate = Fate(stages=(*begun, training(0, part), gap, *begun, training(kept, last_step), uploading))
         case _:
             pass
     return fate

@@ -80,6 +80,15 @@ class SimulatedWork:
     steps: int
     samples_per_step: int
     sequence_length: int
+    checkpoint_every_steps: int | None = None
+
+    def steps_in_checkpoint(self, steps: int) -> int:
+        """Of so many finished steps, those of the last periodic checkpoint: an interrupted job goes on after them.
+
+        The checkpoint that a job writes when it is told to stop is not simulated: whether there is time for it depends
+        on the size of the model.
+        """
+        return steps - steps % self.checkpoint_every_steps if self.checkpoint_every_steps else 0
 
 
 def read_work(job: Job) -> SimulatedWork:
@@ -89,7 +98,8 @@ def read_work(job: Job) -> SimulatedWork:
     per_host = 1 if settings.get("strategy") == "single" or instance is None else instance.devices_per_instance or 1
     world_size = per_host * job.instance_count
     samples = int(settings.get("batch_size_per_device", DEFAULT_SAMPLES))
-    most_steps = int(_mapping(given.get("measurement")).get("max_steps", DEFAULT_STEPS))
+    measurement = _mapping(given.get("measurement"))
+    most_steps = int(measurement.get("max_steps", DEFAULT_STEPS))
     examples = workload.get("examples")
     steps = most_steps if examples is None else min(most_steps, max(-(-int(examples) // (samples * world_size)), 1))
     return SimulatedWork(
@@ -99,6 +109,7 @@ def read_work(job: Job) -> SimulatedWork:
         steps=steps,
         samples_per_step=samples,
         sequence_length=int(workload.get("sequence_length") or NOMINAL_SEQUENCE_LENGTH),
+        checkpoint_every_steps=_whole(measurement.get("checkpoint_every_steps")),
     )
 
 
@@ -123,6 +134,10 @@ def _comparable(values: Mapping[str, Any], match: Mapping[str, Any]) -> dict[str
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+def _whole(value: Any) -> int | None:
+    return None if value is None else int(value)
 
 
 def _decoded(value: str) -> Any:

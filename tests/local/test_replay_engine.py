@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,13 @@ from botocore.exceptions import ClientError
 from tests.local.aws_double import AwsDouble
 from tests.local.jobs import BUCKET, client, eventually, job_request, wait_until
 from tests.local.running_service import RunningService, start_service
+from tests.unit.run_samples import make_cell, make_run, make_suite
+from traindyno.core.costs.projection import project_run
+from traindyno.core.costs.receipt import write_receipt
 from traindyno.core.errors import CapacityUnavailable
+from traindyno.core.jobs.attempt import ended_attempt
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
 from traindyno.core.step_log.content import StepLog
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST, describe_mismatch
@@ -179,26 +185,86 @@ def test_the_trace_that_names_most_of_a_jobs_values_is_played(aws: AwsDouble, tm
     assert ddp["BillableTimeInSeconds"] == PLAIN_BILLED_SECONDS
 
 
-def test_an_interrupted_spot_job_resumes_and_the_gap_is_not_billed(aws: AwsDouble, tmp_path: Path) -> None:
-    stopping = {"MaxRuntimeInSeconds": 3600, "MaxWaitTimeInSeconds": 7200}
-    request = simulated_request("spot", EnableManagedSpotTraining=True, StoppingCondition=stopping)
-    with replaying(tmp_path, aws, spot_interruption_fraction=1) as running:
-        job = run_one(running, request)
-        row = ledger(running)["spot"]
+LONG_TRACE: dict[str, Any] = {**PLAIN_TRACE, "steps": 30}
+LONG_BILLED_SECONDS = PLAIN_BILLED_SECONDS + 25 * 2
+
+
+def spot_request(name: str, every_steps: int | None) -> dict[str, Any]:
+    measurement = {} if every_steps is None else {"checkpoint_every_steps": every_steps}
+    return simulated_request(
+        name,
+        EnableManagedSpotTraining=True,
+        StoppingCondition={"MaxRuntimeInSeconds": 3600, "MaxWaitTimeInSeconds": 7200},
+        HyperParameters={"measurement": json.dumps(measurement)},
+    )
+
+
+def result_of(job: dict[str, Any], log: StepLog) -> RunResult:
+    end = read_job_end(job)
+    attempt = ended_attempt(end, number=1, is_last=True, submitted_at=end.created_at)
+    assert attempt.outcome is not None
+    return build_run_result(
+        make_run(make_cell(instance="ml.g5.12xlarge")),
+        suite=make_suite(examples=100_000),
+        outcome=attempt.outcome,
+        attempts=[attempt],
+        step_log=log,
+        price=PaidPrice(usd_per_instance_hour=Decimal("7.20"), purchase="spot"),
+    )
+
+
+def steps_of(files: dict[str, list[str]]) -> list[list[int]]:
+    """Of the first process, by session."""
+    logs = [[json.loads(line) for line in lines] for name, lines in sorted(files.items()) if "rank-00000" in name]
+    return [[line["step"] for line in lines if line["kind"] == "step"] for lines in logs]
+
+
+@pytest.mark.parametrize("every_steps", [None, 7])
+def test_an_interrupted_spot_job_repeats_the_steps_since_its_last_checkpoint(
+    aws: AwsDouble, tmp_path: Path, every_steps: int | None
+) -> None:
+    """All of them without checkpoints. What is repeated is billed; the gap is not."""
+    name = f"spot-{every_steps}"
+    interrupted = [{"name_contains": name, "fault": "spot_interruption"}]
+    with replaying(tmp_path, aws, traces={"long": LONG_TRACE}, seed=5, named=interrupted) as running:
+        job = run_one(running, spot_request(name, every_steps))
+        whole = run_one(running, spot_request(f"whole-{every_steps}", every_steps))
+        row = ledger(running)[name]
     assert statuses(job) == [
         *("Starting", "Downloading", "Training", "Interrupted"),
         *("Starting", "Downloading", "Training", "Uploading", "Completed"),
     ]
+    files = logged_files(aws, name)
+    assert len(files) == 2 * 4
+    first, second = steps_of(files)
+    resumed_at = 0 if every_steps is None else len(first) // every_steps * every_steps
+    repeated = len(first) - resumed_at
+    assert repeated > 0, "the seed and the name interrupt the job between two checkpoints"
+    assert (first, second) == (list(range(len(first))), list(range(resumed_at, 30)))
     # The second start loads and downloads again: 13 s more; 300 s of interruption and 7 s of starting are not billed.
     # Of the rest, 60 % is saved.
-    assert job["BillableTimeInSeconds"] == row["billed_seconds"] == round((PLAIN_BILLED_SECONDS + 13) * 0.4)
-    assert job["TrainingTimeInSeconds"] == PLAIN_BILLED_SECONDS + 13 + 307
-    assert len(logged_files(aws, "spot")) == 2 * 4
-    steps = [
-        json.loads(line)["step"] for lines in logged_files(aws, "spot").values() for line in lines if '"step"' in line
-    ]
-    assert sorted(set(steps)) == [0, 1, 2, 3, 4]
-    assert len(steps) == 5 * 4
+    trained = LONG_BILLED_SECONDS + 13 + 2 * repeated
+    assert job["BillableTimeInSeconds"] == row["billed_seconds"] == round(trained * 0.4)
+    assert job["TrainingTimeInSeconds"] == trained + 307
+    check_receipt_and_projection(
+        result_of(job, logged(aws, name)), result_of(whole, logged(aws, f"whole-{every_steps}")), repeated
+    )
+
+
+def check_receipt_and_projection(interrupted: RunResult, whole: RunResult, repeated: int) -> None:
+    """The receipt has what was repeated, and the projection, of a run without interruptions, has not."""
+    assert interrupted.measured is not None
+    assert (interrupted.measured.steps_done, interrupted.measured.repeated_steps) == (30, repeated)
+    (line,) = write_receipt([interrupted]).lines
+    seconds = {phase.name: phase.seconds for phase in line.phases}
+    assert seconds["repeated_steps"] == pytest.approx(2 * repeated, abs=0.01)
+    assert seconds["load"] == pytest.approx(2 * 10, abs=0.01)
+    mine, theirs = project_run(interrupted), project_run(whole)
+    assert mine is not None
+    assert theirs is not None
+    assert mine.instance_hours == pytest.approx(theirs.instance_hours, rel=1e-3)
+    assert mine.usd is not None
+    assert float(mine.usd) == pytest.approx(float(theirs.usd or 0), rel=0.02)  # whole seconds are billed
 
 
 def test_a_capacity_error_ends_the_job_before_it_bills(aws: AwsDouble, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """What a rank holds while its part of a model is built, and the values of the whole model afterwards."""
 
+import tempfile
+from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,6 +10,7 @@ import torch
 
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite_file import parse_settings, parse_workload
+from training import tensor_file
 from training.blueprint import Blueprint
 from training.compilers import build_compiler
 from training.memory.tracker import MemoryTracker
@@ -15,7 +18,7 @@ from training.model import build_model, empty_model
 from training.precision import number_format
 from training.process_group import end_process_group
 from training.saving import save_model
-from training.strategies import Setup, build_strategy
+from training.strategies import Setup, TrainingStrategy, build_strategy
 from training.topology import read_topology
 
 CPU = torch.device("cpu")
@@ -45,11 +48,14 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """``state``: the whole model, on rank 0. Bytes are of tensors: at most, and at the end."""
+    """``state``: the whole model, on rank 0. Bytes are of tensors: at most while it is built, afterwards, and at most
+    while it is saved.
+    """
 
     state: dict[str, torch.Tensor]
     peak_bytes: int
     kept_bytes: int
+    saving_peak_bytes: int
 
 
 def values_of(model: Model) -> dict[str, torch.Tensor]:
@@ -88,4 +94,19 @@ def _place(model: Model, values: dict[str, Any]) -> Placed:
     with MemoryTracker() as tracker:
         strategy.place(model.blueprint(**values))
         peak, kept = tracker.peak_bytes, tracker.current_bytes
-    return Placed(state=strategy.gather_state_dict(), peak_bytes=peak, kept_bytes=kept)
+        tracker.reset_peak()
+        _save(strategy, model, is_first=topology.is_first)
+    return Placed(
+        state=strategy.gather_state_dict(), peak_bytes=peak, kept_bytes=kept, saving_peak_bytes=tracker.peak_bytes
+    )
+
+
+def _save(strategy: TrainingStrategy, model: Model, *, is_first: bool) -> None:
+    """As a run does at its end, with tensors that are long beside a part of one."""
+    tensor_file.PART_BYTES = 4096
+    tensors = strategy.stream_state_dict()
+    if is_first:
+        with tempfile.TemporaryDirectory() as folder:
+            fresh = empty_model(model.task, model.blueprint(strategy="single").model.config)
+            save_model(tensors, fresh, None, Path(folder))
+    deque(tensors, maxlen=0)

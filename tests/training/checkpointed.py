@@ -1,7 +1,8 @@
 """One attempt of a run that keeps checkpoints, from its document to the losses of the steps that it did."""
 
+import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from training.checkpoints.identity import identity_of
 from training.checkpoints.stop_request import StopRequest
 from training.compilers import build_compiler
 from training.data.dataset import load_dataset
-from training.job import find_job
+from training.data.once_per_host import remove_made_folders
+from training.job import Job, find_job
 from training.model import build_model
 from training.precision import number_format
 from training.process_group import end_process_group
@@ -26,19 +28,16 @@ from training.strategies import Setup, build_strategy
 from training.topology import read_topology
 from training.train import train
 
-SYNTHETIC = {
-    "model": {
-        "config": {"model_type": "gpt2", "vocab_size": 96, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 16}
-    },
-    "dataset": {"format": "synthetic"},
-}
+MODEL = {"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 16}
+SYNTHETIC = {"model": {"config": {**MODEL, "vocab_size": 96}}, "dataset": {"format": "synthetic"}}
+STREAMED = {"model": {"config": MODEL}, "dataset": {"path": "s3://bucket/texts", "input_mode": "stream"}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """``stops_after``: the step after which it is lost; ``is_told``: a signal asks for a checkpoint in that step.
 
-    ``checkpoints`` of None: the run keeps none.
+    ``checkpoints`` of None: the run keeps none. ``texts``: a folder that is streamed in place of synthetic data.
     """
 
     settings: dict[str, Any]
@@ -47,6 +46,7 @@ class Attempt:
     steps: int = 8
     stops_after: int | None = None
     is_told: bool = False
+    texts: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +60,15 @@ class Ended:
 
 def run_of(attempt: Attempt) -> RunSettings:
     document = run_document(
-        workload=SYNTHETIC,
+        workload=STREAMED if attempt.texts else SYNTHETIC,
         settings={"batch_size_per_device": 2, "optimizer": "adamw", **attempt.settings},
         measurement={"max_steps": attempt.steps, "checkpoint_every_steps": attempt.every_steps},
     )
     return RunSettings(
         run_id="r",
-        workload=parse_workload({name: value for name, value in document["workload"].items() if name != "tokenizer"}),
+        workload=parse_workload(
+            {name: value for name, value in document["workload"].items() if attempt.texts or name != "tokenizer"}
+        ),
         settings=parse_settings(document["settings"]),
         measurement=parse_measurement(document["measurement"]),
     )
@@ -75,7 +77,11 @@ def run_of(attempt: Attempt) -> RunSettings:
 def train_attempts(attempts: list[Attempt]) -> list[Ended]:
     """One after the other in this process."""
     torch.set_num_threads(1)
-    ended = [train_attempt(attempt) for attempt in attempts]
+    ended = []
+    for number, attempt in enumerate(attempts):
+        os.environ["TRAINING_JOB_NAME"] = f"attempt-{number}"
+        ended.append(train_attempt(attempt))
+    remove_made_folders()
     end_process_group()
     return ended
 
@@ -93,8 +99,10 @@ def train_attempt(attempt: Attempt) -> Ended:
         number_format=number_format(run.settings.precision, accelerator.device),
     )
     strategy = build_strategy(setup)
-    dataset = load_dataset(run, find_job(run.workload), topology)
-    strategy.place(build_model(run.workload, run.settings, None, model_path=None, is_padded=not dataset.is_uniform))
+    dataset = load_dataset(run, _job_of(attempt, run), topology)
+    strategy.place(
+        build_model(run.workload, run.settings, dataset.tokenizer, model_path=None, is_padded=not dataset.is_uniform)
+    )
     step_log = StepLogger(str(Path(attempt.checkpoints or tempfile.mkdtemp()).parent / "log"))
     losses: dict[int, float] = {}
     step_log.observe_with(lambda steps: losses.update(_losses(steps)))
@@ -125,6 +133,12 @@ def train_attempt(attempt: Attempt) -> Ended:
     if distributed.is_initialized():
         distributed.barrier()
     return Ended(losses=losses, parameters=strategy.gather_state_dict(), stopped=stopped)
+
+
+def _job_of(attempt: Attempt, run: RunSettings) -> Job:
+    """Streamed files are read from a folder, as they would be from S3."""
+    job = find_job(run.workload)
+    return job if attempt.texts is None else replace(job, data_root=Path(attempt.texts))
 
 
 def _losses(steps: list[RecordedStep]) -> dict[int, float]:

@@ -12,16 +12,20 @@ import torch
 
 from tests.training.checkpointed import Attempt, Ended, train_attempt, train_attempts
 from tests.training.forked import run_group
+from tests.training.run_documents import write_texts
 from traindyno.callbacks.checkpoints import MARKER
 
 DROPOUT = {"dropout": 0.1}
 # Said of every checkpoint of one process, which is nothing to be warned of.
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled, unavailable or uninitialized")
 EVERY_STRATEGY = bool(os.environ.get("TRAINDYNO_EVERY_STRATEGY"))  # make chaos sets it
+STREAMED = "ddp, streamed"
 SPREAD: dict[str, dict[str, Any]] = {
     "ddp": {"strategy": "ddp", "loader_workers": 1, "prefetch_factor": 2, **DROPOUT},
     "fsdp, fp16": {"strategy": "fsdp", "precision": "fp16"},
     "pipeline": {"strategy": "pipeline", "pipeline_degree": 2, "batch_size_per_device": 4, "micro_batches": 2},
+    # Of two accumulated batches and three workers: a resumed run begins in the middle of the workers' turns.
+    STREAMED: {"strategy": "ddp", "loader_workers": 3, "gradient_accumulation_steps": 2, **DROPOUT},
 }
 if EVERY_STRATEGY:
     SPREAD |= {
@@ -39,9 +43,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("checkpoints")
 
 
-def attempt_of(name: str, folder: Path | None, **changes: Any) -> Attempt:
-    checkpoints = None if folder is None else str(folder)
-    return replace(Attempt(settings=SPREAD[name], checkpoints=checkpoints, steps=STEPS), **changes)
+def attempt_of(name: str, folder: Path, texts: Path, **changes: Any) -> Attempt:
+    attempt = Attempt(settings=SPREAD[name], checkpoints=str(folder), steps=STEPS)
+    return replace(attempt, texts=str(texts) if name == STREAMED else None, **changes)
 
 
 Trained = dict[str, dict[str, list[Ended]]]
@@ -58,7 +62,10 @@ def spread(folder: Path) -> Trained:
         "cut": {"stops_after": CUT_OFF},
         "told": {"stops_after": TOLD_AFTER, "is_told": True, "every_steps": None},
     }
-    attempts = {(kind, name): attempt_of(name, folder / f"{name} {kind}", **changes[kind]) for kind, name in named}
+    texts = write_texts(folder / "texts")
+    attempts = {
+        (kind, name): attempt_of(name, folder / f"{name} {kind}", texts, **changes[kind]) for kind, name in named
+    }
     later = {
         (f"after {kind}", name): replace(attempt, stops_after=None, is_told=False)
         for (kind, name), attempt in attempts.items()

@@ -1,4 +1,4 @@
-"""A saved model is what transformers reads, in files of bounded size."""
+"""A saved model is what transformers reads, in files of bounded size; one tensor is in memory at a time."""
 
 import json
 from collections.abc import Iterator
@@ -7,33 +7,92 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, GPT2Config
 
 from traindyno.core.suite.choices import Task
+from training.memory.tracker import BLOCK_BYTES, MemoryTracker
 from training.model import empty_model
 from training.saving import save_model
+from training.tensor_file import METADATA, TensorFile
 
 CONFIG: dict[str, Any] = {"vocab_size": 96, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 16}
 
 
+def made_one_by_one(saved: dict[str, torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
+    """Each is made when it is asked for, as a strategy gathers it."""
+    for name, tensor in saved.items():
+        yield name, tensor.clone()
+
+
+def trained_values() -> dict[str, torch.Tensor]:
+    model = AutoModelForCausalLM.from_config(GPT2Config(**CONFIG))
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
 @pytest.mark.parametrize(("shard_bytes", "files"), [(1 << 30, 1), (60_000, 3)])
 def test_tensors_that_come_one_by_one_are_read_back_as_the_model(tmp_path: Path, shard_bytes: int, files: int) -> None:
-    model = AutoModelForCausalLM.from_config(GPT2Config(**CONFIG))
-    saved = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-
-    def one_by_one() -> Iterator[tuple[str, torch.Tensor]]:
-        yield from saved.items()
-
+    saved = trained_values()
     fresh = empty_model(Task.CAUSAL_LM, GPT2Config(**CONFIG))
-    save_model(one_by_one(), fresh, None, tmp_path, shard_bytes=shard_bytes)
-    found = sorted(path.name for path in tmp_path.glob("*.safetensors"))
+    save_model(made_one_by_one(saved), fresh, None, tmp_path, shard_bytes=shard_bytes)
+    found = sorted(path.name for path in tmp_path.glob("*safetensors*") if path.suffix != ".json")
     assert len(found) >= files
     assert (len(found) > 1) == (files > 1)
     if files > 1:
         index = json.loads((tmp_path / "model.safetensors.index.json").read_text())
         assert sorted(set(index["weight_map"].values())) == found
         assert "lm_head.weight" not in index["weight_map"]  # tied: it is written once
+        for name, file in index["weight_map"].items():
+            assert torch.equal(load_file(tmp_path / file)[name], saved[name])
     read = AutoModelForCausalLM.from_pretrained(tmp_path)
     for name, tensor in read.state_dict().items():
         assert torch.equal(tensor, saved[name]), name
     assert json.loads((tmp_path / "config.json").read_text())["architectures"] == ["GPT2LMHeadModel"]
+
+
+def test_one_tensor_is_held_at_a_time(tmp_path: Path) -> None:
+    saved = trained_values()
+    largest = max(tensor.numel() * tensor.element_size() for tensor in saved.values())
+    fresh = empty_model(Task.CAUSAL_LM, GPT2Config(**CONFIG))
+    with MemoryTracker() as tracker:
+        save_model(made_one_by_one(saved), fresh, None, tmp_path)
+    assert 0 < tracker.peak_bytes <= largest + BLOCK_BYTES
+
+
+def test_a_file_is_what_safetensors_writes(tmp_path: Path) -> None:
+    tensors = {
+        "b.weight": torch.randn(3, 5),
+        "a.weight": torch.randn(4, 2).t(),  # not contiguous
+        "flags": torch.tensor([True, False, True]),
+        "steps": torch.tensor(7),
+        "half": torch.randn(3).bfloat16(),
+        "ä": torch.empty(0, 4),
+    }
+    file = TensorFile(tmp_path / "ours", {name: tensor.to("meta") for name, tensor in tensors.items()})
+    for name, tensor in reversed(tensors.items()):
+        file.write(name, tensor)
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, tmp_path / "theirs", metadata=METADATA)
+    assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
+
+
+def test_a_tensor_that_is_not_contiguous_is_copied_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("training.tensor_file.PART_BYTES", 4096)
+    tensor = torch.randn(64, 1024).t()
+    file = TensorFile(tmp_path / "ours", {"it": tensor})
+    with MemoryTracker() as tracker:
+        file.write("it", tensor)
+    copies = tracker.peak_bytes - tensor.untyped_storage().nbytes()
+    assert 0 < copies <= 2 * 4096
+    assert torch.equal(load_file(tmp_path / "ours")["it"], tensor)
+
+
+def test_a_model_that_lacks_a_tensor_or_has_another_shape_is_not_saved(tmp_path: Path) -> None:
+    saved = trained_values()
+    fresh = empty_model(Task.CAUSAL_LM, GPT2Config(**CONFIG))
+    partly = {name: tensor for name, tensor in saved.items() if name != "transformer.wpe.weight"}
+    with pytest.raises(ValueError, match=r"got none for transformer\.wpe\.weight"):
+        save_model(made_one_by_one(partly), fresh, None, tmp_path)
+    other = saved | {"transformer.wpe.weight": torch.zeros(8, 32)}
+    with pytest.raises(ValueError, match=r"wpe.weight is torch.float32 of shape \(8, 32\); expected .* \(16, 32\)"):
+        save_model(made_one_by_one(other), fresh, None, tmp_path)
+    assert not list(tmp_path.glob("*.safetensors")), "a draft is no model"

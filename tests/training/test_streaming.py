@@ -6,33 +6,49 @@ from typing import Any
 import boto3
 import numpy as np
 import pytest
+import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from tests.training.run_documents import run_document, run_training, write_texts
 from tests.training.s3_server import PROGRAM, s3_server
 from traindyno.core.suite.suite_file import parse_measurement, parse_settings, parse_workload
-from training.data.collate import CollateCausal
+from training.data.collate import Collate, CollateCausal, CollateMasked
 from training.data.files import local_files
-from training.data.stream import StreamedBatches
+from training.data.masking import Masking
+from training.data.stream import StreamedBatches, stream_steps
 from training.run_settings import RunSettings
 
+CAUSAL = CollateCausal(pad_to=None)
 
-def streamed(folder: Path, *, rank: int, ranks: int) -> StreamedBatches:
-    """Files of numbers, each number one token, in sequences of four."""
-    document = run_document(workload={"sequence_length": 4}, settings={"batch_size_per_device": 2})
-    run = RunSettings(
+
+def run_of(**settings: Any) -> RunSettings:
+    document = run_document(workload={"sequence_length": 4}, settings={"batch_size_per_device": 2, **settings})
+    return RunSettings(
         run_id="r",
         workload=parse_workload(document["workload"]),
         settings=parse_settings(document["settings"]),
         measurement=parse_measurement(document["measurement"]),
     )
+
+
+def streamed(
+    folder: Path, *, rank: int, ranks: int, collate: Collate = CAUSAL, first_batch: int = 0
+) -> StreamedBatches:
+    """Files of numbers, each number one token, in sequences of four."""
     vocabulary = {"[UNK]": 0, **{str(number): number for number in range(1, 200)}}
     words = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=words)
-    collate = CollateCausal(pad_to=None)
-    return StreamedBatches(run, local_files(folder), tokenizer, collate, data_rank=rank, data_world_size=ranks)
+    return StreamedBatches(
+        run_of(),
+        local_files(folder),
+        tokenizer,
+        collate,
+        data_rank=rank,
+        data_world_size=ranks,
+        first_batch=first_batch,
+    )
 
 
 def s3_client(environment: dict[str, str]) -> Any:
@@ -82,6 +98,29 @@ def test_the_order_is_the_same_every_time_and_differs_between_epochs(numbers: Pa
     epochs = np.asarray(tokens).reshape(10, 16)
     assert all(sorted(epoch) == sorted(epochs[0]) for epoch in epochs)
     assert any(list(epoch) != list(epochs[0]) for epoch in epochs)
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+@pytest.mark.parametrize("ranks", [2, 3])  # 4 files: of two ranks with three workers, readers share the sequences
+def test_a_resumed_stream_goes_on_with_the_batch_that_would_have_come_next(
+    numbers: Path, workers: int, ranks: int
+) -> None:
+    """Over the end of epochs, and with the same tokens masked: masking depends on a sample's place in the stream."""
+    masked = CollateMasked(masking=Masking(seed=1, mask_token=199, vocabulary_size=200), pad_to=None)
+    run, steps, accumulated = run_of(loader_workers=workers, gradient_accumulation_steps=2), 7, 2
+
+    def batches(done: int) -> list[dict[str, torch.Tensor]]:
+        stream = streamed(numbers, rank=1, ranks=ranks, collate=masked, first_batch=done * accumulated)
+        return [batch for step in stream_steps(stream, steps - done, run) for batch in step]
+
+    whole = batches(0)
+    for done in (1, 4):
+        resumed = batches(done)
+        assert len(resumed) == (steps - done) * accumulated
+        for mine, theirs in zip(resumed, whole[done * accumulated :], strict=True):
+            assert mine.keys() == theirs.keys()
+            assert all(torch.equal(tensor, theirs[name]) for name, tensor in mine.items())
+    assert not torch.equal(whole[0]["input_ids"], whole[2]["input_ids"])
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason="MiniStack's environment is not made: run make install")

@@ -29,7 +29,7 @@ from traindyno.cli.region_comparison import RegionsOption, show_regions, split_r
 from traindyno.cli.sample_data import SampleUnknown
 from traindyno.cli.staging import Stage, StagingRefused
 from traindyno.cli.suite_loading import LoadedSuite, load_startable_suite
-from traindyno.core.costs.spot import SpotAssumption
+from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SuiteRefused
 from traindyno.core.planning.history import Histories, learn_from
@@ -151,5 +151,5 @@ def _spot_document(suite: Suite, planned: Plan, assumed: SpotAssumption | None) 
     if assumed is None:
         return None
     once = planned.one_attempt_usd
-    usd = None if once is None else assumed.usd(once, suite.limits.max_job_seconds)
+    usd = None if once is None else assumed.usd(once, at_risk_seconds(suite))
     return {"assumed": to_document(assumed), "one_attempt_usd": to_document(usd)}

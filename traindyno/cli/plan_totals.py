@@ -7,7 +7,7 @@ from rich.table import Table
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price
 from traindyno.core.costs.quantity_text import UNKNOWN, count_text, seconds_text, share_text, usd_text
-from traindyno.core.costs.spot import SpotAssumption, spot_cost_text
+from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds, spot_cost_text
 from traindyno.core.planning.expectation import Expectation
 from traindyno.core.planning.plan import Plan
 from traindyno.core.planning.preparation_plan import PreparationPlan
@@ -63,8 +63,8 @@ def _spot_facts(suite: Suite, planned: Plan, assumed: SpotAssumption | None) -> 
     if suite.purchase is Purchase.SPOT and planned.expected.known_cells:
         yield "spot", "the expected cost has the discount and the interruptions that earlier runs observed"
     if assumed is not None:
-        job_seconds = suite.limits.max_job_seconds
-        yield "spot", f"{spot_cost_text(planned.one_attempt_usd, job_seconds, assumed)}, for one attempt of every run"
+        cost = spot_cost_text(planned.one_attempt_usd, at_risk_seconds(suite), assumed)
+        yield "spot", f"{cost}, for one attempt of every run"
     elif suite.purchase is Purchase.SPOT and not planned.expected.known_cells:
         yield (
             "spot",

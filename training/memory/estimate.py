@@ -1,4 +1,4 @@
-"""The peak memory of a job's first process: two steps of the run's own code, tracked storage by storage."""
+"""The peak memory of a job's largest process: two steps of the run's own code, tracked storage by storage."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -11,7 +11,7 @@ from traindyno.callbacks import StepLogger
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.planning.memory import MemoryEstimate
 from traindyno.core.suite.choices import DatasetFormat, Strategy, Task
-from traindyno.core.suite.processes import world_size
+from traindyno.core.suite.processes import processes_per_replica, world_size
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
 from training.accelerators.cpu import Cpu
@@ -21,6 +21,7 @@ from training.data.collate import choose_collate
 from training.data.sequences import Sequences, end_to_end, token_type
 from training.data.synthetic import FIRST_ORDINARY, synthetic_tokens
 from training.memory.fake_world import fake_process_group, fake_tensors
+from training.memory.lone_stage import HiddenStates
 from training.memory.tracker import MemoryTracker, storage_bytes
 from training.model import build_model
 from training.model_config import model_config
@@ -43,24 +44,47 @@ def estimate_memory(workload: Workload, settings: Settings, *, model_path: str |
 
     Raises WorkloadError where the run would, and RuntimeError in a process that has a process group.
     """
-    topology = planned_topology(settings)
-    with fake_process_group(topology), fake_tensors() as mode:
-        return measure_steps(
-            workload,
-            settings,
-            topology,
-            model_path=model_path,
-            placed=lambda batch: {name: mode.from_tensor(tensor) for name, tensor in batch.items()},
-        )
+
+    def estimate(topology: Topology) -> MemoryEstimate:
+        with fake_tensors() as mode:
+            return measure_steps(
+                workload,
+                settings,
+                topology,
+                model_path=model_path,
+                placed=lambda batch: {name: mode.from_tensor(tensor) for name, tensor in batch.items()},
+            )
+
+    return _of_the_largest(settings, estimate)
 
 
-def planned_topology(settings: Settings) -> Topology:
-    """Of the first process of the cell's job."""
+def measure_memory(workload: Workload, settings: Settings, *, model_path: str | None) -> MemoryEstimate:
+    """The same on real tensors of the CPU, for comparison: the job's other processes are still fake."""
+    return _of_the_largest(
+        settings, lambda topology: measure_steps(workload, settings, topology, model_path=model_path)
+    )
+
+
+def _of_the_largest(settings: Settings, of_process: Callable[[Topology], MemoryEstimate]) -> MemoryEstimate:
+    """Of the process that needs the most, among those that differ."""
+    hidden, found = HiddenStates(), []
+    for topology in planned_topologies(settings):
+        with fake_process_group(topology), hidden.exchanged():
+            found.append(of_process(topology))
+    return max(found, key=lambda estimate: estimate.peak_bytes)
+
+
+def planned_topologies(settings: Settings) -> list[Topology]:
+    """Of the cell's processes that differ in what they hold: of a pipeline those of one replica, else the first."""
     instance_type, processes = find_instance_type(settings.instance), world_size(settings)
     assert instance_type is not None
     assert processes is not None
     assert instance_type.devices_per_instance is not None
-    return Topology(world_size=processes, local_world_size=instance_type.devices_per_instance)
+    is_pipeline = settings.strategy is Strategy.PIPELINE
+    return [
+        Topology(rank=rank, world_size=processes, local_world_size=instance_type.devices_per_instance)
+        for rank in range(processes_per_replica(settings, processes) if is_pipeline else 1)
+    ]
 
 
 def measure_steps(
@@ -71,7 +95,10 @@ def measure_steps(
     model_path: str | None,
     placed: Callable[[Batch], Batch] = dict,
 ) -> MemoryEstimate:
-    """On the CPU, on real tensors unless a caller has replaced them. ``placed`` makes a batch of the same kind."""
+    """Of this process, on the CPU, on real tensors unless a caller has replaced them.
+
+    ``placed`` makes a batch of the same kind.
+    """
     settings, workload = _runnable(settings), _with_vocabulary(workload)
     setup = _setup(workload, settings, topology)
     is_uniform = _is_uniform(workload, settings)

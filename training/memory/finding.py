@@ -13,7 +13,7 @@ from traindyno.core.planning.memory import (
 from traindyno.core.planning.memory_remedies import find_remedies
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
-from training.memory.estimate import estimate_memory, planned_topology
+from training.memory.estimate import estimate_memory, planned_topologies
 from training.topology import Topology
 
 
@@ -42,7 +42,7 @@ class Findings:
         why_none = why_not_estimated(self._workload, settings)
         if why_none:
             return why_none
-        key = planned_topology(settings), replace(settings, instance="", instance_count=1)
+        key = planned_topologies(settings)[0], replace(settings, instance="", instance_count=1)
         if key not in self._known:
             self._known[key] = self._estimated(settings)
         return self._known[key]

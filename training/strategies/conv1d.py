@@ -42,7 +42,7 @@ class ConvertedLayers:
         if path not in self._row_orders:
             return tensor
         rows = _original_rows(tensor, self._row_orders[path])
-        return rows.t().contiguous() if kind == "weight" else rows
+        return rows.t() if kind == "weight" else rows
 
 
 def _whole_heads_per_rank(feature_count: int, projection_count: int, degree: int) -> RowOrder:

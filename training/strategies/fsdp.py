@@ -46,9 +46,10 @@ class FullyShardedDataParallel(WholeModelStrategy):
 
     def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
         for name, tensor in self._objective.model.state_dict().items():
-            whole = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+            if isinstance(tensor, DTensor):
+                tensor = tensor.full_tensor()  # noqa: PLW2901  # one name, so that it is freed before the next
             if self._setup.topology.is_first:
-                yield name, whole.cpu()
+                yield name, tensor.cpu()
 
 
 def _mesh(setup: Setup) -> DeviceMesh:

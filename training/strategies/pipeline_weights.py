@@ -66,6 +66,7 @@ class PipelineWeights:
                 received = torch.empty(self._shapes[name], dtype=tensor.dtype)
                 distributed.recv(received, src=ranks[holder])
                 yield name, received
+                del received  # before there is memory for the next one
 
     def _parameters(self, is_wanted: Callable[[Holders], bool]) -> list[nn.Parameter]:
         """Each once, however many names it has."""

@@ -82,9 +82,10 @@ class TensorParallel(WholeModelStrategy):
             return
         model = self._objective.model
         for name, tensor in model.state_dict().items():
-            whole = _whole(tensor)
             if self._setup.topology.is_first:
-                yield name, self._converted.restore(name, whole, f"{model.base_model_prefix}.")
+                yield name, self._converted.restore(name, _whole(tensor), f"{model.base_model_prefix}.")
+            else:
+                _whole(tensor)  # the first rank needs this one's part
 
 
 def _styles(plan: TensorPlan) -> dict[str, ParallelStyle]:

@@ -12,7 +12,8 @@ from traindyno.core.measurement.run_phases import BEFORE_TRAINING, STEADY
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Purchase
 
-UNBILLED_PHASES = ("waiting", "starting", "interrupted")
+STARTING, INTERRUPTED = "starting", "interrupted"
+UNBILLED_PHASES = ("waiting", STARTING, INTERRUPTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +130,9 @@ def read_job_time(attempt: Attempt, *, is_spot: bool = False) -> JobTime | None:
         return None
     billed = sum(seconds for name, seconds in phases.items() if name not in UNBILLED_PHASES)
     training = attempt.training_seconds or billed or attempt.billable_seconds or 0.0
+    if phases.get(INTERRUPTED):
+        # SageMaker does not document whether its training time includes the time without instances.
+        training = min(training, billed)
     return JobTime(
         wall=sum(phases.values()) or training,
         before_training=before_training_seconds(phases),
@@ -171,8 +175,7 @@ def _without_interruptions(job_time: JobTime, attempt: Attempt | None, measured:
     lost = (measured.lost_seconds or 0.0) + (measured.kept_seconds or 0.0)
     if not lost or attempt is None:
         return job_time
-    unbilled = attempt.phase_seconds.get("interrupted", 0.0)
-    training = max(0.0, job_time.training - max(0.0, lost - unbilled))
+    training = max(0.0, job_time.training - max(0.0, lost - _unbilled_seconds(attempt, measured.interruptions or 0)))
     share = job_time.billable_share
     return JobTime(
         wall=max(0.0, job_time.wall - lost),
@@ -181,3 +184,11 @@ def _without_interruptions(job_time: JobTime, attempt: Attempt | None, measured:
         billable=None if share is None else training * share,
         is_spot=job_time.is_spot,
     )
+
+
+def _unbilled_seconds(attempt: Attempt, interruptions: int) -> float:
+    """Of the time between sessions: without instances, and starting them again. Every start counts alike."""
+    phases = attempt.phase_seconds
+    if not phases.get(INTERRUPTED):
+        return 0.0
+    return phases[INTERRUPTED] + phases.get(STARTING, 0.0) * interruptions / (interruptions + 1)

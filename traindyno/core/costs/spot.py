@@ -1,7 +1,7 @@
 """Spot instances: their discount and interruptions, observed or assumed, and what jobs cost on them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import expm1
 
@@ -9,8 +9,10 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.projection import read_job_time
 from traindyno.core.costs.quantity_text import share_text, usd_text
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.step_log.line import CHECKPOINT
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.pricing import SpotTerms
+from traindyno.core.suite.suite import Suite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,10 +22,9 @@ class SpotAssumption:
     discount: float
     interruptions_per_hour: float
 
-    def usd(self, on_demand_usd: Decimal, job_seconds: int) -> Decimal:
-        """Of jobs of this length without checkpoints: an interruption repeats half of a job on average."""
-        job_hours = Decimal(job_seconds) / SECONDS_PER_HOUR
-        repeated = Decimal(str(self.interruptions_per_hour)) * job_hours / 2
+    def usd(self, on_demand_usd: Decimal, at_risk_seconds: Decimal) -> Decimal:
+        """An interruption repeats half of the time at risk on average (see ``at_risk_seconds``)."""
+        repeated = Decimal(str(self.interruptions_per_hour)) * at_risk_seconds / SECONDS_PER_HOUR / 2
         return on_demand_usd * (1 - Decimal(str(self.discount))) * (1 + repeated)
 
     def text(self) -> str:
@@ -31,8 +32,19 @@ class SpotAssumption:
         return f"assumed: a discount of {share_text(self.discount, digits=0)} and {rate}"
 
 
-def spot_cost_text(on_demand_usd: Decimal | None, job_seconds: int, assumed: SpotAssumption) -> str:
-    spot_usd = None if on_demand_usd is None else assumed.usd(on_demand_usd, job_seconds)
+def at_risk_seconds(suite: Suite) -> Decimal:
+    """What an interruption can undo of a job that runs to its limit: the time between two checkpoints, or all of it.
+
+    The checkpoint that a job writes when it is told to stop does not count: it has 120 s to be whole.
+    """
+    job_seconds, measurement = Decimal(suite.limits.max_job_seconds), suite.measurement
+    if measurement.checkpoint_every_steps is None:
+        return job_seconds
+    return job_seconds * min(Decimal(1), Decimal(measurement.checkpoint_every_steps) / measurement.max_steps)
+
+
+def spot_cost_text(on_demand_usd: Decimal | None, at_risk_seconds: Decimal, assumed: SpotAssumption) -> str:
+    spot_usd = None if on_demand_usd is None else assumed.usd(on_demand_usd, at_risk_seconds)
     return f"{usd_text(spot_usd)} on spot instead of {usd_text(on_demand_usd)} on demand; {assumed.text()}"
 
 
@@ -47,7 +59,7 @@ class SpotExpectation:
 def expect_spot(results: Iterable[RunResult], given: Mapping[str, SpotTerms]) -> dict[str, SpotExpectation]:
     """By instance type. The discount is 1 - billable ÷ training of all spot jobs, as SageMaker states it.
 
-    A checkpoint's interval is the user's to choose, so it is taken from ``given``.
+    The time between checkpoints is not a property of the capacity: see ``with_checkpoints_of``.
     """
     observed = _observe(results)
     expected = {name: SpotExpectation(terms=terms, training_hours=None) for name, terms in given.items()}
@@ -62,6 +74,22 @@ def expect_spot(results: Iterable[RunResult], given: Mapping[str, SpotTerms]) ->
         )
         expected[name] = SpotExpectation(terms=terms, training_hours=hours)
     return expected
+
+
+def with_checkpoints_of(result: RunResult, every_steps: int | None, terms: SpotTerms) -> SpotTerms:
+    """The terms with the time between two checkpoints of this run, at its measured rate, where it writes any.
+
+    Those that its log shows count before ``every_steps``, the suite's setting: a script writes them as it wants. A
+    checkpoint that is only written when a job is told to stop does not count: it has 120 s to be whole.
+    """
+    throughput = result.measured.throughput if result.measured else None
+    if result.measured is None or throughput is None:
+        return terms
+    logged = next((event.steps_between for event in result.measured.recurring if event.name == CHECKPOINT), None)
+    steps_between = every_steps if logged is None else logged
+    if steps_between is None:
+        return terms
+    return replace(terms, checkpoint_hours=steps_between / throughput.steps_per_second / SECONDS_PER_HOUR)
 
 
 def rework_factor(terms: SpotTerms, hours: float) -> float:

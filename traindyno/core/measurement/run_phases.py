@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.measurement.progress import SessionSteps
 from traindyno.core.step_log.content import Phase, Session
+from traindyno.core.step_log.nested_phases import phases_apart
 from traindyno.core.step_log.step_table import StepTable
 
 FIRST_STEP, WARMUP, STEADY, OTHER = "first_step", "warmup", "steady", "other"
@@ -48,7 +49,7 @@ def _service_seconds(attempts: Sequence[Attempt]) -> dict[str, float]:
 
 
 def _script_seconds(session: Session, table: StepTable | None, warmup_steps: int) -> dict[str, float]:
-    phases = _own_phases(session)
+    phases = phases_apart(session.processes[0].phases)
     seconds = _phase_seconds(phases)
     spans = _step_spans(table, warmup_steps) if table is not None and len(table) else {}
     stepping = {name: end - begin - _overlap(phases, begin, end) for name, (begin, end) in spans.items()}
@@ -57,17 +58,13 @@ def _script_seconds(session: Session, table: StepTable | None, warmup_steps: int
 
 
 def _seconds_of_interrupted(steps: SessionSteps) -> dict[str, float]:
-    phases = _own_phases(steps.session)
+    phases = phases_apart(steps.session.processes[0].phases)
     seconds = _phase_seconds(phases)
     for name, table in ((EARLIER_STEPS, steps.kept), (REPEATED_STEPS, steps.repeated)):
         if len(table):
             first, last = table.ranks[0].steps[0], table.ranks[0].steps[-1]
             seconds[name] = last.end - first.begin - _overlap(phases, first.begin, last.end)
     return seconds
-
-
-def _own_phases(session: Session) -> list[Phase]:
-    return [phase for phase in session.processes[0].phases if not phase.is_in_background]
 
 
 def _phase_seconds(phases: Sequence[Phase]) -> dict[str, float]:

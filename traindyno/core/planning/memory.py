@@ -9,7 +9,7 @@ from typing import Any
 from traindyno.core.costs.quantity_text import bytes_text
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.instances.instance_types import find_instance_type
-from traindyno.core.suite.choices import Strategy, Task
+from traindyno.core.suite.choices import Task
 from traindyno.core.suite.memory_settings import memory_settings
 from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.settings import Settings
@@ -18,15 +18,13 @@ from traindyno.core.suite.suite_converter import suite_converter
 from traindyno.core.suite.workload import Workload
 
 BYTES_PER_GB = 10**9
-NOT_ESTIMATED = {
-    Strategy.PIPELINE: "the stages of strategy pipeline exchange their shapes, for which all of them must run",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEstimate:
-    """Bytes of one device at its peak. ``gradient_bytes``: before the optimizer's step. Not included: the CUDA context,
-    NCCL's buffers and the allocator's fragmentation, about 1 to 2 GiB.
+    """Bytes at its peak of the device that needs the most. ``gradient_bytes``: before the optimizer's step.
+
+    Not included: the CUDA context, NCCL's buffers and the allocator's fragmentation, about 1 to 2 GiB.
     """
 
     peak_bytes: int
@@ -94,7 +92,7 @@ def why_not_estimated(workload: Workload, settings: Settings) -> str | None:
         return "a script's memory is known only while it runs"
     if world_size(settings) is None:
         return f"the number of devices of {settings.instance} is unknown"
-    return NOT_ESTIMATED.get(settings.strategy)
+    return None
 
 
 def memory_key(workload: Workload, settings: Settings, *, code: str) -> str:

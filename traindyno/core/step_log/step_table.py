@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from traindyno.core.step_log.content import Phase, Session, Step
+from traindyno.core.step_log.nested_phases import phases_apart
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankSteps:
-    """One rank's share: its steps in the table's order, and its phases.
+    """One rank's share: its steps in the table's order, and its phases, of which no two overlap.
 
     The interval of a step goes from the end of the step before it to its own end; the first one begins with its step.
     The intervals cover the time from the first step to the last without gaps, whatever is done between the steps.
@@ -80,16 +81,15 @@ class StepTable:
 
     @cached_property
     def phases_by_interval(self) -> Mapping[int, Mapping[str, float]]:
-        """Seconds of each phase on the rank that spent the most on it, by index of the interval and name.
+        """Seconds of each phase by index of the interval and name, on the rank that spent the most on phases in it.
 
         The other ranks wait for that rank, often within their next step.
         """
-        longest: dict[int, dict[str, float]] = {}
+        longest: dict[int, Mapping[str, float]] = {}
         for rank in self.ranks:
-            for index, seconds_by_name in rank.phases_by_interval().items():
-                by_name = longest.setdefault(index, {})
-                for name, seconds in seconds_by_name.items():
-                    by_name[name] = max(by_name.get(name, 0.0), seconds)
+            for index, by_name in rank.phases_by_interval().items():
+                if sum(by_name.values()) > sum(longest.get(index, {}).values()):
+                    longest[index] = by_name
         return dict(sorted(longest.items()))
 
     @cached_property
@@ -144,7 +144,7 @@ def tabulate_steps(session: Session, among: range | None = None) -> StepTable:
         RankSteps(
             rank=process.rank,
             steps=[step for step in process.steps if step.step in wanted],
-            phases=tuple(phase for phase in process.phases if not phase.is_in_background),
+            phases=phases_apart(process.phases),
         )
         for process in session.processes
     ]

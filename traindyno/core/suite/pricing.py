@@ -21,9 +21,10 @@ class SpotTerms:
     checkpoint_hours: float | None = field(
         default=None,
         metadata=describe(
-            "hours between two checkpoints, from which an interrupted job goes on",
+            "hours between two checkpoints of a run that writes any; its own step time and "
+            "measurement.checkpoint_every_steps count before this",
             bound=POSITIVE,
-            default="none: the job starts again from its first step",
+            default="none: an interrupted job is priced as if it started again from its first step",
         ),
     )
 

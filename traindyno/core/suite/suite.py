@@ -70,7 +70,7 @@ class Measurement:
         default=None,
         metadata=describe(
             "a checkpoint each time after this many steps, from which the run's next attempt resumes; on spot also "
-            "before an interruption",
+            "before an interruption, if it is written in the 120 s that SageMaker gives",
             bound=STEPS,
             default="no checkpoints, except before a spot interruption",
         ),

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from traindyno.core.costs.prices import PriceList
 from traindyno.core.costs.projection import project_run, read_job_time
-from traindyno.core.costs.spot import SpotExpectation, expect_spot, rework_factor
+from traindyno.core.costs.spot import SpotExpectation, expect_spot, rework_factor, with_checkpoints_of
 from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
@@ -76,7 +76,7 @@ def price_options(
         return ()
     options = []
     for offer in offers:
-        repriced = [_at(offer, result) for result in results]
+        repriced = [_at(offer, result, suite.measurement.checkpoint_every_steps) for result in results]
         verdict = judge(suite, cells, repriced, loss_spread=loss_spread, host_prior=host_prior)
         options.append(_option(offer, verdict, paid))
     return tuple(options)
@@ -117,14 +117,15 @@ def _spot_basis(spot: Mapping[str, SpotExpectation]) -> str:
     return "; ".join(parts)
 
 
-def _at(offer: _Offer, result: RunResult) -> RunResult:
+def _at(offer: _Offer, result: RunResult, checkpoint_every_steps: int | None) -> RunResult:
     """Billed for all of its training time, at the offer's price; interruptions make that time longer."""
     name = result.run.cell.settings.instance
     usd = offer.usd_per_hour.get(name)
     if usd is not None and name in offer.spot:
         projection = project_run(result)
         hours = projection.instance_hours / result.run.cell.settings.instance_count if projection else 0.0
-        usd *= Decimal(str(rework_factor(offer.spot[name].terms, hours)))
+        terms = with_checkpoints_of(result, checkpoint_every_steps, offer.spot[name].terms)
+        usd *= Decimal(str(rework_factor(terms, hours)))
     price = replace(result.price, usd_per_instance_hour=usd, region=offer.region, purchase=_purchase(offer.terms))
     attempts = tuple(
         replace(attempt, billable_seconds=time.training) if (time := read_job_time(attempt)) else attempt

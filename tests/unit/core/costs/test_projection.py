@@ -83,13 +83,13 @@ def test_a_warm_start_is_short_and_costs_what_it_takes() -> None:
 
 
 def restarted() -> RunResult:
-    """Interrupted after 30 steps: 50 s of waiting unbilled, then a second life with all steps."""
+    """Interrupted after 30 steps: 50 s of waiting and 60 s of starting unbilled, then a second life with all steps."""
     first = log_lines(step_seconds=[10.0] + [1.0] * 30, is_ended=False)
-    later = START + 40 + 60
+    later = START + 40 + 120
     second = log_lines(step_seconds=STEPS, first_step=20, start=later)
     files = {file_name(job="job-a1"): first, file_name(job="job-a1", start=later): second}
     phases = {
-        "starting": 60.0,
+        "starting": 60.0 + 60.0,
         "downloading": 20.0,
         "training": 40.0 + 10.0 + 100.0,
         "interrupted": 50.0,
@@ -101,12 +101,12 @@ def restarted() -> RunResult:
 def test_an_interruption_is_no_overhead_of_a_run() -> None:
     result = restarted()
     assert result.measured is not None
-    # first life 40 s, 60 s until the second one, which continues after step 19: 10 s + 19 x 1 s of the first are kept
+    # first life 40 s, 120 s until the second one, which continues after step 19: 10 s + 19 x 1 s of the first are kept
     assert result.measured.interruptions == 1
-    assert result.measured.lost_seconds == pytest.approx(71)
+    assert result.measured.lost_seconds == pytest.approx(131)
     assert result.measured.kept_seconds == pytest.approx(29)
     found = projected(result)
-    # as if there had been the second life only: 300 - 100 = 200 s of wall clock, 190 - 50 = 140 s of training
+    # as if there had been the second life only: 360 - 160 = 200 s of wall clock, 190 - (160 - 110) = 140 s of training
     assert found.seconds == pytest.approx(10_140)
     assert found.training_overhead_seconds == pytest.approx(80)
     assert found.billable_share == pytest.approx(57 / 190)
@@ -226,10 +226,14 @@ def test_the_billed_share_of_a_job(billable: float | None, training: float, is_s
 def test_the_time_of_a_job_is_the_services_own_where_it_is_known() -> None:
     phases = {"waiting": 30.0, "starting": 60.0, "downloading": 20.0, "training": 100.0, "interrupted": 50.0}
     attempt = job(phase_seconds=phases, training_seconds=125.0, billable_seconds=70.0)
-    expected = JobTime(wall=260.0, before_training=110.0, training=125.0, billable=70.0)
+    # 120 s with instances: the 50 s without them may be in the service's training time or not
+    expected = JobTime(wall=260.0, before_training=110.0, training=120.0, billable=70.0)
     assert read_job_time(attempt) == expected
+    assert read_job_time(replace(attempt, training_seconds=119.0)) == replace(expected, training=119.0)
+    uninterrupted = replace(attempt, phase_seconds={**phases, "interrupted": 0.0})
+    assert read_job_time(uninterrupted) == replace(expected, wall=210.0, training=125.0)
     # otherwise it is the phases that are billed, or else what was billed
-    assert read_job_time(replace(attempt, training_seconds=None)) == replace(expected, training=120.0)
+    assert read_job_time(replace(attempt, training_seconds=None)) == expected
     assert read_job_time(job(phase_seconds={}, training_seconds=None, billable_seconds=70.0)) == JobTime(
         wall=70.0, before_training=0.0, training=70.0, billable=70.0
     )

@@ -6,25 +6,43 @@ from math import exp
 
 import pytest
 
-from tests.unit.run_samples import PRICE, completed_result, make_attempt, make_cell
-from traindyno.core.costs.spot import SpotAssumption, SpotExpectation, expect_spot, rework_factor, spot_cost_text
+from tests.unit.run_samples import PRICE, completed_result, make_attempt, make_cell, make_suite
+from traindyno.core.costs.spot import (
+    SpotAssumption,
+    SpotExpectation,
+    at_risk_seconds,
+    expect_spot,
+    rework_factor,
+    spot_cost_text,
+)
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.pricing import SpotTerms
+from traindyno.core.suite.suite import Limits, Measurement
+
+LIMITS = Limits(max_usd=Decimal(100), max_hours=Decimal(4), max_job_seconds=7200)
 
 
 def test_the_cost_by_hand() -> None:
     # $100 on demand, 60 % off: $40. A job of 2 h meets 0.1 x 2 = 0.2 interruptions, each repeats half of it: + 10 %
     assumed = SpotAssumption(discount=0.6, interruptions_per_hour=0.1)
-    assert assumed.usd(Decimal(100), 7200) == Decimal(44)
+    assert assumed.usd(Decimal(100), Decimal(7200)) == Decimal(44)
+
+
+def test_checkpoints_limit_what_an_interruption_repeats() -> None:
+    # Of 200 steps in 7200 s, those since the last checkpoint of every 50: at most 1800 s
+    plain = make_suite(measurement=Measurement(max_steps=200), limits=LIMITS)
+    saved = replace(plain, measurement=Measurement(max_steps=200, checkpoint_every_steps=50))
+    rare = replace(plain, measurement=Measurement(max_steps=200, checkpoint_every_steps=500))
+    assert [at_risk_seconds(suite) for suite in (plain, saved, rare)] == [7200, 1800, 7200]
 
 
 def test_the_text_says_what_is_assumed() -> None:
     assumed = SpotAssumption(discount=0.6, interruptions_per_hour=0.1)
-    assert spot_cost_text(Decimal(100), 7200, assumed) == (
+    assert spot_cost_text(Decimal(100), Decimal(7200), assumed) == (
         "$44.00 on spot instead of $100.00 on demand; assumed: a discount of 60 % and 0.1 interruptions per hour of a"
         " job"
     )
-    assert spot_cost_text(None, 7200, assumed).startswith("unknown on spot instead of unknown on demand")
+    assert spot_cost_text(None, Decimal(7200), assumed).startswith("unknown on spot instead of unknown on demand")
 
 
 def spot_result(instance: str, *, training: float, billable: float, interruptions: int = 0) -> RunResult:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from decimal import Decimal
+from math import expm1
 
 import pytest
 
@@ -9,8 +10,9 @@ from tests.unit.core.verdict.test_reprice import P4D, TRN1, measured
 from tests.unit.core.verdict.test_reservations import on_host
 from tests.unit.run_samples import completed_result, make_suite
 from traindyno.core.costs.prices import Price
-from traindyno.core.costs.spot import expect_spot, rework_factor
+from traindyno.core.costs.spot import expect_spot, rework_factor, with_checkpoints_of
 from traindyno.core.measurement.hosts import HostSpread
+from traindyno.core.measurement.recurrence import RecurringEvent
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.pricing import PlanTerms, Pricing, SpotTerms
@@ -133,6 +135,36 @@ def test_interruptions_lengthen_what_is_billed_by_hand() -> None:
     hours = 6553 / 3600
     expected = 68.606 * 0.4 * rework_factor(SpotTerms(discount=0.6, interruptions_per_hour=0.5), hours)
     assert options_of(suite, measured(suite))["spot, us-west-2"].usd[p4d] == pytest.approx(expected, rel=1e-3)
+
+
+def test_the_time_between_checkpoints_follows_from_the_setting_and_the_measured_step_time() -> None:
+    """What the suite expects of spot counts where a run writes no checkpoints."""
+    terms = SpotTerms(discount=0.6, interruptions_per_hour=0.5, checkpoint_hours=1.5)
+    plain = suite_of(spot={P4D: terms})
+    suite = replace(plain, measurement=replace(plain.measurement, checkpoint_every_steps=1000))
+    results = measured(suite)
+    first = results[0].measured
+    assert first is not None
+    assert first.throughput is not None
+    hours = 1000 / first.throughput.steps_per_second / 3600
+    assert with_checkpoints_of(results[0], 1000, terms).checkpoint_hours == pytest.approx(hours)
+    assert with_checkpoints_of(results[0], None, terms) == terms
+    p4d, _ = (cell.cell_id for cell in expand_cells(suite))
+    without, with_them = (options_of(each, measured(each))["spot, us-west-2"].usd[p4d] for each in (plain, suite))
+    lost = expm1(0.5 * hours) / (0.5 * hours)
+    assert with_them == pytest.approx(68.606 * 0.4 * lost, rel=1e-3)
+    assert without == pytest.approx(68.606 * 0.4 * expm1(0.75) / 0.75, rel=1e-3)
+
+
+def test_checkpoints_that_the_log_shows_count_before_the_setting() -> None:
+    (result, *_) = measured(suite_of())
+    assert result.measured is not None
+    assert result.measured.throughput is not None
+    event = RecurringEvent(name="checkpoint", count=4, steps_between=25.0, seconds=1.0)
+    logged = replace(result, measured=replace(result.measured, recurring=(event,)))
+    hours = 25 / result.measured.throughput.steps_per_second / 3600
+    found = with_checkpoints_of(logged, 1000, SpotTerms(discount=0.5))
+    assert found.checkpoint_hours == pytest.approx(hours)
 
 
 def test_the_report_says_where_the_verdict_changes() -> None:

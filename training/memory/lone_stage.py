@@ -1,0 +1,39 @@
+"""A pipeline's stages in a process that runs alone: what its neighbours would tell it before the first batch."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from torch.distributed.pipelining import PipelineStage
+from torch.distributed.pipelining._utils import _StageBackwardMeta, _StageForwardMeta, _TensorMeta
+
+
+class HiddenStates:
+    """Shape and type of what travels between stages: the same between all of them, and of the gradients back.
+
+    The first stage shows it, so that the process that holds it has to run first.
+    """
+
+    def __init__(self) -> None:
+        self._metas: tuple[_TensorMeta, ...] = ()
+
+    @contextmanager
+    def exchanged(self) -> Iterator[None]:
+        """Stages that run inside send no shape, and receive the one that is known."""
+
+        def send(_stage: PipelineStage, meta: Any, _dst_stage: int) -> None:
+            if isinstance(meta, _StageForwardMeta):
+                self._metas = meta.forward_metas
+
+        def receive(stage: PipelineStage, src_stage: int) -> Any:
+            if not self._metas:
+                raise RuntimeError("expected the process with the first stage to run first; none has run yet")
+            if src_stage < stage.stage_index:
+                return _StageForwardMeta(forward_metas=self._metas)
+            gradients = tuple(replace(meta, requires_grad=False) for meta in self._metas)
+            return _StageBackwardMeta(backward_metas=gradients)
+
+        with patch.object(PipelineStage, "_send_meta", send), patch.object(PipelineStage, "_recv_meta", receive):
+            yield

@@ -1,0 +1,102 @@
+"""A safetensors file that is written tensor by tensor: its header comes first, because names and shapes are known."""
+
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+# In the order in which tensors are written: large elements first, so that all of them are aligned.
+TYPE_NAMES = {
+    torch.int64: "I64",
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.int32: "I32",
+    torch.bfloat16: "BF16",
+    torch.float16: "F16",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+METADATA = {"format": "pt"}
+ALIGNMENT_BYTES = 8
+PART_BYTES = 1 << 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a tensor's bytes are in the file, from ``begin`` on, and what they have to be."""
+
+    begin: int
+    dtype: torch.dtype
+    shape: torch.Size
+
+
+class TensorFile:
+    """Byte for byte what ``safetensors.torch.save_file`` writes of the same tensors.
+
+    ``tensors`` give names, types and shapes; they may be on the meta device. The file is complete when ``write`` was
+    called once for each of them, in any order.
+    """
+
+    def __init__(self, path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
+        """Writes the header. Raises ValueError for a type of which no trained model is."""
+        self.path = path
+        header = _header(tensors)
+        self._places: dict[str, Place] = {}
+        end = len(header)
+        for name, tensor in _in_order(tensors):
+            self._places[name] = Place(begin=end, dtype=tensor.dtype, shape=tensor.shape)
+            end += byte_count(tensor)
+        with path.open("wb") as file:
+            file.write(header)
+            file.truncate(end)
+
+    def write(self, name: str, tensor: torch.Tensor) -> None:
+        """``tensor`` is on the CPU. Raises ValueError if it is not what the header says.
+
+        A tensor that is not contiguous is copied in parts: never the whole of it.
+        """
+        place = self._places[name]
+        if (tensor.dtype, tensor.shape) != (place.dtype, place.shape):
+            raise ValueError(
+                f"{name} is {tensor.dtype} of shape {tuple(tensor.shape)}; expected {place.dtype} of shape "
+                f"{tuple(place.shape)}, as the header of {self.path.name} says"
+            )
+        with self.path.open("r+b") as file:
+            file.seek(place.begin)
+            for part in _parts(tensor):
+                file.write(part.contiguous().view(-1).view(torch.uint8).numpy().data)
+
+
+def byte_count(tensor: torch.Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
+
+
+def _header(tensors: Mapping[str, torch.Tensor]) -> bytes:
+    entries: dict[str, object] = {"__metadata__": METADATA}
+    end = 0
+    for name, tensor in _in_order(tensors):
+        begin, end = end, end + byte_count(tensor)
+        entries[name] = {"dtype": TYPE_NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, end]}
+    text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % ALIGNMENT_BYTES)
+    return struct.pack("<Q", len(text)) + text
+
+
+def _in_order(tensors: Mapping[str, torch.Tensor]) -> list[tuple[str, torch.Tensor]]:
+    types = list(TYPE_NAMES)
+    for name, tensor in tensors.items():
+        if tensor.dtype not in TYPE_NAMES:
+            raise ValueError(f"{name} is {tensor.dtype}; expected one of {', '.join(map(str, types))}")
+    return sorted(tensors.items(), key=lambda item: (types.index(item[1].dtype), item[0]))
+
+
+def _parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    if tensor.ndim == 0 or tensor.is_contiguous():
+        return (tensor,)
+    row_bytes = byte_count(tensor) // max(len(tensor), 1)
+    return torch.split(tensor, max(1, PART_BYTES // max(row_bytes, 1)))
