@@ -1,0 +1,62 @@
+"""The words of a label, setting by setting."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.unit.run_samples import make_cell
+from traindyno.core.suite.cell_label import label_cells
+from traindyno.core.suite.choices import LearningRateScaling, Strategy
+from traindyno.core.suite.settings import LearningRate
+
+
+def labels(*settings: dict[str, Any]) -> list[str]:
+    return [
+        cell.label for cell in label_cells([make_cell(f"{index:08x}", **each) for index, each in enumerate(settings)])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("gradient_clip_norm", (None, 0.5), ["no clipping", "clip norm 0.5"]),
+        ("activation_checkpointing", (True, False), ["checkpointing", "no checkpointing"]),
+        ("activation_offloading", (True, False), ["offloading", "no offloading"]),
+        ("packing", (True, False), ["packed", "not packed"]),
+        ("loader_workers", (0, 1), ["0 loader workers", "1 loader worker"]),
+        ("gradient_accumulation_steps", (1, 4), ["1 accumulation steps", "4 accumulation steps"]),
+        ("seed", (1, 2), ["seed 1", "seed 2"]),
+    ],
+)
+def test_a_value_is_named_in_words(name: str, values: tuple[Any, Any], words: list[str]) -> None:
+    assert labels(*({name: value} for value in values)) == words
+
+
+def test_a_learning_rate_names_the_batch_that_it_is_for() -> None:
+    plain = LearningRate(base=0.001)
+    scaled = LearningRate(base=5e-5, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH)
+    assert labels({"learning_rate": plain}, {"learning_rate": scaled}) == [
+        "learning rate 0.001",
+        "learning rate 5e-05 at 32",
+    ]
+
+
+def test_a_setting_without_effect_is_named_only_where_it_is_not_the_default() -> None:
+    found = labels(
+        {"strategy": Strategy.DDP},
+        {"strategy": Strategy.TENSOR, "tensor_degree": 2},
+        {"strategy": Strategy.TENSOR, "tensor_degree": None},
+    )
+    assert found == ["ddp", "tensor · tensor degree 2", "tensor · tensor degree default"]
+
+
+def test_hyperparameters_that_vary_are_named() -> None:
+    given: list[dict[str, int | bool]] = [{"lr": 1, "bf16": True}, {"lr": 2, "bf16": True}, {"bf16": True}]
+    cells = [replace(make_cell(f"{index:08x}"), hyperparameters=each) for index, each in enumerate(given)]
+    assert [cell.label for cell in label_cells(cells)] == ["lr 1", "lr 2", "lr default"]
+
+
+def test_a_type_alone_is_named_without_its_count() -> None:
+    assert labels({"instance": "ml.g5.xlarge"}, {"instance": "local.cpu"}) == ["ml.g5.xlarge", "local.cpu"]
+    assert labels({"instance_count": 1}, {"instance_count": 2}) == ["1 × ml.p4d.24xlarge", "2 × ml.p4d.24xlarge"]

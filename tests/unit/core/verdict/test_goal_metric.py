@@ -1,0 +1,107 @@
+"""What a goal minimises, and which cells keep its limit, at the limit itself."""
+
+from decimal import Decimal
+
+import pytest
+
+from tests.unit.verdict_samples import SECOND, make_estimate, make_row, make_verdict
+from traindyno.core.suite.choices import GoalKind, Quality
+from traindyno.core.suite.goal import Goal, Target
+from traindyno.core.verdict.goal_metric import (
+    Metric,
+    choose_metric,
+    estimate_of,
+    is_within_limit,
+    limited_estimate,
+    may_break_limit,
+    may_keep_limit,
+    quantity_of,
+)
+from traindyno.core.verdict.quantity import SecondsToTarget, projected_instance_hours, projected_usd
+from traindyno.core.verdict.trade_off import find_trade_offs
+
+CHEAPEST, FASTEST = Goal(kind=GoalKind.CHEAPEST), Goal(kind=GoalKind.FASTEST)
+# 1,000 s are the sample row's mean, 900 to 1,100 s its interval
+HOURS = {seconds: Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal(seconds) / 3600) for seconds in (899, 901, 999)}
+USD = {usd: Goal(kind=GoalKind.FASTEST_WITHIN, usd=Decimal(usd)) for usd in ("8.9", "9", "9.9", "10", "10.9", "11")}
+
+
+def test_money_decides_unless_no_price_is_known_for_the_one_type() -> None:
+    priced, unpriced = make_row(), make_row(SECOND, usd=None)
+    assert choose_metric(FASTEST, [unpriced]) is Metric.SECONDS
+    assert choose_metric(CHEAPEST, [priced, unpriced]) is Metric.USD
+    assert choose_metric(CHEAPEST, [unpriced]) is Metric.INSTANCE_HOURS
+    other_type = make_row("c", usd=None, instance="ml.g5.xlarge")
+    assert choose_metric(CHEAPEST, [unpriced, other_type]) is Metric.USD
+    # a cell that was not measured decides nothing
+    assert (
+        choose_metric(CHEAPEST, [unpriced, make_row("d", trials=0, instance="ml.g5.xlarge")]) is Metric.INSTANCE_HOURS
+    )
+
+
+def test_a_target_has_metrics_of_its_own() -> None:
+    assert choose_metric(Goal(kind=GoalKind.FASTEST_TO, accuracy=0.9), []) is Metric.SECONDS_TO_TARGET
+    assert choose_metric(Goal(kind=GoalKind.CHEAPEST_TO, accuracy=0.9), []) is Metric.USD_TO_TARGET
+    target = Target(quality=Quality.ACCURACY, value=0.9)
+    assert quantity_of(Metric.SECONDS_TO_TARGET, target) == SecondsToTarget(target=target)
+    assert [quantity_of(metric, None) for metric in (Metric.USD, Metric.INSTANCE_HOURS)] == [
+        projected_usd,
+        projected_instance_hours,
+    ]
+    assert [metric.is_time for metric in Metric] == [True, False, False, True, False]
+    assert [metric.is_money for metric in Metric] == [False, True, False, False, True]
+
+
+def test_the_limit_is_one_of_the_other_quantity() -> None:
+    row = make_row()
+    assert limited_estimate(row, Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal(2))) == (row.seconds, 7200.0)
+    assert limited_estimate(row, USD["9"]) == (row.usd, 9.0)
+    assert limited_estimate(row, CHEAPEST) == (None, None)
+    assert estimate_of(row, Metric.INSTANCE_HOURS) == row.instance_hours
+
+
+@pytest.mark.parametrize(
+    ("usd", "is_within", "may_break", "may_keep"),
+    [
+        ("11", True, False, False),
+        ("10.9", True, True, False),
+        ("10", True, True, False),
+        ("9.9", False, True, True),
+        ("9", False, True, True),
+        ("8.9", False, True, False),
+    ],
+)
+def test_a_limit_within_the_interval_leaves_it_open(usd: str, is_within: bool, may_break: bool, may_keep: bool) -> None:
+    row = make_row()
+    assert is_within_limit(row, USD[usd]) is is_within
+    assert may_break_limit(row, USD[usd]) is may_break
+    assert may_keep_limit(row, USD[usd]) is may_keep
+
+
+def test_without_an_interval_both_are_possible_and_without_a_limit_neither() -> None:
+    alone = make_row(usd=make_estimate(10.0))
+    assert may_break_limit(alone, USD["11"])
+    assert may_keep_limit(alone, USD["9"])
+    assert not may_keep_limit(alone, USD["10"])
+    unknown = make_row(usd=None)
+    assert is_within_limit(unknown, USD["11"]) is None
+    assert not may_break_limit(unknown, USD["11"])
+    assert not may_keep_limit(unknown, USD["9"])
+    assert is_within_limit(unknown, CHEAPEST) is True
+    assert not may_break_limit(alone, CHEAPEST)
+    assert not may_keep_limit(alone, CHEAPEST)
+    assert is_within_limit(make_row(), HOURS[999]) is False
+
+
+def test_the_front_has_no_cell_that_another_one_beats_in_time_and_money() -> None:
+    def row(cell_id: str, seconds: float, usd: float | None) -> object:
+        return make_row(cell_id, seconds=make_estimate(seconds), usd=None if usd is None else make_estimate(usd))
+
+    rows = (
+        row("a", 100.0, 9.0), row("b", 200.0, 5.0), row("c", 300.0, 5.0),
+        row("d", 50.0, 20.0), row("e", 400.0, 4.0), row("f", 10.0, None),
+    )  # fmt: skip
+    verdict = make_verdict(rows=rows, recommended=None, expected=None, rivals=(), refused={"a": "its price"})
+    assert [(each.row.cell_id, each.is_on_front) for each in find_trade_offs(verdict)] == [
+        ("d", True), ("a", False), ("b", True), ("c", False), ("e", True),
+    ]  # fmt: skip
