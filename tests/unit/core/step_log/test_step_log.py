@@ -218,3 +218,111 @@ def test_a_session_without_steps_repeats_none() -> None:
     assert [gap.repeated_steps for gap in log.gaps] == [0, 0]
     # from the third step's end to the begin of the last session
     assert log.gaps[1].seconds == pytest.approx(47)
+
+
+def phases_and_steps(*changes: dict[str, object]) -> list[str]:
+    return [json.dumps({**STEP, **each}) for each in changes]
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_valid"),
+    [
+        ({"begin": 0.0}, True),
+        ({"begin": -0.5}, False),
+        ({"begin": 2.0}, True),
+        ({"samples": 0}, True),
+        ({"wait_seconds": 0}, True),
+        ({"wait_seconds": -0.1}, False),
+        ({"loss": "nan"}, True),
+        ({"loss": "low"}, False),
+        ({"tokens": None}, True),
+        ({"tokens": 1.5}, False),
+    ],
+)
+def test_a_step_at_the_ends_of_what_it_may_say(changes: dict[str, object], is_valid: bool) -> None:
+    lines = [*log_lines(step_seconds=[], is_ended=False), *phases_and_steps(changes)]
+    if is_valid:
+        (session,) = read_step_log({file_name(): lines}).sessions
+        assert len(session.processes[0].steps) == 1
+    else:
+        with pytest.raises(StepLogInvalid):
+            read_step_log({file_name(): lines})
+
+
+HOST_LOAD = line.host_load_line(
+    begin=1.0,
+    end=2.0,
+    cpu_seconds=1.0,
+    involuntary_switches=0,
+    run_queue_seconds=0.0,
+    host_busy_seconds=1.0,
+    steal_seconds=0.0,
+    load_average=1.0,
+    host_cpu_count=1,
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "is_valid"),
+    [
+        ("phase", {"begin": 0.0}, True),
+        ("phase", {"end": 1.0}, True),
+        ("phase", {"begin": -1.0}, False),
+        ("phase", {"end": float("inf")}, False),
+        ("host_load", {}, True),
+        ("host_load", {"begin": 0.0}, True),
+        ("host_load", {"end": 1.0}, False),
+        ("host_load", {"begin": -1.0}, False),
+        ("host_load", {"end": float("inf")}, False),
+        ("host_load", {"host_cpu_count": 0}, False),
+    ],
+)
+def test_phases_and_host_loads_at_the_ends_of_what_they_may_say(
+    kind: str, changes: dict[str, object], is_valid: bool
+) -> None:
+    plain = line.phase_line("load", 1.0, 2.0) if kind == "phase" else HOST_LOAD
+    lines = [*log_lines(step_seconds=[], is_ended=False), json.dumps({**plain, **changes})]
+    if is_valid:
+        (process,) = read_step_log({file_name(): lines}).sessions[0].processes
+        assert len(process.phases if kind == "phase" else process.host_loads) == 1
+    else:
+        with pytest.raises(StepLogInvalid, match=f"{kind} has begin"):
+            read_step_log({file_name(): lines})
+
+
+def test_metrics_that_are_not_finite_are_read() -> None:
+    after = [line.evaluation_line(START + 1, 1, {"loss": float("inf"), "accuracy": 0.5})]
+    log = read_step_log({file_name(): log_lines(step_seconds=[1.0], after=after)})
+    assert log.evaluations[0].metrics == {"loss": float("inf"), "accuracy": 0.5}
+
+
+@pytest.mark.parametrize(("later", "sessions"), [(10.0, 1), (10.5, 2)])
+def test_processes_of_one_launch_start_within_ten_seconds(later: float, sessions: int) -> None:
+    """Neither logged anything by then."""
+    files = {
+        file_name(rank, start=START + delay): log_lines(
+            rank=rank, world_size=2, step_seconds=[], start=START + delay, is_ended=False
+        )
+        for rank, delay in ((0, 0.0), (1, later))
+    }
+    assert len(read_step_log(files).sessions) == sessions
+
+
+def test_a_clock_that_goes_back_is_refused() -> None:
+    steps = [
+        line.step_line(step=number, begin=begin, end=9.0, wait_seconds=0, samples=1)
+        for number, begin in ((1, 5.0), (2, 4.0))
+    ]
+    lines = [*log_lines(step_seconds=[], is_ended=False), *map(json.dumps, steps)]
+    with pytest.raises(StepLogInvalid, match="step 2 begins before step 1; the clock went back"):
+        read_step_log({file_name(): lines})
+
+
+def test_processes_that_name_different_worlds_are_reported() -> None:
+    files = {
+        file_name(rank): log_lines(rank=rank, world_size=size, step_seconds=[1.0]) for rank, size in ((0, 2), (1, 3))
+    }
+    log = read_step_log(files)
+    assert log.sessions[0].world_size == 3
+    assert log.problems[0] == "job job-a1: its processes name different world sizes: [2, 3]"
+    assert "no log of rank 2 (world size 3)" in log.problems[1]

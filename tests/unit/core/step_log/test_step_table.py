@@ -1,7 +1,7 @@
 import pytest
 
 from traindyno.core.step_log.content import Phase, Step
-from traindyno.core.step_log.step_table import RankSteps
+from traindyno.core.step_log.step_table import RankSteps, StepTable
 
 
 def step(number: int, wait_seconds: float) -> Step:
@@ -33,3 +33,54 @@ def test_phases_within_a_wait_do_not_count_as_waiting(phases: list[tuple[float, 
 
 def test_only_the_steps_asked_for_are_counted() -> None:
     assert rank_steps((1.1, 1.3)).wait_seconds(1, 1) == pytest.approx(0.3)
+
+
+def two_ranks() -> StepTable:
+    """Steps of 1, 2 and 1 s on rank 0, of 2, 1 and 1 s on rank 1, and a save of each between the second and third."""
+    ranks = []
+    for rank, seconds in enumerate(((1.0, 2.0, 1.0), (2.0, 1.0, 1.0))):
+        first, second, third = seconds
+        begins = (0.0, first, first + second + 1.0)
+        steps = [
+            Step(number, begin, begin + length, 0.25, 8, 10 * (number + 1), None, None, None)
+            for number, begin, length in zip(range(3), begins, (first, second, third), strict=True)
+        ]
+        save = Phase(name="save", begin=3.0, end=3.5 + rank / 4, facts={})
+        ranks.append(RankSteps(rank=rank, steps=steps, phases=[save]))
+    return StepTable(numbers=[0, 1, 2], ranks=ranks)
+
+
+def test_the_columns_of_a_table_are_over_all_ranks() -> None:
+    table = two_ranks()
+    assert len(table) == 3
+    assert table.slowest_seconds == [2.0, 2.0, 1.0]
+    # the second between the steps belongs to the last interval, of which the slower save took 0.75 s
+    assert table.interval_seconds == [2.0, 2.0, 2.0]
+    assert table.phases_by_interval == {2: {"save": 0.75}}
+    assert table.step_seconds == [2.0, 2.0, 1.25]
+    assert (table.samples, table.tokens) == ([16, 16, 16], [20, 40, 60])
+    assert table.wall_seconds(0, 2) == 5.0
+    assert table.wall_seconds(1, 2) == 4.0
+    # three waits of 0.25 s on each of two ranks of 5 s
+    assert table.wait_share(0, 2) == pytest.approx(0.15)
+    assert table.phases_after_steps() == frozenset()
+
+
+def test_a_phase_over_several_intervals_is_divided_between_them() -> None:
+    steps = [step(number, 0.0) for number in range(4)]
+    rank = RankSteps(rank=0, steps=steps, phases=[Phase(name="save", begin=0.5, end=2.25, facts={})])
+    assert rank.phases_by_interval() == {0: {"save": 0.5}, 1: {"save": 1.0}, 2: {"save": 0.25}}
+    twice = [Phase(name="save", begin=begin, end=begin + 0.25, facts={}) for begin in (1.0, 1.5)]
+    assert RankSteps(rank=0, steps=steps, phases=twice).phases_by_interval() == {1: {"save": 0.5}}
+
+
+def test_phases_that_begin_when_the_last_step_has_ended_are_after_the_steps() -> None:
+    steps = [step(number, 0.0) for number in range(2)]
+    phases = [Phase(name=name, begin=begin, end=3.0, facts={}) for name, begin in (("save", 2.0), ("load", 1.9))]
+    table = StepTable(numbers=[0, 1], ranks=[RankSteps(rank=0, steps=steps, phases=phases)])
+    assert table.phases_after_steps() == {"save"}
+
+
+def test_tokens_that_one_step_did_not_count_are_unknown() -> None:
+    steps = [step(0, 0.0)._replace(tokens=5), step(1, 0.0)]
+    assert StepTable(numbers=[0, 1], ranks=[RankSteps(rank=0, steps=steps, phases=[])]).tokens is None

@@ -32,7 +32,11 @@ def test_the_other_type_breaks_even_at_a_lower_price() -> None:
     found = find_break_even(make_row(), other())
     assert found is not None
     # $20 x 10 / 25
-    assert (found.instance, found.usd_per_instance_hour, found.now_usd_per_instance_hour) == (TRN1, 8, 20)
+    assert (found.instance, found.usd_per_instance_hour, found.now_usd_per_instance_hour) == (
+        TRN1,
+        Decimal(8),
+        Decimal(20),
+    )
     assert len(find_break_evens(make_row(), [other(), other(usd=None)])) == 1
 
 
