@@ -62,13 +62,29 @@ class DeploymentChoice(LabChoice):
             metavar="PREFIX", help="A batch transform job over this S3 prefix, file or folder, instead of an endpoint."
         ),
     ] = None
-    hours: Annotated[float, typer.Option(min=0.01, help="The endpoint is deleted after this many hours.")] = (
-        DEFAULT_HOURS
-    )
+    hours: Annotated[
+        float | None,
+        typer.Option(min=0.01, help=f"The endpoint is deleted after this many hours; by default {DEFAULT_HOURS:g}."),
+    ] = None
     keep: Annotated[bool, typer.Option("--keep", help="Keep the endpoint until traindyno undeploy.")] = False
     owner: Annotated[
         str | None, typer.Option(envvar="TRAINDYNO_OWNER", help="The tag traindyno:owner; by default your user name.")
     ] = None
+
+    def __post_init__(self) -> None:
+        """Raises BadParameter for options that contradict each other."""
+        is_serverless, is_transform, is_timed = (
+            each is not None for each in (self.serverless, self.transform, self.hours)
+        )
+        has_instances = self.instance is not None or self.count > 1
+        for names, is_given in (
+            ("--serverless and --transform", is_serverless and is_transform),
+            ("--serverless and --instance or --count", is_serverless and has_instances),
+            ("--keep and --hours", self.keep and is_timed),
+            ("--transform and --keep or --hours", is_transform and (self.keep or is_timed)),
+        ):
+            if is_given:
+                raise typer.BadParameter(f"expected one of {names}, got both")
 
     @property
     def hosting(self) -> Hosting:
@@ -87,7 +103,7 @@ class DeploymentChoice(LabChoice):
         """In epoch seconds; None for what isn't deleted: a transform job, and an endpoint to keep."""
         if self.keep or self.hosting is Hosting.TRANSFORM:
             return None
-        return now + self.hours * SECONDS_PER_HOUR
+        return now + (self.hours or DEFAULT_HOURS) * SECONDS_PER_HOUR
 
 
 @with_options_of(DeploymentChoice)

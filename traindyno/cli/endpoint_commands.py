@@ -11,7 +11,7 @@ from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
 from traindyno.core.costs.quantity_text import usd_text
 from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import jobs_prefix
-from traindyno.lab.remove_endpoint import remove_endpoint
+from traindyno.lab.remove_endpoint import cancel_deployment
 
 
 class DeploymentUnknown(TraindynoError):
@@ -51,9 +51,9 @@ def undeploy(
         open_names = [each.deployment.name for each in services.deployments.list_all() if each.is_open]
         raise DeploymentUnknown(f"no endpoint {name}; open ones: {', '.join(open_names) or 'none'}")
     found = row.deployment.name
-    if not remove_endpoint(found, services=services, now=now):
-        tell(f"{found} is already deleted")
-    else:
+    if cancel_deployment(found, services=services, now=now, message="removed by traindyno undeploy"):
         tell(f"{found} is deleted")
+    else:
+        tell(f"{found} is already deleted{f': {row.message}' if row.message else ''}")
     row = services.deployments.find(found) or row
     tell(f"it cost {usd_text(row.cost_usd(now))} at most")

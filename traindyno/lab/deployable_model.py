@@ -25,7 +25,13 @@ class DeployableModel:
 
 def find_deployable_model(execution_id: str, cell: str | None, bucket: ResultsBucket) -> DeployableModel:
     """``cell``: its id or its label. Raises ModelNotServable with what to do, before anything is started."""
-    suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
+    document = bucket.find_json(suite_key(execution_id))
+    if document is None:
+        raise ModelNotServable(
+            f"the lab has no suite of execution {execution_id}: expected an execution that passed its planning, as"
+            " `traindyno list` shows it"
+        )
+    suite = read_stored_suite(document)
     _check_suite(suite, execution_id)
     results = load_results(bucket, execution_id)
     wanted = cell or _recommended(execution_id, bucket, results)
@@ -69,7 +75,11 @@ def _check_samples(found: DeployableModel, bucket: ResultsBucket) -> None:
 
 def _recommended(execution_id: str, bucket: ResultsBucket, results: list[RunResult]) -> str:
     document = bucket.find_json(verdict_key(execution_id))
-    recommended = parse_verdict(document).recommended if document is not None else None
+    if document is None:
+        raise ModelNotServable(
+            f"execution {execution_id} has no verdict: it is still running, or it failed; {_choices(results)}"
+        )
+    recommended = parse_verdict(document).recommended
     if recommended is None:
         raise ModelNotServable(f"execution {execution_id} recommends no cell; {_choices(results)}")
     return recommended

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from traindyno.lab.finish_deployment import finish_deployment
-from traindyno.lab.remove_endpoint import remove_endpoint
+from traindyno.lab.remove_endpoint import cancel_deployment
 from traindyno.lab.services import LabServices
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 
@@ -34,11 +34,11 @@ def _settle(row: DeploymentRow, services: LabServices, now: float) -> bool:
     """Whether the deployment was removed."""
     name = row.deployment.name
     if row.is_expired(now):
-        return remove_endpoint(name, services=services, now=now, message=EXPIRED)
+        return cancel_deployment(name, services=services, now=now, message=EXPIRED)
     if row.awaits_sagemaker and now - row.step_began_at > QUIET_SECONDS:
         finish_deployment(name, services=services, now=now)
         return False
     is_served = row.deployment.is_endpoint and row.status is DeploymentStatus.READY
     if is_served and services.endpoints.find_endpoint(name) is None:
-        return remove_endpoint(name, services=services, now=now, message=GONE)
+        return cancel_deployment(name, services=services, now=now, message=GONE)
     return False

@@ -4,6 +4,17 @@ from traindyno.core.s3_keys import check_requests_key, served_model_key
 from traindyno.core.serving.deployment import check_job_name
 from traindyno.lab.services import LabServices
 
+REMOVED = "DeploymentRemoved"
+
+
+def cancel_deployment(name: str, *, services: LabServices, now: float, message: str) -> bool:
+    """Remove a deployment from outside of its state machine, whose task would wait for days otherwise."""
+    row = services.deployments.find(name)
+    removed = remove_endpoint(name, services=services, now=now, message=message)
+    if removed and row is not None and row.awaits_sagemaker:
+        services.answers.fail(row.token, error_name=REMOVED, cause=message)
+    return removed
+
 
 def remove_endpoint(name: str, *, services: LabServices, now: float, message: str | None = None) -> bool:
     """False if it was removed before, or never was. Billing ends first. Safe to repeat."""

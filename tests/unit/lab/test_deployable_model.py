@@ -70,6 +70,15 @@ def test_a_suite_that_kept_no_model_says_how_to_keep_one() -> None:
     assert "add to it measurement: {save_model: true}, then run it again" in refusal(bucket_of(measured(), saves=False))
 
 
+def test_an_execution_that_is_not_there_or_has_no_verdict_yet_is_named() -> None:
+    assert "the lab has no suite of execution execution-1: expected" in refusal(ResultsBucket(MemoryObjects()))
+    bucket = bucket_of(measured())
+    bucket.delete(verdict_key(EXECUTION))
+    assert "has no verdict: it is still running, or it failed; name one of its cells with --cell: 0000000a (ddp)" in (
+        refusal(bucket)
+    )
+
+
 def test_a_model_without_samples_is_refused() -> None:
     for samples in (None, EvaluationSamples(task=Task.CAUSAL_LM, samples=())):
         assert "left no evaluation samples at s3://results/runs/" in refusal(bucket_of(measured(), samples=samples))

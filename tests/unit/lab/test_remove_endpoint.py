@@ -1,10 +1,12 @@
 from dataclasses import replace
 
+import pytest
+
 from tests.unit.lab_in_memory import NOW
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, MemoryServing
 from traindyno.core.s3_keys import check_requests_key, served_model_key
 from traindyno.core.serving.deployment import Hosting
-from traindyno.lab.remove_endpoint import remove_endpoint
+from traindyno.lab.remove_endpoint import cancel_deployment, remove_endpoint
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 
 
@@ -35,6 +37,28 @@ def test_a_transform_job_and_its_check_are_stopped_and_what_they_read_is_deleted
     assert remove_endpoint(NAME, services=serving, now=NOW)
     assert serving.endpoints.deleted == [f"transform {NAME}-check", f"transform {NAME}", f"model {NAME}"]
     assert serving.objects.contents.keys() & {served_model_key(NAME), check_requests_key(NAME)} == set()
+
+
+@pytest.mark.parametrize(
+    ("hosting", "checked_samples", "answers"),
+    [
+        (Hosting.ENDPOINT, None, ["DeploymentRemoved"]),
+        (Hosting.ENDPOINT, 2, []),
+        (Hosting.TRANSFORM, 2, ["DeploymentRemoved"]),
+    ],
+)
+def test_the_task_of_a_deployment_that_is_cancelled_is_told(
+    hosting: Hosting, checked_samples: int | None, answers: list[str]
+) -> None:
+    serving = deployed(hosting)
+    if checked_samples is not None:
+        serving.deployments.record_check(NAME, now=NOW, checked_samples=checked_samples, latency=None)
+    assert cancel_deployment(NAME, services=serving, now=NOW, message="removed by traindyno undeploy")
+    assert [kind for _, kind, _ in serving.answers.given] == answers
+    row = serving.deployments.find(NAME)
+    assert row is not None
+    assert row.message == "removed by traindyno undeploy"
+    assert not cancel_deployment(NAME, services=serving, now=NOW + 1, message="again")
 
 
 def test_a_name_that_nobody_deployed_deletes_nothing() -> None:
