@@ -24,7 +24,7 @@ SWEEP_SECONDS = 900
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """What every training job of the lab is started with. ``data_buckets`` are the person's own."""
+    """The settings of every training job of the lab. ``data_buckets`` are the user's own."""
 
     training_role: iam.IRole
     source_s3_uri: str
@@ -36,7 +36,7 @@ class Launch:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The code and images that jobs are made of, as functions are told."""
+        """The code and images of jobs, as environment variables of functions."""
         images = {f"{name.upper()}_IMAGE_URI": uri for name, uri in self.image_uris.items()}
         return {
             "SECONDS_BETWEEN_STARTS": f"{self.seconds_between_starts:g}",

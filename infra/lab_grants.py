@@ -63,7 +63,7 @@ class LabGrants:
         return Grant(actions=["s3:GetObject"], resources=[prepared], wildcard_reason=PER_KEY)
 
     def listing(self, data_buckets: Sequence[str]) -> Grant:
-        """Of the lab's own bucket and of those that the person named: which content a dataset is known by."""
+        """For the lab's own bucket and those that the context names: the content of a dataset identifies it."""
         named = [self.stack.format_arn(service="s3", region="", account="", resource=name) for name in data_buckets]
         return Grant(actions=["s3:ListBucket"], resources=[self.bucket_arn, *named])
 

@@ -23,7 +23,7 @@ LEFT_OUT = ("__pycache__", "*.pyc", "*.pyi", "py.typed", "preconf", "examples")
 
 
 def stage_lambda_source(folder: Path, root: Path = REPO_ROOT, *, with_boto3: bool = True) -> Path:
-    """Fill ``folder`` with what every function is made of."""
+    """Fills ``folder`` with the source of every function."""
     installed = Path(sysconfig.get_paths()["purelib"])
     for base, names in ((root, OWN), (installed, CATTRS), (installed, BOTO3 if with_boto3 else ())):
         for name in names:

@@ -23,7 +23,7 @@ READY_WITHIN = cdk.Duration.days(5)
 
 
 class Serving(Construct):
-    """``parts``: all constructs that deployments are made of, this one included."""
+    """``parts``: all constructs of deployments, this one included."""
 
     def __init__(
         self, scope: Construct, construct_id: str, *, lab: str, functions: ServingFunctions, events: ServingEvents

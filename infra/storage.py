@@ -78,7 +78,7 @@ def _results_lifecycle() -> list[s3.LifecycleRule]:
         s3.LifecycleRule(  # models and checkpoints; results, step logs and reports are smaller and stay
             prefix=RUNS_PREFIX, object_size_greater_than=LARGE_OBJECT_BYTES, expiration=cdk.Duration.days(30)
         ),
-        # Longer than they may be read anew (60 days at most) plus the longest execution (28 days).
+        # Longer than they may be reused (60 days at most) plus the longest execution (28 days).
         *(
             s3.LifecycleRule(prefix=prefix, expiration=cdk.Duration.days(90))
             for prefix in (PREPARED_PREFIX, TOKEN_MARKERS_PREFIX, CODE_PREFIX, DATA_PREFIX)

@@ -1,4 +1,4 @@
-"""State PlanRound: write the runs that come next, or none when the search is over."""
+"""State PlanRound: write the next runs, or none when the search has ended."""
 
 from typing import Any
 

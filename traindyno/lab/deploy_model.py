@@ -85,6 +85,6 @@ def _write_samples(deployment: ModelDeployment, services: LabServices) -> None:
 
 
 def _fail(token: str, error: Exception, services: LabServices) -> str:
-    """An error that is raised would lose its name on the way to the state machine."""
+    """The state machine would not see the name of a raised error."""
     services.answers.fail(token, error_name=type(error).__name__, cause=str(error)[:CAUSE_LENGTH])
     return type(error).__name__

@@ -52,7 +52,7 @@ class JudgeEnvironment(BucketEnvironment):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingEnvironment(BucketEnvironment):
-    """What endpoints and transform jobs are made of. ``lab_jobs`` is JSON."""
+    """The settings of endpoints and transform jobs. ``lab_jobs`` is JSON."""
 
     aws_region: str
     serving_role_arn: str
@@ -71,7 +71,7 @@ class ServingEnvironment(BucketEnvironment):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchEnvironment(BucketEnvironment):
-    """What training jobs are made of. Without an image address, jobs use AWS's stock image. ``lab_jobs`` is JSON."""
+    """The settings of training jobs. Without an image address, jobs use AWS's stock image. ``lab_jobs`` is JSON."""
 
     aws_region: str
     training_role_arn: str

@@ -12,10 +12,8 @@ REMOVED = "the lab was destroyed"
 
 
 def refusal_to_delete(*, lab: str, executions: Executions, deploying: Executions, services: LabServices) -> str | None:
-    """None for an idle lab.
-
-    In flight: an execution that runs, a training job whose end is not recorded yet, a model that is being deployed,
-    or an endpoint that a person has kept.
+    """None for an idle lab. In flight: a running execution, a training job whose end is not recorded yet, a model that
+    is being deployed, or a kept endpoint.
     """
     found = dict.fromkeys(executions.list_running())
     found |= dict.fromkeys(row.owner.execution_id for row in services.attempts.list_open() if row.end is None)
@@ -35,7 +33,7 @@ def refusal_to_delete(*, lab: str, executions: Executions, deploying: Executions
 
 
 def remove_expiring_endpoints(*, services: LabServices, now: float) -> int:
-    """How many were deleted. Without the lab nothing would delete them, and they would bill on."""
+    """How many were deleted. Without the lab, no function would delete them, and their billing would continue."""
     names = [row.deployment.name for row in services.deployments.list_all() if row.is_open]
     return sum(remove_endpoint(name, services=services, now=now, message=REMOVED) for name in names)
 

@@ -22,11 +22,11 @@ from traindyno.store.token_cache import TokenCache
 
 
 class TokensMissing(TraindynoError):
-    """Prepared data was deleted while its execution was under way."""
+    """Prepared data was deleted while its execution was running."""
 
 
 def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsBucket) -> dict[str, Any]:
-    """What the state machine carries on with; no lanes means that there is nothing left to measure."""
+    """The state machine's next input; without lanes, nothing is left to measure."""
     suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
     plan = read_stored_plan(bucket.read_json(plan_key(execution_id)))
     number = finished_rounds + 1

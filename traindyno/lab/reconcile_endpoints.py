@@ -1,4 +1,4 @@
-"""The sweep over deployments: finish what no event reported, delete expired endpoints, note those that are gone."""
+"""The sweep over deployments: finish those without an event, delete expired endpoints, record deleted ones."""
 
 from dataclasses import dataclass
 

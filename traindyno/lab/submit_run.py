@@ -48,7 +48,7 @@ def submit_run(
     sleep: Callable[[float], None],
     clock: Callable[[], float] = time.time,
 ) -> Submitted:
-    """Answers the task itself if no job is started: an error that is raised would lose its name on the way."""
+    """Answers the task itself if no job is started: the state machine would not see the name of a raised error."""
     resources = AttemptStart(owner=owner, services=services, settings=settings, now=now, sleep=sleep, clock=clock)
     start = _Start(owner=owner, token=token, services=services, settings=settings, now=now, resources=resources)
     try:
