@@ -1,5 +1,6 @@
 """Plans: exposure, waves, refusals and the requests that lift them."""
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -7,7 +8,9 @@ import pytest
 
 from tests.unit.suites import unprepared_suite
 from traindyno.core.costs.prices import Price, cost_usd, spot_saving
-from traindyno.core.planning.plan import Plan, plan_suite
+from traindyno.core.measurement.hosts import HostSpread
+from traindyno.core.measurement.loss_parity import LossSpread
+from traindyno.core.planning.plan import Plan, plan_again, plan_suite
 from traindyno.core.planning.quotas import (
     QuotaIncrease,
     QuotaReading,
@@ -80,6 +83,22 @@ def test_waves_follow_from_the_quota() -> None:
     suite = unprepared_suite(limits=LIMITS)
     planned = plan_with_quotas(suite, usage=3)
     assert (planned.lanes[0].concurrency, planned.lanes[0].waves, planned.one_attempt_hours) == (3, 2, Decimal(1))
+
+
+def test_planning_again_with_quotas_keeps_prices_and_what_earlier_runs_showed() -> None:
+    suite = unprepared_suite(limits=LIMITS)
+    listed = {"ml.g5.xlarge": price("ml.g5.xlarge", "1.408")}
+    priced = replace(
+        plan_suite(suite, execution_id="e", prices=listed, quotas={}, histories={}),
+        loss_spread=LossSpread(variance=0.01, degrees_of_freedom=4),
+        region_prices={"eu-west-1": listed},
+        host_prior=HostSpread(deviation=0.02, degrees_of_freedom=5, source="a test"),
+    )
+    again = plan_again(suite, priced, readings(suite, usage=3, across_all=100))
+    kept = ("execution_id", "cells", "one_attempt_usd", "loss_spread", "region_prices", "host_prior")
+    assert [getattr(again, name) for name in kept] == [getattr(priced, name) for name in kept]
+    # an unknown quota starts one run at a time
+    assert [each.lanes[0].concurrency for each in (priced, again)] == [1, 3]
 
 
 def test_what_others_use_is_not_ours_to_plan_with() -> None:
