@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from traindyno.core.costs.money import exact_usd_text
-from traindyno.core.costs.quantity_text import UNKNOWN, usd_text
-from traindyno.core.verdict.pricing import PricedOption
+from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, usd_text
+from traindyno.core.verdict.pricing import PricedOption, Terms
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.download import PlotData, download_csv
@@ -17,6 +17,7 @@ SUMMARY = [
     Column(heading="Recommended"),
     Column(heading="Verdict"),
     Column(heading="Cost", is_number=True),
+    Column(heading="Time", is_number=True, explanation="wall clock, interruptions included"),
     Column(heading="Price of its instance", is_number=True),
     Column(heading="From"),
 ]
@@ -40,7 +41,7 @@ def draw_pricing(report: Report) -> Markup | None:
             [Column(heading="Cell"), *(Column(heading=option.name, is_number=True) for option in report.pricing)],
             [[row.label, *(_cost(option, row.cell_id) for option in report.pricing)] for row in rows[:MOST_CELLS]],
             caption=f"Cost by cell{f', the best {MOST_CELLS} of {len(rows)}' if len(rows) > MOST_CELLS else ''}."
-            " Bold: recommended at these prices.",
+            " Bold: recommended at these prices. On spot with its time, interruptions included.",
         ),
         element("p", "All cells: ", download_csv(_data(report)), class_="hint"),
         id="pricing",
@@ -56,13 +57,14 @@ def _answer(options: Sequence[PricedOption]) -> str:
 
 def _summary(option: PricedOption, verdict: Verdict) -> list[str | None]:
     best = verdict.row(option.recommended) if option.recommended else None
-    usd = option.usd.get(best.cell_id) if best else None
+    usd, seconds = (values.get(best.cell_id) if best else None for values in (option.usd, option.seconds))
     price = option.usd_per_hour.get(best.instance) if best else None
     return [
         option.name,
         best.label if best else "no cell",
         join("changes" if option.is_flipped else "holds", element("small", option.finding.value.replace("_", " "))),
         usd_text(usd),
+        seconds_text(seconds),
         UNKNOWN if price is None else f"{exact_usd_text(price)}/h",
         option.basis,
     ]
@@ -70,15 +72,21 @@ def _summary(option: PricedOption, verdict: Verdict) -> list[str | None]:
 
 def _cost(option: PricedOption, cell_id: str) -> Markup | str:
     usd = usd_text(option.usd.get(cell_id))
-    return element("strong", usd) if option.recommended == cell_id else usd
+    shown = element("strong", usd) if option.recommended == cell_id else usd
+    if option.terms is not Terms.SPOT or cell_id not in option.seconds:
+        return shown
+    return join(shown, element("small", seconds_text(option.seconds[cell_id])))
 
 
 def _data(report: Report) -> PlotData:
     return PlotData(
         name="pricing",
-        header=("cell", *(option.name for option in report.pricing)),
+        header=("cell", *(f"{option.name}: {unit}" for option in report.pricing for unit in ("usd", "seconds"))),
         rows=[
-            (row.label, *(option.usd.get(row.cell_id, "") for option in report.pricing))
+            (
+                row.label,
+                *(values.get(row.cell_id, "") for option in report.pricing for values in (option.usd, option.seconds)),
+            )
             for row in report.verdict.ranked_rows
         ],
     )

@@ -96,7 +96,7 @@ def rework_factor(terms: SpotTerms, hours: float) -> float:
     """By how much interruptions lengthen a training of so many hours, which begins again from its last checkpoint.
 
     Interruptions at the rate r are a Poisson process: to get through h hours without one takes (exp(r h) - 1) ÷ r hours
-    in the mean (Daly 2006, without the time to write a checkpoint and to start again).
+    in the mean (Daly 2006, without the time to write a checkpoint and to start again, for which see interruptions.py).
     """
     segment = hours if terms.checkpoint_hours is None else min(hours, terms.checkpoint_hours)
     exposure = terms.interruptions_per_hour * segment

@@ -1,13 +1,14 @@
 """One measurement at several prices: on demand, at spot, with a training plan, and in other regions."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 
+from traindyno.core.costs.interruptions import with_interruptions
 from traindyno.core.costs.prices import PriceList
-from traindyno.core.costs.projection import project_run, read_job_time
-from traindyno.core.costs.spot import SpotExpectation, expect_spot, rework_factor, with_checkpoints_of
+from traindyno.core.costs.projection import read_job_time
+from traindyno.core.costs.spot import SpotExpectation, expect_spot, with_checkpoints_of
 from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
@@ -29,10 +30,11 @@ class Terms(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricedOption:
-    """The verdict at one way to pay. ``usd`` is by cell id; a cell whose price is unknown is left out.
+    """The verdict at one way to pay. ``usd`` and ``seconds`` are by cell id; what is unknown is left out.
 
-    ``usd_per_hour`` is by instance type: of an instance hour of training, interruptions not counted. ``basis`` says
-    where the prices come from. ``is_flipped``: another cell is recommended than with the prices that were paid.
+    ``seconds`` are wall clock, as ``usd`` with the interruptions that are expected on spot. ``usd_per_hour`` is by
+    instance type: of an instance hour of training. ``basis`` says where prices and interruptions come from.
+    ``is_flipped``: another cell is recommended than with the prices that were paid.
     """
 
     name: str
@@ -44,6 +46,7 @@ class PricedOption:
     recommended: str | None
     finding: Finding
     is_flipped: bool
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +79,7 @@ def price_options(
         return ()
     options = []
     for offer in offers:
-        repriced = [_at(offer, result, suite.measurement.checkpoint_every_steps) for result in results]
+        repriced = [_at(offer, result, suite) for result in results]
         verdict = judge(suite, cells, repriced, loss_spread=loss_spread, host_prior=host_prior)
         options.append(_option(offer, verdict, paid))
     return tuple(options)
@@ -112,26 +115,25 @@ def _spot_basis(spot: Mapping[str, SpotExpectation]) -> str:
     parts = []
     for name, each in spot.items():
         rate = f"{each.terms.discount:.0%} off, {each.terms.interruptions_per_hour:.3g} interruptions/h"
-        seen = "given in the suite" if each.training_hours is None else f"seen in {each.training_hours:.1f} h"
-        parts.append(f"{name}: {rate}, {seen}")
-    return "; ".join(parts)
+        seen = "assumed" if each.training_hours is None else f"observed in {each.training_hours:.1f} h of spot training"
+        parts.append(f"{name}: {rate} ({seen})")
+    return f"{'; '.join(parts)}; lost work and restarts included"
 
 
-def _at(offer: _Offer, result: RunResult, checkpoint_every_steps: int | None) -> RunResult:
+def _at(offer: _Offer, result: RunResult, suite: Suite) -> RunResult:
     """Billed for all of its training time, at the offer's price; interruptions make that time longer."""
     name = result.run.cell.settings.instance
     usd = offer.usd_per_hour.get(name)
-    if usd is not None and name in offer.spot:
-        projection = project_run(result)
-        hours = projection.instance_hours / result.run.cell.settings.instance_count if projection else 0.0
-        terms = with_checkpoints_of(result, checkpoint_every_steps, offer.spot[name].terms)
-        usd *= Decimal(str(rework_factor(terms, hours)))
     price = replace(result.price, usd_per_instance_hour=usd, region=offer.region, purchase=_purchase(offer.terms))
     attempts = tuple(
         replace(attempt, billable_seconds=time.training) if (time := read_job_time(attempt)) else attempt
         for attempt in result.attempts
     )
-    return replace(result, price=price, attempts=attempts)
+    paid = replace(result, price=price, attempts=attempts)
+    if name not in offer.spot:
+        return paid
+    terms = with_checkpoints_of(result, suite.measurement.checkpoint_every_steps, offer.spot[name].terms)
+    return with_interruptions(paid, terms, suite.goal.target)
 
 
 def _purchase(terms: Terms) -> str:
@@ -139,8 +141,14 @@ def _purchase(terms: Terms) -> str:
 
 
 def _option(offer: _Offer, verdict: Verdict, paid: Verdict) -> PricedOption:
-    metric = Metric.USD if verdict.goal.target is None else Metric.USD_TO_TARGET
-    found = {row.cell_id: estimate_of(row, metric) for row in verdict.rows}
+    is_whole = verdict.goal.target is None
+    usd, seconds = (
+        {row.cell_id: found.mean for row in verdict.rows if (found := estimate_of(row, metric)) is not None}
+        for metric in (
+            Metric.USD if is_whole else Metric.USD_TO_TARGET,
+            Metric.SECONDS if is_whole else Metric.SECONDS_TO_TARGET,
+        )
+    )
     where = f", {offer.region}" if offer.region else ""
     return PricedOption(
         name=f"{offer.terms}{where}",
@@ -148,7 +156,8 @@ def _option(offer: _Offer, verdict: Verdict, paid: Verdict) -> PricedOption:
         region=offer.region,
         basis=offer.basis,
         usd_per_hour=dict(offer.usd_per_hour),
-        usd={cell_id: each.mean for cell_id, each in found.items() if each is not None},
+        usd=usd,
+        seconds=seconds,
         recommended=verdict.recommended,
         finding=verdict.finding,
         is_flipped=verdict.recommended != paid.recommended,

@@ -8,6 +8,9 @@ import pytest
 
 from tests.unit.core.verdict.test_reprice import P4D, TRN1, measured
 from tests.unit.core.verdict.test_reservations import on_host
+from tests.unit.core.verdict.test_time_to_quality import FASTEST as FASTEST_TO
+from tests.unit.core.verdict.test_time_to_quality import evaluated
+from tests.unit.core.verdict.test_time_to_quality import suite_of as evaluated_suite
 from tests.unit.run_samples import completed_result, make_suite
 from traindyno.core.costs.prices import Price
 from traindyno.core.costs.spot import expect_spot, rework_factor, with_checkpoints_of
@@ -15,6 +18,8 @@ from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.recurrence import RecurringEvent
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import GoalKind
+from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.pricing import PlanTerms, Pricing, SpotTerms
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.pricing import PricedOption, Terms, price_options
@@ -65,7 +70,7 @@ def test_spot_and_a_training_plan_price_the_same_measurement_and_say_where_the_v
     assert (spot.recommended, spot.is_flipped) == (p4d, True)
     assert spot.usd == {p4d: pytest.approx(68.606 * 0.4, rel=1e-3)}
     assert plan.usd == {p4d: pytest.approx(6553 * 20 / 3600, rel=1e-3)}
-    assert "60% off, 0 interruptions/h, given in the suite" in spot.basis
+    assert "60% off, 0 interruptions/h (assumed)" in spot.basis
 
 
 def test_another_region_has_its_own_prices() -> None:
@@ -130,11 +135,60 @@ def test_interruptions_lengthen_what_is_billed_by_hand() -> None:
     saved = SpotTerms(discount=0.5, interruptions_per_hour=0.1, checkpoint_hours=1)
     assert rework_factor(saved, 10) == pytest.approx(1.05171, rel=1e-5)
     assert rework_factor(SpotTerms(discount=0.5), 10) == 1
-    suite = suite_of(spot={P4D: SpotTerms(discount=0.6, interruptions_per_hour=0.5)})
-    p4d, _ = (cell.cell_id for cell in expand_cells(suite))
-    hours = 6553 / 3600
-    expected = 68.606 * 0.4 * rework_factor(SpotTerms(discount=0.6, interruptions_per_hour=0.5), hours)
-    assert options_of(suite, measured(suite))["spot, us-west-2"].usd[p4d] == pytest.approx(expected, rel=1e-3)
+
+
+def spot_of(suite: Suite, results: list[RunResult]) -> PricedOption:
+    return options_of(suite, results)["spot, us-west-2"]
+
+
+def test_lost_work_and_restarts_lengthen_time_and_cost_by_hand() -> None:
+    """36,109 s of training: 110 s once, and 287,992 samples at 8 a second; a checkpoint an hour."""
+    terms = SpotTerms(discount=0.5, interruptions_per_hour=0.1, checkpoint_hours=1)
+    suite = make_suite(matrix={"instance": (P4D, TRN1)}, examples=288_000, pricing=Pricing(spot={P4D: terms}))
+    p4d, trn1 = (cell.cell_id for cell in expand_cells(suite))
+    results = [completed_result(cell, trial, suite=suite) for cell in expand_cells(suite) for trial in (1, 2)]
+    spot, demand = spot_of(suite, results), options_of(suite, results)["on demand, us-west-2"]
+    # 20 s to download and 10 s of a first step come again: exp(0.1 x 30 / 3600) x (exp(0.1) - 1) / 0.1
+    factor = 1.000834 * 1.051709
+    # and 60 s to start, each of the 0.1 x 36,109 / 3600 x factor = 1.0558 times
+    assert demand.seconds[p4d] == pytest.approx(60 + 36_109)
+    assert spot.seconds[p4d] == pytest.approx(60 + 36_109 * factor + 1.0558 * 60, rel=1e-5)
+    # $36 an hour, half of it on spot
+    assert demand.usd[p4d] == pytest.approx(36_109 * 36 / 3600)
+    assert spot.usd[p4d] == pytest.approx(36_109 * factor * 18 / 3600, rel=1e-5)
+    assert trn1 not in spot.usd
+    assert "0.1 interruptions/h (assumed); lost work and restarts included" in spot.basis
+
+
+def test_a_faster_cell_may_lose_on_spot_where_its_type_is_interrupted_more_often() -> None:
+    terms = {P4D: SpotTerms(discount=0.5, interruptions_per_hour=0.2), TRN1: SpotTerms(discount=0.5)}
+    suite = make_suite(
+        goal=Goal(kind=GoalKind.FASTEST),
+        matrix={"instance": (P4D, TRN1)},
+        examples=288_000,
+        pricing=Pricing(spot=terms),
+    )
+    cells = expand_cells(suite)
+    results = [
+        completed_result(cell, trial, step_seconds=seconds * (1 + trial / 1000), suite=suite)
+        for cell, seconds in zip(cells, (1.0, 1.2), strict=True)
+        for trial in (1, 2, 3)
+    ]
+    assert judge(suite, cells, results).recommended == cells[0].cell_id
+    spot = spot_of(suite, results)
+    assert (spot.recommended, spot.is_flipped) == (cells[1].cell_id, True)
+
+
+def test_the_time_to_a_target_is_longer_with_interruptions() -> None:
+    """92 % is reached after 70 s of training."""
+    terms = SpotTerms(discount=0.5, interruptions_per_hour=20)
+    suite = replace(evaluated_suite(FASTEST_TO), pricing=Pricing(spot={"ml.p4d.24xlarge": terms}))
+    cell = expand_cells(suite)[0]
+    spot = spot_of(suite, [evaluated(cell, trial, suite) for trial in (1, 2)])
+    # exp(20 x 30 / 3600) x (exp(20 x 70 / 3600) - 1) / (20 x 70 / 3600), on 70 s
+    longer = 70 * 1.181360 * 1.222302
+    restarts = 20 / 3600 * longer
+    assert spot.seconds[cell.cell_id] == pytest.approx(80 + longer + restarts * 60, rel=1e-4)
 
 
 def test_the_time_between_checkpoints_follows_from_the_setting_and_the_measured_step_time() -> None:

@@ -1,0 +1,114 @@
+"""How much longer a run takes on capacity that is interrupted: work that is done again, and starting again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import exp
+
+from traindyno.core.costs.prices import SECONDS_PER_HOUR
+from traindyno.core.costs.projection import Projection, measured_attempt, project_run
+from traindyno.core.costs.spot import rework_factor
+from traindyno.core.costs.to_target import reach_target
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.step_log.content import Evaluation
+from traindyno.core.suite.goal import Target
+from traindyno.core.suite.pricing import SpotTerms
+
+# Of a job's own phases, those that come again after an interruption.
+STARTS = ("launch", "import", "load", "restore", "setup", "compile", "first_step")
+# A larger exponent has no meaning: such a run never ends.
+MOST_EXPOSURE = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    """Seconds from an interruption to the next step: ``waiting`` for capacity and starting are not billed."""
+
+    waiting: float
+    training: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delay:
+    """In the mean of many runs: ``count`` interruptions, and what they add to a run."""
+
+    count: float
+    training_seconds: float
+    waiting_seconds: float
+
+
+def restart_of(result: RunResult) -> Restart:
+    """As the run's own start was."""
+    attempt = measured_attempt(result)
+    service = attempt.phase_seconds if attempt else {}
+    return Restart(
+        waiting=service.get("waiting", 0.0) + service.get("starting", 0.0),
+        training=service.get("downloading", 0.0) + sum(result.phases_seconds.get(name, 0.0) for name in STARTS),
+    )
+
+
+def expect_delay(terms: SpotTerms, training_seconds: float, restart: Restart) -> Delay:
+    """Of a run of so much training time, which begins again from its last checkpoint, or from its begin.
+
+    Interruptions at the rate r are a Poisson process. With segments of t hours between checkpoints and R hours to load
+    and compile again, h hours of training take exp(r R) × (exp(r t) − 1) ÷ (r t) × h hours in the mean (Daly 2006; the
+    time to write a checkpoint is in the measured rate).
+    """
+    rate, hours = terms.interruptions_per_hour, training_seconds / SECONDS_PER_HOUR
+    factor = exp(min(rate * restart.training / SECONDS_PER_HOUR, MOST_EXPOSURE)) * rework_factor(terms, hours)
+    count = rate * hours * factor
+    return Delay(
+        count=count,
+        training_seconds=training_seconds * (factor - 1),
+        waiting_seconds=count * restart.waiting,
+    )
+
+
+def with_interruptions(result: RunResult, terms: SpotTerms, target: Target | None) -> RunResult:
+    """The run as it would be in the mean on such capacity: its projection, or its time to the ``target``, is longer.
+
+    The result itself where nothing was measured that could be projected.
+    """
+    projection = project_run(result)
+    if projection is None or result.samples_per_second is None:
+        return result
+    reached = reach_target(result, target) if target is not None else None
+    if reached is None:
+        return _with_longer_work(result, terms, projection)
+    before = projection.before_training_seconds
+    return _with_later_evaluations(result, terms, reached.seconds - before)
+
+
+def _with_longer_work(result: RunResult, terms: SpotTerms, projection: Projection) -> RunResult:
+    """Work that is done again is further examples."""
+    training = projection.seconds - projection.overhead_seconds + projection.training_overhead_seconds
+    delay = expect_delay(terms, training, restart_of(result))
+    assert result.samples_per_second is not None, "only measured runs are projected"
+    repeated = round(delay.training_seconds * result.samples_per_second)
+    return replace(_waiting_longer(result, delay), examples=result.examples + repeated)
+
+
+def _with_later_evaluations(result: RunResult, terms: SpotTerms, training_seconds: float) -> RunResult:
+    """``training_seconds``: until the target is reached."""
+    measured = result.measured
+    assert measured is not None, "a target is reached by a measured run"
+    assert measured.began_at is not None, "a target is reached by a run of a known begin"
+    delay = expect_delay(terms, training_seconds, restart_of(result))
+    evaluations = _later(measured.evaluations, measured.began_at, delay.training_seconds / training_seconds)
+    return replace(_waiting_longer(result, delay), measured=replace(measured, evaluations=evaluations))
+
+
+def _later(evaluations: Sequence[Evaluation], began_at: float, share: float) -> tuple[Evaluation, ...]:
+    return tuple(replace(each, time=each.time + (each.time - began_at) * share) for each in evaluations)
+
+
+def _waiting_longer(result: RunResult, delay: Delay) -> RunResult:
+    """In the phases of the measured job, before its training."""
+    measured = measured_attempt(result)
+    attempts = (_started_later(each, delay) if each is measured else each for each in result.attempts)
+    return replace(result, attempts=tuple(attempts))
+
+
+def _started_later(attempt: Attempt, delay: Delay) -> Attempt:
+    phases = {**attempt.phase_seconds, "starting": attempt.phase_seconds.get("starting", 0.0) + delay.waiting_seconds}
+    return replace(attempt, phase_seconds=phases)
