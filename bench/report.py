@@ -1,6 +1,6 @@
 """Reports of rehearsed suites with hundreds of runs: their size, and how long a browser takes to show them.
 
-``TRAINDYNO_BENCH_REPORTS=FOLDER`` keeps the reports, to look at them; ``TRAINDYNO_BENCH_TRIALS=7`` omits the larger suite.
+``TRAINDYNO_BENCH_REPORTS=FOLDER`` keeps the reports. ``TRAINDYNO_BENCH_TRIALS=7`` omits the larger suite.
 """
 
 import os
