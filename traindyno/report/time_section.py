@@ -45,7 +45,7 @@ def draw_time(report: Report) -> Markup | None:
 
 def _timeline(label: str, results: Sequence[RunResult]) -> Markup:
     runs = [(f"trial {each.run.trial}", each.measured) for each in results if each.measured]
-    reasons = {run.steady_state.reason for _, run in runs if run.steady_state.reason}
+    reasons = {reason for _, run in runs if (reason := run.unsteady_reason)}
     picture = draw_timeline(runs, title=f"Step times of {label}")
     notes = (element("p", f"No steady state: {reason}.", class_="hint") for reason in sorted(reasons))
     return draw_figure(label, join(picture, *notes), note=highest_step_text([run for _, run in runs]))

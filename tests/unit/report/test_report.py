@@ -19,11 +19,14 @@ from tests.unit.run_samples import (
     make_suite,
     step_log_of,
 )
+from tests.unit.step_log_samples import START
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, build_run_result
 from traindyno.core.planning.memory import CellMemory, MemoryEstimate, MemoryFinding
+from traindyno.core.step_log.line import TARGET_REACHED, evaluation_line
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.choices import Strategy
+from traindyno.core.suite.choices import GoalKind, Strategy
+from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.report_data import Report, build_report, parse_report, report_document
 from traindyno.core.verdict.search_path import Round
@@ -305,6 +308,27 @@ def test_a_run_of_one_step_can_be_drawn() -> None:
     page = render(report_of([result], suite))
     structure_of(page)
     assert "too few steps to see warm-up end: 1 of at least 6" in page
+
+
+def test_a_run_that_ended_at_its_target_can_be_drawn_and_says_so() -> None:
+    suite = make_suite(
+        goal=Goal(kind=GoalKind.FASTEST_TO, accuracy=0.9),
+        matrix={"strategy": (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1)},
+        training={"instance": "ml.p4d.24xlarge"},
+    )
+    evaluation = evaluation_line(START + 1, 1, {"accuracy": 0.95})
+    result = build_run_result(
+        make_run(expand_cells(suite)[0]),
+        suite=suite,
+        outcome=Outcome.COMPLETED,
+        attempts=[make_attempt()],
+        step_log=step_log_of([1.0], after=[evaluation], end_reason=TARGET_REACHED),
+        price=PRICE,
+    )
+    page = render(report_of([result], suite))
+    structure_of(page)
+    assert "completed at the target" in page
+    assert "too few steps" not in page
 
 
 def test_text_is_escaped_unless_it_is_markup() -> None:

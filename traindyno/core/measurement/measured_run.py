@@ -74,6 +74,11 @@ class MeasuredRun:
         """It has as many steps as the goal's target took, however few these are."""
         return self.end_reason == TARGET_REACHED
 
+    @property
+    def unsteady_reason(self) -> str | None:
+        """Why its rate is unsure. None also where it ended at its target: its time is measured, and not projected."""
+        return None if self.ended_at_target else self.steady_state.reason
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnvironment:

@@ -6,7 +6,6 @@ from decimal import Decimal
 
 from traindyno.core.costs.prediction import Prediction, predict_run
 from traindyno.core.costs.projection import paid_usd, project_run
-from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import Estimate
 from traindyno.core.suite.goal import Target
@@ -101,7 +100,7 @@ def _row(trials: CellTrials, noise: Noise, target: Target | None) -> CellRow:
         trials=len(trials.measured),
         failed=trials.failed,
         diverged=trials.diverged,
-        unsteady_trials=sum(map(_is_unsteady, runs)),
+        unsteady_trials=sum(each.unsteady_reason is not None for each in runs),
         contended_trials=sum(is_contended(each) for each in trials.measured),
         host_draws=trials.host_draws,
         samples_per_second=estimate_cell(trials, samples_per_second, noise),
@@ -130,14 +129,8 @@ def _row(trials: CellTrials, noise: Noise, target: Target | None) -> CellRow:
     )
 
 
-def _is_unsteady(measured: MeasuredRun) -> bool:
-    """A run that ended at its target is not projected, so its time holds without a steady state."""
-    return not measured.steady_state.is_reached and not measured.ended_at_target
-
-
 def _unsteady_reasons(results: Sequence[RunResult]) -> tuple[str, ...]:
-    unsteady = (each.measured for each in results if each.measured is not None and _is_unsteady(each.measured))
-    reasons = (measured.steady_state.reason for measured in unsteady)
+    reasons = (each.measured.unsteady_reason for each in results if each.measured is not None)
     return tuple(dict.fromkeys(reason for reason in reasons if reason is not None))
 
 

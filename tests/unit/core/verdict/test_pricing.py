@@ -235,6 +235,9 @@ def test_the_report_says_where_the_verdict_changes() -> None:
     )
     page = render(report)
     assert "Another cell is recommended if you pay: spot, us-west-2." in page
+    assert "60% off, 0 interruptions/h (assumed); lost work and restarts included" in page
+    # 6553 s on P4d: of spot in the summary, and beside its cost in the column of spot
+    assert page.count("109 min") >= 2
     assert parse_report(report_document(report)) == report
 
 
