@@ -205,8 +205,8 @@ def test_the_time_between_checkpoints_follows_from_the_setting_and_the_measured_
     assert with_checkpoints_of(results[0], None, terms) == terms
     p4d, _ = (cell.cell_id for cell in expand_cells(suite))
     without, with_them = (options_of(each, measured(each))["spot, us-west-2"].usd[p4d] for each in (plain, suite))
-    # 30 s of downloading and of the first step come again: exp(0.5 x 30 / 3600)
-    once, lost = 68.606 * 0.4 * 1.004175, expm1(0.5 * hours) / (0.5 * hours)
+    # the first step, of 10 s, comes again: exp(0.5 x 10 / 3600)
+    once, lost = 68.606 * 0.4 * 1.00139, expm1(0.5 * hours) / (0.5 * hours)
     assert with_them == pytest.approx(once * lost, rel=1e-3)
     assert without == pytest.approx(once * expm1(0.75) / 0.75, rel=1e-3)
 
