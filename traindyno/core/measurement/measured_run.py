@@ -75,9 +75,13 @@ class MeasuredRun:
         return self.end_reason == TARGET_REACHED
 
     @property
+    def is_unsteady(self) -> bool:
+        """Not where it ended at its target: its time is measured, and not projected."""
+        return not self.steady_state.is_reached and not self.ended_at_target
+
+    @property
     def unsteady_reason(self) -> str | None:
-        """Why its rate is unsure. None also where it ended at its target: its time is measured, and not projected."""
-        return None if self.ended_at_target else self.steady_state.reason
+        return self.steady_state.reason if self.is_unsteady else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

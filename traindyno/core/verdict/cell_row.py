@@ -100,7 +100,7 @@ def _row(trials: CellTrials, noise: Noise, target: Target | None) -> CellRow:
         trials=len(trials.measured),
         failed=trials.failed,
         diverged=trials.diverged,
-        unsteady_trials=sum(each.unsteady_reason is not None for each in runs),
+        unsteady_trials=sum(each.is_unsteady for each in runs),
         contended_trials=sum(is_contended(each) for each in trials.measured),
         host_draws=trials.host_draws,
         samples_per_second=estimate_cell(trials, samples_per_second, noise),
