@@ -1,0 +1,51 @@
+"""The recommended cell against the others, and its simultaneous intervals."""
+
+from math import exp, log
+
+import pytest
+
+from tests.unit.run_samples import make_cell
+from traindyno.core.measurement.selection import Relation
+from traindyno.core.measurement.statistics import Comparison, comparison_of
+from traindyno.core.measurement.student_t import t_quantile
+from traindyno.core.verdict.cell_trials import CellTrials
+from traindyno.core.verdict.recommendation import Recommendation, Rival, against_baseline
+
+
+def recommendation(*comparisons: Comparison) -> Recommendation:
+    rivals = tuple(
+        Rival(cell_id=f"{index:08x}", comparison=each, relation=Relation.OPEN)
+        for index, each in enumerate(comparisons, start=1)
+    )
+    return Recommendation(
+        best=CellTrials(cell=make_cell("00000000"), measured=(), others=()), rivals=rivals, trials_to_decide=None
+    )
+
+
+def test_the_baseline_is_found_among_the_rivals_or_is_the_best_itself() -> None:
+    found = recommendation(comparison_of(-0.1, 0.0001, 8), comparison_of(-0.2, 0.0001, 8))
+    second = against_baseline(found, make_cell("00000002"))
+    assert second is found.rivals[1]
+    assert against_baseline(found, make_cell("00000000")) is None
+
+
+def test_contenders_share_the_upper_end_of_an_interval() -> None:
+    # one rival is 0.01 behind with an error of 0.01 (a contender), the other is clearly beaten: 2.5 % / 2 above
+    close, beaten = comparison_of(-0.01, 0.0001, 8), comparison_of(-0.2, 0.0001, 8)
+    interval, is_detected = recommendation(close, beaten).simultaneous(close, 0.05)
+    assert interval is not None
+    assert log(interval.low) == pytest.approx(-0.01 - t_quantile(0.975, 8) * 0.01)
+    assert log(interval.high) == pytest.approx(-0.01 + t_quantile(1 - 0.025 / 2, 8) * 0.01)
+    assert not is_detected
+
+
+@pytest.mark.parametrize(("difference", "is_detected"), [(-0.2, True), (0.2, True), (-0.001, False), (0.001, False)])
+def test_a_difference_is_detected_on_either_side(difference: float, is_detected: bool) -> None:
+    one = comparison_of(difference, 0.0001, 8)
+    _, found = recommendation(one).simultaneous(one, 0.05)
+    assert found is is_detected
+
+
+def test_an_unknown_spread_detects_nothing() -> None:
+    one = Comparison(ratio=exp(-0.5))
+    assert recommendation(one).simultaneous(one, 0.05) == (None, False)

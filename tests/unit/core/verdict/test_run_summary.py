@@ -1,0 +1,43 @@
+"""A finished run as one flat record."""
+
+from decimal import Decimal
+
+import pytest
+
+from tests.unit.run_samples import completed_result, failed_result, make_cell, make_suite
+from tests.unit.step_log_samples import START
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.step_log.line import evaluation_line
+from traindyno.core.verdict.run_summary import RunSummary
+
+
+def test_what_was_measured_and_what_the_whole_work_would_take() -> None:
+    after = [evaluation_line(START + 30, 20, {"accuracy": 0.9, "loss": 2.0})]
+    result = completed_result(make_cell(), 2, suite=make_suite(examples=8_008), after=after, loss=lambda _: 3.0)
+    found = RunSummary.from_result(result)
+    assert (found.cell_id, found.cell_label, found.trial, found.attempts) == ("0000000a", "ddp", 2, 1)
+    assert (found.job_name, found.instance_count, found.outcome) == ("traindyno-sample-a1", 1, Outcome.COMPLETED)
+    assert (found.samples_per_second, found.tokens_per_second) == pytest.approx((8.0, 80.0))
+    assert found.mean_step_seconds == pytest.approx(1.0)
+    assert (found.warmup_steps, found.steady_steps, found.is_steady) == (1, 60, True)
+    # 170 s were billed at a cent each; the job took 60 s to start, and what the phases add up to
+    assert (found.billable_seconds, found.cost_usd) == (170.0, Decimal("1.70"))
+    assert found.job_seconds == pytest.approx(sum(result.phases_seconds.values()))
+    assert (found.accuracy, found.evaluation_loss, found.late_loss) == (0.9, 2.0, pytest.approx(3.0))
+    # 8,000 samples are left after the first step: 1,000 s beside 230 - 60 s
+    assert found.projected_seconds == pytest.approx(1_170)
+    assert found.projected_usd is not None
+    assert not found.is_simulated
+
+
+def test_a_run_that_measured_nothing_has_no_figures() -> None:
+    found = RunSummary.from_result(failed_result(make_cell(), 1, Outcome.OUT_OF_MEMORY))
+    assert found.outcome is Outcome.OUT_OF_MEMORY
+    assert {
+        name
+        for name in ("samples_per_second", "tokens_per_second", "mean_step_seconds", "steady_steps", "warmup_steps",
+                     "is_steady", "accuracy", "evaluation_loss", "late_loss", "projected_seconds", "projected_usd",
+                     "hosts")
+        if getattr(found, name) is not None
+    } == set()  # fmt: skip
+    assert (found.billable_seconds, found.cost_usd, found.attempts) == (50.0, Decimal("0.50"), 1)
