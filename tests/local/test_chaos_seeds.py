@@ -2,7 +2,7 @@
 
 Each seed: two executions at once under lost, late and repeated events, shortages and throttling of every API, the
 service killed in their middle; an execution aborted and one stopped with jobs in flight; then MiniStack killed under
-another. Sixty runs of one seed, or as many as ``TRAINDYNO_CHAOS_SEEDS`` and ``TRAINDYNO_SEED_RUNS`` say.
+another. Thirty-six runs of one seed, or as many as ``TRAINDYNO_CHAOS_SEEDS`` and ``TRAINDYNO_SEED_RUNS`` say.
 """
 
 import os
@@ -23,7 +23,7 @@ from tests.local.test_chaos import ENDED, FAULTS, LANES, TRIALS, counted, suite_
 
 pytestmark = [pytest.mark.local, pytest.mark.timeout(900)]
 SEEDS = [int(word) for word in os.environ.get("TRAINDYNO_CHAOS_SEEDS", "1").split(",")]
-RUNS = int(os.environ.get("TRAINDYNO_SEED_RUNS", "60"))
+RUNS = int(os.environ.get("TRAINDYNO_SEED_RUNS", "36"))
 CELLS_PER_LANE = -(-RUNS // (len(LANES) * TRIALS))
 SMALL_CELLS = 2
 THROTTLED_SHARE = 0.03

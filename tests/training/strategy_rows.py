@@ -1,7 +1,11 @@
-"""The rows of the table of strategies: what is trained, by how many processes, and what it is compared with."""
+"""The rows of the table of strategies: what is trained, by how many processes, and what it is compared with.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+``make test`` trains every row, and every model with each strategy; ``make chaos`` also every model in every row.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.training.strategy_cases import MODELS, Case
@@ -9,6 +13,7 @@ from traindyno.core.suite.choices import Compiler, OptimizerName, PipelineSchedu
 from traindyno.core.suite.settings import LearningRate
 
 ADAMW = {"optimizer": OptimizerName.ADAMW, "learning_rate": LearningRate(base=1e-3)}
+EVERY_STRATEGY = bool(os.environ.get("TRAINDYNO_EVERY_STRATEGY"))  # make chaos sets it
 REFERENCE_OPTIONS = ("optimizer", "learning_rate", "precision", "gradient_clip_norm", "seed")
 # FSDP keeps gradients in fp16 until they are reduced. With some initial weights one overflows at the first loss scale,
 # and FSDP skips an update that one process makes; with those of this seed none does.
@@ -30,7 +35,10 @@ TOLERANCES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """``environment``: main, or xla with its own PyTorch. ``instances``: of equal numbers of processes."""
+    """``environment``: main, or xla with its own PyTorch. ``instances``: of equal numbers of processes.
+
+    ``always``: the models of ``models`` that ``make test`` trains.
+    """
 
     label: str
     processes: int
@@ -39,6 +47,11 @@ class Row:
     instances: int = 1
     layer_count: int = 4
     models: tuple[str, ...] = field(default=MODELS)
+    always: tuple[str, ...] = field(default=MODELS)
+
+    @property
+    def trained(self) -> tuple[str, ...]:
+        return tuple(model for model in self.models if EVERY_STRATEGY or model in self.always)
 
     def case(self, model: str) -> Case:
         return Case(
@@ -93,9 +106,16 @@ def _rows() -> list[Row]:
         label="tensor, by transformers' own plan",
         processes=2,
         models=("llama", "qwen3"),
+        always=("llama", "qwen3"),
         options={**FAMILIES["tensor"], "gradient_clip_norm": 0.1},
     )
-    return [*plain, *pipelines, *memory, *lower, by_transformers, *_four_processes(), *_compiled(), *_xla()]
+    in_turn = [_in_turn(rows) for rows in (memory, lower, _four_processes())]
+    return [*plain, *pipelines, *in_turn[0], *in_turn[1], by_transformers, *in_turn[2], *_compiled(), *_xla()]
+
+
+def _in_turn(rows: Iterable[Row]) -> list[Row]:
+    """Of each row one model always, in turn, so that every model is trained in several of the rows."""
+    return [replace(row, always=(MODELS[number % len(MODELS)],)) for number, row in enumerate(rows)]
 
 
 def _four_processes() -> list[Row]:
@@ -121,7 +141,7 @@ def _compiled() -> list[Row]:
     inductor = {"compiler": Compiler.INDUCTOR}
     single = {"strategy": Strategy.SINGLE}
     return [
-        Row(label="single, inductor", processes=1, layer_count=1, options={**single, **inductor}),
+        Row(label="single, inductor", processes=1, layer_count=1, always=("gpt2",), options={**single, **inductor}),
         *(
             Row(label=f"{name}, inductor", processes=2, layer_count=layers, models=(model,), options=options)
             for name, model, layers in (
@@ -140,8 +160,10 @@ def _xla() -> list[Row]:
     xla = {"compiler": Compiler.XLA, "gradient_clip_norm": 0.1}
     single, ddp = {"strategy": Strategy.SINGLE, **xla}, {"strategy": Strategy.DDP, **xla}
     return [
-        Row(label="single, xla", environment="xla", processes=1, layer_count=1, options=single),
-        Row(label="ddp, xla", environment="xla", processes=2, layer_count=1, options=ddp),
+        Row(
+            label="single, xla", environment="xla", processes=1, layer_count=1, always=("gpt2", "bert"), options=single
+        ),
+        Row(label="ddp, xla", environment="xla", processes=2, layer_count=1, always=("albert",), options=ddp),
     ]
 
 

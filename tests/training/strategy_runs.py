@@ -32,7 +32,7 @@ def results_of(environment: str, processes: int) -> dict[str, Trained | str]:
         f"{row.label} {model}": row.case(model)
         for row in ROWS
         if (row.environment, row.processes) == (environment, processes)
-        for model in row.models
+        for model in row.trained
     }
     with tempfile.TemporaryDirectory() as scratch:
         cases_path, results_path = Path(scratch) / "cases.pt", Path(scratch) / "results.pt"

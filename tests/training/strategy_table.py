@@ -83,6 +83,8 @@ def _matrix(passed: Callable[[Row, str], bool]) -> list[str]:
         *_other_models(passed),
         "",
         "¹ Compiling takes its time: each strategy is compiled with one model, and every model alone.",
+        "",
+        "² Trained by `make chaos`. `make test` trains every row, and every model with each strategy.",
     ]
 
 
@@ -97,7 +99,7 @@ def _other_models(passed: Callable[[Row, str], bool]) -> list[str]:
 def _cell(row: Row, model: str, passed: Callable[[Row, str], bool]) -> str:
     if model not in row.models:
         return "not run ¹"
-    return "pass" if passed(row, model) else "**fail**"
+    return ("pass" if passed(row, model) else "**fail**") + ("" if model in row.always else " ²")
 
 
 def _refusals() -> list[str]:

@@ -11,7 +11,7 @@ from tests.training.strategy_trial import Trained
 CASES = [
     pytest.param(row, model, id=f"{row.label}-{row.processes}-{model}", marks=pytest.mark.timeout(600))
     for row in ROWS
-    for model in row.models
+    for model in row.trained
 ]
 
 
