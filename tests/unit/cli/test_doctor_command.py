@@ -117,7 +117,6 @@ def good_account(
         "service-quotas": [
             ("list_aws_default_service_quotas", {"Quotas": [build_quota]}),
             ("get_service_quota", {"Quota": build_quota}),
-            ("list_aws_default_service_quotas", {"Quotas": [training_quota]}),
             ("get_service_quota", {"Quota": training_quota}),
         ],
         "cloudwatch": [],
