@@ -2,8 +2,8 @@
 
 import copy
 import json
+import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,7 @@ def definition(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 def validate(definition: dict[str, Any], folder: Path) -> "subprocess.CompletedProcess[str]":
     (folder / "machine.asl.json").write_text(json.dumps(definition))
-    node = Path(sys.executable).parent / "node"
-    arguments = [str(node), str(VALIDATOR), "--json-path", str(folder / "machine.asl.json")]
+    arguments = [os.environ["JSII_NODE"], str(VALIDATOR), "--json-path", str(folder / "machine.asl.json")]
     return subprocess.run(arguments, capture_output=True, text=True, check=False)
 
 

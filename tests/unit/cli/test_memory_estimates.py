@@ -2,6 +2,7 @@
 
 import io
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ for settings in request["settings"]:
 """
 
 
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="estimates need PyTorch, their tests its version")
+
+
 @pytest.fixture
 def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """In place of the interpreter that runs the training code, which would import torch."""
@@ -44,6 +48,7 @@ def silent(_: str) -> None:
     pass
 
 
+@needs_torch
 def test_an_estimate_is_made_once_and_kept(tmp_path: Path, python: Path) -> None:
     said: list[str] = []
     first = estimate_cells(unprepared_suite(), beside=tmp_path, say=said.append)
@@ -53,6 +58,7 @@ def test_an_estimate_is_made_once_and_kept(tmp_path: Path, python: Path) -> None
     assert [memory.is_too_large for memory in first] == [True, False], "an A10G has 24 GB"
 
 
+@needs_torch
 def test_the_plan_shows_estimates_and_what_would_fit(tmp_path: Path, python: Path) -> None:
     suite = unprepared_suite()
     memory = estimate_cells(suite, beside=tmp_path, say=silent)
@@ -65,6 +71,7 @@ def test_the_plan_shows_estimates_and_what_would_fit(tmp_path: Path, python: Pat
     assert f"{plan.cells[0].cell_id}: would fit with instance_count: 2 (9.31 GiB)" in text
 
 
+@needs_torch
 def test_a_failed_estimate_says_how_it_ended(tmp_path: Path, python: Path) -> None:
     python.write_text("#!/bin/sh\necho 'ValueError: no such model' >&2\nexit 1\n")
     with pytest.raises(EstimatesUnavailable, match="ended with status 1 after 0 of 2 configurations: ValueError"):
@@ -79,6 +86,7 @@ def test_without_the_extra_the_message_names_it(tmp_path: Path, monkeypatch: pyt
     assert "pip install 'traindyno[train]'" in str(raised.value)
 
 
+@needs_torch
 def test_a_model_in_s3_is_left_to_the_lab(tmp_path: Path) -> None:
     document: dict[str, Any] = unprepared_document()
     document["workload"] = {**document["workload"], "model": "s3://bucket/model/"}
