@@ -40,7 +40,8 @@ def test_a_valid_deployment_reads_back_equal(deployment: ModelDeployment) -> Non
 @pytest.mark.parametrize(
     ("deployment", "changes", "path"),
     [
-        (SERVERLESS, {"memory_mib": 1000}, "memory_mib"),
+        (SERVERLESS, {"memory_mib": 1025}, "memory_mib"),
+        (SERVERLESS, {"memory_mib": 7 * 1024}, "memory_mib"),
         (SERVERLESS, {"max_concurrency": 0}, "max_concurrency"),
         (SERVERLESS, {"max_concurrency": 201}, "max_concurrency"),
         (SERVERLESS, {"max_concurrency": None}, "max_concurrency"),
@@ -62,6 +63,7 @@ def test_each_part_is_checked(deployment: ModelDeployment, changes: dict[str, An
 @pytest.mark.parametrize(
     ("deployment", "changes"),
     [
+        *((SERVERLESS, {"memory_mib": gib * 1024}) for gib in range(1, 7)),
         (SERVERLESS, {"max_concurrency": 1}),
         (SERVERLESS, {"max_concurrency": 200}),
         (DEPLOYMENT, {"instance_type": "local.cpu"}),
