@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from traindyno.core.costs.quantity_text import bytes_text, number_text, seconds_text, share_text, usd_text
+from traindyno.core.costs.quantity_text import bytes_text, number_text, range_text, seconds_text, share_text, usd_text
 from traindyno.core.measurement.statistics import Estimate, Interval
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.verdict import Verdict
@@ -184,7 +184,7 @@ CELL_COLUMNS = (
 
 
 def _interval(interval: Interval | None, text: Callable[[float | None], str]) -> str:
-    return "–" if interval is None else f"{text(interval.low)} to {text(interval.high)}"
+    return "–" if interval is None else range_text(text(interval.low), text(interval.high))
 
 
 def _not_steady(rows: Sequence[CellRow]) -> Markup | None:

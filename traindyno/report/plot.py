@@ -9,7 +9,8 @@ from traindyno.report.markup import Markup, element, join
 SERIES_COLORS = 8
 LABEL_LINE_HEIGHT = 14
 MOST_LABEL_LETTERS = 44
-MOST_LETTERS_ALONE = 50  # of a label on one line
+MOST_LETTERS_ALONE = 46  # of a label on one line
+LEAST_WORD_LETTERS = 3  # of a word that was shortened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +149,14 @@ def _wrap(label: str) -> list[str]:
 
 
 def cut(line: str, most_letters: int = MOST_LABEL_LETTERS) -> str:
-    return line if len(line) <= most_letters else f"{line[: most_letters - 1]}…"
+    """Its longest words are shortened first: names are long and alike in all labels, values are short and differ."""
+    words = line.split(" ")
+    while len(" ".join(words)) > most_letters:
+        longest = max(range(len(words)), key=lambda index: len(words[index]))
+        if len(words[longest]) <= LEAST_WORD_LETTERS:
+            return f"{' '.join(words)[: most_letters - 1]}…"
+        words[longest] = f"{words[longest].removesuffix('…')[:-1]}…"
+    return " ".join(words)
 
 
 def at(position: float) -> str:

@@ -33,7 +33,7 @@ from traindyno.core.verdict.search_path import Round
 from traindyno.core.verdict.verdict import judge
 from traindyno.report.html import render
 from traindyno.report.markup import Markup, element
-from traindyno.report.plot import make_scale, seconds_unit
+from traindyno.report.plot import cut, make_scale, seconds_unit
 
 EVIL = "<script>alert('x')</script>\"&]]>"
 
@@ -337,6 +337,22 @@ def test_text_is_escaped_unless_it_is_markup() -> None:
     assert element("line", class_="grid", stroke_width=2) == '<line class="grid" stroke-width="2"/>'
 
 
+def test_long_labels_keep_the_values_in_which_they_differ() -> None:
+    """As in a rehearsal of 44 cells, of which all names began alike and were cut before their values."""
+    labels = [
+        f"{count} × ml.p4d.24xlarge · smddp · dataloader_num_workers {workers} · max_steps 1250 · batch_size 32"
+        for count in (2, 16)
+        for workers in (0, 4, 12)
+    ]
+    shown = [cut(label, 46) for label in labels]
+    assert len(set(shown)) == len(labels)
+    assert all(len(label) <= 46 for label in shown)
+    assert all(" 1250 " in label and label.endswith(" 32") for label in shown)
+    assert cut("ddp · bf16", 46) == "ddp · bf16"
+    assert cut("a" * 60, 20) == "a" * 19 + "…"
+    assert cut("1 2 3 4 5 6 7 8 9", 8) == "1 2 3 4…"
+
+
 def test_ticks_are_round_and_carry_a_fitting_unit() -> None:
     scale = make_scale(0.0, 900.0, begin=0, end=100, unit=seconds_unit(900.0))
     # 15 minutes in about five parts: every 2.5 would be six, every 5 three
@@ -376,7 +392,7 @@ def test_the_cells_show_what_recurs_what_is_billed_and_what_one_run_will_take() 
         assert heading in whole
         assert value in whole
     # equal trials: both ends of the interval are the projected time, 12,499 x 1.3 s + 170 s
-    assert "4.56 h to 4.56 h" in whole
+    assert "4.56 to 4.56 h" in whole
 
 
 def cells_section(report: Report) -> str:
