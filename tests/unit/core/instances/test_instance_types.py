@@ -65,3 +65,20 @@ def test_only_this_machines_own_types_share_their_host() -> None:
 def test_a_misspelt_type_has_close_ones() -> None:
     assert find_instance_type("ml.p4d.24xlarg") is None
     assert close_instance_types("ml.p4d.24xlarg")[0] == "ml.p4d.24xlarge"
+
+
+def test_only_this_machines_types_share_their_host() -> None:
+    assert [name for name, found in instance_types().items() if found.shares_host] == ["local.cpu", "local.gpu"]
+    assert [name for name, found in instance_types().items() if found.is_local] == ["local.cpu", "local.gpu"]
+
+
+def test_what_the_table_does_not_say_of_a_type_is_the_usual() -> None:
+    g5 = instance_types()["ml.g5.xlarge"]
+    assert (g5.has_rdma, g5.has_training_quota, g5.family) == (False, True, "g5")
+    assert instance_types()["ml.p5.48xlarge"].has_rdma
+
+
+def test_at_most_three_types_are_proposed_for_a_misspelt_one() -> None:
+    assert close_instance_types("ml.g5.xlrge")[0] == "ml.g5.xlarge"
+    assert len(close_instance_types("ml.g5.xlrge")) == 3
+    assert close_instance_types("something else") == []
