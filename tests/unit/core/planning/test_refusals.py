@@ -1,0 +1,97 @@
+"""Why a valid suite can't run, at the values where the reasons begin."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.suites import unprepared_suite
+from traindyno.core.planning.quotas import (
+    Quota,
+    QuotaIncrease,
+    QuotaReading,
+    account_quota,
+    instance_quota,
+    is_host_shared,
+    job_size_quota,
+    known_quotas,
+    needed_quotas,
+    run_time_quota,
+    warm_pool_quota,
+)
+from traindyno.core.planning.refusals import Refusal, refusal_lines, refuse_hours, refuse_instances, refuse_quota
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import Purchase
+
+G5 = "ml.g5.xlarge"
+QUOTA = instance_quota(G5, Purchase.ON_DEMAND)
+
+
+def reading(**changes: Any) -> QuotaReading:
+    given: dict[str, Any] = {"quota": QUOTA, "applied": 4, "default": 1, "in_use": 0, **changes}
+    return QuotaReading(**given)
+
+
+@pytest.mark.parametrize(("seconds", "is_refused"), [(3600, False), (3601, True)])
+def test_one_job_must_fit_into_the_hours(seconds: int, is_refused: bool) -> None:
+    suite = unprepared_suite(limits={"max_usd": 50, "max_hours": 1, "max_job_seconds": seconds})
+    reasons = [refusal.reason for refusal in refuse_hours(suite)]
+    assert bool(reasons) is is_refused
+    assert all(f"one job may take {seconds} s, over limits.max_hours 1" in reason for reason in reasons)
+
+
+def test_a_quota_of_as_many_as_are_needed_is_enough() -> None:
+    assert list(refuse_quota(reading(), 4, "a run")) == []
+    assert list(refuse_quota(None, 4, "a run")) == []
+    assert list(refuse_quota(reading(applied=None, default=None), 4, "a run")) == []
+    (refusal,) = refuse_quota(reading(), 5, "a run")
+    assert refusal.reason.endswith("which is 4 (applied)")
+    assert refusal.increase == QuotaIncrease(name=QUOTA.name, code=QUOTA.code, current_value=4, desired_value=5)
+    (default,) = refuse_quota(reading(applied=None), 5, "a run")
+    assert default.reason.endswith("which is 1 (AWS's default)")
+
+
+def test_instances_in_use_leave_the_rest_available() -> None:
+    assert [reading(in_use=used).available for used in (None, 0, 1, 4, 6)] == [4, 4, 3, 0, 0]
+    assert reading(applied=None, default=None).available is None
+    assert (reading(applied=None).limit, reading(applied=0).limit) == (1, 0)
+
+
+def test_a_type_without_a_quota_in_the_region_is_refused_with_another_one() -> None:
+    unlisted = {QUOTA.name: reading(applied=None, default=None, is_not_listed=True)}
+    (refusal,) = refuse_instances(G5, Purchase.ON_DEMAND, 1, "a run", unlisted)
+    assert f'lists no quota "{QUOTA.name}" for this region' in refusal.reason
+    assert "such as ml.g5" in refusal.reason
+    assert list(refuse_instances(G5, Purchase.ON_DEMAND, 1, "a run", {QUOTA.name: reading()})) == []
+
+
+def test_a_refusal_says_how_to_ask_for_more() -> None:
+    increase = QuotaIncrease(name="a quota", code="L-1", current_value=0, desired_value=3)
+    _, request = refusal_lines(Refusal(reason="too few", increase=increase))
+    assert request.endswith("--service-code sagemaker --quota-code L-1 --desired-value 3")
+    assert increase.request() == {"ServiceCode": "sagemaker", "QuotaCode": "L-1", "DesiredValue": 3.0}
+    unknown = QuotaIncrease(name="a quota", code=None, current_value=0, desired_value=3)
+    _, console = refusal_lines(Refusal(reason="too few", increase=unknown))
+    assert console.endswith('"a quota" in the Service Quotas console, 3')
+    with pytest.raises(ValueError, match="a quota has no known code"):
+        unknown.request()
+    assert refusal_lines(Refusal(reason="too dear")) == ["too dear"]
+
+
+def test_a_suite_reads_the_quotas_of_its_types_purchase_and_warm_pools() -> None:
+    def names(**changes: Any) -> set[str]:
+        suite = unprepared_suite(**changes)
+        return {quota.name for quota in needed_quotas(suite, expand_cells(suite))}
+
+    account = {quota(Purchase.ON_DEMAND).name for quota in (job_size_quota, account_quota)} | {run_time_quota().name}
+    assert names() == {QUOTA.name, *account}
+    assert names(warm_pool_seconds=60) == {QUOTA.name, warm_pool_quota(G5).name, *account}
+    spot = {quota(Purchase.SPOT).name for quota in (job_size_quota, account_quota)} | {run_time_quota().name}
+    assert names(purchase="spot") == {instance_quota(G5, Purchase.SPOT).name, *spot}
+    assert names(training={"instance": "local.cpu"}) == set()
+
+
+def test_every_quota_of_a_type_is_known_by_name() -> None:
+    assert known_quotas()[QUOTA.name] == QUOTA
+    assert isinstance(known_quotas()[account_quota(Purchase.SPOT).name], Quota)
+    assert not any("local." in name for name in known_quotas())
+    assert [is_host_shared(name) for name in ("local.cpu", G5, "ml.unheard.of")] == [True, False, False]

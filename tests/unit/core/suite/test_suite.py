@@ -1,0 +1,73 @@
+"""The parts of a suite that answer questions about it, the limits of its numbers, and what holds without a value."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.unit.suites import small_document, small_suite
+from traindyno.core.errors import SuiteInvalid
+from traindyno.core.suite.choices import GoalKind, Quality
+from traindyno.core.suite.goal import Goal, Target
+from traindyno.core.suite.suite import Measurement
+from traindyno.core.suite.suite_file import parse_suite
+
+
+def test_a_run_evaluates_at_its_end_or_every_so_many_steps() -> None:
+    assert not Measurement().evaluates
+    assert Measurement(evaluate=True).evaluates
+    assert Measurement(evaluate_every_steps=20).evaluates
+
+
+def test_accuracy_is_reached_from_below_and_losses_from_above() -> None:
+    accuracy, loss = Target(quality=Quality.ACCURACY, value=0.9), Target(quality=Quality.LOSS, value=2.0)
+    assert [accuracy.is_reached(value) for value in (0.89, 0.9, 0.91)] == [False, True, True]
+    assert [loss.is_reached(value) for value in (1.9, 2.0, 2.1)] == [True, True, False]
+    assert (accuracy.best([0.5, 0.7]), loss.best([2.5, 2.2])) == (0.7, 2.2)
+    assert (str(accuracy), str(loss)) == ("accuracy 90 %", "loss 2")
+
+
+def test_a_goal_is_of_time_or_money_with_a_target_or_without() -> None:
+    times = {kind for kind in GoalKind if Goal(kind=kind).is_time}
+    assert times == {GoalKind.FASTEST, GoalKind.FASTEST_WITHIN, GoalKind.FASTEST_TO}
+    assert Goal(kind=GoalKind.CHEAPEST).target is None
+    assert Goal(kind=GoalKind.CHEAPEST_TO, perplexity=12.0).target == Target(quality=Quality.PERPLEXITY, value=12.0)
+
+
+def problem_paths(**changes: Any) -> list[str]:
+    try:
+        parse_suite(small_document(**changes))
+    except SuiteInvalid as error:
+        return [problem.path for problem in error.problems]
+    return []
+
+
+LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800}
+
+
+@pytest.mark.parametrize(
+    ("section", "field", "accepted", "refused"),
+    [
+        ("measurement", "trials", 1000, 1001),
+        ("measurement", "trials", 1, 0),
+        ("limits", "max_job_seconds", 2_419_200, 2_419_201),
+        ("limits", "max_hours", 100_000, 100_001),
+        ("limits", "max_usd", 1_000_000_000, 1_000_000_001),
+        ("goal", "hours", 100_000, 100_001),
+    ],
+)
+def test_numbers_are_accepted_up_to_their_bounds(section: str, field: str, accepted: float, refused: float) -> None:
+    def paths(value: float) -> list[str]:
+        if section == "goal":
+            return problem_paths(goal={"cheapest-within": {field: value}})
+        plain = LIMITS if section == "limits" else {}
+        return problem_paths(**{section: {**plain, field: value}})
+
+    assert paths(accepted) == []
+    assert [path.rpartition(".")[2] for path in paths(refused)] == [field]
+
+
+def test_what_holds_without_a_value() -> None:
+    suite = small_suite(limits=LIMITS, measurement={})
+    assert (suite.measurement.trials, suite.tolerance, suite.warm_pool_seconds) == (5, 0.02, 0)
+    assert (suite.limits.max_attempts, suite.limits.max_usd) == (5, Decimal(50))
