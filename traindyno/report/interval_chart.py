@@ -10,7 +10,7 @@ from traindyno.report.plot import Scale, Unit, at, make_scale, row_label, svg, t
 
 ROW_HEIGHT, LOW_ROW_HEIGHT = 36, 20
 MOST_TALL_ROWS = 30
-LABEL_WIDTH = 330
+LABEL_WIDTH = 392
 WIDTH = 1040
 VALUE_WIDTH = 110
 TOP, BOTTOM = 8, 26

@@ -11,7 +11,7 @@ from traindyno.report.figure import draw_figure
 from traindyno.report.markup import Markup, element
 from traindyno.report.plot import at, row_label, svg, text
 
-WIDTH, LABEL_WIDTH = 1040, 330
+WIDTH, LABEL_WIDTH = 1040, 392
 ROW_HEIGHT, TOP, BOTTOM = 20, 30, 8
 WIDEST_COLUMN = 90
 MOST_CELLS = 60
