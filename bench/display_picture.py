@@ -27,7 +27,7 @@ WIDTH_CHARACTERS = 104
 POLL_SECONDS = 1.0
 SHOWN_SHARE = 2 / 3
 # The picture loads no font from elsewhere: GitHub and browsers refuse to.
-FONT_FACE = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+LOADED_OR_COMMENT = re.compile(r"@font-face \{.*?\}\s*|<!--.*?-->\s*", re.DOTALL)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -48,11 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def states_of(target: Target, execution_id: str) -> Iterator[State]:
-    """Every second until the execution has ended."""
+    """Every second until the moment to show has passed; the execution continues."""
     for seen in observe(lambda: read_state(target, execution_id), target.find_stall, POLL_SECONDS):
         if isinstance(seen, State):
             yield seen
-            if not seen.execution.is_running:
+            if not seen.execution.is_running or not is_before_moment(seen):
                 return
 
 
@@ -66,19 +66,21 @@ def draw(command: str, states: Sequence[State]) -> str:
     for line in ended_lines(states[: shown + 1]):
         console.print(line, markup=False)
     console.print(render_state(states[shown]))
-    return FONT_FACE.sub("", console.export_svg(title="traindyno run"))
+    return LOADED_OR_COMMENT.sub("", console.export_svg(title="traindyno run"))
 
 
 def moment_to_show(states: Sequence[State]) -> int:
     """The latest state with a job at a known step before more than two thirds of the runs have ended."""
     moments = [
-        number
-        for number, state in enumerate(states)
-        if any(job.step for job in state.jobs) and len(state.ended) <= SHOWN_SHARE * (state.runs_total or 0)
+        number for number, state in enumerate(states) if any(job.step for job in state.jobs) and is_before_moment(state)
     ]
     if not moments:
         raise ValueError("expected a state with a job at a step of its training, got none; run a longer suite")
     return moments[-1]
+
+
+def is_before_moment(state: State) -> bool:
+    return state.runs_total is None or len(state.ended) <= SHOWN_SHARE * state.runs_total
 
 
 def ended_lines(states: Sequence[State]) -> Iterator[str]:
