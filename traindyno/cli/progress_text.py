@@ -98,7 +98,9 @@ def _activity(job: RunningJob, max_steps: int | None) -> str:
     if job.job_phase is not JobPhaseName.TRAINING:
         return "unknown" if job.job_phase is None else job.job_phase.value
     if job.step is not None:
-        return f"training, step {job.step}{f' of {max_steps}' if max_steps else ''}"
+        # A script decides itself how many steps it takes.
+        is_bound = max_steps is not None and job.step <= max_steps
+        return f"training, step {job.step}{f' of {max_steps}' if is_bound else ''}"
     return f"training, {job.phase.replace('_', ' ')}" if job.phase else "training"
 
 

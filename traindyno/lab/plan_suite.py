@@ -21,7 +21,6 @@ from traindyno.core.s3_keys import (
     suite_key,
 )
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.choices import Task
 from traindyno.core.suite.preparation import (
     DataPreparation,
     Origin,
@@ -132,7 +131,7 @@ def _execution_row(suite: Suite, plan: Plan, *, settings: JobSettings, prices: P
         run_count=plan.run_count,
         max_usd=suite.limits.max_usd,
         goal=suite.goal.kind,
-        max_steps=None if suite.workload.task is Task.SCRIPT else suite.measurement.max_steps,
+        max_steps=suite.measurement.max_steps,
         warm_pool_seconds=suite.warm_pool_seconds,
         source_s3_uri=str(settings.source_s3_uri),
         gpu_image_uri=settings.gpu_image_uri,

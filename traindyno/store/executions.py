@@ -27,7 +27,6 @@ class ExecutionRow:
     """Times are epoch seconds. ``max_usd`` is the cap that holds: jobs can't write it.
 
     ``latest_end``: when the suite's ``max_hours`` are over. ``prices``: instance type → price, as planned.
-    ``max_steps``: of each run; None for a script, which decides it.
     ``source_s3_uri`` and the images are those of the deployment that planned the suite: its jobs keep them.
     ``script_s3_uri``: the copy of the suite's script; None without a script, or with one in another bucket.
     """
@@ -40,7 +39,7 @@ class ExecutionRow:
     run_count: int
     goal: GoalKind
     max_usd: Decimal
-    max_steps: int | None = None
+    max_steps: int
     warm_pool_seconds: int
     source_s3_uri: str
     script_s3_uri: str | None = None

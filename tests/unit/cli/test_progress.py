@@ -82,6 +82,11 @@ def test_one_line_says_what_runs_how_long_and_for_how_much() -> None:
     assert "about 3.00 min left" in line
 
 
+def test_a_script_that_takes_more_steps_than_the_suite_names_has_no_bound() -> None:
+    line = state_line(state(jobs=(replace(JOB, step=1385),)))
+    assert "batch 8: training, step 1385, 9.00 s" in line
+
+
 def test_the_live_display_shows_runs_lanes_the_job_time_money_and_the_leader() -> None:
     console = Console(file=io.StringIO(), width=120, force_terminal=False)
     console.print(render_state(state(ended=2)))
