@@ -108,10 +108,9 @@ def _from_config(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
 
 
 def empty_model(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
-    """Shapes without values, on the meta device."""
-    with torch.device("meta"):
-        model: PreTrainedModel = AUTO_CLASSES[task].from_config(config, dtype=torch.float32)
-    return model
+    """Shapes without values. Weights are not tied."""
+    with without_values():
+        return _from_config(task, config)
 
 
 def _trusting_its_input(model: PreTrainedModel) -> PreTrainedModel:

@@ -23,7 +23,7 @@ TYPE_NAMES = {
 }
 METADATA = {"format": "pt"}
 ALIGNMENT_BYTES = 8
-PART_BYTES = 1 << 24
+PART_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
