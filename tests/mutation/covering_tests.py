@@ -57,15 +57,15 @@ class CoveringTests:
     def starting_processes(self) -> list[str]:
         return sorted(test for record in self.records.values() for test in record.starting_processes)
 
-    def seconds(self, tests: Iterable[str]) -> float:
-        """What tests or test files took when they were recorded."""
+    def seconds(self, tests: Iterable[str]) -> list[float]:
+        """What each of the tests, or of the tests in these files, took when it was recorded."""
         wanted = set(tests)
-        return sum(
+        return [
             spent
             for file, record in self.records.items()
             for test, spent in record.seconds.items()
             if test in wanted or file in wanted
-        )
+        ]
 
 
 def _distance(file: str, test: str) -> tuple[bool, bool]:

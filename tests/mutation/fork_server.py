@@ -33,7 +33,7 @@ LIBRARIES = (
     "typer.testing",
     "yaml",
 )
-OPTIONS = ("-q", "-x", "-n0", "-p", "no:cacheprovider", "--tb=no", "--no-header", "-o", "timeout=200")
+OPTIONS = ("-q", "-x", "-n0", "-p", "no:cacheprovider", "--tb=no", "--no-header")
 # A fault that appends without end must not take the machine's memory.
 MOST_BYTES = 8 * 2**30
 
@@ -45,7 +45,7 @@ def main() -> None:
     _preload()
     for line in sys.stdin:
         order = json.loads(line)
-        answers.write(json.dumps(_run(order["tests"], order["cpu_seconds"])) + "\n")
+        answers.write(json.dumps(_run(**order)) + "\n")
         answers.flush()
 
 
@@ -59,13 +59,13 @@ def _preload() -> None:
     gc.freeze()
 
 
-def _run(tests: list[str], cpu_seconds: int) -> dict[str, object]:
+def _run(tests: list[str], cpu_seconds: int, test_seconds: int) -> dict[str, object]:
     """``status`` is pytest's; it is the negative signal number if a signal ended the fork, as past ``cpu_seconds``."""
     begin = time.monotonic()
     with tempfile.TemporaryFile() as output:
         child = os.fork()
         if child == 0:
-            _become_pytest(tests, cpu_seconds, output)
+            _become_pytest([*tests, "--timeout", str(test_seconds)], cpu_seconds, output)
         _, status = os.waitpid(child, 0)
         output.seek(0)
         text = output.read().decode(errors="replace")
@@ -73,7 +73,7 @@ def _run(tests: list[str], cpu_seconds: int) -> dict[str, object]:
     return {"status": ended, "output": text[-4000:], "seconds": time.monotonic() - begin}
 
 
-def _become_pytest(tests: list[str], cpu_seconds: int, output: IO[bytes]) -> None:
+def _become_pytest(arguments: list[str], cpu_seconds: int, output: IO[bytes]) -> None:
     status = 70
     try:
         os.setsid()
@@ -83,7 +83,7 @@ def _become_pytest(tests: list[str], cpu_seconds: int, output: IO[bytes]) -> Non
         signal.signal(signal.SIGXCPU, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 5))
         resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
-        status = int(pytest.main([*OPTIONS, *tests]))
+        status = int(pytest.main([*OPTIONS, *arguments]))
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -82,8 +82,12 @@ class Tree:
             self.server.stdin.close()
         self.server.wait()
 
-    def _failure(self, tests: list[str], seconds: float) -> str | None:
-        answer = self._ask({"tests": tests, "cpu_seconds": int(SECONDS_BESIDE + TIMES_AS_LONG * seconds)})
+    def _failure(self, tests: list[str], seconds: list[float]) -> str | None:
+        limits = {
+            "cpu_seconds": int(SECONDS_BESIDE + TIMES_AS_LONG * sum(seconds)),
+            "test_seconds": int(SECONDS_BESIDE + TIMES_AS_LONG * max(seconds, default=0.0)),
+        }
+        answer = self._ask({"tests": tests, **limits})
         status, output = answer["status"], answer["output"]
         if status == PASSED:
             return None

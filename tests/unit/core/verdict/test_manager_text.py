@@ -73,6 +73,7 @@ def test_all_runs_count_and_only_measured_cells() -> None:
 @pytest.mark.parametrize(
     ("p", "text"),
     [
+        (0.9, "such a lead appears by chance in about 900 of 1,000 such suites"),
         (0.01, "such a lead appears by chance in about 10 of 1,000 such suites"),
         (0.001, "such a lead appears by chance in about 1 of 1,000 such suites"),
         (0.0009, "such a lead appears by chance in fewer than 1 of 1,000 such suites"),
