@@ -76,3 +76,10 @@ def test_steps_of_other_sessions_are_without_their_phases() -> None:
     assert measured.session is log.measured
     # three steps are kept, of which half a second was a save; the fourth one was done again
     assert (found["earlier_steps"], found["repeated_steps"], found["save"]) == pytest.approx((2.5, 1.0, 0.5))
+
+
+def test_a_session_without_steps_has_its_phases_only() -> None:
+    (session,) = read_step_log({file_name(): log_lines(step_seconds=[], before=BEFORE)}).sessions
+    found = measure_phases([make_attempt()], session, tabulate_steps(session), warmup_steps=0)
+    assert found["load"] == 3
+    assert not {"first_step", "warmup", "steady"} & found.keys()
