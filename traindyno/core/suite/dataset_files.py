@@ -65,7 +65,8 @@ def split_of(name: str, known: Mapping[str, str]) -> str | None:
     ``known``: word in a name → split. Raises DatasetFilesInvalid if one name has words of two splits.
     """
     for part in name.split("/"):
-        words = [part.lower(), *NO_WORD.split(part.lower())]
+        whole = part.lower().partition(".")[0]
+        words = [whole] if whole in known else NO_WORD.split(part.lower())
         found = {known[word] for word in words if word in known}
         if len(found) > 1:
             raise DatasetFilesInvalid(

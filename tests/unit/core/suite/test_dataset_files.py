@@ -90,6 +90,12 @@ def test_a_split_of_the_suites_own_is_a_word_too() -> None:
     assert split_files(names, own, "held_out") == ["held_out/a.csv"]
 
 
+@pytest.mark.parametrize("name", ["held_out.csv", "held_out/0.csv", "test-2.csv.gz"])
+def test_a_splits_name_may_be_of_several_words(name: str) -> None:
+    split = "test-2" if "test" in name else "held_out"
+    assert split_files(["train.csv", "test.csv", name], dataset(evaluation_split=split), split) == [name]
+
+
 def test_a_name_of_two_splits_is_refused() -> None:
     with pytest.raises(DatasetFilesInvalid, match=r"train-test\.csv names the splits test and train"):
         split_files(["train-test.csv", "b.csv"], dataset(), "train")
