@@ -17,7 +17,7 @@ from localcloud.sagemaker_service.api_error import ApiError
 from localcloud.sagemaker_service.model_container import Invocation
 from localcloud.sagemaker_service.operations import Operation
 from localcloud.sagemaker_service.request_check import check_request
-from traindyno.core.documents.extent import excess_of
+from traindyno.core.documents.extent import MOST_DEPTH, excess_of
 
 LOOPBACK = "127.0.0.1"
 JSON = "application/json"
@@ -192,8 +192,10 @@ def read_document(body: bytes) -> dict[str, Any]:
     """The JSON object of a request's body; raises ApiError."""
     try:
         document = json.loads(body or b"{}")
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ApiError("SerializationException", f"the body is not valid JSON: {error}") from error
+    except RecursionError as error:  # at a depth that differs between versions of Python
+        raise ApiError("SerializationException", f"the body: expected at most {MOST_DEPTH} levels, got more") from error
     if not isinstance(document, dict):
         raise ApiError("SerializationException", "the body is not a JSON object")
     excess = excess_of(document)

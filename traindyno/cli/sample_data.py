@@ -17,6 +17,8 @@ LABELLED_LINES = {"train": 4000, "test": 800}
 LEAST_CHARACTERS = 20  # shorter lines say too little
 MOST_OF_A_FILE = 50  # of each kind: many files, so that a part of a split resembles the whole
 COMMENT, CODE = 0, 1
+# After the library's modules: those of Python 3.13 alone hold too few comments.
+PACKAGES = ("asyncio", "email", "http", "importlib", "logging", "multiprocessing", "unittest")
 
 
 class SampleUnknown(TraindynoError):
@@ -85,7 +87,8 @@ def labelled_lines(path: Path) -> Iterator[tuple[str, int]]:
 
 def _sources() -> list[Path]:
     library = Path(sysconfig.get_path("stdlib"))
-    return [path for path in sorted(library.glob("*.py")) if not path.name.startswith("_")]
+    packaged = (path for package in PACKAGES for path in sorted((library / package).glob("*.py")))
+    return [path for path in [*sorted(library.glob("*.py")), *packaged] if not path.name.startswith("_")]
 
 
 SAMPLES: dict[str, Callable[[Path], None]] = {

@@ -8,7 +8,7 @@ from localcloud.sagemaker_service.http_server import read_document
 REFUSED = {
     "no JSON": (b"{", "the body is not valid JSON"),
     "a list": (b"[]", "the body is not a JSON object"),
-    "3,000 levels": (b'{"a": ' + b"[" * 3000 + b"]" * 3000 + b"}", "the body is not valid JSON"),
+    "3,000 levels": (b'{"a": ' + b"[" * 3000 + b"]" * 3000 + b"}", "expected at most 100 levels"),
     "300 levels": (b'{"a": ' + b"[" * 300 + b"]" * 300 + b"}", "expected at most 100 levels"),
     "an integer of 5,000 digits": (b'{"a": ' + b"9" * 5000 + b"}", "the body is not valid JSON"),
     "an integer of 100 digits": (b'{"a": ' + b"9" * 100 + b"}", "a: expected a finite number within 64 bits"),
