@@ -48,6 +48,8 @@ class CrashHandler:
                 self._end(error)
             if is_from_a_peer(error):
                 error = self._failure_of_a_peer() or self._lost_peer(error)
+            elif (earlier := failure_broadcast.find()) is not None:
+                error = PeerFailed(*earlier)  # such as a folder that is gone with the process that made it
             else:
                 outcome = failure.classify(error, Outcome.INTERNAL_ERROR)
                 failure_broadcast.publish(outcome, failure.describe(error, self._rank))
