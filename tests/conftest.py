@@ -23,6 +23,7 @@ GROUPS = {
     "tests/local/test_chaos.py": "chaos",
     "tests/local/test_cost_stopped.py": "chaos",
     "tests/local/test_rates.py": "chaos",
+    "tests/local/test_throttling.py": "chaos",
     "tests/local/test_warm_runs.py": "chaos",
     "tests/training/test_strategies.py": "strategies",
     "tests/training/test_strategy_table.py": "strategies",

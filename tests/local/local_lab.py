@@ -11,6 +11,7 @@ from typing import Any
 
 import boto3
 import yaml
+from botocore.config import Config
 
 from localcloud.cloud import require_ports
 from localcloud.environment import local_environment
@@ -57,8 +58,8 @@ class LocalLab:
         )
         return Answer(status=ran.returncode, output=ran.stdout, errors=ran.stderr)
 
-    def client(self, service: str) -> Any:
-        return boto3.client(service, **self._connection(service))  # type: ignore[call-overload]
+    def client(self, service: str, config: Config | None = None) -> Any:
+        return boto3.client(service, config=config, **self._connection(service))  # type: ignore[call-overload]
 
     def table(self) -> Any:
         """The lab's DynamoDB table, as boto3's resource."""

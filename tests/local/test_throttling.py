@@ -1,0 +1,56 @@
+"""Suites while three of ten requests to every API are throttled: all end as they would otherwise.
+
+Two executions at once, or as many as ``TRAINDYNO_THROTTLED_EXECUTIONS`` says: ``make chaos`` asks for 20.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from botocore.config import Config
+
+from tests.local.chaos_lab import ChaosLab, until
+from tests.local.oracle import check_finished, find_strays, gather
+from tests.local.test_chaos import ENDED, suite_document
+
+pytestmark = [pytest.mark.local, pytest.mark.timeout(900)]
+EXECUTIONS = int(os.environ.get("TRAINDYNO_THROTTLED_EXECUTIONS", "2"))
+LANE = "ml.g4dn.8xlarge"  # of no other test: they count their lanes' jobs
+THROTTLED_SHARE = 0.3
+SEED = 11
+NAMES = [f"throttled-{number}" for number in range(EXECUTIONS)]
+# The test's own requests are throttled too.
+PATIENT = Config(retries={"total_max_attempts": 20, "mode": "standard"})
+
+
+@pytest.fixture(scope="module")
+def throttled(chaos: ChaosLab) -> Iterator[ChaosLab]:
+    """After all executions have ended, without throttling."""
+    machine = chaos.lab.deployment().state_machine_arn
+    arns = [chaos.execution_arn(name) for name in NAMES]
+    steps = chaos.lab.client("stepfunctions", PATIENT)
+    suite = {"name": "throttled", **suite_document((LANE,), 1, 3600)}
+    chaos.administer("/_local/faults", {"seed": SEED, "throttling_fraction": THROTTLED_SHARE})
+    chaos.throttle(THROTTLED_SHARE, SEED)
+    try:
+        for name in NAMES:
+            steps.start_execution(stateMachineArn=machine, name=name, input=json.dumps(suite))
+        until(lambda: all(steps.describe_execution(executionArn=arn)["status"] in ENDED for arn in arns), 800)
+    finally:
+        chaos.throttle(0.0, SEED)
+        chaos.administer("/_local/faults", {})
+    yield chaos
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_execution_succeeds_and_its_books_agree(throttled: ChaosLab, name: str) -> None:
+    described = throttled.lab.client("stepfunctions").describe_execution(executionArn=throttled.execution_arn(name))
+    assert described["status"] == "SUCCEEDED", described.get("cause")
+    receipt: Any = throttled.document("receipt", name)["receipt"]
+    evidence = gather(throttled)
+    assert check_finished(evidence, name, receipt) == []
+    assert find_strays(evidence) == []
+    # Throttling costs time only: no run needed a second job.
+    assert [len(result["attempts"]) for result in evidence.results(name).values()] == [1] * 3
