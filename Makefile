@@ -28,7 +28,7 @@ unit: install ## Run the unit tests: no AWS, no torch, no local cloud, under a m
 	$(BIN)/python -m pytest tests/unit --numprocesses logical --maxprocesses 4
 
 test: install ## Run every test, the end-to-end ones in a local cloud of their own included
-	$(BIN)/python -m pytest --numprocesses auto --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --no-loadscope-reorder
 
 pythons: install ## Run the unit and infra tests on every Python 3.11 to 3.14 of this machine
 	$(BIN)/python -m tests.every_python

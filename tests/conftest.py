@@ -1,7 +1,5 @@
 """How tests are dealt out to several workers: those that share something slow to make stay together, longest first."""
 
-import os
-
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
@@ -36,9 +34,6 @@ GROUPS = {
 ORDER = list(GROUPS)
 
 
-MOST_WORKERS = 4
-
-
 class TogetherScheduling(LoadScopeScheduling):
     """By group, and by file where a file has none."""
 
@@ -49,11 +44,6 @@ class TogetherScheduling(LoadScopeScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> TogetherScheduling:
     return TogetherScheduling(config, log)
-
-
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One more than there are cores: the tests in local clouds wait for most of their time."""
-    return min(MOST_WORKERS, (os.cpu_count() or 1) + 1)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

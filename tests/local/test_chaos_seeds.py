@@ -7,7 +7,6 @@ another. Thirty-six runs of one seed, or as many as ``TRAINDYNO_CHAOS_SEEDS`` an
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,6 @@ RUNS = int(os.environ.get("TRAINDYNO_SEED_RUNS", "36"))
 CELLS_PER_LANE = -(-RUNS // (len(LANES) * TRIALS))
 SMALL_CELLS = 2
 THROTTLED_SHARE = 0.03
-SAVED_WITHIN_SECONDS = 12
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +70,7 @@ def wreak(lab: ChaosLab, seed: int) -> Aftermath:
     receipts = {role: lab.document("receipt", names[role])["receipt"] for role in ("main", "second")}
     strays = find_strays(gather(lab))
     in_flight["struck"] = start_slow(lab, names["struck"])
-    time.sleep(SAVED_WITHIN_SECONDS)
+    until(lambda: is_saved(lab, names["struck"]), 120)
     strike(lab)
     lab.invoke("ReconcileRuns")
     until(lambda: counted(lab, SLOW_LANE, has_ended=False) == 0, 120)
@@ -97,6 +95,15 @@ def start_slow(lab: ChaosLab, name: str) -> int:
     start(lab, name, (SLOW_LANE,), 2, 400_000)
     until(lambda: counted(lab, SLOW_LANE, has_ended=False) > before, 120)
     return counted(lab, SLOW_LANE, has_ended=False) - before
+
+
+def is_saved(lab: ChaosLab, name: str) -> bool:
+    """Whether MiniStack's regular saves hold the execution and all its jobs in flight."""
+    folder = lab.home.state("ministack-state")
+    rows = (folder / "dynamodb.json").read_text()
+    ledger = lab.ledger().values()
+    jobs = [row["job_name"] for row in ledger if row["instance_type"] == SLOW_LANE and not row["has_ended"]]
+    return name in (folder / "stepfunctions.json").read_text() and all(job in rows for job in jobs)
 
 
 def strike(lab: ChaosLab) -> None:
