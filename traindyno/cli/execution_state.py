@@ -65,7 +65,7 @@ class State:
     """
 
     execution: Execution
-    runs_total: int | None
+    runs_planned: int | None
     ended: Mapping[str, RunSummary]
     jobs: tuple[RunningJob, ...]
     preparations: Mapping[str, PreparationRow]
@@ -78,6 +78,11 @@ class State:
     @property
     def elapsed_seconds(self) -> float:
         return (self.execution.ended_at or self.now) - self.execution.started_at
+
+    @property
+    def runs_total(self) -> int | None:
+        """More than was planned where trials on contended hosts were repeated."""
+        return None if self.runs_planned is None else max(self.runs_planned, len(self.ended))
 
     @property
     def left_seconds(self) -> float | None:
@@ -116,7 +121,7 @@ def read_state(target: Target, execution_id: str) -> State:
     now = time.time()
     return State(
         execution=execution,
-        runs_total=planned.run_count if planned else None,
+        runs_planned=planned.run_count if planned else None,
         ended=ended,
         jobs=tuple(_running_jobs(target, execution_id, now)) if execution.is_running else (),
         preparations={row.preparation_id: row for row in services.preparations.list_all(execution_id)},

@@ -50,7 +50,7 @@ def state(
     execution = Execution(execution_id="demo", status=status, started_at=STARTED, ended_at=None, error=None, cause=None)
     return State(
         execution=execution,
-        runs_total=4,
+        runs_planned=4,
         ended=rows,
         jobs=jobs,
         preparations={},
@@ -80,6 +80,12 @@ def test_one_line_says_what_runs_how_long_and_for_how_much() -> None:
         assert part in line, (part, line)
     # One of four runs in 60 s: three more take 180 s.
     assert "about 3.00 min left" in line
+
+
+def test_repeated_trials_count_among_all_runs() -> None:
+    repeated = state(ended=6)
+    assert "6 of 6 runs" in state_line(repeated)
+    assert repeated.left_seconds == 0
 
 
 def test_a_script_that_takes_more_steps_than_the_suite_names_has_no_bound() -> None:
