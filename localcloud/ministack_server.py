@@ -1,8 +1,9 @@
 """MiniStack with a gate before it and its state saved while it runs; for MiniStack's own environment.
 
 MiniStack saves its state when it is asked to end, and only then. It answers any web page that reaches its port, where
-a Lambda function runs code as the person who started it. It starts a worker for each of many calls. All three are
-changed here, around its ASGI application and its pool of workers.
+a Lambda function runs code as the person who started it. It starts a worker for each of many calls. It gives every
+exception of a function the same error type. All four are changed here, around its ASGI application, its pool of
+workers and its call of a function.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from ministack.core import lambda_runtime
 from ministack.core.persistence import save_state
 from ministack.services import lambda_svc
 
+from localcloud.function_errors import with_error_type
 from localcloud.function_workers import Worker, WorkerPool
 from localcloud.loopback_gate import refuse
 from localcloud.throttling import Throttle
@@ -135,6 +137,7 @@ async def _send(send: Send, status: int, headers: Mapping[str, str], body: bytes
 def main() -> None:
     _allow_many_connections()
     _limit_worker_starts()
+    _name_errors()
     saver = Saver()
     config = Config()
     config.bind = [f"{os.environ['BIND_HOST']}:{os.environ['GATEWAY_PORT']}"]
@@ -165,6 +168,11 @@ def _limit_worker_starts() -> None:
     )
     lambda_svc.acquire_worker = pool.acquire
     lambda_svc.release_worker = pool.release
+
+
+def _name_errors() -> None:
+    execute = lambda_svc._execute_function_warm
+    lambda_svc._execute_function_warm = lambda *arguments: with_error_type(execute(*arguments))
 
 
 def _workers_of(name: str, config: Mapping[str, Any], qualifier: str) -> Sequence[Worker]:

@@ -101,13 +101,13 @@ class ChaosLab:
 
     def invoke(self, state: str) -> None:
         """The function of this state, with an event that says nothing."""
-        answer = self.lab.client("lambda").invoke(FunctionName=self._function(state)["FunctionName"], Payload=b"{}")
+        answer = self.lab.client("lambda").invoke(FunctionName=self.function(state)["FunctionName"], Payload=b"{}")
         assert "FunctionError" not in answer, answer["Payload"].read()
 
     @contextmanager
     def changed_environment(self, state: str, **variables: str) -> Iterator[None]:
         """Of the function of this state."""
-        functions, found = self.lab.client("lambda"), self._function(state)
+        functions, found = self.lab.client("lambda"), self.function(state)
         before = found["Environment"]["Variables"]
         name = found["FunctionName"]
         functions.update_function_configuration(FunctionName=name, Environment={"Variables": {**before, **variables}})
@@ -116,7 +116,7 @@ class ChaosLab:
         finally:
             functions.update_function_configuration(FunctionName=name, Environment={"Variables": before})
 
-    def _function(self, state: str) -> dict[str, Any]:
+    def function(self, state: str) -> dict[str, Any]:
         pages = self.lab.client("lambda").get_paginator("list_functions").paginate()
         named = [each for page in pages for each in page["Functions"] if f"{state}Function" in each["FunctionName"]]
         (found,) = named

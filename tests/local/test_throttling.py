@@ -54,3 +54,11 @@ def test_an_execution_succeeds_and_its_books_agree(throttled: ChaosLab, name: st
     assert find_strays(evidence) == []
     # Throttling costs time only: no run needed a second job.
     assert [len(result["attempts"]) for result in evidence.results(name).values()] == [1] * 3
+
+
+def test_the_error_type_of_a_failed_function_is_its_exceptions_class(throttled: ChaosLab) -> None:
+    """The state machine retries and catches by it."""
+    function = throttled.function("PlanSuite")["FunctionName"]
+    answer = throttled.lab.client("lambda").invoke(FunctionName=function, Payload=b"{}")
+    assert answer["FunctionError"]
+    assert json.load(answer["Payload"])["errorType"] == KeyError.__name__
