@@ -1,6 +1,7 @@
 """Which AWS actions each function asks for: its handler runs here, against the local cloud, with botocore listening."""
 
 import importlib
+import json
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,8 @@ ACTIONS = {
     "s3:CopyObject": ("s3:GetObject", "s3:PutObject"),
 }
 
+TRANSACTION = "dynamodb:TransactWriteItems"
+
 
 class Recorder:
     def __init__(self) -> None:
@@ -38,11 +41,17 @@ class Recorder:
         finally:
             self._state = None
 
-    def listen(self, model: Any, **_: Any) -> None:
+    def listen(self, model: Any, params: Mapping[str, Any], **_: Any) -> None:
         if self._state is not None:
             service = model.service_model.service_name
             action = f"{PREFIXES.get(service, service)}:{model.name}"
-            self.actions[self._state].update(ACTIONS.get(action, (action,)))
+            asked = _members(params) if action == TRANSACTION else ACTIONS.get(action, (action,))
+            self.actions[self._state].update(asked)
+
+
+def _members(params: Mapping[str, Any]) -> set[str]:
+    """A transaction needs the permission of each write in it, and none of its own."""
+    return {f"dynamodb:{kind}Item" for member in json.loads(params["body"])["TransactItems"] for kind in member}
 
 
 class PlentyOfTime:

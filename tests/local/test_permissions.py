@@ -162,7 +162,7 @@ def go_through_everything(recorder: Recorder, service: str) -> None:
 
     # From here on nobody waits, so FinishRun records by itself, and stops what else runs for the run.
     job = submit_to_stopped(recorder, ended)
-    RunRows(rows()).note_job(EXECUTION, ended["run_id"], abandoned_job)
+    rows().write_all([RunRows(rows()).noting(EXECUTION, ended["run_id"], abandoned_job)])
     recorder.call("finish_run", {"detail": {"TrainingJobName": job}})
     recorder.call("judge_suite", {"execution_id": EXECUTION, "round": 1})
 

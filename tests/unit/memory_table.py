@@ -2,11 +2,12 @@
 
 import copy
 import re
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from traindyno.aws.table import Item, Table
+from traindyno.aws.table import Delete, Item, Put, Table, Write
 
 TOKEN = re.compile(r"\s*(<=|>=|<|>|=|\(|\)|,|\+|[:#]?[A-Za-z_]\w*)")
 CLAUSES = ("SET", "ADD", "REMOVE", "DELETE")
@@ -24,6 +25,7 @@ class MemoryTable(Table):
 
     def __init__(self) -> None:
         self.items: dict[tuple[str, str], dict[str, Any]] = {}
+        self._lock = threading.Lock()
 
     def get(self, key: Item) -> Item | None:
         return copy.deepcopy(self.items.get(_identity(key)))
@@ -55,6 +57,32 @@ class MemoryTable(Table):
 
     def delete(self, key: Item) -> None:
         self.items.pop(_identity(key), None)
+
+    def write_all(self, writes: Sequence[Write]) -> tuple[int, ...]:
+        keys = [_identity(write.item if isinstance(write, Put) else write.key) for write in writes]
+        assert len(set(keys)) == len(keys), "DynamoDB takes one write of each item in a transaction"
+        with self._lock:
+            refused = tuple(number for number, write in enumerate(writes) if not self._allows(write))
+            for write in () if refused else writes:
+                self._write(write)
+            return refused
+
+    def _allows(self, write: Write) -> bool:
+        if write.condition is None:
+            return True
+        if isinstance(write, Put):
+            return _Expression(write.condition, self.items.get(_identity(write.item), {}), {}, {}).holds()
+        item = self.items.get(_identity(write.key), {})
+        values, names = ({}, {}) if isinstance(write, Delete) else (write.values, write.names)
+        return _Expression(write.condition, item, values, names).holds()
+
+    def _write(self, write: Write) -> None:
+        if isinstance(write, Put):
+            self.put(write.item)
+        elif isinstance(write, Delete):
+            self.delete(write.key)
+        else:
+            self.update(write.key, write.expression, values=write.values, names=write.names)
 
     def query(
         self,

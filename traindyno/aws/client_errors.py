@@ -13,7 +13,7 @@ from botocore.exceptions import (
 
 from traindyno.core.errors import NextAttempt, ServiceFault, Throttled
 
-# What botocore itself takes for throttling.
+# What botocore itself takes for throttling, and a write that met a transaction of the same item.
 THROTTLING = frozenset(
     {
         "BandwidthLimitExceeded",
@@ -28,6 +28,7 @@ THROTTLING = frozenset(
         "Throttling",
         "ThrottlingException",
         "TooManyRequestsException",
+        "TransactionConflictException",
         "TransactionInProgressException",
     }
 )

@@ -1,24 +1,82 @@
 """One DynamoDB table: a condition that doesn't hold is an answer, every other error is raised."""
 
-from collections.abc import Iterator, Mapping
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from traindyno.aws.client_errors import error_code
+from traindyno.core.errors import Throttled
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.service_resource import Table as Boto3Table
 
 Item = Mapping[str, Any]
 CONDITION_REFUSED = "ConditionalCheckFailedException"
+TRANSACTION_CANCELED = "TransactionCanceledException"
+# Reasons of a canceled transaction: of a write that was no obstacle, and of one whose condition doesn't hold.
+NOT_THE_REASON, REFUSED = "None", "ConditionalCheckFailed"
+# Others that pass: another write of the same item was under way, or too many.
+PASSING = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
+# With waits of up to 0.05, 0.1, 0.2, ... 3.2 s: 3 s on average.
+TRANSACTION_TRIES = 8
+FIRST_WAIT_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put:
+    item: Item
+    condition: str
+
+    def request(self, table_name: str) -> dict[str, Any]:
+        """As a member of TransactWriteItems."""
+        return {"Put": {"TableName": table_name, "Item": dict(self.item), "ConditionExpression": self.condition}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    key: Item
+    condition: str
+
+    def request(self, table_name: str) -> dict[str, Any]:
+        """As a member of TransactWriteItems."""
+        return {"Delete": {"TableName": table_name, "Key": dict(self.key), "ConditionExpression": self.condition}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    key: Item
+    expression: str
+    values: Item
+    names: Mapping[str, str] = field(default_factory=dict)
+    condition: str | None = None
+
+    def request(self, table_name: str) -> dict[str, Any]:
+        """As a member of TransactWriteItems."""
+        given = {"ExpressionAttributeNames": self.names, "ConditionExpression": self.condition}
+        return {
+            "Update": {
+                "TableName": table_name,
+                "Key": dict(self.key),
+                "UpdateExpression": self.expression,
+                "ExpressionAttributeValues": self.values,
+                **{name: value for name, value in given.items() if value},
+            }
+        }
+
+
+Write = Put | Update | Delete
 
 
 class Table:
     """Values are those of boto3's resource: text, Decimal, bool, sets, lists and maps. Reads are consistent."""
 
-    def __init__(self, table: "Boto3Table") -> None:
+    def __init__(self, table: "Boto3Table", *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._table = table
+        self._sleep = sleep
 
     def get(self, key: Item) -> Item | None:
         return self._table.get_item(Key=dict(key), ConsistentRead=True).get("Item")
@@ -65,6 +123,24 @@ class Table:
     def delete(self, key: Item) -> None:
         self._table.delete_item(Key=dict(key))
 
+    def write_all(self, writes: Sequence[Write]) -> tuple[int, ...]:
+        """All of the writes, or none: then the positions of those whose condition doesn't hold.
+
+        Raises Throttled if other writes of the same items are in the way for several seconds.
+        """
+        members: Any = [write.request(self._table.name) for write in writes]
+        for number in range(TRANSACTION_TRIES):
+            try:
+                self._table.meta.client.transact_write_items(TransactItems=members)
+            except ClientError as error:
+                refused = _refused(error)
+                if refused:
+                    return refused
+                self._sleep(random.uniform(0, FIRST_WAIT_SECONDS * 2**number))
+            else:
+                return ()
+        raise Throttled(f"{TRANSACTION_TRIES} transactions of {len(writes)} writes each were canceled by other writes")
+
     def query(
         self,
         condition: str,
@@ -88,3 +164,14 @@ class Table:
             if "LastEvaluatedKey" not in page:
                 return
             arguments["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+
+def _refused(error: ClientError) -> tuple[int, ...]:
+    """Positions of writes whose condition doesn't hold; none if a repetition may succeed. Raises every other error."""
+    reasons: Sequence[Mapping[str, str]] = error.response.get("CancellationReasons", ())  # type: ignore[assignment]
+    codes = [reason.get("Code", NOT_THE_REASON) for reason in reasons]
+    refused = tuple(number for number, code in enumerate(codes) if code == REFUSED)
+    passes = {code for code in codes if code != NOT_THE_REASON} <= PASSING
+    if error_code(error) != TRANSACTION_CANCELED or not codes or not (refused or passes):
+        raise error
+    return refused

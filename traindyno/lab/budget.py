@@ -1,24 +1,30 @@
 """Reserve what a job may cost at most, and settle what it did cost: no job starts or runs past the execution's cap."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 
+from traindyno.aws.table import Write
 from traindyno.aws.training_jobs import JobRefused
 from traindyno.core.costs.prices import cost_usd
-from traindyno.core.errors import SlotUnavailable
+from traindyno.core.errors import ServiceFault, SlotUnavailable
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.admission import Decision, admit_cost
 from traindyno.core.suite.preparation import owner_id
 from traindyno.lab.services import LabServices
 from traindyno.store.attempts import AttemptRow
+from traindyno.store.spending import Reservation, Settlement
 
 
-def reserve_worst_case(row: AttemptRow, *, cap_usd: Decimal, services: LabServices) -> None:
-    """JobRefused if there is no room under the cap, SlotUnavailable while jobs in flight may leave some."""
-    execution_id = row.owner.execution_id
-    if services.spending.reserve(execution_id, row.reserved_usd, cap_usd=cap_usd):
-        return
-    money = services.spending.read(execution_id)
+def reserve_worst_case(row: AttemptRow, *, cap_usd: Decimal, services: LabServices, also: Sequence[Write] = ()) -> bool:
+    """Create the attempt's row, reserve its worst case and write ``also``; False if the attempt has its row already.
+
+    JobRefused if there is no room under the cap, SlotUnavailable while jobs in flight may leave some.
+    """
+    reservation = services.spending.reserve(row, cap_usd=cap_usd, also=also)
+    if reservation is not Reservation.NO_ROOM:
+        return reservation is Reservation.MADE
+    money = services.spending.read(row.owner.execution_id)
     admission = admit_cost(
         worst_usd=row.reserved_usd, exposed_usd=money.exposed_usd, spent_usd=money.spent_usd, max_usd=cap_usd
     )
@@ -28,34 +34,46 @@ def reserve_worst_case(row: AttemptRow, *, cap_usd: Decimal, services: LabServic
     raise SlotUnavailable(f"{name} waits: {admission.reason}")
 
 
-def release(row: AttemptRow, *, services: LabServices) -> None:
-    """No job was started."""
-    services.spending.settle(row.owner.execution_id, reserved_usd=row.reserved_usd, spent_usd=Decimal(0))
-
-
 def hold_more(row: AttemptRow, needed_usd: Decimal, *, services: LabServices) -> bool:
     """Reserve more for a running job; False if the cap has no room for it."""
-    execution_id, more_usd = row.owner.execution_id, needed_usd - row.reserved_usd
-    if more_usd <= 0:
-        return True
-    execution = services.executions.find(execution_id)
-    if execution is None or not services.spending.reserve(execution_id, more_usd, cap_usd=execution.max_usd):
-        return False
-    if not services.attempts.hold(row.job_name, needed_usd):
-        services.spending.settle(execution_id, reserved_usd=more_usd, spent_usd=Decimal(0))
+    while needed_usd > row.reserved_usd:
+        execution = services.executions.find(row.owner.execution_id)
+        if execution is None:
+            return False
+        if services.spending.reserve_more(row, needed_usd, cap_usd=execution.max_usd):
+            return True
+        latest = services.attempts.find(row.job_name)
+        if latest is None or latest.end is not None:
+            return True  # nothing more will be billed
+        if latest.reserved_usd == row.reserved_usd:
+            return False
+        row = latest
     return True
 
 
-def settle_end(row: AttemptRow, *, services: LabServices) -> None:
-    """A job whose billable time is unknown keeps its worst case; so do instances that may still be kept warm."""
-    end = row.end
-    if end is None or end.billable_seconds is None:
-        return
-    services.spending.settle(
-        row.owner.execution_id,
-        reserved_usd=row.reserved_usd - time_usd(row, end.keep_warm_seconds),
+def record_end(row: AttemptRow, end: Attempt, *, services: LabServices) -> AttemptRow | None:
+    """The attempt as it has ended, its cost settled; None if its end is known already.
+
+    A job whose billable time is unknown keeps its worst case; so do instances that may still be kept warm.
+    """
+    while row.end is None:
+        is_ours = services.spending.end(row, end, _settlement(row, end))
+        latest = services.attempts.find(row.job_name)
+        if is_ours or latest is None:
+            return latest
+        if latest == row:
+            raise ServiceFault(f"{row.job_name}: its end was refused, and its row is as it was read before")
+        row = latest
+    return None
+
+
+def _settlement(row: AttemptRow, end: Attempt) -> Settlement | None:
+    if end.billable_seconds is None:
+        return None
+    return Settlement(
+        released_usd=row.reserved_usd - time_usd(row, end.keep_warm_seconds),
         spent_usd=placed_usd(row, end, end.billable_seconds),
-        pool_of=row.job_name if end.keep_warm_seconds else None,
+        keeps_pool=bool(end.keep_warm_seconds),
     )
 
 

@@ -6,7 +6,7 @@ from traindyno.core.jobs.job_end import JobEnd
 from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.suite.suite import Run
-from traindyno.lab.budget import settle_end
+from traindyno.lab.budget import record_end
 from traindyno.lab.prepare_data import answer_preparation, record_preparation
 from traindyno.lab.record_run import record_run
 from traindyno.lab.services import LabServices
@@ -24,9 +24,8 @@ def finish_run(job_name: str, *, lab: str, services: LabServices, now: float) ->
     if row is None or not row.is_open or row.end is not None:
         return None
     end, pool = _find_end(row, lab=lab, services=services, now=now)
-    ended = services.attempts.record_end(end) if end else None
+    ended = record_end(row, end, services=services) if end else None
     if ended:
-        settle_end(ended, services=services)
         if pool:
             settle_pool(pool, services=services)
         report_end(ended, services=services)

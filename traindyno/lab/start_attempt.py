@@ -8,7 +8,7 @@ from typing import Any
 from traindyno.aws.training_jobs import JobRefused
 from traindyno.core.errors import NextAttempt, ServiceFault, SlotUnavailable, StartLater
 from traindyno.core.suite.preparation import AttemptOwner, owner_id
-from traindyno.lab.budget import release, reserve_worst_case
+from traindyno.lab.budget import reserve_worst_case
 from traindyno.lab.services import LabServices
 from traindyno.lab.warm_pools import settle_ended_pools
 from traindyno.sagemaker.job_settings import JobSettings
@@ -50,11 +50,7 @@ class AttemptStart:
     def start(self, row: AttemptRow, request: dict[str, Any], *, cap_usd: Decimal, slot: StartSlot | None) -> str:
         """The row comes first: the event of the job's end may arrive before CreateTrainingJob has answered."""
         jobs = self.services.jobs  # making its client takes a cold function half a second of its start slot
-        self._reserve_money(row, cap_usd)
-        self._rows.note_job(self.owner.execution_id, owner_id(self.owner), row.job_name)
-        is_ours = self.services.attempts.create(row)
-        if not is_ours:
-            release(row, services=self.services)
+        is_ours = self._create(row, cap_usd)
         if slot:
             slot.wait()
         try:
@@ -67,18 +63,19 @@ class AttemptStart:
             raise
         return row.job_name
 
-    def _reserve_money(self, row: AttemptRow, cap_usd: Decimal) -> None:
+    def _create(self, row: AttemptRow, cap_usd: Decimal) -> bool:
+        """False if another call has created the attempt."""
+        noting = self._rows.noting(self.owner.execution_id, owner_id(self.owner), row.job_name)
         try:
-            reserve_worst_case(row, cap_usd=cap_usd, services=self.services)
+            return reserve_worst_case(row, cap_usd=cap_usd, services=self.services, also=[noting])
         except (JobRefused, SlotUnavailable):
             if not settle_ended_pools(row.owner.execution_id, lab=self.settings.lab, services=self.services):
                 raise
-            reserve_worst_case(row, cap_usd=cap_usd, services=self.services)
+            return reserve_worst_case(row, cap_usd=cap_usd, services=self.services, also=[noting])
 
     def _withdraw(self, row: AttemptRow) -> None:
-        self.services.attempts.discard(row.job_name)
-        self._rows.forget_job(self.owner.execution_id, owner_id(self.owner), row.job_name)
-        release(row, services=self.services)
+        forgetting = self._rows.forgetting(self.owner.execution_id, owner_id(self.owner), row.job_name)
+        self.services.spending.withdraw(row, also=[forgetting])
 
     @property
     def _rows(self) -> OwnerRows[Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Self
 
-from traindyno.aws.table import Item, Table
+from traindyno.aws.table import Delete, Item, Put, Table, Update
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX
@@ -15,6 +15,8 @@ from traindyno.store.items import attribute, attributes_of, read_row
 OPEN = "open"
 # The index's sort key; the owner holds it too.
 EXECUTION = "execution_id"
+END_NAME = {"#end": "end"}
+NOT_ENDED = "attribute_not_exists(#end)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,33 +64,17 @@ class AttemptRows:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def create(self, row: AttemptRow) -> bool:
-        """False if the attempt has a row already, which stays as it is."""
-        return self._table.put(row.to_item(), condition="attribute_not_exists(pk)")
-
     def find(self, job_name: str) -> AttemptRow | None:
         item = self._table.get(_key(job_name))
         return AttemptRow.from_item(item) if item else None
 
     def hand_over(self, job_name: str, token: str) -> bool:
         """Another task now waits for this attempt; False if the job's end is known already."""
-        return bool(self._update(job_name, "token", token))
-
-    def discard(self, job_name: str) -> None:
-        """The job was refused, so that the attempt never was."""
-        self._table.delete(_key(job_name))
+        return self._update(job_name, "token", token)
 
     def note_stop(self, job_name: str, outcome: Outcome) -> bool:
         """The lab stops the job for this reason; False if the job has ended already."""
-        return bool(self._update(job_name, "stopped_for", outcome))
-
-    def hold(self, job_name: str, reserved_usd: Decimal) -> bool:
-        """What is reserved for the job from now on; False if the job has ended already."""
-        return bool(self._update(job_name, "reserved_usd", reserved_usd))
-
-    def record_end(self, end: Attempt) -> AttemptRow | None:
-        """The row as it is now; None if the job's end is known already."""
-        return self._update(end.job_name, "end", end)
+        return self._update(job_name, "stopped_for", outcome)
 
     def close(self, job_name: str) -> None:
         """The waiting task has its answer, or no task waits."""
@@ -101,17 +87,46 @@ class AttemptRows:
         items = self._table.query(condition, values=values, names={"#open": OPEN}, index=OPEN_ATTEMPTS_INDEX)
         return map(AttemptRow.from_item, items)
 
-    def _update(self, job_name: str, name: str, value: object) -> AttemptRow | None:
-        """None if there is no such attempt, or its end is known."""
-        names = {"#name": name, "#end": "end"} if name != "end" else {"#end": "end"}
-        item = self._table.update(
+    def _update(self, job_name: str, name: str, value: object) -> bool:
+        """False if there is no such attempt, or its end is known."""
+        updated = self._table.update(
             _key(job_name),
-            f"SET {'#name' if name != 'end' else '#end'} = :value",
+            "SET #name = :value",
             values={":value": attribute(value)},
-            names=names,
-            condition="attribute_exists(pk) AND attribute_not_exists(#end)",
+            names={"#name": name, **END_NAME},
+            condition=f"attribute_exists(pk) AND {NOT_ENDED}",
         )
-        return AttemptRow.from_item(item) if item else None
+        return updated is not None
+
+
+def creation(row: AttemptRow) -> Put:
+    """Refused if the attempt has a row already."""
+    return Put(item=row.to_item(), condition="attribute_not_exists(pk)")
+
+
+def removal(job_name: str) -> Delete:
+    """The job was refused, so that the attempt never was. Refused if there is no such attempt."""
+    return Delete(key=_key(job_name), condition="attribute_exists(pk)")
+
+
+def holding(row: AttemptRow, reserved_usd: Decimal) -> Update:
+    """What is reserved for the job from now on. Refused if the attempt has ended, or holds something else by now."""
+    return _change(row, "reserved_usd", reserved_usd)
+
+
+def ending(row: AttemptRow, end: Attempt) -> Update:
+    """Refused if the attempt has ended, or holds something else by now."""
+    return _change(row, "end", end)
+
+
+def _change(row: AttemptRow, name: str, value: object) -> Update:
+    return Update(
+        key=_key(row.job_name),
+        expression="SET #name = :value",
+        values={":value": attribute(value), ":reserved": row.reserved_usd},
+        names={"#name": name, **END_NAME},
+        condition=f"{NOT_ENDED} AND reserved_usd = :reserved",
+    )
 
 
 def _key(job_name: str) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from traindyno.aws.table import Item, Table
+from traindyno.aws.table import Item, Table, Update
 from traindyno.store.items import attribute
 
 
@@ -43,14 +43,12 @@ class OwnerRows(Generic[Row]):
         values = {":pk": f"execution#{execution_id}", ":prefix": self._prefix}
         return map(self._row_type.from_item, self._table.query("pk = :pk AND begins_with(sk, :prefix)", values=values))
 
-    def note_job(self, execution_id: str, owner_id: str, job_name: str) -> None:
-        """Safe to repeat. The start slot is used up."""
-        self._table.update(
-            self._key(execution_id, owner_id), "ADD jobs :job REMOVE start_at", values={":job": {job_name}}
-        )
+    def noting(self, execution_id: str, owner_id: str, job_name: str) -> Update:
+        """The job is one of this owner's; its start slot is used up."""
+        return self._change(execution_id, owner_id, "ADD jobs :job REMOVE start_at", job_name)
 
-    def forget_job(self, execution_id: str, owner_id: str, job_name: str) -> None:
-        self._table.update(self._key(execution_id, owner_id), "DELETE jobs :job", values={":job": {job_name}})
+    def forgetting(self, execution_id: str, owner_id: str, job_name: str) -> Update:
+        return self._change(execution_id, owner_id, "DELETE jobs :job", job_name)
 
     def note_start(self, execution_id: str, owner_id: str, start_at: float) -> None:
         """When the next job may start."""
@@ -69,6 +67,9 @@ class OwnerRows(Generic[Row]):
             condition="attribute_not_exists(summary)",
         )
         return updated is not None
+
+    def _change(self, execution_id: str, owner_id: str, expression: str, job_name: str) -> Update:
+        return Update(key=self._key(execution_id, owner_id), expression=expression, values={":job": {job_name}})
 
     def _key(self, execution_id: str, owner_id: str) -> dict[str, str]:
         return {"pk": f"execution#{execution_id}", "sk": f"{self._prefix}{owner_id}"}

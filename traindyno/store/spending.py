@@ -1,10 +1,18 @@
-"""What an execution has spent and may yet spend, kept in its row so that no job can start past the cap."""
+"""What an execution has spent and may yet spend, kept in its row so that no job can start past the cap.
 
+A job's row and its money change in one transaction: a function that is cut off between two writes, and repeated, would
+reserve twice or never settle.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
+from enum import StrEnum
 from typing import Any, Self
 
-from traindyno.aws.table import Item, Table
+from traindyno.aws.table import Item, Table, Update, Write
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.store.attempts import AttemptRow, creation, ending, holding, removal
 from traindyno.store.executions import execution_key
 from traindyno.store.items import attributes_of, read_row
 
@@ -31,39 +39,56 @@ class SpendingRow:
         return read_row(item, cls)
 
 
+class Reservation(StrEnum):
+    """Whether an attempt was created and its worst case reserved."""
+
+    MADE = "made"
+    EXISTS = "exists"
+    NO_ROOM = "no_room"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """``spent_usd`` replaces ``released_usd``, which is a part of what was reserved if the job keeps a warm pool."""
+
+    released_usd: Decimal
+    spent_usd: Decimal
+    keeps_pool: bool = False
+
+
 class Spending:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def reserve(self, execution_id: str, usd: Decimal, *, cap_usd: Decimal) -> bool:
-        """False if this job's worst case would take the execution past its cap, the first job's too."""
-        amount = _rounded_up(usd)
-        room = cap_usd - amount
-        if room < 0:
-            return False
-        updated = self._table.update(
-            execution_key(execution_id),
-            "ADD exposed_usd :usd",
-            values={":usd": amount, ":room": room},
-            # Without the attribute, nothing is exposed yet, and the room is known to be enough.
-            condition="attribute_not_exists(exposed_usd) OR exposed_usd <= :room",
-        )
-        return updated is not None
+    def reserve(self, row: AttemptRow, *, cap_usd: Decimal, also: Sequence[Write] = ()) -> Reservation:
+        """Create the attempt with its ``reserved_usd``, and write ``also``, unless that exceeds the execution's cap."""
+        reserving = _reserving(row.owner.execution_id, row.reserved_usd, cap_usd)
+        if reserving is None:
+            return Reservation.NO_ROOM
+        match self._table.write_all([creation(row), reserving, *also]):
+            case ():
+                return Reservation.MADE
+            case (0, *_):
+                return Reservation.EXISTS
+        return Reservation.NO_ROOM
 
-    def settle(
-        self, execution_id: str, *, reserved_usd: Decimal, spent_usd: Decimal, pool_of: str | None = None
-    ) -> None:
-        """The job has ended: what it cost replaces what it might have cost.
+    def withdraw(self, row: AttemptRow, *, also: Sequence[Write] = ()) -> bool:
+        """No job was started: the attempt never was. False if it has been withdrawn already."""
+        nothing = Settlement(released_usd=row.reserved_usd, spent_usd=Decimal(0))
+        return not self._table.write_all([removal(row.job_name), _settling(row, nothing), *also])
 
-        ``pool_of``: the job keeps its instances warm; ``reserved_usd`` is then without what that may cost.
+    def reserve_more(self, row: AttemptRow, needed_usd: Decimal, *, cap_usd: Decimal) -> bool:
+        """For a running job. False if the cap has no room for it, or the attempt has changed since it was read."""
+        reserving = _reserving(row.owner.execution_id, _rounded_up(needed_usd) - _rounded_up(row.reserved_usd), cap_usd)
+        return reserving is not None and not self._table.write_all([holding(row, needed_usd), reserving])
+
+    def end(self, row: AttemptRow, end: Attempt, settlement: Settlement | None) -> bool:
+        """The job has ended: what it cost replaces what it might have cost. Without a settlement, that stays reserved.
+
+        False if the attempt has ended already, or has changed since it was read.
         """
-        values = _difference(reserved_usd, spent_usd)
-        pool = {":pool": {pool_of}} if pool_of else {}
-        self._table.update(
-            execution_key(execution_id),
-            "ADD exposed_usd :less, spent_usd :spent" + (", pools :pool" if pool_of else ""),
-            values={**values, **pool},
-        )
+        settling = [_settling(row, settlement)] if settlement else []
+        return not self._table.write_all([ending(row, end), *settling])
 
     def settle_pool(self, execution_id: str, job_name: str, *, reserved_usd: Decimal, spent_usd: Decimal) -> bool:
         """The job's instances are no longer kept warm. Exactly once: False if that is settled already."""
@@ -77,6 +102,30 @@ class Spending:
 
     def read(self, execution_id: str) -> SpendingRow:
         return SpendingRow.from_item(self._table.get(execution_key(execution_id)) or {})
+
+
+def _reserving(execution_id: str, usd: Decimal, cap_usd: Decimal) -> Update | None:
+    """None if the cap has no room for it whatever else is reserved."""
+    amount = _rounded_up(usd)
+    room = cap_usd - amount
+    if room < 0:
+        return None
+    return Update(
+        key=execution_key(execution_id),
+        expression="ADD exposed_usd :usd",
+        values={":usd": amount, ":room": room},
+        # Without the attribute, nothing is exposed yet, and the room is known to be enough.
+        condition="attribute_not_exists(exposed_usd) OR exposed_usd <= :room",
+    )
+
+
+def _settling(row: AttemptRow, settlement: Settlement) -> Update:
+    pool = {":pool": {row.job_name}} if settlement.keeps_pool else {}
+    return Update(
+        key=execution_key(row.owner.execution_id),
+        expression="ADD exposed_usd :less, spent_usd :spent" + (", pools :pool" if pool else ""),
+        values={**_difference(settlement.released_usd, settlement.spent_usd), **pool},
+    )
 
 
 def _difference(reserved_usd: Decimal, spent_usd: Decimal) -> dict[str, Decimal]:

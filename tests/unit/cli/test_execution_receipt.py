@@ -36,21 +36,19 @@ def attempt_of(run: Run, number: int = 1, **changes: Any) -> Attempt:
 def note(lab: MemoryLab, run: Run, number: int, end: Attempt | None) -> None:
     """As SubmitRun and FinishRun leave it: the job in the run's row, and the attempt's own row."""
     job_name = f"{run.run_id}-a{number}"
-    lab.attempts.create(
-        AttemptRow(
-            job_name=job_name,
-            owner=run,
-            number=number,
-            is_last=False,
-            token="t",
-            submitted_at=0.0,
-            instance_count=1,
-            max_job_seconds=1800,
-            usd_per_hour=PRICE.usd_per_hour,
-            end=end,
-        )
+    row = AttemptRow(
+        job_name=job_name,
+        owner=run,
+        number=number,
+        is_last=False,
+        token="t",
+        submitted_at=0.0,
+        instance_count=1,
+        max_job_seconds=1800,
+        usd_per_hour=PRICE.usd_per_hour,
+        end=end,
     )
-    lab.runs.note_job(EXECUTION, run.run_id, job_name)
+    lab.spending.reserve(row, cap_usd=Decimal(1), also=[lab.runs.noting(EXECUTION, run.run_id, job_name)])
 
 
 def record(lab: MemoryLab, run: Run, *attempts: Attempt) -> None:

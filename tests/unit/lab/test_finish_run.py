@@ -7,6 +7,7 @@ import pytest
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.s3_keys import result_key
+from traindyno.lab.budget import hold_more
 from traindyno.lab.finish_run import finish_run, report_end
 from traindyno.lab.record_run import FinalOutcome, record_run
 from traindyno.lab.submit_run import submit_run
@@ -74,11 +75,26 @@ def test_the_same_event_twice_is_answered_once() -> None:
 def test_two_deliveries_at_once_are_answered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     lab, name = started(make_lab())
     lab.jobs.end(name, "Completed")
-    before = lab.attempt(name)
+    before, find = lab.attempt(name), lab.attempts.find
     finish(lab, name)
-    monkeypatch.setattr(lab.attempts, "find", lambda _: before)  # the second had read the row before the first wrote
+    stale = [before]  # the second had read the row before the first wrote
+    monkeypatch.setattr(lab.attempts, "find", lambda job_name: stale.pop() if stale else find(job_name))
     finish(lab, name)
     assert len(lab.answers.given) == 1
+    assert not stale
+    assert lab.money.spent_usd == lab.money.exposed_usd == Decimal("0.10")
+
+
+def test_a_job_whose_reservation_grows_while_it_is_finished_settles_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab, name = started(make_lab())
+    lab.jobs.end(name, "Completed")
+    before, find = lab.attempt(name), lab.attempts.find
+    assert hold_more(before, Decimal("0.90"), services=lab.services)
+    stale = [before]
+    monkeypatch.setattr(lab.attempts, "find", lambda job_name: stale.pop() if stale else find(job_name))
+    finish(lab, name)
+    assert not stale
+    assert lab.money.spent_usd == lab.money.exposed_usd == Decimal("0.10")
 
 
 def test_an_end_that_is_told_before_the_submission_has_returned_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -78,7 +79,8 @@ def test_an_endpoint_that_expires_goes_with_its_lab() -> None:
 
 def test_an_idle_lab_may_be_deleted() -> None:
     services = MemoryServing()
-    services.attempts.create(replace(ROW, end=Attempt(number=1, job_name="job-1", outcome=Outcome.COMPLETED)))
+    ended = replace(ROW, end=Attempt(number=1, job_name="job-1", outcome=Outcome.COMPLETED))
+    services.spending.reserve(ended, cap_usd=Decimal(1))
     assert refusal() is None
     assert refusal(services=services) is None
 
@@ -92,7 +94,7 @@ def test_a_suite_in_flight_is_named_with_what_stops_it() -> None:
 
 def test_a_job_that_still_runs_of_an_execution_that_is_over_counts_too() -> None:
     services = MemoryServing()
-    services.attempts.create(ROW)
+    services.spending.reserve(ROW, cap_usd=Decimal(1))
     text = refusal("albert-1", services=services) or ""
     assert f"traindyno stop albert-1; traindyno stop {make_lab()[1][0].execution_id}. " in text
 

@@ -18,11 +18,9 @@ EXCEPTIONS = [
 
 def answer_to(error: Exception, logged: str) -> dict[str, Any]:
     """As MiniStack composes it: the worker's standard error, then the traceback."""
-    try:
-        raise error
-    except Exception as raised:
-        log = "\n".join(filter(None, [logged, traceback.format_exc()]))
-        return {"body": {"errorMessage": str(raised), "errorType": ANY_EXCEPTION}, "error": True, "log": log}
+    trace = "".join(["Traceback (most recent call last):\n", *traceback.format_exception_only(error)])
+    log = "\n".join(filter(None, [logged, trace]))
+    return {"body": {"errorMessage": str(error), "errorType": ANY_EXCEPTION}, "error": True, "log": log}
 
 
 @pytest.mark.parametrize("logged", ["", '{"level": "ERROR", "message": "PlanSuite"}\n'])

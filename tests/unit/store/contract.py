@@ -1,6 +1,7 @@
 """What the store promises on any table and bucket: tests that run in memory and, in tests/local, on MiniStack."""
 
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -25,7 +26,7 @@ from traindyno.store.executions import ExecutionRow, ExecutionRows, Judgement
 from traindyno.store.model_deployments import DeploymentRow, DeploymentRows, DeploymentStatus
 from traindyno.store.preparations import PreparationRow, PreparationRows, PreparationSummary
 from traindyno.store.runs import RunRow, RunRows
-from traindyno.store.spending import Spending, SpendingRow
+from traindyno.store.spending import Reservation, Settlement, Spending, SpendingRow
 from traindyno.store.start_slots import KEY, StartSlots
 from traindyno.store.work_index import WorkIndex, WorkRow
 
@@ -72,9 +73,8 @@ class StoreContract:
 
     @pytest.fixture
     def attempt(self, table: Table, execution: str) -> AttemptRow:
-        owner = replace(RUN, execution_id=execution)
-        row = replace(ROW, job_name=f"job-{execution}", owner=owner, usd_by_type={"ml.g5.xlarge": usd("1.2")})
-        assert AttemptRows(table).create(row)
+        row = replace(attempt_row(execution, "0.6"), usd_by_type={"ml.g5.xlarge": usd("1.2")})
+        assert Spending(table).reserve(row, cap_usd=usd("50")) is Reservation.MADE
         return row
 
     def test_an_execution_reads_back_as_it_was_written_and_stays_as_it_was_first(
@@ -104,60 +104,100 @@ class StoreContract:
 
     def test_the_first_reservation_is_refused_over_the_cap_like_every_other(self, table: Table, execution: str) -> None:
         spending = Spending(table)
-        assert not spending.reserve(execution, usd("50.2"), cap_usd=usd("50.1"))
+        first, second = attempt_row(execution, "50.2"), attempt_row(execution, "50.1")
+        assert spending.reserve(first, cap_usd=usd("50.1")) is Reservation.NO_ROOM
         assert spending.read(execution) == SpendingRow()
-        assert spending.reserve(execution, usd("50.1"), cap_usd=usd("50.1"))
-        assert not spending.reserve(execution, usd("0.000001"), cap_usd=usd("50.1"))
+        assert spending.reserve(second, cap_usd=usd("50.1")) is Reservation.MADE
+        assert spending.reserve(attempt_row(execution, "0.000001"), cap_usd=usd("50.1")) is Reservation.NO_ROOM
         assert spending.read(execution).exposed_usd == usd("50.1")
+        assert {row.job_name for row in AttemptRows(table).list_open(execution)} == {second.job_name}
 
     def test_reservations_at_once_never_pass_the_cap_together(self, table: Table, execution: str) -> None:
         spending = Spending(table)
+        rows = [attempt_row(execution, "0.3") for _ in range(8)]
         with ThreadPoolExecutor(8) as pool:
-            given = pool.map(lambda _: spending.reserve(execution, usd("0.3"), cap_usd=usd("1")), range(8))
-            assert sum(given) == 3
+            given = list(pool.map(lambda row: spending.reserve(row, cap_usd=usd("1")), rows))
+        assert Counter(given) == {Reservation.MADE: 3, Reservation.NO_ROOM: 5}
         assert spending.read(execution).exposed_usd == usd("0.9")
+
+    def test_an_attempt_is_created_and_its_worst_case_reserved_once_however_often_it_is_asked_for(
+        self, table: Table, execution: str
+    ) -> None:
+        spending, row = Spending(table), attempt_row(execution, "0.3")
+        with ThreadPoolExecutor(4) as pool:
+            given = list(pool.map(lambda _: spending.reserve(row, cap_usd=usd("10")), range(4)))
+        assert Counter(given) == {Reservation.MADE: 1, Reservation.EXISTS: 3}
+        assert spending.read(execution).exposed_usd == usd("0.3")
+        assert spending.withdraw(row)
+        assert not spending.withdraw(row)
+        assert spending.read(execution).exposed_usd == 0
+        assert AttemptRows(table).find(row.job_name) is None
+
+    def test_jobs_of_a_run_are_noted_with_their_reservation_or_not_at_all(self, table: Table, execution: str) -> None:
+        spending, runs, row = Spending(table), RunRows(table), attempt_row(execution, "0.3")
+        noting = runs.noting(execution, "r", row.job_name)
+        runs.note_start(execution, "r", NOW + 0.5)
+        assert spending.reserve(row, cap_usd=usd("0.2"), also=[noting]) is Reservation.NO_ROOM
+        assert runs.read(execution, "r") == RunRow(execution_id=execution, run_id="r", start_at=NOW + 0.5)
+        assert spending.reserve(row, cap_usd=usd("1"), also=[noting]) is Reservation.MADE
+        assert runs.read(execution, "r") == RunRow(execution_id=execution, run_id="r", jobs=frozenset({row.job_name}))
+        assert spending.withdraw(row, also=[runs.forgetting(execution, "r", row.job_name)])
+        assert runs.read(execution, "r").jobs == frozenset()
 
     def test_what_was_spent_replaces_what_was_reserved_rounded_up_to_a_millionth(
         self, table: Table, execution: str
     ) -> None:
-        spending = Spending(table)
-        third = Decimal(1) / 3
-        assert spending.reserve(execution, third, cap_usd=usd("10"))
+        spending, row = Spending(table), attempt_row(execution, "0.3333333333")
+        spending.reserve(row, cap_usd=usd("10"))
         assert spending.read(execution).exposed_usd == usd("0.333334")
-        spending.settle(execution, reserved_usd=third, spent_usd=usd("0.2"))
+        settlement = Settlement(released_usd=row.reserved_usd, spent_usd=usd("0.2"))
+        end = replace(END, job_name=row.job_name)
+        assert spending.end(row, end, settlement)
+        assert not spending.end(row, replace(end, outcome=Outcome.TIMED_OUT), settlement)
         assert spending.read(execution) == SpendingRow(exposed_usd=usd("0.2"), spent_usd=usd("0.2"))
+        assert AttemptRows(table).find(row.job_name) == replace(row, end=end)
+
+    def test_an_end_without_a_known_cost_keeps_its_reservation(self, table: Table, execution: str) -> None:
+        spending, row = Spending(table), attempt_row(execution, "0.3")
+        spending.reserve(row, cap_usd=usd("10"))
+        assert spending.end(row, replace(END, job_name=row.job_name), None)
+        assert spending.read(execution) == SpendingRow(exposed_usd=usd("0.3"))
+
+    def test_a_running_job_gets_more_within_the_cap_and_its_end_settles_all_of_it(
+        self, table: Table, execution: str
+    ) -> None:
+        spending, row = Spending(table), attempt_row(execution, "0.3")
+        spending.reserve(row, cap_usd=usd("1"))
+        assert not spending.reserve_more(row, usd("1.1"), cap_usd=usd("1"))
+        assert spending.reserve_more(row, usd("0.7"), cap_usd=usd("1"))
+        assert not spending.reserve_more(row, usd("0.8"), cap_usd=usd("1")), "the row was read before"
+        assert spending.read(execution).exposed_usd == usd("0.7")
+        end = replace(END, job_name=row.job_name)
+        assert not spending.end(row, end, Settlement(released_usd=usd("0.3"), spent_usd=usd("0.5")))
+        held = replace(row, reserved_usd=usd("0.7"))
+        assert spending.end(held, end, Settlement(released_usd=usd("0.7"), spent_usd=usd("0.5")))
+        assert not spending.reserve_more(held, usd("0.9"), cap_usd=usd("1")), "the job has ended"
+        assert spending.read(execution) == SpendingRow(exposed_usd=usd("0.5"), spent_usd=usd("0.5"))
 
     def test_a_pool_is_settled_once(self, table: Table, execution: str) -> None:
-        spending = Spending(table)
-        assert spending.reserve(execution, usd("0.8"), cap_usd=usd("10"))
-        spending.settle(execution, reserved_usd=usd("0.6"), spent_usd=usd("0.1"), pool_of="job-1")
-        assert spending.read(execution).pools == {"job-1"}
+        spending, row = Spending(table), attempt_row(execution, "0.8")
+        spending.reserve(row, cap_usd=usd("10"))
+        settlement = Settlement(released_usd=usd("0.6"), spent_usd=usd("0.1"), keeps_pool=True)
+        spending.end(row, replace(END, job_name=row.job_name), settlement)
+        assert spending.read(execution).pools == {row.job_name}
         settle = {"reserved_usd": usd("0.2"), "spent_usd": usd("0.01")}
-        assert spending.settle_pool(execution, "job-1", **settle)
-        assert not spending.settle_pool(execution, "job-1", **settle)
+        assert spending.settle_pool(execution, row.job_name, **settle)
+        assert not spending.settle_pool(execution, row.job_name, **settle)
         assert spending.read(execution) == SpendingRow(exposed_usd=usd("0.11"), spent_usd=usd("0.11"))
 
     def test_a_run_without_a_row_reads_as_an_empty_one(self, table: Table, execution: str) -> None:
         assert RunRows(table).read(execution, "r") == RunRow(execution_id=execution, run_id="r")
 
-    def test_jobs_of_a_run_are_noted_once_and_use_up_its_start_slot(self, table: Table, execution: str) -> None:
-        rows = RunRows(table)
-        rows.note_start(execution, "r", NOW + 0.5)
-        assert rows.read(execution, "r").start_at == NOW + 0.5
-        rows.note_job(execution, "r", "job-1")
-        rows.note_job(execution, "r", "job-1")
-        rows.note_job(execution, "r", "job-2")
-        assert rows.read(execution, "r").jobs == {"job-1", "job-2"}
-        assert rows.read(execution, "r").start_at is None
-        rows.forget_job(execution, "r", "job-1")
-        rows.forget_job(execution, "r", "job-2")
-        assert rows.read(execution, "r").jobs == frozenset()
-
     def test_a_run_gets_its_summary_once_and_keeps_its_jobs(self, table: Table, execution: str) -> None:
         result = completed_result(make_cell(), 2)
         summary = RunSummary.from_result(replace(result, run=replace(result.run, execution_id=execution)))
         rows = RunRows(table)
-        rows.note_job(execution, summary.run_id, "job-1")
+        table.write_all([rows.noting(execution, summary.run_id, "job-1")])
         assert not rows.read(execution, summary.run_id).is_over
         assert rows.record(summary)
         assert not rows.record(replace(summary, outcome=Outcome.TIMED_OUT))
@@ -166,9 +206,8 @@ class StoreContract:
 
     def test_runs_and_preparations_of_an_execution_are_listed_apart(self, table: Table, execution: str) -> None:
         runs, preparations = RunRows(table), PreparationRows(table)
-        for name in ("b", "a"):
-            runs.note_job(execution, name, f"job-{name}")
-        preparations.note_job(execution, "p", "job-p")
+        noted = [runs.noting(execution, name, f"job-{name}") for name in ("b", "a")]
+        table.write_all([*noted, preparations.noting(execution, "p", "job-p")])
         assert [row.run_id for row in runs.list_all(execution)] == ["a", "b"]
         assert [row.preparation_id for row in preparations.list_all(execution)] == ["p"]
         assert list(runs.list_all(f"{execution}-other")) == []
@@ -186,57 +225,56 @@ class StoreContract:
     ) -> None:
         rows = AttemptRows(table)
         assert rows.find(attempt.job_name) == attempt
-        assert not rows.create(replace(attempt, token="other"))
+        again = Spending(table).reserve(replace(attempt, token="other"), cap_usd=usd("50"))
+        assert again is Reservation.EXISTS
         assert rows.find(attempt.job_name) == attempt
         assert rows.find("another") is None
 
     def test_an_attempt_belongs_to_a_preparation_as_well_as_to_a_run(self, table: Table, execution: str) -> None:
         owner = DataPreparation(execution_id=execution, key="0" * 64, packing=False, instance="ml.m7i.xlarge")
         row = replace(ROW, job_name=f"job-{execution}", owner=owner)
-        AttemptRows(table).create(row)
+        Spending(table).reserve(row, cap_usd=usd("50"))
         assert AttemptRows(table).find(row.job_name) == row
 
-    def test_until_its_end_an_attempt_changes_hands_reservation_and_reason_to_stop(
+    def test_until_its_end_an_attempt_changes_hands_and_gets_a_reason_to_stop(
         self, table: Table, attempt: AttemptRow
     ) -> None:
         rows, name = AttemptRows(table), attempt.job_name
         assert rows.hand_over(name, "u")
-        assert rows.hold(name, usd("0.74"))
         assert rows.note_stop(name, Outcome.COST_STOPPED)
-        changed = replace(attempt, token="u", reserved_usd=usd("0.74"), stopped_for=Outcome.COST_STOPPED)
-        assert rows.find(name) == changed
+        assert rows.find(name) == replace(attempt, token="u", stopped_for=Outcome.COST_STOPPED)
 
-    def test_an_end_is_recorded_once_and_nothing_changes_after_it(self, table: Table, attempt: AttemptRow) -> None:
+    def test_nothing_changes_after_an_attempts_end(self, table: Table, attempt: AttemptRow) -> None:
         rows, name = AttemptRows(table), attempt.job_name
         end = replace(END, job_name=name)
-        assert rows.record_end(end) == replace(attempt, end=end)
-        assert rows.record_end(replace(end, outcome=Outcome.TIMED_OUT)) is None
+        assert Spending(table).end(attempt, end, None)
         assert not rows.hand_over(name, "u")
-        assert not rows.hold(name, usd("1"))
         assert not rows.note_stop(name, Outcome.TIMED_OUT)
         assert rows.find(name) == replace(attempt, end=end)
 
-    def test_an_attempt_that_never_was_changes_nothing(self, table: Table) -> None:
-        name = f"job-{uuid.uuid4().hex}"
-        rows = AttemptRows(table)
-        assert not rows.hand_over(name, "u")
-        assert rows.record_end(replace(END, job_name=name)) is None
-        rows.close(name)
-        rows.discard(name)
-        assert rows.find(name) is None
+    def test_an_attempt_that_never_was_changes_nothing(self, table: Table, execution: str) -> None:
+        row = attempt_row(execution, "0.3")
+        rows, spending = AttemptRows(table), Spending(table)
+        assert not rows.hand_over(row.job_name, "u")
+        settlement = Settlement(released_usd=row.reserved_usd, spent_usd=usd("0.1"))
+        assert not spending.end(row, replace(END, job_name=row.job_name), settlement)
+        assert not spending.withdraw(row)
+        rows.close(row.job_name)
+        assert rows.find(row.job_name) is None
+        assert spending.read(execution) == SpendingRow()
 
     def test_open_attempts_are_found_by_their_execution_until_they_are_closed(
         self, table: Table, execution: str, attempt: AttemptRow
     ) -> None:
         rows = AttemptRows(table)
-        second = replace(attempt, job_name=f"{attempt.job_name}-2")
-        rows.create(second)
+        second = attempt_row(execution, "0.6")
+        Spending(table).reserve(second, cap_usd=usd("50"))
         assert {row.job_name for row in rows.list_open(execution)} == {attempt.job_name, second.job_name}
         assert attempt in list(rows.list_open())
         rows.close(attempt.job_name)
         assert list(rows.list_open(execution)) == [second]
         assert rows.find(attempt.job_name) == replace(attempt, is_open=False)
-        rows.discard(second.job_name)
+        Spending(table).withdraw(second)
         assert list(rows.list_open(execution)) == []
 
     def test_executions_of_the_same_work_are_listed_once_each_the_latest_first(self, table: Table) -> None:
@@ -292,6 +330,11 @@ class StoreContract:
         deployments.record_check(name, now=NOW, checked_samples=1, latency=None)
         assert not deployments.remove(name, now=NOW)
         assert deployments.find(name) is None
+
+
+def attempt_row(execution: str, reserved_usd: str) -> AttemptRow:
+    owner = replace(RUN, execution_id=execution)
+    return replace(ROW, job_name=f"job-{uuid.uuid4().hex}", owner=owner, reserved_usd=usd(reserved_usd))
 
 
 def deployment_row() -> DeploymentRow:
