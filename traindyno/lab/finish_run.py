@@ -21,8 +21,11 @@ NEVER_STARTED_SECONDS = 600
 def finish_run(job_name: str, *, lab: str, services: LabServices, now: float) -> AttemptRow | None:
     """The ended attempt; None if there is nothing to do. Safe for events that are repeated, late or of another lab."""
     row = services.attempts.find(job_name)
-    if row is None or not row.is_open or row.end is not None:
+    if row is None or not row.is_open:
         return None
+    if row.end is not None:  # an earlier call failed between its end and the answer
+        report_end(row, services=services)
+        return row
     end, pool = _find_end(row, lab=lab, services=services, now=now)
     ended = record_end(row, end, services=services) if end else None
     if ended:
