@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import exp
+from math import exp, expm1
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.projection import Projection, measured_attempt, project_run
-from traindyno.core.costs.spot import rework_factor
 from traindyno.core.costs.to_target import reach_target
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.measurement.run_result import RunResult
@@ -16,8 +15,9 @@ from traindyno.core.suite.pricing import SpotTerms
 
 # Of a job's own phases, those that come again after an interruption.
 STARTS = ("launch", "import", "load", "restore", "setup", "compile", "first_step")
-# A larger exponent has no meaning: such a run never ends.
-MOST_EXPOSURE = 300.0
+# Interruptions expected from a start to the next checkpoint. At 10, one start in exp(10) = 22,026 gets that far: such a
+# run hardly ever ends, and its mean time is no forecast.
+MOST_EXPOSURE = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +30,10 @@ class Restart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delay:
-    """In the mean of many runs: ``count`` interruptions, and what they add to a run."""
+    """In the mean of many runs: training takes ``factor`` times as long, with so many ``interruptions``."""
 
-    count: float
-    training_seconds: float
+    factor: float
+    interruptions: float
     waiting_seconds: float
 
 
@@ -47,27 +47,27 @@ def restart_of(result: RunResult) -> Restart:
     )
 
 
-def expect_delay(terms: SpotTerms, training_seconds: float, restart: Restart) -> Delay:
+def expect_delay(terms: SpotTerms, training_seconds: float, restart: Restart) -> Delay | None:
     """Of a run of so much training time, which begins again from its last checkpoint, or from its begin.
 
     Interruptions at the rate r are a Poisson process. With segments of t hours between checkpoints and R hours to load
     and compile again, h hours of training take exp(r R) × (exp(r t) − 1) ÷ (r t) × h hours in the mean (Daly 2006; the
-    time to write a checkpoint is in the measured rate).
+    time to write a checkpoint is in the measured rate). None where r × (R + t) is above ``MOST_EXPOSURE``.
     """
     rate, hours = terms.interruptions_per_hour, training_seconds / SECONDS_PER_HOUR
-    factor = exp(min(rate * restart.training / SECONDS_PER_HOUR, MOST_EXPOSURE)) * rework_factor(terms, hours)
-    count = rate * hours * factor
-    return Delay(
-        count=count,
-        training_seconds=training_seconds * (factor - 1),
-        waiting_seconds=count * restart.waiting,
-    )
+    segment = hours if terms.checkpoint_hours is None else min(hours, terms.checkpoint_hours)
+    restarting, working = rate * restart.training / SECONDS_PER_HOUR, rate * segment
+    if restarting + working > MOST_EXPOSURE:
+        return None
+    factor = exp(restarting) * (expm1(working) / working if working > 0 else 1.0)
+    interruptions = rate * hours * factor
+    return Delay(factor=factor, interruptions=interruptions, waiting_seconds=interruptions * restart.waiting)
 
 
-def with_interruptions(result: RunResult, terms: SpotTerms, target: Target | None) -> RunResult:
+def with_interruptions(result: RunResult, terms: SpotTerms, target: Target | None) -> RunResult | None:
     """The run as it would be in the mean on such capacity: its projection, or its time to the ``target``, is longer.
 
-    The result itself where nothing was measured that could be projected.
+    The result itself where nothing was measured that could be projected. None where the run would hardly ever end.
     """
     projection = project_run(result)
     if projection is None or result.samples_per_second is None:
@@ -79,27 +79,31 @@ def with_interruptions(result: RunResult, terms: SpotTerms, target: Target | Non
     return _with_later_evaluations(result, terms, reached.seconds - before)
 
 
-def _with_longer_work(result: RunResult, terms: SpotTerms, projection: Projection) -> RunResult:
+def _with_longer_work(result: RunResult, terms: SpotTerms, projection: Projection) -> RunResult | None:
     """Work that is done again is further examples."""
     training = projection.seconds - projection.overhead_seconds + projection.training_overhead_seconds
     delay = expect_delay(terms, training, restart_of(result))
+    if delay is None:
+        return None
     assert result.samples_per_second is not None, "only measured runs are projected"
-    repeated = round(delay.training_seconds * result.samples_per_second)
+    repeated = round(training * (delay.factor - 1) * result.samples_per_second)
     return replace(_waiting_longer(result, delay), examples=result.examples + repeated)
 
 
-def _with_later_evaluations(result: RunResult, terms: SpotTerms, training_seconds: float) -> RunResult:
+def _with_later_evaluations(result: RunResult, terms: SpotTerms, training_seconds: float) -> RunResult | None:
     """``training_seconds``: until the target is reached."""
     measured = result.measured
     assert measured is not None, "a target is reached by a measured run"
     assert measured.began_at is not None, "a target is reached by a run of a known begin"
     delay = expect_delay(terms, training_seconds, restart_of(result))
-    evaluations = _later(measured.evaluations, measured.began_at, delay.training_seconds / training_seconds)
+    if delay is None:
+        return None
+    evaluations = _later(measured.evaluations, measured.began_at, delay.factor)
     return replace(_waiting_longer(result, delay), measured=replace(measured, evaluations=evaluations))
 
 
-def _later(evaluations: Sequence[Evaluation], began_at: float, share: float) -> tuple[Evaluation, ...]:
-    return tuple(replace(each, time=each.time + (each.time - began_at) * share) for each in evaluations)
+def _later(evaluations: Sequence[Evaluation], began_at: float, factor: float) -> tuple[Evaluation, ...]:
+    return tuple(replace(each, time=began_at + (each.time - began_at) * factor) for each in evaluations)
 
 
 def _waiting_longer(result: RunResult, delay: Delay) -> RunResult:

@@ -71,7 +71,7 @@ def project_run(result: RunResult) -> Projection | None:
     attempt = measured_attempt(result)
     is_spot = result.price.purchase == Purchase.SPOT
     job_time = None if attempt is None else read_job_time(attempt, is_spot=is_spot)
-    if measured is None or measured.throughput is None or job_time is None:
+    if measured is None or measured.throughput is None or attempt is None or job_time is None:
         return None
     return project(
         examples=result.examples,
@@ -170,10 +170,10 @@ def _steady_seconds(result: RunResult, measured: MeasuredRun) -> float:
     return result.phases_seconds.get(STEADY, 0.0)
 
 
-def _without_interruptions(job_time: JobTime, attempt: Attempt | None, measured: MeasuredRun) -> JobTime:
+def _without_interruptions(job_time: JobTime, attempt: Attempt, measured: MeasuredRun) -> JobTime:
     """As if the measured session had been the only one of its job."""
     lost = (measured.lost_seconds or 0.0) + (measured.kept_seconds or 0.0)
-    if not lost or attempt is None:
+    if not lost:
         return job_time
     training = max(0.0, job_time.training - max(0.0, lost - _unbilled_seconds(attempt, measured.interruptions or 0)))
     share = job_time.billable_share

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from math import expm1
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.projection import read_job_time
@@ -90,17 +89,6 @@ def with_checkpoints_of(result: RunResult, every_steps: int | None, terms: SpotT
     if steps_between is None:
         return terms
     return replace(terms, checkpoint_hours=steps_between / throughput.steps_per_second / SECONDS_PER_HOUR)
-
-
-def rework_factor(terms: SpotTerms, hours: float) -> float:
-    """By how much interruptions lengthen a training of so many hours, which begins again from its last checkpoint.
-
-    Interruptions at the rate r are a Poisson process: to get through h hours without one takes (exp(r h) - 1) ÷ r hours
-    in the mean (Daly 2006, without the time to write a checkpoint and to start again, for which see interruptions.py).
-    """
-    segment = hours if terms.checkpoint_hours is None else min(hours, terms.checkpoint_hours)
-    exposure = terms.interruptions_per_hour * segment
-    return expm1(min(exposure, 700.0)) / exposure if exposure > 0 else 1.0
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """One measurement at several prices: on demand, at spot, with a training plan, and in other regions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -79,9 +79,9 @@ def price_options(
         return ()
     options = []
     for offer in offers:
-        repriced = [_at(offer, result, suite) for result in results]
+        repriced, endless = _at(offer, results, suite)
         verdict = judge(suite, cells, repriced, loss_spread=loss_spread, host_prior=host_prior)
-        options.append(_option(offer, verdict, paid))
+        options.append(_option(replace(offer, basis=f"{offer.basis}{_endless_text(endless)}"), verdict, paid))
     return tuple(options)
 
 
@@ -120,7 +120,21 @@ def _spot_basis(spot: Mapping[str, SpotExpectation]) -> str:
     return f"{'; '.join(parts)}; lost work and restarts included"
 
 
-def _at(offer: _Offer, result: RunResult, suite: Suite) -> RunResult:
+def _at(offer: _Offer, results: Sequence[RunResult], suite: Suite) -> tuple[list[RunResult], set[str]]:
+    """The results at the offer's prices, without the cells whose runs would hardly ever end, and those cells' ids."""
+    priced = [(result.run.cell.cell_id, _result_at(offer, result, suite)) for result in results]
+    endless = {cell_id for cell_id, found in priced if found is None}
+    return [found for cell_id, found in priced if found is not None and cell_id not in endless], endless
+
+
+def _endless_text(endless: Collection[str]) -> str:
+    if not endless:
+        return ""
+    cells = "1 cell" if len(endless) == 1 else f"{len(endless)} cells"
+    return f"; time and cost of {cells} are unknown: almost every start is interrupted before its next checkpoint"
+
+
+def _result_at(offer: _Offer, result: RunResult, suite: Suite) -> RunResult | None:
     """Billed for all of its training time, at the offer's price; interruptions make that time longer."""
     name = result.run.cell.settings.instance
     usd = offer.usd_per_hour.get(name)

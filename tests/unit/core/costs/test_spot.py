@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from decimal import Decimal
-from math import exp
 
 import pytest
 
@@ -12,7 +11,6 @@ from traindyno.core.costs.spot import (
     SpotExpectation,
     at_risk_seconds,
     expect_spot,
-    rework_factor,
     spot_cost_text,
 )
 from traindyno.core.measurement.run_result import RunResult
@@ -88,14 +86,3 @@ def test_more_billed_than_trained_saves_nothing_and_no_training_says_nothing() -
     assert expect_spot([idle], {}) == {}
     given = SpotTerms(discount=0.5, interruptions_per_hour=0.2)
     assert expect_spot([idle], {"ml.g5.xlarge": given})["ml.g5.xlarge"].terms == given
-
-
-def test_interruptions_lengthen_a_training_by_what_is_done_again() -> None:
-    # 0.5 an hour without a checkpoint in 4 h: (e^2 - 1) / 2; with one every hour: (e^0.5 - 1) / 0.5
-    none = SpotTerms(discount=0.5, interruptions_per_hour=0.5)
-    assert rework_factor(none, 4) == pytest.approx((exp(2) - 1) / 2)
-    assert rework_factor(replace(none, checkpoint_hours=1), 4) == pytest.approx((exp(0.5) - 1) / 0.5)
-    assert rework_factor(replace(none, checkpoint_hours=9), 4) == pytest.approx((exp(2) - 1) / 2)
-    assert rework_factor(replace(none, interruptions_per_hour=0), 4) == 1
-    # more than a float can hold is still a number
-    assert rework_factor(none, 1e6) == pytest.approx(exp(700) / 5e5)

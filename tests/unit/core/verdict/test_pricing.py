@@ -13,7 +13,7 @@ from tests.unit.core.verdict.test_time_to_quality import evaluated
 from tests.unit.core.verdict.test_time_to_quality import suite_of as evaluated_suite
 from tests.unit.run_samples import completed_result, make_suite
 from traindyno.core.costs.prices import Price
-from traindyno.core.costs.spot import expect_spot, rework_factor, with_checkpoints_of
+from traindyno.core.costs.spot import expect_spot, with_checkpoints_of
 from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.recurrence import RecurringEvent
 from traindyno.core.measurement.run_result import RunResult
@@ -129,14 +129,6 @@ def test_a_measurement_on_spot_is_priced_on_demand_for_all_of_its_training_time(
     assert not found["spot, us-west-2"].is_flipped
 
 
-def test_interruptions_lengthen_what_is_billed_by_hand() -> None:
-    # exp(0.1 x 10) - 1 = 1.71828 over 1; with hourly checkpoints (exp(0.1) - 1) / 0.1
-    assert rework_factor(SpotTerms(discount=0.5, interruptions_per_hour=0.1), 10) == pytest.approx(1.71828, rel=1e-5)
-    saved = SpotTerms(discount=0.5, interruptions_per_hour=0.1, checkpoint_hours=1)
-    assert rework_factor(saved, 10) == pytest.approx(1.05171, rel=1e-5)
-    assert rework_factor(SpotTerms(discount=0.5), 10) == 1
-
-
 def spot_of(suite: Suite, results: list[RunResult]) -> PricedOption:
     return options_of(suite, results)["spot, us-west-2"]
 
@@ -158,6 +150,34 @@ def test_lost_work_and_restarts_lengthen_time_and_cost_by_hand() -> None:
     assert spot.usd[p4d] == pytest.approx(36_109 * factor * 18 / 3600, rel=1e-5)
     assert trn1 not in spot.usd
     assert "0.1 interruptions/h (assumed); lost work and restarts included" in spot.basis
+
+
+def test_a_cell_whose_runs_would_hardly_ever_end_on_spot_has_no_time_or_cost_there() -> None:
+    """Its 10 h without a checkpoint meet 600 interruptions."""
+    terms = {
+        P4D: SpotTerms(discount=0.5, interruptions_per_hour=60),
+        TRN1: SpotTerms(discount=0.5, interruptions_per_hour=0.1),
+    }
+    suite = make_suite(matrix={"instance": (P4D, TRN1)}, examples=288_000, pricing=Pricing(spot=terms))
+    cells = expand_cells(suite)
+    results = [completed_result(cell, trial, suite=suite) for cell in cells for trial in (1, 2, 3)]
+    options = price_options(suite, cells, results, region_prices={})
+    spot = next(each for each in options if each.terms is Terms.SPOT)
+    assert spot.recommended == cells[1].cell_id
+    assert set(spot.usd) == set(spot.seconds) == {cells[1].cell_id}
+    unknown = "; time and cost of 1 cell are unknown: almost every start is interrupted before its next checkpoint"
+    assert spot.basis.endswith(unknown)
+    assert not any(unknown in each.basis for each in options if each.terms is not Terms.SPOT)
+
+
+def test_where_no_run_would_end_on_spot_no_cell_is_recommended_there() -> None:
+    """Of one cell, a trial that would end is left out with one that would not."""
+    terms = SpotTerms(discount=0.5, interruptions_per_hour=1)
+    suite = make_suite(matrix={"instance": (P4D,)}, examples=288_000, pricing=Pricing(spot={P4D: terms}))
+    (cell,) = expand_cells(suite)
+    results = [completed_result(cell, trial, step_seconds=trial / 2, suite=suite) for trial in (1, 2)]
+    spot = spot_of(suite, results)
+    assert (spot.recommended, spot.finding, spot.usd, spot.seconds) == (None, Finding.NONE_MEASURED, {}, {})
 
 
 def test_a_faster_cell_may_lose_on_spot_where_its_type_is_interrupted_more_often() -> None:
