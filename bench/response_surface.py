@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from localcloud.home import REPO_ROOT
+from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.suite.cells import make_cell
 from traindyno.core.suite.choices import GoalKind, Search, Task
@@ -21,7 +22,6 @@ from traindyno.core.suite.workload import Workload
 
 FOLDER = REPO_ROOT / "tests" / "data" / "surfaces"
 TRIALS = 5
-SECONDS_PER_HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

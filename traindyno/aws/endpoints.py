@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 TAKEN = frozenset({"ResourceInUse"})
 TAKEN_TEXT = ("already existing", "already exists", "must be unique")
-# DescribeEndpoint and the like answer an unknown name with a validation error.
-# A serverless endpoint says so while its capacity is started.
+# A serverless endpoint answers so while its capacity starts.
 STARTING = "ModelNotReadyException"
+# DescribeEndpoint and the like answer an unknown name with a validation error.
 UNKNOWN_TEXT = ("could not find", "not found", "does not exist")
 
 

@@ -17,7 +17,7 @@ from traindyno.cli.options import ExecutionArgument, FormatOption, LabChoice, wi
 from traindyno.cli.output import Format, print_json, tell
 from traindyno.cli.staging import Stage
 from traindyno.cli.target import Target
-from traindyno.core.costs.prices import Price
+from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price
 from traindyno.core.errors import TraindynoError
 from traindyno.core.s3_keys import s3_uri, transform_output_prefix
 from traindyno.core.serving.deployment import (
@@ -35,7 +35,6 @@ from traindyno.store.model_deployments import DeploymentRow
 # As in the post about Trainium
 AWS_INSTANCE, LOCAL_INSTANCE = "ml.c5.xlarge", "local.cpu"
 DEFAULT_HOURS = 24.0
-SECONDS_PER_HOUR = 3600
 LOCAL_POLL_SECONDS, AWS_POLL_SECONDS = 1.0, 10.0
 
 

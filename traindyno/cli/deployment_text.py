@@ -7,13 +7,13 @@ from typing import Any
 from rich.table import Table
 
 from traindyno.cli.deployment_cost import DeploymentCost, cost_of
+from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.serving.deployment import Hosting, ModelDeployment
 from traindyno.core.serving.latency import Latency, usd_per_million_requests
 from traindyno.store.model_deployments import DeploymentRow
 
-SECONDS_PER_HOUR = 3600
 SEQUENTIAL = "with one request at a time"
 AGREE = "{count} answers agree with the training job's own on its evaluation samples"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.quantity_text import UNKNOWN, number_text, seconds_text
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.report_data import Report
@@ -15,7 +16,6 @@ WIDTH, LABEL_WIDTH = 1040, 392
 ROW_HEIGHT, TOP, BOTTOM = 20, 30, 8
 WIDEST_COLUMN = 90
 MOST_CELLS = 60
-SECONDS_PER_HOUR = 3600
 TITLE = "Trials by round"
 
 
