@@ -156,6 +156,12 @@ def test_a_model_without_problems_is_checked_once(tmp_path: Path, monkeypatch: p
         assert "expected at most 32 tokens" in problem.message
 
 
+def test_a_cache_folder_that_cannot_be_written_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert find_model_problems(small_suite({"config": {"model_type": "gpt2"}}), tmp_path) == []
+
+
 @pytest.mark.parametrize("model", [{"config": {"model_type": "gpt2", "n_embed": 64}}, {"path": "./model"}])
 def test_a_plan_ends_with_the_line_of_the_problem(tmp_path: Path, model: dict[str, Any]) -> None:
     (tmp_path / "model").mkdir()

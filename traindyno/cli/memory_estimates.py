@@ -6,15 +6,20 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from traindyno.cli.cache_folder import cache_folder
+from traindyno.cli.cache_folder import cache_folder, keep, read_kept
 from traindyno.cli.local_paths import find_local
+from traindyno.cli.training_code import (
+    LIBRARIES,
+    has_training_code,
+    missing_libraries,
+    training_code_digest,
+    training_folder,
+)
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.planning.memory import (
@@ -31,7 +36,6 @@ from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import settings_document, workload_document
 from traindyno.core.suite.workload import Workload
 
-LIBRARIES = ("torch", "transformers")
 MODULE = "training.memory"
 MODEL_FILE = "config.json"
 
@@ -53,31 +57,33 @@ def estimate_cells(suite: Suite, *, beside: Path, say: Say) -> tuple[CellMemory,
     _check_installed()
     cells = expand_cells(suite)
     model_path, model_content = _find_model(suite.workload, beside)
-    code = f"{_code_digest()} {model_content}"
+    code = f"{training_code_digest()} {model_content}"
     wanted = {
         settings: cache_folder("memory") / f"{memory_key(suite.workload, settings, code=code)}.json"
         for settings in distinct_settings(cells)
     }
-    missing = [settings for settings, path in wanted.items() if not path.exists()]
+    kept = {settings: read_kept(path) for settings, path in wanted.items()}
+    findings = {
+        settings: from_document(json.loads(text), MemoryFinding) for settings, text in kept.items() if text is not None
+    }
+    missing = [settings for settings in wanted if settings not in findings]
     if missing:
         count = "1 configuration" if len(missing) == 1 else f"{len(missing)} configurations"
         say(f"estimating the memory of {count}; a large model takes about a minute each, once")
         for settings, finding in _find(suite.workload, missing, model_path):
-            _keep(wanted[settings], finding)
-    findings = {
-        settings: from_document(json.loads(path.read_text()), MemoryFinding) for settings, path in wanted.items()
-    }
+            keep(wanted[settings], json.dumps(to_document(finding)))
+            findings[settings] = finding
     return memory_of_cells(cells, findings)
 
 
 def _check_installed() -> None:
-    missing = [name for name in LIBRARIES if find_spec(name) is None]
+    missing = missing_libraries()
     if missing:
         raise EstimatesUnavailable(
             f"--memory builds the model with {' and '.join(LIBRARIES)}, and this environment has no"
             f" {' and no '.join(missing)}: install them with pip install 'traindyno[train]'"
         )
-    if find_spec("training") is None:
+    if not has_training_code():
         raise EstimatesUnavailable(
             "--memory runs the container's own training code, which is not installed here: run it in a checkout of"
             " Traindyno, or set preparation.estimate_memory: true, and the job that tokenises the data estimates it"
@@ -130,27 +136,5 @@ def _find(
 
 def _environment() -> Mapping[str, str]:
     """With the folder that holds the training code on the module path."""
-    folder = str(_training_folder().parent)
+    folder = str(training_folder().parent)
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))}
-
-
-def _training_folder() -> Path:
-    found: Any = find_spec("training")
-    return Path(found.origin).parent
-
-
-def _code_digest() -> str:
-    """Of the training code, PyTorch and transformers: a change of any makes earlier estimates void."""
-    digest = hashlib.sha256()
-    for path in sorted(_training_folder().rglob("*.py")):
-        digest.update(path.read_bytes())
-    for name in LIBRARIES:
-        digest.update(f"{name} {version(name)}".encode())
-    return digest.hexdigest()
-
-
-def _keep(path: Path, finding: MemoryFinding) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(f".{os.getpid()}")
-    unfinished.write_text(json.dumps(to_document(finding)))
-    unfinished.replace(path)

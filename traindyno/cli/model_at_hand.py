@@ -3,12 +3,11 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 
-from traindyno.cli.cache_folder import cache_folder
+from traindyno.cli.cache_folder import cache_folder, keep, read_kept
 from traindyno.cli.local_paths import find_local
+from traindyno.cli.training_code import has_training_code, missing_libraries, training_code_digest
 from traindyno.core.errors import Problem
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.processes import tensor_degrees
@@ -17,10 +16,8 @@ from traindyno.core.suite.suite_file import workload_document
 from traindyno.core.suite.workload import Workload
 
 MODEL_FILE = "config.json"
-NEEDED = ("transformers", "torch", "training")
-# What the check reads of a workload, and the code that reads it.
+# What the check reads of a workload.
 DECIDING = ("task", "model", "sequence_length")
-CHECKING_CODE = ("model_check.py", "strategies/tensor_plans.py")
 
 
 def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
@@ -30,21 +27,20 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
     is not checked again, because importing transformers takes seconds.
     """
     model = suite.workload.model
-    if model is None or any(find_spec(name) is None for name in NEEDED):
+    if model is None or missing_libraries() or not has_training_code():
         return []
     path = _find_configuration(model.path, model.revision, beside) if model.path else None
     if model.path and path is None:
         return []
     degrees = sorted(set(tensor_degrees(cell.settings for cell in expand_cells(suite))))
     without_problems = cache_folder("models") / _key(suite.workload, degrees, path)
-    if without_problems.exists():
+    if read_kept(without_problems) is not None:
         return []
     from training.model_check import check_model  # noqa: PLC0415  (imports transformers, which takes seconds)
 
     problems = list(check_model(suite.workload, degrees, model_path=path))
     if not problems:
-        without_problems.parent.mkdir(parents=True, exist_ok=True)
-        without_problems.touch()
+        keep(without_problems, "")
     return problems
 
 
@@ -55,15 +51,9 @@ def _key(workload: Workload, degrees: Sequence[int], path: str | None) -> str:
         "workload": {name: document.get(name) for name in DECIDING},
         "tensor degrees": degrees,
         "configuration": _digest(Path(path) / MODEL_FILE) if path else None,
-        "transformers": version("transformers"),
-        "code": [_digest(folder / name) for folder in _training_folders() for name in CHECKING_CODE],
+        "code": training_code_digest(),
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _training_folders() -> list[Path]:
-    found = find_spec("training")
-    return [Path(place) for place in (found.submodule_search_locations or ())] if found else []
 
 
 def _digest(file: Path) -> str | None:

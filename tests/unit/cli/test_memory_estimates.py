@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from tests.unit.suites import unprepared_document, unprepared_suite
-from traindyno.cli import memory_estimates
+from traindyno.cli import training_code
 from traindyno.cli.memory_estimates import EstimatesUnavailable, estimate_cells
 from traindyno.cli.memory_table import print_memory
 from traindyno.core.planning.plan import plan_suite
@@ -59,6 +59,31 @@ def test_an_estimate_is_made_once_and_kept(tmp_path: Path, python: Path) -> None
 
 
 @needs_torch
+def test_a_cache_folder_that_cannot_be_written_keeps_nothing(
+    tmp_path: Path, python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    for _ in range(2):
+        found = estimate_cells(unprepared_suite(), beside=tmp_path, say=silent)
+        assert [memory.is_too_large for memory in found] == [True, False]
+    assert (tmp_path / "requests").read_text() == "asked\nasked\n"
+
+
+@needs_torch
+def test_an_estimate_of_changed_training_code_is_made_again(
+    tmp_path: Path, python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = tmp_path / "training"
+    code.mkdir()
+    monkeypatch.setattr(training_code, "training_folder", lambda: code)
+    for content in ("a = 1", "a = 1", "a = 2"):
+        (code / "estimate.py").write_text(content)
+        estimate_cells(unprepared_suite(), beside=tmp_path, say=silent)
+    assert (tmp_path / "requests").read_text() == "asked\nasked\n"
+
+
+@needs_torch
 def test_the_plan_shows_estimates_and_what_would_fit(tmp_path: Path, python: Path) -> None:
     suite = unprepared_suite()
     memory = estimate_cells(suite, beside=tmp_path, say=silent)
@@ -79,7 +104,7 @@ def test_a_failed_estimate_says_how_it_ended(tmp_path: Path, python: Path) -> No
 
 
 def test_without_the_extra_the_message_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_estimates, "find_spec", lambda name: None if name == "torch" else object())
+    monkeypatch.setattr(training_code, "find_spec", lambda name: None if name == "torch" else object())
     with pytest.raises(EstimatesUnavailable) as raised:
         estimate_cells(unprepared_suite(), beside=tmp_path, say=silent)
     assert "this environment has no torch" in str(raised.value)
