@@ -12,7 +12,7 @@ import torch
 from bench.our_trainer import load_sequences, read_run, train_with_ours
 from bench.race_case import Against, RaceCase, RaceResult
 from bench.race_files import read_case, write_result
-from bench.their_trainer import ItsDefaults, SameWork
+from bench.their_trainer import SameWork, TrainerDefaults
 from bench.trained import Trained
 from training.flops import measure_size
 from training.model_config import model_config
@@ -59,11 +59,11 @@ def race(case: RaceCase, scratch: Path) -> RaceResult:
     )
 
 
-def _other_side(case: RaceCase, scratch: Path) -> SameWork | ItsDefaults:
+def _other_side(case: RaceCase, scratch: Path) -> SameWork | TrainerDefaults:
     same = case.against is Against.SAME_WORK
     run = read_run(case, {} if same else {"packing": False})
     dataset = load_sequences(run, case.data_folder, scratch)
-    return SameWork(run, dataset) if same else ItsDefaults(run, dataset)
+    return SameWork(run, dataset) if same else TrainerDefaults(run, dataset)
 
 
 def _rate(case: RaceCase, changes: Mapping[str, Any], scratch: Path) -> float:

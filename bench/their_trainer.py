@@ -120,7 +120,7 @@ class SameWork:
         )
 
 
-class ItsDefaults:
+class TrainerDefaults:
     """Single precision, no compiler, batches in random order, each padded to its longest sequence."""
 
     def __init__(self, run: RunSettings, dataset: TokenDataset) -> None:

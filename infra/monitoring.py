@@ -48,7 +48,7 @@ class Monitoring(Construct):
         if dead_letters:
             self._unhandled_events(dead_letters)
         if has_metric_math:
-            self._growing_overdue(overdue)
+            self._alarm_on_growing_overdue(overdue)
         self._dashboard(state_machine, functions, overdue)
 
     def _failed_suites(self) -> None:
@@ -88,7 +88,7 @@ class Monitoring(Construct):
             description="An event was not delivered, or its function failed at every try: see the dead-letter queue.",
         )
 
-    def _growing_overdue(self, overdue: cloudwatch.IMetric) -> None:
+    def _alarm_on_growing_overdue(self, overdue: cloudwatch.IMetric) -> None:
         growth = cloudwatch.MathExpression(
             expression="DIFF(overdue)",
             using_metrics={"overdue": overdue},

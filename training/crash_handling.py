@@ -61,7 +61,7 @@ class CrashHandler:
         os.set_blocking(sending, False)
         signal.signal(signal.SIGTERM, lambda *_: None)
         signal.set_wakeup_fd(sending, warn_on_full_buffer=False)
-        os.register_at_fork(after_in_child=_forget_sigterm)
+        os.register_at_fork(after_in_child=_reset_sigterm)
         threading.Thread(target=self._end_on_sigterm, args=(receiving,), daemon=True).start()
 
     def _end_on_sigterm(self, receiving: int) -> None:
@@ -112,7 +112,7 @@ def is_from_a_peer(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(sign in str(error).lower() for sign in PEER_SIGNS)
 
 
-def _forget_sigterm() -> None:
+def _reset_sigterm() -> None:
     """SIGTERM ends a loader worker as it ends any process."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -23,7 +23,7 @@ EXAMPLES = (
     Example(low=1.5, mean=3.5, high=5.5, claim="beaten: use the best"),
     Example(low=-1.2, mean=0.2, high=1.6, claim="equivalent: within the tolerance"),
     Example(low=-1.0, mean=1.2, high=3.4, claim="not better by more than 2 %"),
-    Example(low=-3.0, mean=0.8, high=4.6, claim="open: more trials would tell"),
+    Example(low=-3.0, mean=0.8, high=4.6, claim="open: more trials can decide"),
 )
 
 

@@ -19,7 +19,7 @@ from traindyno.store.results_bucket import ResultsBucket
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
     environment = read_environment(BucketEnvironment)
-    sagemaker = clients.patient_sagemaker()
+    sagemaker = clients.sagemaker_with_more_retries()
     with use_case("CheckQuotas", execution=event["execution_id"]) as line:
         try:
             more = check_quotas(

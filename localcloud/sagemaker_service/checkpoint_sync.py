@@ -23,7 +23,7 @@ class CheckpointSync:
         self._sent: dict[Path, Stamp] = {}
         self._ending = threading.Event()
         self._is_abandoned = False
-        self._thread = threading.Thread(target=self._keep_alike, name="checkpoints", daemon=True)
+        self._thread = threading.Thread(target=self._sync_periodically, name="checkpoints", daemon=True)
 
     def restore(self) -> None:
         for folder in self._folders:
@@ -49,7 +49,7 @@ class CheckpointSync:
         if self._thread.ident is not None:
             self._thread.join()
 
-    def _keep_alike(self) -> None:
+    def _sync_periodically(self) -> None:
         while not self._ending.wait(self._period_seconds):
             try:
                 self._upload_changes()

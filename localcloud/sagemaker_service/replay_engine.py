@@ -31,7 +31,7 @@ from localcloud.sagemaker_service.service_health import ServiceHealth, WatchedTh
 from localcloud.sagemaker_service.simulated_files import SimulatedFiles
 from localcloud.sagemaker_service.timeline import plan_stop, plan_timeline, select_type
 from localcloud.sagemaker_service.trace import SimulatedWork, Trace, choose_trace, read_work
-from localcloud.sagemaker_service.warm_pools import expired, expires_at_ms, look_again_seconds, take_pool, with_pool
+from localcloud.sagemaker_service.warm_pools import expired, expires_at_ms, seconds_to_next_check, take_pool, with_pool
 
 LOG = logging.getLogger(__name__)
 PART = "replay engine"
@@ -229,7 +229,7 @@ class ReplayEngine:
         expiry_ms = expires_at_ms(job)
         if expiry_ms is None:
             return None
-        left_seconds = look_again_seconds(job, now_ms, machine_seconds)
+        left_seconds = seconds_to_next_check(job, now_ms, machine_seconds)
         due_ms = expiry_ms if left_seconds is None else self._clock.after_real_seconds(left_seconds)
         return Look(due_ms=due_ms, is_pool=True)
 

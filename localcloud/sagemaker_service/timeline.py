@@ -29,7 +29,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fate:
+class PlannedJob:
     stages: tuple[Stage, ...]
     status: Status = Status.COMPLETED
     secondary_status: SecondaryStatus = SecondaryStatus.COMPLETED
@@ -46,10 +46,10 @@ def select_type(job: Job, faults: FaultBox) -> str | None:
 
 
 def plan_timeline(job: Job, trace: Trace, work: SimulatedWork, faults: FaultBox) -> tuple[PlannedStep, ...]:
-    fate = _fate(job, trace, work, faults)
+    planned = _plan_job(job, trace, work, faults)
     if not faults.current.unheeded_limits:
-        fate = _cut_at_limits(job, fate)
-    return tuple(_steps(job.created_ms, fate))
+        planned = _cut_at_limits(job, planned)
+    return tuple(_steps(job.created_ms, planned))
 
 
 def plan_stop(job: Job, now_ms: int) -> tuple[PlannedStep, ...]:
@@ -61,7 +61,7 @@ def plan_stop(job: Job, now_ms: int) -> tuple[PlannedStep, ...]:
     )
 
 
-def _fate(job: Job, trace: Trace, work: SimulatedWork, faults: FaultBox) -> Fate:
+def _plan_job(job: Job, trace: Trace, work: SimulatedWork, faults: FaultBox) -> PlannedJob:
     start_seconds = trace.warm_start_seconds if job.started_warm else trace.start_seconds
     last_step = total_steps(trace, work)
     part = faults.dice("fate", job.name).randrange(last_step) if last_step else 0
@@ -73,46 +73,46 @@ def _fate(job: Job, trace: Trace, work: SimulatedWork, faults: FaultBox) -> Fate
         seconds = training_seconds(trace, job, first_step=first_step, last_step=end_step)
         return Stage(secondary_status=S.TRAINING, seconds=seconds)
 
-    fate = Fate(stages=(*begun, training(0, last_step), uploading))
+    planned = PlannedJob(stages=(*begun, training(0, last_step), uploading))
     match faults.job_fault(job.name):
         case JobFault.CAPACITY_ERROR if _has_alternative(job):
             short = Stage(secondary_status=S.PENDING, seconds=start_seconds, message=NO_CAPACITY_MESSAGE)
-            fate = Fate(stages=(short, *fate.stages))
+            planned = PlannedJob(stages=(short, *planned.stages))
         case JobFault.CAPACITY_ERROR:
-            fate = _failure((replace(starting, message=NO_CAPACITY_MESSAGE),), CAPACITY_ERROR)
+            planned = _failure((replace(starting, message=NO_CAPACITY_MESSAGE),), CAPACITY_ERROR)
         case JobFault.CAPACITY_WAIT:
             waiting = Stage(secondary_status=S.PENDING, seconds=faults.current.capacity_wait_seconds)
-            fate = Fate(stages=(waiting, *fate.stages))
+            planned = PlannedJob(stages=(waiting, *planned.stages))
         case JobFault.INTERNAL_ERROR:
-            fate = _failure((*begun, training(0, part)), INTERNAL_ERROR)
+            planned = _failure((*begun, training(0, part)), INTERNAL_ERROR)
         case JobFault.OUT_OF_MEMORY:
-            fate = _failure((*begun, training(0, 0)), OUT_OF_MEMORY)
+            planned = _failure((*begun, training(0, 0)), OUT_OF_MEMORY)
         case JobFault.KILLED_PROCESS:
-            fate = _failure((*begun, training(0, part)), KILLED)
+            planned = _failure((*begun, training(0, part)), KILLED)
         case JobFault.SPOT_INTERRUPTION if job.is_spot:
             gap = Stage(secondary_status=S.INTERRUPTED, seconds=INTERRUPTION_SECONDS)
             kept = work.steps_in_checkpoint(part)
-            fate = Fate(stages=(*begun, training(0, part), gap, *begun, training(kept, last_step), uploading))
+            planned = PlannedJob(stages=(*begun, training(0, part), gap, *begun, training(kept, last_step), uploading))
         case _:
             pass
-    return fate
+    return planned
 
 
 def _has_alternative(job: Job) -> bool:
     return len(job.request["ResourceConfig"].get("InstancePreferences", ())) > 1
 
 
-def _failure(stages: tuple[Stage, ...], reason: str) -> Fate:
-    return Fate(stages=stages, status=Status.FAILED, secondary_status=S.FAILED, failure_reason=reason)
+def _failure(stages: tuple[Stage, ...], reason: str) -> PlannedJob:
+    return PlannedJob(stages=stages, status=Status.FAILED, secondary_status=S.FAILED, failure_reason=reason)
 
 
-def _cut_at_limits(job: Job, fate: Fate) -> Fate:
+def _cut_at_limits(job: Job, planned: PlannedJob) -> PlannedJob:
     """The end of the job, at the first limit of StoppingCondition that it would exceed."""
     limits = job.request.get("StoppingCondition", {})
     longest_wait = limits.get("MaxWaitTimeInSeconds") if job.is_spot else None
     longest_pending = limits.get("MaxPendingTimeInSeconds")
     elapsed, billed, kept = 0.0, 0.0, list[Stage]()
-    for stage in fate.stages:
+    for stage in planned.stages:
         is_billed = stage.secondary_status in BILLED
         rooms = {S.MAX_RUNTIME_EXCEEDED: job.max_runtime_seconds - billed} if is_billed else {}
         if longest_wait is not None:
@@ -122,21 +122,21 @@ def _cut_at_limits(job: Job, fate: Fate) -> Fate:
         ending, room = min(rooms.items(), key=lambda item: item[1], default=(S.STOPPED, stage.seconds))
         if room < stage.seconds:
             kept.append(Stage(secondary_status=stage.secondary_status, seconds=max(room, 0.0), message=stage.message))
-            return Fate(stages=tuple(kept), status=Status.STOPPED, secondary_status=ending)
+            return PlannedJob(stages=tuple(kept), status=Status.STOPPED, secondary_status=ending)
         kept.append(stage)
         elapsed += stage.seconds
         billed += stage.seconds if is_billed else 0.0
-    return fate
+    return planned
 
 
-def _steps(created_ms: int, fate: Fate) -> Iterator[PlannedStep]:
+def _steps(created_ms: int, planned: PlannedJob) -> Iterator[PlannedStep]:
     due_ms = float(created_ms)
-    for stage in fate.stages:
+    for stage in planned.stages:
         yield PlannedStep(due_ms=round(due_ms), secondary_status=stage.secondary_status, message=stage.message)
         due_ms += stage.seconds * 1000
     yield PlannedStep(
         due_ms=round(due_ms),
-        secondary_status=fate.secondary_status,
-        status=fate.status,
-        failure_reason=fate.failure_reason,
+        secondary_status=planned.secondary_status,
+        status=planned.status,
+        failure_reason=planned.failure_reason,
     )

@@ -47,19 +47,19 @@ def with_pool(job: Job, machine_seconds: float) -> Job:
 
 def expired(job: Job, now_ms: int, machine_seconds: float) -> Job:
     expiry_ms = expires_at_ms(job)
-    if expiry_ms is None or now_ms < expiry_ms or _chance_left_seconds(job, machine_seconds) > 0:
+    if expiry_ms is None or now_ms < expiry_ms or _reuse_seconds_left(job, machine_seconds) > 0:
         return job
     until_ms = max(expiry_ms, job.modified_ms)
     retained_seconds = max(round((until_ms - (job.training_end_ms or until_ms)) / 1000), 0)
     return replace(job, warm_pool=_pool("Terminated", min(retained_seconds, job.pool_longest_seconds)))
 
 
-def look_again_seconds(job: Job, now_ms: int, machine_seconds: float) -> float | None:
+def seconds_to_next_check(job: Job, now_ms: int, machine_seconds: float) -> float | None:
     """By the machine's clock, for a pool whose time is over but whose chance is not; None for every other."""
     expiry_ms = expires_at_ms(job)
     if expiry_ms is None or now_ms < expiry_ms:
         return None
-    return _chance_left_seconds(job, machine_seconds)
+    return _reuse_seconds_left(job, machine_seconds)
 
 
 def take_pool(store: JobStore, job: Job, machine_seconds: float) -> bool:
@@ -81,7 +81,7 @@ def _reused(job: Job, by_name: str, machine_seconds: float) -> Job:
     return replace(job, warm_pool={**_pool("Reused", round(between_seconds)), "ReusedByJob": by_name})
 
 
-def _chance_left_seconds(job: Job, machine_seconds: float) -> float:
+def _reuse_seconds_left(job: Job, machine_seconds: float) -> float:
     """0 or less for a pool that was released, and never longer than the requested period."""
     chance_seconds = min(SHORTEST_SECONDS, keep_alive_seconds(job))
     return chance_seconds - (machine_seconds - (job.pool_began_seconds or machine_seconds))

@@ -71,7 +71,7 @@ def sagemaker_runtime() -> "RuntimeClient":
 
 
 @cache
-def patient_sagemaker() -> "SageMakerClient":
+def sagemaker_with_more_retries() -> "SageMakerClient":
     """For reading many jobs in one call of a function: each request is tried ten times, over up to two minutes."""
     return boto3.client("sagemaker", config=CONFIG.merge(Config(retries={"mode": "standard", "max_attempts": 10})))
 

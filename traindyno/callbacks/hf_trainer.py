@@ -36,7 +36,7 @@ class StepLogCallback(TrainerCallback):
         if step_log.is_enabled:
             args.logging_nan_inf_filter = False
             step_log.open()  # a refusal is written to the log, too
-            refuse_processes_that_train_apart(args, this_process().world_size)
+            refuse_independent_processes(args, this_process().world_size)
             step_log.resume(state.global_step)
         if step_log.is_enabled and kwargs.get("model") is not None:
             step_log.model(sum(parameter.numel() for parameter in kwargs["model"].parameters()))
@@ -111,7 +111,7 @@ class StepLogCallback(TrainerCallback):
             self._samples += self._batch_size
 
 
-def refuse_processes_that_train_apart(args: Any, world_size: int) -> None:
+def refuse_independent_processes(args: Any, world_size: int) -> None:
     """Their samples would be counted as if they were one run's."""
     if world_size > 1 and args.world_size == 1:
         raise RuntimeError(

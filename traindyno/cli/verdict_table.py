@@ -16,7 +16,7 @@ from traindyno.core.measurement.selection import Relation
 from traindyno.core.measurement.statistics import Estimate
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import estimate_of
-from traindyno.core.verdict.manager_text import recommend_in_three
+from traindyno.core.verdict.manager_text import recommendation_sentences
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.scaling_text import describe_scaling
 from traindyno.core.verdict.trade_off import find_trade_offs
@@ -32,7 +32,7 @@ def print_verdict(console: Console, report: Report) -> None:
 
 def _render(report: Report) -> RenderableType:
     """Three sentences, the table, and what a decision needs; the report has everything."""
-    headline, *sentences = recommend_in_three(report.verdict)
+    headline, *sentences = recommendation_sentences(report.verdict)
     parts: list[RenderableType] = [Text(headline, style="bold"), *map(Text, sentences), Text()]
     parts += [_table(report.verdict), Text()]
     parts += [Padding(Text(f"· {line}"), (0, 0, 0, 2)) for line in _lines(report)]

@@ -38,7 +38,7 @@ def check_endpoint(
     key = samples_key(deployment.execution_id, deployment.run_id, deployment.job_name)
     samples = parse_samples(services.bucket.read_json(key)).samples
     if deployment.is_endpoint:
-        answers = [_ask_patiently(deployment.name, sample, services, sleep) for sample in samples]
+        answers = [_ask_with_retries(deployment.name, sample, services, sleep) for sample in samples]
     else:
         answers = _read_transformed(deployment.name, len(samples), services)
     different = differences(samples, answers)
@@ -96,7 +96,9 @@ def _timings(
             yield clock() - sent
 
 
-def _ask_patiently(name: str, sample: EvaluationSample, services: LabServices, sleep: Callable[[float], None]) -> Any:
+def _ask_with_retries(
+    name: str, sample: EvaluationSample, services: LabServices, sleep: Callable[[float], None]
+) -> Any:
     for wait_seconds in WAITS_SECONDS:
         try:
             return _ask(name, sample, services)

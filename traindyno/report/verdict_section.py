@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.verdict.goal_metric import Metric
-from traindyno.core.verdict.manager_text import recommend_in_three
+from traindyno.core.verdict.manager_text import recommendation_sentences
 from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.core.verdict.verdict_text import describe_goal, describe_verdict, metric_text, saving_interval_text
 from traindyno.report.markup import Markup, element, join
@@ -16,7 +16,7 @@ CONFIDENT = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE, Finding.ONLY_ONE)
 
 def draw_verdict(verdict: Verdict) -> Markup:
     text = describe_verdict(verdict)
-    headline, *sentences = recommend_in_three(verdict)
+    headline, *sentences = recommendation_sentences(verdict)
     tone = "confident" if verdict.finding in CONFIDENT else "open"
     return element(
         "section",

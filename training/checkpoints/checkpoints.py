@@ -19,7 +19,7 @@ from traindyno.callbacks import StepLogger
 from traindyno.callbacks.clock import now
 from traindyno.core.step_log.line import CHECKPOINT_WRITE, IN_BACKGROUND, RESTORE
 from training.checkpoints.identity import Identity
-from training.checkpoints.random_states import restore_random_states, seed_anew
+from training.checkpoints.random_states import reseed, restore_random_states
 from training.checkpoints.slots import Found, Slots
 from training.checkpoints.state import state_to_read, state_to_write
 from training.checkpoints.stop_request import StopRequest
@@ -146,7 +146,7 @@ class Checkpoints:
         if found.facts[PROCESSES] == self._setup.topology.world_size:
             restore_random_states(state, rank)
         else:
-            seed_anew(self._setup.settings.seed, found.step, self._setup.topology)
+            reseed(self._setup.settings.seed, found.step, self._setup.topology)
 
 
 def _own_group() -> ProcessGroup | None:

@@ -38,7 +38,7 @@ def restore_random_states(states: Mapping[str, torch.Tensor], rank: int) -> None
         torch.cuda.set_rng_state(own["cuda"])
 
 
-def seed_anew(seed: int, step: int, topology: Topology) -> None:
+def reseed(seed: int, step: int, topology: Topology) -> None:
     """For another number of processes, which have no states: the same for the same seed, step and rank."""
     (drawn,) = np.random.SeedSequence((seed, step, topology.rank)).generate_state(1, np.uint64)
     torch.manual_seed(int(drawn) % LARGEST_SEED)

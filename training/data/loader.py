@@ -73,7 +73,7 @@ def load_steps(batches: StepBatches, steps: range, settings: Settings) -> Iterat
         prefetch_factor=settings.prefetch_factor,
         pin_memory=pins,
         generator=own_generator(),
-        worker_init_fn=outlive_sigterm,
+        worker_init_fn=ignore_sigterm,
     )
     return iter(loader)
 
@@ -83,7 +83,7 @@ def own_generator() -> torch.Generator:
     return torch.Generator()
 
 
-def outlive_sigterm(_worker: int) -> None:
+def ignore_sigterm(_worker: int) -> None:
     """A worker ends with its process, which writes a checkpoint before; the signal reaches both."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 

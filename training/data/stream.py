@@ -16,7 +16,7 @@ from training.data.collate import Collate
 from training.data.encoding import Encoded, Encoder
 from training.data.files import DataFile
 from training.data.labels import LabelNumbers
-from training.data.loader import outlive_sigterm, own_generator
+from training.data.loader import ignore_sigterm, own_generator
 from training.data.rows import file_rows
 from training.data.sequences import Sequences, end_to_end
 from training.errors import WorkloadError
@@ -126,7 +126,7 @@ def stream_steps(batches: StreamedBatches, step_count: int, run: RunSettings) ->
         prefetch_factor=settings.prefetch_factor,
         pin_memory=settings.pin_memory and torch.cuda.is_available(),
         generator=own_generator(),
-        worker_init_fn=outlive_sigterm,
+        worker_init_fn=ignore_sigterm,
     )
     row = iter(loader)
     for _ in range(step_count):

@@ -59,7 +59,7 @@ class TensorParallel(WholeModelStrategy):
         self._replicas.average_gradients(self.parameters())
 
     def clip_gradients(self, max_norm: float) -> None:
-        cut, whole = _cut_and_whole(self.parameters())
+        cut, whole = _sharded_and_replicated(self.parameters())
         device = self._setup.accelerator.device
         squares = sum_of_squares(cut, device)
         distributed.all_reduce(squares, group=self._replicas.inner_group)
@@ -113,7 +113,7 @@ def _parameters_with_partial_gradients(base: nn.Module, plan: TensorPlan) -> lis
     ]
 
 
-def _cut_and_whole(parameters: Iterable[nn.Parameter]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+def _sharded_and_replicated(parameters: Iterable[nn.Parameter]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """Local gradients of the parameters of which ranks hold slices, and of those that all hold whole."""
     cut: list[nn.Parameter] = []
     whole: list[nn.Parameter] = []

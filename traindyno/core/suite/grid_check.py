@@ -113,7 +113,7 @@ def _check_included(suite: Suite) -> Iterator[Problem]:
 def _check_combinations(suite: Suite) -> Iterator[Problem]:
     """Each reason once, with the cells that it concerns."""
     concerned: dict[tuple[str, str], list[str]] = {}
-    for cell in _cells_wherever_they_run(suite):
+    for cell in _cells_on_each_type(suite):
         for impossible in find_impossible(cell, suite.workload):
             concerned.setdefault((impossible.field, impossible.reason), []).append(cell.label)
     for (field, reason), labels in concerned.items():
@@ -124,7 +124,7 @@ def _check_combinations(suite: Suite) -> Iterator[Problem]:
         )
 
 
-def _cells_wherever_they_run(suite: Suite) -> Iterator[Cell]:
+def _cells_on_each_type(suite: Suite) -> Iterator[Cell]:
     cells = expand_cells(suite)
     for cell in cells:
         yield from (cell_on(cells, cell, name) for name in accepted_types(suite, cell.settings.instance))

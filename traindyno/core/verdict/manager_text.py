@@ -8,12 +8,12 @@ from traindyno.core.verdict.verdict_text import describe_verdict
 SURE = 0.999
 
 
-def recommend_in_three(verdict: Verdict) -> tuple[str, str, str]:
+def recommendation_sentences(verdict: Verdict) -> tuple[str, str, str]:
     """Plain language without terms of statistics; ``describe_verdict`` gives the statistics."""
-    return describe_verdict(verdict).headline, _what_it_takes(verdict), _how_sure(verdict)
+    return describe_verdict(verdict).headline, _work_sentence(verdict), _confidence_sentence(verdict)
 
 
-def _what_it_takes(verdict: Verdict) -> str:
+def _work_sentence(verdict: Verdict) -> str:
     row = verdict.expected
     if row is None:
         return f"There is nothing to compare for this goal among the {len(verdict.rows)} cells."
@@ -40,7 +40,7 @@ def _against_next(verdict: Verdict) -> str:
     return f", {share_text(less)} less {what} than the next best, {next_best}"
 
 
-def _how_sure(verdict: Verdict) -> str:
+def _confidence_sentence(verdict: Verdict) -> str:
     runs = sum(sum(row.outcomes.values()) for row in verdict.rows)
     measured = sum(row.trials > 0 for row in verdict.rows)
     spent = f" for {usd_text(verdict.spent_usd)}" if verdict.spent_usd is not None else ""

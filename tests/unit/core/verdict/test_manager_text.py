@@ -11,16 +11,16 @@ from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.goal_metric import Metric
-from traindyno.core.verdict.manager_text import recommend_in_three
+from traindyno.core.verdict.manager_text import recommendation_sentences
 from traindyno.core.verdict.verdict import Finding, Verdict
 
 
 def takes(verdict: Verdict) -> str:
-    return recommend_in_three(verdict)[1]
+    return recommendation_sentences(verdict)[1]
 
 
 def how_sure(verdict: Verdict) -> str:
-    return recommend_in_three(verdict)[2]
+    return recommendation_sentences(verdict)[2]
 
 
 def test_the_work_its_time_its_cost_and_what_is_saved() -> None:
@@ -104,5 +104,5 @@ def test_every_finding_says_how_far_it_can_be_relied_on(finding: Finding, text: 
 
 
 def test_the_headline_is_the_verdicts() -> None:
-    assert recommend_in_three(make_verdict(spent_usd=Decimal(1)))[0] == "Use ddp: it is cheapest."
+    assert recommendation_sentences(make_verdict(spent_usd=Decimal(1)))[0] == "Use ddp: it is cheapest."
     assert make_verdict().row(BEST).label == "ddp"

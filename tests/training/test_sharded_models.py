@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
 
-from tests.training.born_cut import CPU, Model, place_all, save, values_of
 from tests.training.forked import run_group
+from tests.training.sharded_models import CPU, Model, place_all, save, values_of
 from traindyno.core.suite.choices import Task
 from training.saved_files import SavedTensor
 from training.saved_values import find_saved

@@ -32,8 +32,8 @@ def measure(*, is_quick: bool) -> Section:
     with tempfile.TemporaryDirectory() as folder:
         figures = _measure(config, Path(folder))
     return Section(
-        title=TITLES["born_cut"],
-        command=command("born_cut"),
+        title=TITLES["sharded_model"],
+        command=command("sharded_model"),
         figures=tuple(figures),
         notes=(
             "Peak resident memory of the process that needs the most, Python and PyTorch included. The budget is a"
@@ -90,7 +90,7 @@ def _start(rank: int, processes: int, port: int, job: dict[str, Any]) -> "subpro
         "CUDA_VISIBLE_DEVICES": "",
     }
     return subprocess.Popen(
-        [sys.executable, "-m", "bench.born_cut_rank", json.dumps(job)],
+        [sys.executable, "-m", "bench.sharded_model_rank", json.dumps(job)],
         env={**os.environ, **place},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
