@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
-from unittest.mock import patch
 
 import torch
 from torch import nn
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
 from transformers import PreTrainedModel, initialization
+
+from training.replacement import replaced
 
 
 class Readable(Protocol):
@@ -64,7 +65,7 @@ def without_values() -> Iterator[None]:
             parameter = nn.Parameter(parameter.detach().to("meta"), requires_grad=parameter.requires_grad)
         register(module, name, parameter)
 
-    with initialization.no_init_weights(), patch.object(nn.Module, "register_parameter", register_on_meta):
+    with initialization.no_init_weights(), replaced(nn.Module, "register_parameter", register_on_meta):
         yield
 
 

@@ -4,17 +4,18 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch import distributed, nn
 from torch._C._distributed_c10d import GradBucket
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.distributed.device_mesh import DeviceMesh
+from torch.nn import parallel
 from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from training.replacement import replaced
 from training.topology import Topology
 
 # These compute with the ranks themselves, whose values fake tensors lack.
@@ -27,7 +28,7 @@ def fake_process_group(topology: Topology) -> Iterator[None]:
     """As if the job's other processes were there. Raises RuntimeError in a process that has a group already."""
     distributed.init_process_group("fake", rank=topology.rank, world_size=topology.world_size, store=FakeStore())
     try:
-        with patch.object(DistributedDataParallel, "__init__", _without_answer(DistributedDataParallel.__init__)):
+        with replaced(DistributedDataParallel, "__init__", _without_answer(DistributedDataParallel.__init__)):
             yield
     finally:
         distributed.destroy_process_group()
@@ -39,14 +40,14 @@ def fake_tensors() -> Iterator[FakeTensorMode]:
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     with ExitStack() as stack:
         for name in RANK_ARITHMETIC:
-            if hasattr(DeviceMesh, name):
-                stack.enter_context(patch.object(DeviceMesh, name, _on_real_tensors(getattr(DeviceMesh, name))))
+            if name in vars(DeviceMesh):
+                stack.enter_context(replaced(DeviceMesh, name, _on_real_tensors(getattr(DeviceMesh, name))))
         # The model is made on its device, and fake parameters can't be exchanged for themselves.
-        stack.enter_context(patch.object(nn.Module, "to", lambda module, *_, **__: module))
+        stack.enter_context(replaced(nn.Module, "to", lambda module, *_, **__: module))
         # DistributedDataParallel compares shapes between processes before it starts, and reads the answer.
-        stack.enter_context(patch("torch.nn.parallel.distributed._verify_param_shape_across_processes"))
+        stack.enter_context(replaced(parallel.distributed, "_verify_param_shape_across_processes", _nothing))
         numbers = _Numbers()
-        stack.enter_context(patch.object(REDUCER, "_rebuild_buckets", numbers.around(REDUCER._rebuild_buckets)))
+        stack.enter_context(replaced(REDUCER, "_rebuild_buckets", numbers.around(REDUCER._rebuild_buckets)))
         stack.enter_context(mode)
         stack.enter_context(numbers)
         yield mode
@@ -91,6 +92,10 @@ def _without_answer(begin: Callable[..., None]) -> Callable[..., None]:
         wrapper.register_comm_hook(None, _unreduced)
 
     return initialise
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    pass
 
 
 def _unreduced(_state: None, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:

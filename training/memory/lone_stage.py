@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
-from unittest.mock import patch
 
 from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining._utils import _StageBackwardMeta, _StageForwardMeta, _TensorMeta
+
+from training.replacement import replaced
 
 
 class HiddenStates:
@@ -35,5 +36,5 @@ class HiddenStates:
             gradients = tuple(replace(meta, requires_grad=False) for meta in self._metas)
             return _StageBackwardMeta(backward_metas=gradients)
 
-        with patch.object(PipelineStage, "_send_meta", send), patch.object(PipelineStage, "_recv_meta", receive):
+        with replaced(PipelineStage, "_send_meta", send), replaced(PipelineStage, "_recv_meta", receive):
             yield
