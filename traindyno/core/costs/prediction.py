@@ -82,6 +82,9 @@ def _why_not(found: Sequence[tuple[RunResult, Projection]]) -> str | None:
     unsteady = sum(not result.measured.steady_state.is_reached for result, _ in found if result.measured is not None)
     if unsteady:
         return f"{unsteady} of {len(found)} trials were not steady"
+    without_time = sum(projection.seconds <= 0 for _, projection in found)
+    if without_time:
+        return f"{without_time} of {len(found)} trials have no time to project: SageMaker reported 0 s"
     return None if len(found) > 1 else "one trial shows no spread between runs"
 
 

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from traindyno.core.documents.stored import from_document, to_document
+from traindyno.core.documents.versions import Format
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice
 from traindyno.core.suite.preparation import DataPreparation
 
-PREPARATION_RESULT_VERSION = 1
+PREPARATION_RESULT = Format(name="preparation result", version=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparationResult:
     """``phases_seconds``: name of a phase → seconds, of all attempts."""
 
-    version: int = PREPARATION_RESULT_VERSION
     preparation: DataPreparation
     outcome: Outcome
     message: str | None
@@ -36,9 +36,9 @@ class PreparationResult:
 
 
 def preparation_result_document(result: PreparationResult) -> dict[str, Any]:
-    document: dict[str, Any] = to_document(result)
-    return document
+    return PREPARATION_RESULT.mark(to_document(result))
 
 
 def parse_preparation_result(document: Mapping[str, Any]) -> PreparationResult:
-    return from_document(document, PreparationResult)
+    """Raises VersionUnknown."""
+    return from_document(PREPARATION_RESULT.read(document), PreparationResult)

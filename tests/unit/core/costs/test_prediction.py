@@ -66,6 +66,16 @@ def test_one_trial_has_no_interval() -> None:
     assert predict_run([]) is None
 
 
+def test_a_trial_without_time_has_no_interval() -> None:
+    """All of the work was done before the steady window, and the job's phases took 0 s."""
+    plain = trial(1, 1.0)
+    attempt = replace(plain.attempts[0], phase_seconds={"training": 0.0}, billable_seconds=0.0)
+    found = predict_run([replace(plain, examples=1, attempts=(attempt,)), trial(2, 1.0)])
+    assert found is not None
+    assert (found.seconds, found.usd) == (None, None)
+    assert found.reason == "1 of 2 trials have no time to project: SageMaker reported 0 s"
+
+
 def test_trials_that_are_not_steady_have_no_interval() -> None:
     drifting = trial(1, 1.0)
     assert drifting.measured is not None
