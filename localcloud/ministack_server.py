@@ -60,7 +60,7 @@ class Saver:
             for key, read_state in ministack._build_persistence_save_dict().items():
                 try:
                     self._save_service(key, read_state)
-                except Exception:
+                except Exception:  # the state of the other services is saved all the same
                     LOG.exception("the state of %s was not saved", key)
 
     def _save_service(self, key: str, read_state: Callable[[], Any]) -> None:

@@ -15,8 +15,15 @@ from localcloud.sagemaker_service.job import FAILURE_REASON_LIMIT
 from localcloud.sagemaker_service.job_failure import internal_error
 from localcloud.sagemaker_service.job_store import NewEvent
 from localcloud.sagemaker_service.log_shipping import LogClient
-from localcloud.sagemaker_service.model_container import ContainerFailed, Invocation, LogPlace, ModelContainer
+from localcloud.sagemaker_service.model_container import (
+    ContainerFailed,
+    Invocation,
+    LogPlace,
+    ModelContainer,
+    StartInterrupted,
+)
 from localcloud.sagemaker_service.s3_transfer import S3Transfer
+from localcloud.sagemaker_service.service_health import ServiceHealth
 from localcloud.sagemaker_service.settings import Settings
 from localcloud.sagemaker_service.toolkit import UnsupportedJob
 
@@ -27,6 +34,10 @@ UNHEALTHY = (
     "The primary container for production variant {variant} did not pass the ping health check. "
     "Please check CloudWatch logs for this endpoint."
 )
+
+
+class Unhealthy(Exception):
+    """The container did not start; worded as SageMaker's failure reason."""
 
 
 @dataclass(kw_only=True)
@@ -40,9 +51,16 @@ class _Hosted:
 
 class EndpointEngine(HostingEngine):
     def __init__(
-        self, *, store: HostingStore, transfer: S3Transfer, logs: LogClient, settings: Settings, clock: Clock
+        self,
+        *,
+        store: HostingStore,
+        transfer: S3Transfer,
+        logs: LogClient,
+        settings: Settings,
+        clock: Clock,
+        health: ServiceHealth,
     ) -> None:
-        super().__init__(store=store, transfer=transfer, logs=logs, settings=settings, clock=clock)
+        super().__init__(store=store, transfer=transfer, logs=logs, settings=settings, clock=clock, health=health)
         self._hosted: dict[str, _Hosted] = {}
 
     def start(self) -> None:
@@ -111,18 +129,27 @@ class EndpointEngine(HostingEngine):
         try:
             while self._is_wanted(name):
                 self._run_container(name)
-        except (ContainerFailed, *CAUSED_BY_THE_REQUEST) as error:
-            if not self._ending.is_set():
-                self.move(name, EndpointStatus.FAILED, self._reason(name, error))
-        except Exception as error:
+        except StartInterrupted:
+            LOG.info("endpoint %s is not needed any more", name)
+        except (Unhealthy, *CAUSED_BY_THE_REQUEST) as error:
+            self._fail(name, str(error))
+        except Exception as error:  # whatever fails, the endpoint needs its status: callers wait for it
             LOG.exception("endpoint %s could not be hosted", name)
-            self.move(name, EndpointStatus.FAILED, internal_error(error))
+            self._fail(name, internal_error(error))
         finally:
-            with self._lock:
-                self._threads.pop(name, None)
-                gone = self._store.get(Endpoint, name)
-            if gone is not None and gone.status is EndpointStatus.DELETING:
-                self._store.remove(gone)
+            self._write(lambda: self._leave(name))
+
+    def _fail(self, name: str, reason: str) -> None:
+        """When the service ends, other services may be gone already: the next start hosts the endpoint again."""
+        if not self._ending.is_set():
+            self._write(lambda: self.move(name, EndpointStatus.FAILED, reason))
+
+    def _leave(self, name: str) -> None:
+        with self._lock:
+            self._threads.pop(name, None)
+            gone = self._store.get(Endpoint, name)
+        if gone is not None and gone.status is EndpointStatus.DELETING:
+            self._store.remove(gone)
 
     def _run_container(self, name: str) -> None:
         """Returns when the endpoint is deleted or its container ends. The caller then starts another one."""
@@ -130,7 +157,11 @@ class EndpointEngine(HostingEngine):
         log_to = LogPlace(group=f"{LOG_GROUP}/{name}", stream=variant["VariantName"])
         container = self._container(variant["ModelName"], f"endpoints/{name}", log_to)
         with container:
-            container.start(lambda: not self._is_wanted(name))
+            try:
+                container.start(lambda: not self._is_wanted(name))
+            except ContainerFailed as error:
+                reason = UNHEALTHY.format(variant=variant["VariantName"])
+                raise Unhealthy(with_last_lines(reason, error)) from error
             with self._lock:
                 most_at_once = variant.get("ServerlessConfig", {}).get("MaxConcurrency")
                 self._hosted[name] = _Hosted(container=container, most_at_once=most_at_once)
@@ -153,8 +184,3 @@ class EndpointEngine(HostingEngine):
             raise UnsupportedJob(f"endpoint {name}: its endpoint configuration does not exist any more")
         variant: Mapping[str, Any] = config.request["ProductionVariants"][0]
         return variant
-
-    def _reason(self, name: str, error: Exception) -> str:
-        if not isinstance(error, ContainerFailed):
-            return str(error)
-        return with_last_lines(UNHEALTHY.format(variant=self._variant(name)["VariantName"]), error)

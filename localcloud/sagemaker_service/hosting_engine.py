@@ -10,9 +10,11 @@ from localcloud.sagemaker_service.log_shipping import LogClient
 from localcloud.sagemaker_service.model_container import ContainerFailed, LogPlace, ModelContainer
 from localcloud.sagemaker_service.s3_transfer import DataUnavailable, S3Transfer
 from localcloud.sagemaker_service.safe_paths import UnsafePath
+from localcloud.sagemaker_service.service_health import ServiceHealth, write_until_done
 from localcloud.sagemaker_service.settings import Settings
 from localcloud.sagemaker_service.toolkit import UnsupportedJob
 
+PART = "record of endpoints and transform jobs"
 # The causes that the request or the data explain; every other error is a fault of this service.
 CAUSED_BY_THE_REQUEST = (DataUnavailable, UnsupportedJob, UnsafePath)
 
@@ -21,9 +23,17 @@ class HostingEngine:
     """Work in threads, which ``close`` ends. A subclass says what the thread of one resource does."""
 
     def __init__(
-        self, *, store: HostingStore, transfer: S3Transfer, logs: LogClient, settings: Settings, clock: Clock
+        self,
+        *,
+        store: HostingStore,
+        transfer: S3Transfer,
+        logs: LogClient,
+        settings: Settings,
+        clock: Clock,
+        health: ServiceHealth,
     ) -> None:
         self._store = store
+        self._health = health
         self._transfer = transfer
         self._logs = logs
         self._settings = settings
@@ -45,6 +55,9 @@ class HostingEngine:
         with self._lock:
             self._threads[name] = thread
         thread.start()
+
+    def _write(self, change: Callable[[], object]) -> None:
+        write_until_done(change, health=self._health, part=PART, ending=self._ending)
 
     def _container(self, model_name: str, folder_name: str, log_to: LogPlace) -> ModelContainer:
         """``folder_name``: below the state folder. Raises UnsupportedJob where the model was deleted."""

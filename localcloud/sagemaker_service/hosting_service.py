@@ -11,6 +11,7 @@ from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.log_shipping import LogClient
 from localcloud.sagemaker_service.operations import Operation
 from localcloud.sagemaker_service.s3_transfer import S3Transfer
+from localcloud.sagemaker_service.service_health import ServiceHealth
 from localcloud.sagemaker_service.settings import Settings
 from localcloud.sagemaker_service.transform_engine import TransformEngine
 from localcloud.sagemaker_service.transform_jobs_api import TransformJobsApi
@@ -18,15 +19,22 @@ from localcloud.sagemaker_service.transform_jobs_api import TransformJobsApi
 
 class Hosting:
     def __init__(
-        self, *, store: JobStore, transfer: S3Transfer, logs: LogClient, settings: Settings, clock: Clock
+        self,
+        *,
+        store: JobStore,
+        transfer: S3Transfer,
+        logs: LogClient,
+        settings: Settings,
+        clock: Clock,
+        health: ServiceHealth,
     ) -> None:
         self._arn_prefix = f"arn:aws:sagemaker:{settings.region}:{settings.account_id}:"
         self._store = HostingStore(store)
         self._endpoints = EndpointEngine(
-            store=self._store, transfer=transfer, logs=logs, settings=settings, clock=clock
+            store=self._store, transfer=transfer, logs=logs, settings=settings, clock=clock, health=health
         )
         self._transforms = TransformEngine(
-            store=self._store, transfer=transfer, logs=logs, settings=settings, clock=clock
+            store=self._store, transfer=transfer, logs=logs, settings=settings, clock=clock, health=health
         )
         self.api = HostingApi(store=self._store, engine=self._endpoints, clock=clock, arn_prefix=self._arn_prefix)
         self._transform_api = TransformJobsApi(

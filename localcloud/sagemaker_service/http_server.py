@@ -167,7 +167,7 @@ class RequestHandler(BaseHTTPRequestHandler):
             self._send(200, operation())
         except ApiError as error:
             self._send_error(error)
-        except Exception:
+        except Exception:  # as from AWS, a caller gets an answer to every request; it is a fault of this service
             LOG.exception("%s failed", self.headers.get("X-Amz-Target") or self.path)
             self._send(500, {"__type": "InternalFailure", "message": "see the local service's log"}, "InternalFailure")
             raise

@@ -12,7 +12,7 @@ from localcloud.sagemaker_service.s3_transfer import (
     S3Transfer,
     relative_name,
     split_uri,
-    unpack_source,
+    unpack_data,
 )
 from localcloud.sagemaker_service.toolkit import Program
 
@@ -23,7 +23,7 @@ def download_source(transfer: S3Transfer, program: Program, trees: Sequence[Host
     archive = transfer.download(bucket, key, job_folder / "sourcedir.tar.gz")
     code = job_folder / "code"
     code.mkdir()
-    unpack_source(archive, code)
+    unpack_data(archive, code)
     archive.unlink()
     if not (code / program.entry_point).is_file():
         found = ", ".join(sorted(path.name for path in code.iterdir())) or "nothing"

@@ -161,7 +161,7 @@ class JobStore:
             self._connection.execute("begin immediate")
             try:
                 yield self._connection
-            except BaseException:
+            except BaseException:  # a thread's end too must leave no transaction open
                 self._connection.execute("rollback")
                 raise
             self._connection.execute("commit")

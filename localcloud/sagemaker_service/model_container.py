@@ -19,8 +19,8 @@ from localcloud.sagemaker_service.job_failure import last_lines
 from localcloud.sagemaker_service.local_images import find_local_image
 from localcloud.sagemaker_service.log_shipping import LogClient, LogShipping
 from localcloud.sagemaker_service.process_environment import INHERITED, LOCAL_CREDENTIALS
-from localcloud.sagemaker_service.s3_transfer import S3Transfer, split_uri
-from localcloud.sagemaker_service.safe_paths import unpack_archive
+from localcloud.sagemaker_service.s3_transfer import S3Transfer, split_uri, unpack_data
+from localcloud.sagemaker_service.service_health import error_text
 from localcloud.sagemaker_service.settings import Settings
 from localcloud.sagemaker_service.stray_processes import MARK_VARIABLE, end_stray_processes
 
@@ -38,6 +38,10 @@ class ContainerFailed(Exception):
     def __init__(self, log: Path) -> None:
         self.last_lines = "\n".join(last_lines(log, LAST_LINES))
         super().__init__(self.last_lines)
+
+
+class StartInterrupted(Exception):
+    """The container is not needed any more: its endpoint is being deleted, its job stopped, or the service ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +70,8 @@ class ModelContainer:
         self._transfer = transfer
         self._settings = settings
         self._log = folder / HOST / "log.txt"
-        self._mark = f"{settings.state_folder}:{folder.name}"
+        # The whole path: an endpoint and a transform job may have the same name.
+        self._mark = str(folder)
         self._shipping = LogShipping(
             logs, log_to.stream, {HOST: self._log}, settings.checkpoint_sync_seconds, log_group=log_to.group
         )
@@ -82,7 +87,10 @@ class ModelContainer:
         self.close()
 
     def start(self, is_ending: Callable[[], bool]) -> None:
-        """Returns when the health check answers. Raises ContainerFailed, or DataUnavailable without the model."""
+        """Returns when the health check answers.
+
+        Raises ContainerFailed, StartInterrupted, or DataUnavailable without the model.
+        """
         container = self._model.request["PrimaryContainer"]
         shutil.rmtree(self.folder, ignore_errors=True)
         model_folder = self.folder / HOST / "ml" / "model"
@@ -114,8 +122,13 @@ class ModelContainer:
             answer = connection.getresponse()
             content_type = answer.getheader("Content-Type") or "application/octet-stream"
             return Invocation(status=answer.status, content_type=content_type, body=answer.read())
+        except http.client.HTTPException as error:
+            raise ConnectionError(f"the container's answer was cut off: {error_text(error)}") from error
         finally:
             connection.close()
+
+    def failure(self) -> ContainerFailed:
+        return ContainerFailed(self._log)
 
     def close(self) -> None:
         if self._processes is not None:
@@ -129,7 +142,7 @@ class ModelContainer:
     def _download(self, uri: str, folder: Path) -> None:
         archive = self.folder / "model.tar.gz"
         self._transfer.download(*split_uri(uri), archive)
-        unpack_archive(archive, folder)
+        unpack_data(archive, folder)
         archive.unlink()
 
     def _environment(self, own: Mapping[str, Any], model_folder: Path) -> dict[str, str]:
@@ -147,8 +160,10 @@ class ModelContainer:
     def _await_health(self, is_ending: Callable[[], bool]) -> None:
         deadline = time.monotonic() + START_SECONDS
         while not self._answers():
-            if self.has_ended() or time.monotonic() > deadline or is_ending():
-                raise ContainerFailed(self._log)
+            if is_ending():
+                raise StartInterrupted
+            if self.has_ended() or time.monotonic() > deadline:
+                raise self.failure()
             time.sleep(LOOK_AGAIN_SECONDS)
 
     def _answers(self) -> bool:

@@ -14,14 +14,13 @@ from localcloud.sagemaker_service.job_run import STOPPED, FinalStatus, JobRun, S
 from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.log_shipping import LogClient
 from localcloud.sagemaker_service.s3_transfer import S3Transfer
-from localcloud.sagemaker_service.service_health import ServiceHealth, WatchedThread
+from localcloud.sagemaker_service.service_health import RETRY_SECONDS, ServiceHealth, WatchedThread, write_until_done
 from localcloud.sagemaker_service.settings import Settings
 from localcloud.sagemaker_service.spot_interruption import plan_interruptions
 from localcloud.sagemaker_service.stray_processes import end_stray_processes, process_mark
 
 LOG = logging.getLogger(__name__)
 PART = "process engine"
-RETRY_SECONDS = 1.0
 WAITING = "Waiting for the machine: it runs one job at a time"
 
 
@@ -106,7 +105,7 @@ class ProcessEngine:
             final = self._work_on(job)
         except ServiceEnding:
             return
-        except Exception as error:
+        except Exception as error:  # whatever fails, the job needs its end, and the engine takes the next one
             LOG.exception("%s could not be run", job.name)
             final = failed(internal_error(error))
         self._settle(job.name, final)
@@ -122,16 +121,10 @@ class ProcessEngine:
                 return JobRun(job, self._surroundings, interruptions=interruptions).run()
 
     def _settle(self, name: str, final: FinalStatus) -> None:
-        """Writes the job's end, and repeats that until it succeeds: on a full disk nothing can be written."""
-        while True:
-            try:
-                self._change(name, lambda job, now_ms: _ended(job, final, now_ms))
-            except Exception as error:  # noqa: BLE001 -- a job without its end would hold up its suite for ever
-                self._health.report(PART, error)
-                if self._ending.wait(RETRY_SECONDS):
-                    return
-            else:
-                return
+        def write() -> None:
+            self._change(name, lambda job, now_ms: _ended(job, final, now_ms))
+
+        write_until_done(write, health=self._health, part=PART, ending=self._ending)
 
     def _fail_all(self, error: BaseException) -> None:
         """The engine's thread has ended: no job that waits for it can run."""

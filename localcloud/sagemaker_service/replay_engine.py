@@ -27,7 +27,7 @@ from localcloud.sagemaker_service.job import (
 )
 from localcloud.sagemaker_service.job_failure import internal_error
 from localcloud.sagemaker_service.job_store import JobStore
-from localcloud.sagemaker_service.service_health import ServiceHealth, WatchedThread
+from localcloud.sagemaker_service.service_health import RETRY_SECONDS, ServiceHealth, WatchedThread, write_until_done
 from localcloud.sagemaker_service.simulated_files import SimulatedFiles
 from localcloud.sagemaker_service.timeline import plan_stop, plan_timeline, select_type
 from localcloud.sagemaker_service.trace import SimulatedWork, Trace, choose_trace, read_work
@@ -38,7 +38,6 @@ PART = "replay engine"
 WRITING = "replay engine's record of jobs"
 WORKERS = 8
 LONGEST_WAIT_SECONDS = 0.02
-RETRY_SECONDS = 1.0
 LONGEST_POOL_WAIT_SECONDS = 1.0
 SIMULATED = "Simulated: "
 
@@ -78,7 +77,7 @@ class ReplayEngine:
         self._pools: set[str] = set()
         self._busy: set[str] = set()
         self._woken: set[str] = set()
-        self._is_ending = False
+        self._ending = threading.Event()
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="replay")
         self._thread = WatchedThread(PART, self._work, health=health, at_death=self._fail_all)
 
@@ -101,7 +100,7 @@ class ReplayEngine:
 
     def close(self) -> None:
         with self._condition:
-            self._is_ending = True
+            self._ending.set()
             self._condition.notify()
         if self._thread.ident is not None:
             self._thread.join()
@@ -109,7 +108,7 @@ class ReplayEngine:
 
     def _work(self) -> None:
         with self._condition:
-            while not self._is_ending:
+            while not self._ending.is_set():
                 try:
                     self._take_next()
                 except Exception as error:  # noqa: BLE001 -- an error with one job must not stop the engine
@@ -162,7 +161,7 @@ class ReplayEngine:
             LOG.warning("step log of %s not written, again in %.0f s: %s", name, RETRY_SECONDS, error)
             time.sleep(RETRY_SECONDS)
             look = Look(due_ms=0)
-        except Exception as error:
+        except Exception as error:  # whatever fails, the job needs its end, and the worker takes the next one
             LOG.exception("%s can't be simulated any further", name)
             self._fail(name, error)
         finally:
@@ -175,16 +174,10 @@ class ReplayEngine:
                     self._schedule(name, look)
 
     def _fail(self, name: str, error: BaseException) -> None:
-        """Writes the job's end, and repeats that until it succeeds: on a full disk nothing can be written."""
-        while not self._is_ending:
-            try:
-                self._store.change(name, lambda job: _failed(job, internal_error(error), self._clock.now_ms()))
-            except Exception as problem:  # noqa: BLE001 -- a job without its end would hold up its suite for ever
-                self._health.report(WRITING, problem)
-                time.sleep(RETRY_SECONDS)
-            else:
-                self._health.clear(WRITING)
-                return
+        def write() -> None:
+            self._store.change(name, lambda job: _failed(job, internal_error(error), self._clock.now_ms()))
+
+        write_until_done(write, health=self._health, part=WRITING, ending=self._ending)
 
     def _fail_all(self, error: BaseException) -> None:
         """The engine's thread has ended: no job that waits for it can continue."""

@@ -1,7 +1,9 @@
 """A job's transfers with S3: downloads of channels and code, uploads of model and outputs."""
 
+import gzip
 import logging
 import tarfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,11 +81,12 @@ def relative_name(key: str, prefix: str) -> str:
     return name
 
 
-def unpack_source(archive: Path, folder: Path) -> None:
+def unpack_data(archive: Path, folder: Path) -> None:
+    """Source code or a model. Raises DataUnavailable for an archive that is damaged or unsafe."""
     try:
         unpack_archive(archive, folder)
-    except (UnsafePath, tarfile.TarError, EOFError) as error:
-        raise DataUnavailable(f"ClientError: the source archive {archive.name} can't be unpacked: {error}") from error
+    except (UnsafePath, tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataUnavailable(f"ClientError: the archive {archive.name} can't be unpacked: {error}") from error
 
 
 def pack_folders(folders: Iterable[Path], archive: Path) -> bool:

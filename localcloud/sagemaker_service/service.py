@@ -68,6 +68,7 @@ class Service:
             logs=clients.logs,
             settings=settings,
             clock=self._machine_clock,
+            health=self._health,
         )
         self._rates = self._make_rate_limits()
         self._server = LoopbackServer(

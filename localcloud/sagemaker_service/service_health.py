@@ -10,6 +10,7 @@ from pathlib import Path
 
 LOG = logging.getLogger(__name__)
 LEAST_FREE_BYTES = 2**20
+RETRY_SECONDS = 1.0
 
 
 class ServiceHealth:
@@ -57,6 +58,20 @@ class WatchedThread(threading.Thread):
             self.death = error
             self._health.report(f"{self.name} has ended", error)
             self._at_death(error)
+
+
+def write_until_done(write: Callable[[], object], *, health: ServiceHealth, part: str, ending: threading.Event) -> None:
+    """Repeats ``write`` until it succeeds or the service ends: on a full disk nothing can be written."""
+    while True:
+        try:
+            write()
+        except Exception as error:  # noqa: BLE001 -- a job without its end would hold up its suite for ever
+            health.report(part, error)
+            if ending.wait(RETRY_SECONDS):
+                return
+        else:
+            health.clear(part)
+            return
 
 
 def find_disk_problem(folder: Path, least_free_bytes: int = LEAST_FREE_BYTES) -> dict[str, str]:

@@ -12,7 +12,7 @@ from localcloud.sagemaker_service.hosting_view import transform_event
 from localcloud.sagemaker_service.job import FAILURE_REASON_LIMIT
 from localcloud.sagemaker_service.job_failure import INTERNAL_ERROR, internal_error
 from localcloud.sagemaker_service.job_store import NewEvent
-from localcloud.sagemaker_service.model_container import ContainerFailed, LogPlace, ModelContainer
+from localcloud.sagemaker_service.model_container import ContainerFailed, LogPlace, ModelContainer, StartInterrupted
 from localcloud.sagemaker_service.s3_transfer import DataUnavailable, relative_name, split_uri
 from localcloud.sagemaker_service.toolkit import UnsupportedJob
 
@@ -76,20 +76,25 @@ class TransformEngine(HostingEngine):
             self._store.put(moved, [NewEvent(due_seconds=0, document=document)])
 
     def _run(self, name: str) -> None:
+        status, reason = self._end_of(name)
+        if status in ENDED:
+            self._write(lambda: self.move(name, status, reason))
+
+    def _end_of(self, name: str) -> tuple[TransformStatus, str | None]:
+        """The status in which the job's work ends, and the reason of a failure."""
         try:
             self._transform(name)
-        except Stopped:
-            if not self._ending.is_set():
-                self.move(name, TransformStatus.STOPPED)
+        except (Stopped, StartInterrupted):
+            # When the service ends, the job has no end yet: the next start fails it.
+            return (TransformStatus.IN_PROGRESS if self._ending.is_set() else TransformStatus.STOPPED), None
         except ContainerFailed as error:
-            self.move(name, TransformStatus.FAILED, with_last_lines(f"{SEE_LOGS}.", error))
+            return TransformStatus.FAILED, with_last_lines(f"{SEE_LOGS}.", error)
         except (Refused, *CAUSED_BY_THE_REQUEST) as error:
-            self.move(name, TransformStatus.FAILED, f"ClientError: {str(error).removeprefix('ClientError: ')}")
-        except Exception as error:
+            return TransformStatus.FAILED, f"ClientError: {str(error).removeprefix('ClientError: ')}"
+        except Exception as error:  # whatever fails, the job needs its end: callers wait for it
             LOG.exception("transform job %s could not be run", name)
-            self.move(name, TransformStatus.FAILED, internal_error(error))
-        else:
-            self.move(name, TransformStatus.COMPLETED)
+            return TransformStatus.FAILED, internal_error(error)
+        return TransformStatus.COMPLETED, None
 
     def _transform(self, name: str) -> None:
         job = self._store.get(TransformJob, name)
@@ -123,7 +128,10 @@ class TransformEngine(HostingEngine):
     def _ask(self, container: ModelContainer, name: str, body: bytes, work: Work) -> bytes:
         if self._is_stopping(name):
             raise Stopped
-        answer = container.invoke(body, work.headers)
+        try:
+            answer = container.invoke(body, work.headers)
+        except OSError as error:
+            raise container.failure() from error
         if answer.status != 200:
             text = answer.body.decode(errors="replace")[:500]
             raise Refused(f"the container answered {answer.status} to a request of {len(body)} bytes: {text}")
@@ -157,12 +165,14 @@ def bodies(content: bytes, work: Work) -> Iterator[bytes]:
         yield content
         return
     batch: list[bytes] = []
+    size = 0
     for line in content.splitlines(keepends=True):
-        is_full = len(batch) == work.records_per_request or sum(map(len, batch)) + len(line) > work.payload_bytes
+        is_full = len(batch) == work.records_per_request or size + len(line) > work.payload_bytes
         if batch and is_full:
             yield b"".join(batch)
-            batch = []
+            batch, size = [], 0
         batch.append(line)
+        size += len(line)
     if batch:
         yield b"".join(batch)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from localcloud.sagemaker_service.container_tree import is_container_path
-from localcloud.sagemaker_service.s3_transfer import DataUnavailable, relative_name, unpack_source
+from localcloud.sagemaker_service.s3_transfer import DataUnavailable, relative_name, unpack_data
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, linkname: str = "", mode: int = 0o644) -> tarfile.TarInfo:
@@ -46,7 +46,7 @@ def test_an_archive_that_leaves_its_folder_is_refused_whole(tmp_path: Path, memb
     folder = tmp_path / "a" / "code"
     folder.mkdir(parents=True)
     with pytest.raises(DataUnavailable, match=r"can't be unpacked: (member|link)"):
-        unpack_source(packed(tmp_path, member("train.py"), *members), folder)
+        unpack_data(packed(tmp_path, member("train.py"), *members), folder)
     assert list(folder.iterdir()) == []
     assert {path.name for path in tmp_path.rglob("*")} == {"a", "code", "sourcedir.tar.gz"}
 
@@ -61,7 +61,7 @@ def test_files_folders_and_links_within_the_archive_are_unpacked(tmp_path: Path)
         member("bin/current", tarfile.SYMTYPE, "../lib/data.txt"),
         member("copy.txt", tarfile.LNKTYPE, "lib/data.txt", mode=0o755),
     )
-    unpack_source(archive, folder)
+    unpack_data(archive, folder)
     assert (folder / "bin/current").read_text() == (folder / "copy.txt").read_text() == "text"
     assert (folder / "lib/data.txt").stat().st_mode & 0o7777 == 0o755
     assert (folder / "lib/data.txt").stat().st_uid == folder.stat().st_uid
