@@ -197,7 +197,7 @@ def test_an_error_of_s3_while_the_service_ends_fails_no_endpoint(store: HostingS
         may_fail.wait(10)
         raise ConnectionRefusedError("S3 has ended first")
 
-    objects.download = fail  # type: ignore[method-assign]
+    objects.download = fail  # type: ignore[method-assign,assignment]
     host(engine, store)
     assert is_asked.wait(10)
     closing = threading.Thread(target=engine.close)
@@ -279,7 +279,7 @@ def test_while_nothing_can_be_written_an_end_waits_and_health_reports_it(
         connection.execute("pragma query_only = 1")
         raise OSError(28, "No space left on device")
 
-    objects.download = fail  # type: ignore[method-assign]
+    objects.download = fail  # type: ignore[method-assign,assignment]
     host(engine, store)
     until(lambda: any("readonly" in problem for problem in health.problems.values()))
     assert status_of(store, Endpoint, "e") == "Creating"
