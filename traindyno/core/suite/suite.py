@@ -25,7 +25,7 @@ STEPS = Bound(least=1, most=10**9)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopWhen:
     relative_half_width: float = field(
-        metadata=describe("ends a run once its mean step time is known this well", bound=Bound(above=0, most=1))
+        metadata=describe("ends a run once its mean step time is known within this share", bound=Bound(above=0, most=1))
     )
 
 
@@ -36,7 +36,7 @@ class Measurement:
     trials: int = field(
         default=5,
         metadata=describe(
-            "runs of each cell, one round of all cells after the other; an interval needs two",
+            "runs of each cell; a round has one trial of every cell; an interval needs two",
             bound=Bound(least=1, most=1000),
         ),
     )
@@ -52,15 +52,15 @@ class Measurement:
     stop_when: StopWhen | None = field(
         default=None,
         metadata=describe(
-            "{relative_half_width: 0.01} ends a run once its mean step time is known that well, after 400 steps or more"
+            "{relative_half_width: 0.01} ends a run once its mean step time is known within 1 %, at 400 steps or later"
         ),
     )
-    max_steps: int = field(default=200, metadata=describe("optimizer steps of one run at most", bound=STEPS))
+    max_steps: int = field(default=200, metadata=describe("the most optimizer steps of one run", bound=STEPS))
     evaluate: bool = field(default=False, metadata=describe("evaluate on dataset.evaluation_split at the end"))
     evaluate_every_steps: int | None = field(
         default=None,
         metadata=describe(
-            "also evaluate during the run, each time after this many steps; the time to a quality needs it",
+            "also evaluate during the run, after every so many steps; the time to a quality needs it",
             bound=COUNT,
             default="at the end only",
         ),
@@ -69,8 +69,8 @@ class Measurement:
     checkpoint_every_steps: int | None = field(
         default=None,
         metadata=describe(
-            "a checkpoint each time after this many steps, from which the run's next attempt resumes; on spot also "
-            "before an interruption, if it is written in the 120 s that SageMaker gives",
+            "write a checkpoint after every so many steps; the run's next attempt resumes from it; on spot also before "
+            "an interruption, if it can be written within the 120 s that SageMaker gives",
             bound=STEPS,
             default="no checkpoints, except before a spot interruption",
         ),
@@ -97,7 +97,7 @@ class Limits:
     max_contended_repeats: int = field(
         default=1,
         metadata=describe(
-            "how often a trial is repeated whose host was busy with other work", bound=Bound(least=0, most=10)
+            "the most repeats of a trial whose host was busy with other work", bound=Bound(least=0, most=10)
         ),
     )
 
@@ -190,13 +190,13 @@ class Suite:
     warm_pool_seconds: int = field(
         default=0,
         metadata=describe(
-            "keeps instances warm between jobs; this needs a quota of its own and is billed", bound=KEEP_ALIVE_SECONDS
+            "keeps instances warm between jobs; this needs its own quota and is billed", bound=KEEP_ALIVE_SECONDS
         ),
     )
     measure_anyway: bool = field(
         default=False,
         metadata=describe(
-            "starts also cells whose estimated memory exceeds their device's, which are refused otherwise"
+            "also starts cells whose estimated memory exceeds that of their device; by default they are refused"
         ),
     )
     training_plans: Mapping[str, str] = field(
@@ -207,7 +207,7 @@ class Suite:
         default_factory=dict,
         metadata=describe("instance type → up to four types that its jobs may run on instead, in this order"),
     )
-    job: JobOptions = field(default=JobOptions(), metadata=describe("what SageMaker adds to each job"))
+    job: JobOptions = field(default=JobOptions(), metadata=describe("what SageMaker adds to each job", default="none"))
     pricing: Pricing = field(
         default_factory=Pricing,
         metadata=describe("{regions, spot, training_plan}: further prices for the same measurements"),
@@ -231,8 +231,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """A dataset's tokens by their content key; ``s3_uri`` is the folder that holds them, None where they are yet to be
-    made."""
+    """A dataset's tokens by their content key; ``s3_uri`` is the folder that holds them, None before they are made."""
 
     key: str
     s3_uri: str | None = None

@@ -58,7 +58,9 @@ class Workload:
 
     task: Task = field(metadata=describe("what the model learns; script runs your own script"))
     examples: int = field(
-        metadata=describe("the work, the same for every cell; the verdict is for this amount", bound=EXAMPLES)
+        metadata=describe(
+            "examples of the whole training, the same for every cell; the verdict is for this work", bound=EXAMPLES
+        )
     )
     model: Model | None = field(
         default=None,
