@@ -13,10 +13,10 @@ from traindyno.core.step_log.content import Evaluation
 from traindyno.core.suite.goal import Target
 from traindyno.core.suite.pricing import SpotTerms
 
-# Of a job's own phases, those that come again after an interruption.
+# The phases of a job that are repeated after an interruption.
 STARTS = ("launch", "import", "load", "restore", "setup", "compile", "first_step")
-# Interruptions expected from a start to the next checkpoint. At 10, one start in exp(10) = 22,026 gets that far: such a
-# run hardly ever ends, and its mean time is no forecast.
+# Interruptions expected between a start and the next checkpoint. At 10, one start in exp(10) = 22,026 reaches the
+# checkpoint: such a run hardly ever ends, and its mean time is not a forecast.
 MOST_EXPOSURE = 10.0
 
 
@@ -30,7 +30,7 @@ class Restart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delay:
-    """In the mean of many runs: training takes ``factor`` times as long, with so many ``interruptions``."""
+    """The average over many runs: training takes ``factor`` times as long, with so many ``interruptions``."""
 
     factor: float
     interruptions: float
@@ -38,7 +38,7 @@ class Delay:
 
 
 def restart_of(result: RunResult) -> Restart:
-    """As the run's own start was."""
+    """The same as the run's own start."""
     attempt = measured_attempt(result)
     service = attempt.phase_seconds if attempt else {}
     return Restart(
@@ -48,10 +48,10 @@ def restart_of(result: RunResult) -> Restart:
 
 
 def expect_delay(terms: SpotTerms, training_seconds: float, restart: Restart) -> Delay | None:
-    """Of a run of so much training time, which begins again from its last checkpoint, or from its begin.
+    """Of a run with this training time, which starts again from its last checkpoint, or from its first step.
 
     Interruptions at the rate r are a Poisson process. With segments of t hours between checkpoints and R hours to load
-    and compile again, h hours of training take exp(r R) × (exp(r t) − 1) ÷ (r t) × h hours in the mean (Daly 2006; the
+    and compile again, h hours of training take exp(r R) × (exp(r t) − 1) ÷ (r t) × h hours on average (Daly 2006; the
     time to write a checkpoint is in the measured rate). None where r × (R + t) is above ``MOST_EXPOSURE``.
     """
     rate, hours = terms.interruptions_per_hour, training_seconds / SECONDS_PER_HOUR
@@ -65,7 +65,7 @@ def expect_delay(terms: SpotTerms, training_seconds: float, restart: Restart) ->
 
 
 def with_interruptions(result: RunResult, terms: SpotTerms, target: Target | None) -> RunResult | None:
-    """The run as it would be in the mean on such capacity: its projection, or its time to the ``target``, is longer.
+    """The run as it would be on average on such capacity: its projection, or its time to the ``target``, is longer.
 
     The result itself where nothing was measured that could be projected. None where the run would hardly ever end.
     """
@@ -80,7 +80,7 @@ def with_interruptions(result: RunResult, terms: SpotTerms, target: Target | Non
 
 
 def _with_longer_work(result: RunResult, terms: SpotTerms, projection: Projection) -> RunResult | None:
-    """Work that is done again is further examples."""
+    """Repeated work counts as further examples."""
     training = projection.seconds - projection.overhead_seconds + projection.training_overhead_seconds
     delay = expect_delay(terms, training, restart_of(result))
     if delay is None:

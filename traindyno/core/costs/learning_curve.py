@@ -1,4 +1,4 @@
-"""How a run learned: its training loss and its evaluations by step, by time and by money."""
+"""How a run learned: its training loss and its evaluations by step, by time and by cost."""
 
 from dataclasses import dataclass
 from math import isfinite

@@ -49,7 +49,7 @@ def parse_prices(document: Mapping[str, Any], *, source: str) -> dict[str, Price
 
 
 def _problems(document: Mapping[str, Any]) -> Iterator[Problem]:
-    """Of content; what has the wrong form is named by the converter."""
+    """Problems of content; the converter reports problems of form."""
     as_of, prices = document.get("as_of"), document.get("prices")
     if isinstance(as_of, str) and not _is_date(as_of):
         yield Problem(path="as_of", message=f"expected a date such as 2026-11-21, got {shown(as_of)}")

@@ -64,8 +64,8 @@ class JobTime:
 def project_run(result: RunResult) -> Projection | None:
     """None where the run measured no rate, or the time of its job is unknown.
 
-    Only the attempt that was measured is projected: another one, and a session that was interrupted, is no overhead of
-    a run, but happens at a rate (see success.py and prediction.py).
+    Only the attempt that was measured is projected. Other attempts and interrupted sessions are not overhead of a run:
+    they occur at a rate (see success.py and prediction.py).
     """
     measured = result.measured
     attempt = measured_attempt(result)
@@ -157,7 +157,7 @@ def paid_usd(result: RunResult) -> Decimal | None:
 
 
 def cost_usd(seconds: float, instance_count: int, usd_per_instance_hour: Decimal | None) -> Decimal | None:
-    """None if the price is unknown. Seconds go by their shortest text, so that 0.1 is 0.1."""
+    """None if the price is unknown. Seconds are converted through their shortest text, so that 0.1 is 0.1."""
     if usd_per_instance_hour is None:
         return None
     return prices.cost_usd(Decimal(str(seconds)), instance_count, usd_per_instance_hour)

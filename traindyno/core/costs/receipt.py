@@ -18,7 +18,7 @@ SERVICE_PHASES = (*UNBILLED_PHASES, "downloading", TRAINING, "uploading", "stopp
 OTHER = "other"
 WARM_POOL = "kept warm"
 RUNNING = "running"
-# The service's clock and the script's are two, so that what was logged may seem to take a little longer than the job.
+# The service and the script use different clocks, so the logged phases can exceed the job's time slightly.
 CLOCK_SECONDS = 2.0
 
 
@@ -166,7 +166,7 @@ def _in_cents(line: ReceiptLine, usd: Decimal) -> ReceiptLine:
 
 
 def exact_phase_usd(lines: Sequence[ReceiptLine]) -> dict[str, Decimal]:
-    """What each phase cost, unrounded: for receipts so small that most phases cost no whole cent."""
+    """What each phase cost, unrounded: for receipts so small that most phases cost less than a cent."""
     usd: dict[str, Decimal] = {}
     for line in lines:
         billed = [phase for phase in line.phases if phase.name not in UNBILLED_PHASES and phase.seconds > 0]

@@ -32,9 +32,10 @@ class SpotAssumption:
 
 
 def at_risk_seconds(suite: Suite) -> Decimal:
-    """What an interruption can undo of a job that runs to its limit: the time between two checkpoints, or all of it.
+    """The work of a job at its time limit that an interruption can lose: the time between two checkpoints, or all of
+    it.
 
-    The checkpoint that a job writes when it is told to stop does not count: it has 120 s to be whole.
+    The checkpoint that a job writes on SIGTERM does not count: it may not be complete within 120 s.
     """
     job_seconds, measurement = Decimal(suite.limits.max_job_seconds), suite.measurement
     if measurement.checkpoint_every_steps is None:
@@ -78,8 +79,8 @@ def expect_spot(results: Iterable[RunResult], given: Mapping[str, SpotTerms]) ->
 def with_checkpoints_of(result: RunResult, every_steps: int | None, terms: SpotTerms) -> SpotTerms:
     """The terms with the time between two checkpoints of this run, at its measured rate, where it writes any.
 
-    Those that its log shows count before ``every_steps``, the suite's setting: a script writes them as it wants. A
-    checkpoint that is only written when a job is told to stop does not count: it has 120 s to be whole.
+    Checkpoints in its log take precedence over ``every_steps``, the suite's setting: a script decides itself when it
+    writes them. A checkpoint that is only written on SIGTERM does not count: it may not be complete within 120 s.
     """
     throughput = result.measured.throughput if result.measured else None
     if result.measured is None or throughput is None:

@@ -1,4 +1,4 @@
-"""What a run took and cost until an evaluation reached a target: time and money to quality."""
+"""What a run took and cost until an evaluation reached a target: time and cost to quality."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobClock:
-    """What had passed and been billed when the job's log said something, ``logged`` seconds after its begin.
+    """The time that had passed and was billed at a line of the job's log, ``logged`` seconds after the log's begin.
 
     ``billable_share`` is of the training time; None where it is unknown.
     """

@@ -167,7 +167,9 @@ def _scalar(value: Any, _: Any) -> JsonScalar:
 
 
 def _decimal(value: Any, _: Any) -> Decimal:
-    """A float goes by its shortest text, so that 0.1 is 0.1. What DynamoDB can't hold is refused."""
+    """A float is converted through its shortest text, so that 0.1 is 0.1. Numbers that DynamoDB can't store are
+    refused.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         raise Unexpected("a number", value)
     try:

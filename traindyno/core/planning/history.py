@@ -14,9 +14,9 @@ from traindyno.core.suite.suite import Limits, Suite
 from traindyno.core.suite.suite_file import measurement_document, target_document, workload_document
 
 WORK_ID_DIGITS = 16
-# The cell itself caused these ends; the time of other runs does not predict the next one.
+# The cell itself causes these outcomes; the time of other runs does not predict the next one.
 TELLING_OUTCOMES = (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY, Outcome.LOSS_DIVERGED, Outcome.TIMED_OUT)
-# Of the measurement, what decides when a run stops; its bound of steps is reckoned with instead.
+# The settings that decide when a run stops, without max_steps: the difference in steps is computed instead.
 DECIDES_LENGTH = ("stop_when", "evaluate", "evaluate_every_steps", "save_model")
 
 
@@ -88,9 +88,8 @@ def learn_loss_spread(suite: Suite, past: Iterable[PastRun]) -> LossSpread | Non
 
 
 def learn_host_prior(past: Iterable[PastRun]) -> HostSpread | None:
-    """How the speed of hosts differs: from measured trials of one cell on several hosts, in whichever execution.
-
-    None where earlier executions tell nothing about it. Simulated hosts tell nothing about real ones.
+    """How the speed of hosts differs: from measured trials of one cell on several hosts, of any execution. None if
+    earlier executions give no information about it. Simulated hosts give none about real ones.
     """
     alike: dict[str, list[Trial]] = {}
     for run in past:
@@ -118,7 +117,7 @@ def _within(seconds: float, attempts: int, limits: Limits) -> float:
 
 
 def _added_seconds(run: PastRun, suite: Suite) -> float | None:
-    """What another bound of steps adds or saves; None where that is not known. Scripts keep to no such bound."""
+    """The seconds that another ``max_steps`` adds or saves; None if unknown. A user's script has no such limit."""
     max_steps = suite.measurement.max_steps
     if run.outcome is not Outcome.COMPLETED or run.max_steps == max_steps or suite.workload.task is Task.SCRIPT:
         return 0.0

@@ -12,11 +12,11 @@ Pack = tuple[Run, ...]
 
 
 def pack_runs(runs: Sequence[Run], instances: int) -> tuple[Pack, ...]:
-    """Each pack uses at most ``instances``; one run of more than that is a pack of its own.
+    """Each pack uses at most ``instances``; a run of more than that is a separate pack.
 
     Trials stay in their order: only the last pack of a trial is filled up with runs of the next one. Within a trial the
     largest runs are placed first, equal ones in their random order, and the packs follow in the random order of their
-    first runs, so that no cell always meets the same others.
+    first runs, so that no cell always runs beside the same cells.
     """
     packed: list[Pack] = []
     rest: Pack = ()

@@ -125,7 +125,7 @@ def plan_suite(
 
 
 def plan_again(suite: Suite, priced: Plan, quotas: QuotaReadings) -> Plan:
-    """``priced`` with the account's quotas; its prices and what earlier runs showed stay."""
+    """The plan ``priced`` with the account's quotas; its prices and its history are unchanged."""
     fallbacks = [price for lane in priced.lanes for price in lane.fallback_prices]
     own = [part.price for part in _parts(priced.lanes, priced.preparation)]
     plan = plan_suite(
@@ -202,7 +202,7 @@ def _hours_to_limit(lane: LanePlan, run_seconds: int) -> Decimal:
 
 
 def _hours(of_lanes: Sequence[Decimal], lanes_at_once: int) -> Decimal:
-    """Lanes start in order, each as soon as one of those in progress ends."""
+    """Lanes start in order, each when one in progress ends."""
     ends: list[Decimal] = []
     for hours in of_lanes:
         begin = heappop(ends) if len(ends) == lanes_at_once else Decimal(0)

@@ -110,8 +110,8 @@ def _not_listed_text(name: str, instance_type: str) -> str:
     listed = [known for known in instance_types() if instance_quota(known, Purchase.ON_DEMAND).code]
     meant = get_close_matches(instance_type, listed, n=1)
     return (
-        f'Service Quotas lists no quota "{name}" for this region, so SageMaker trains on no {instance_type} here:'
-        f" expected an instance type that it lists{f', such as {meant[0]}' if meant else ''}"
+        f'Service Quotas lists no quota "{name}" for this region, so SageMaker training does not offer'
+        f" {instance_type} here: expected an instance type that it lists{f', such as {meant[0]}' if meant else ''}"
     )
 
 

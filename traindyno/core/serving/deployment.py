@@ -35,7 +35,7 @@ class Hosting(StrEnum):
 
 
 class ModelNotServable(TraindynoError):
-    """The run left no model that the inference handler can serve."""
+    """The run saved no model that the inference handler can serve."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

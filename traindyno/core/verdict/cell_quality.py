@@ -18,7 +18,7 @@ class CellQuality:
     """``loss`` and ``perplexity`` are of the last evaluation of each measured trial.
 
     The rest is about the goal's target, None where it has none: ``reached`` of the measured trials reached it, ``best``
-    is the best value of any evaluation, ``seconds`` and ``usd`` are the time and the money until it was reached.
+    is the best value of any evaluation, ``seconds`` and ``usd`` are the time and the cost until it was reached.
     """
 
     loss: Estimate | None = None

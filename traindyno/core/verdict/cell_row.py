@@ -25,12 +25,12 @@ from traindyno.core.verdict.repeats import is_contended
 class CellRow:
     """``seconds``, ``usd`` and ``instance_hours`` are of the suite's whole workload, projected from each trial.
 
-    They are divided by the success rate: a trial that fails has to be paid again. ``failed`` counts trials that the
-    cell itself lost, ``diverged`` those of them whose loss was no finite number. ``unsteady_trials`` are among the
+    They are divided by the success rate: a failed trial must be paid again. ``failed`` counts trials that failed
+    because of the cell, ``diverged`` those of them whose loss was not finite. ``unsteady_trials`` are among the
     measured ones, without those that ended at their target; so are ``contended_trials``, whose host was busy with other
     work. ``host_draws`` is the number of different sets of hosts, None where some are unknown. ``accuracy`` is the
-    evaluation's, a share. ``warm_share`` is of the measured trials: how many started on instances that an earlier job
-    had left; None where nothing is kept warm.
+    evaluation's, a share. ``warm_share`` is of the measured trials: those that started on instances that an earlier job
+    kept warm; None if the suite has no warm pool.
 
     ``seconds`` is wall clock: ``before_training_seconds`` of it pass until training starts (waiting for capacity,
     starting, downloading), and all that is paid once are ``overhead_seconds``, of which ``training_overhead_seconds``

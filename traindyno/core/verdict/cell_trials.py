@@ -93,7 +93,7 @@ class Retries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """How trials scatter beyond the cells' own spreads: between hosts, and with the previous trial."""
+    """The spread of trials beyond that within cells: between hosts, and the correlation with the previous trial."""
 
     spread: HostSpread = STATED_PRIOR
     serial_correlation: float = 0.0
@@ -126,7 +126,7 @@ def group_trials(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[C
 
 
 def is_measured(result: RunResult) -> bool:
-    """A run that ended at its target counts, also where it is too short for a rate."""
+    """A run that ended at its target counts even if it is too short for a rate."""
     measured = result.measured
     return (
         result.outcome in MEASURED_OUTCOMES

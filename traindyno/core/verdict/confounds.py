@@ -32,7 +32,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """A cell that changes one setting less. ``include``: a suite's entry for it. ``cell_id`` is set if it exists."""
+    """A cell that differs in one setting less. ``include``: a suite's entry for it. ``cell_id`` is set if it exists."""
 
     cell_id: str | None
     include: Mapping[str, Any]
@@ -131,7 +131,7 @@ def _derived_differences(first: Settings, second: Settings, changed: Sequence[st
 
 
 def _different_starts(first: float | None, second: float | None) -> list[Difference]:
-    """One or two trials that began a lane cold are chance; most of one cell's and few of the other's are not."""
+    """A few cold starts at the beginning of a lane are chance; a difference of more than half of the trials is not."""
     if first is None or second is None or abs(first - second) <= SYSTEMATIC_SHARE:
         return []
     return [Difference(name="trials started warm", first=f"{first:.0%}", second=f"{second:.0%}")]

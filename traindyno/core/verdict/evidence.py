@@ -1,4 +1,4 @@
-"""What the verdict is based on: each cell's trials, how they scatter, and which cells may be recommended."""
+"""What the verdict is based on: each cell's trials, their spread, and the cells that may be recommended."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

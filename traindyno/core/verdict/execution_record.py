@@ -1,4 +1,4 @@
-"""All that is kept of an execution: the suite as it was taken in, its cells and the results of its runs."""
+"""The stored data of an execution: the suite as it was accepted, its cells and the results of its runs."""
 
 from dataclasses import dataclass
 

@@ -21,9 +21,9 @@ def _work_sentence(verdict: Verdict) -> str:
     seconds, usd = (row.seconds, row.usd) if is_whole else (row.quality.seconds, row.quality.usd)
     examples = f"The whole work ({count_text(verdict.examples)} examples)"
     work = examples if is_whole else f"Training to {verdict.goal.target}"
-    time = seconds_text(seconds.mean if seconds else None)
-    cost = f"about {usd_text(usd.mean)}" if usd else "an unknown sum"
-    return f"{work} takes about {time} and costs {cost}{_against_next(verdict)}."
+    time = f"about {seconds_text(seconds.mean)}" if seconds else "an unknown time"
+    cost = f"about {usd_text(usd.mean)}" if usd else "an unknown amount"
+    return f"{work} takes {time} and costs {cost}{_against_next(verdict)}."
 
 
 def _against_next(verdict: Verdict) -> str:

@@ -21,12 +21,12 @@ from traindyno.core.verdict.refusals import BREAKS_LIMIT
 from traindyno.core.verdict.repeats import planned_results
 from traindyno.core.verdict.verdict import FIRST_SEARCHED, FIRST_TRIALS, SETTLED, Verdict, judge_evidence
 
-# Without any cell that works, the search continues while a cell works with this probability.
+# While no cell has worked, the search continues if a cell works with at least this probability.
 LEAST_SUCCESS = 0.2
-# A cell is given up after so many trials without information (no capacity, an image that can't be pulled).
+# A cell is dropped after so many trials without information (no capacity, an image that can't be pulled).
 MOST_UNTOLD = 2
 CELLS_PER_PARALLEL_RUN = 24
-# With so many times the trials that a suite has, to be 80 % sure of settling it, those that it has seldom do.
+# If the answer needs more than so many times the suite's trials (80 % power), the suite's trials seldom settle it.
 MOST_TIMES_NEEDED = 4
 
 Trial = tuple[Cell, int]
@@ -45,7 +45,7 @@ def most_rounds(suite: Suite, cells: Sequence[Cell]) -> int:
 
 
 def runs_at_once(cells: Sequence[Cell]) -> int:
-    """Cells that a round explores: more at once save rounds, and each gives less information."""
+    """The cells of one round: more cells save rounds, and each trial then gives less information."""
     return max(1, round(len(cells) / CELLS_PER_PARALLEL_RUN))
 
 
@@ -114,7 +114,7 @@ def _confirm(suite: Suite, evidence: Evidence, left: Mapping[str, Sequence[int]]
 
 
 def _is_futile(suite: Suite, verdict: Verdict, finalists: Sequence[CellTrials]) -> bool:
-    """Whether the trials that are left would hardly settle it: far more than the suite has are needed."""
+    """Whether the remaining trials are unlikely to settle the answer, because it needs far more."""
     if min(len(each.measured) for each in finalists) < FIRST_TRIALS or not verdict.related(Relation.OPEN):
         return False
     needed = verdict.trials_to_decide

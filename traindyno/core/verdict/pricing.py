@@ -21,7 +21,7 @@ RegionPrices = Mapping[str, PriceList]
 
 
 class Terms(StrEnum):
-    """How capacity is paid."""
+    """The way to pay for capacity."""
 
     ON_DEMAND = "on demand"
     SPOT = "spot"
@@ -69,7 +69,7 @@ def price_options(
     loss_spread: LossSpread | None = None,
     host_prior: HostSpread | None = None,
 ) -> tuple[PricedOption, ...]:
-    """None of them where the only one is the way that was paid: there is nothing to compare.
+    """Empty if the only way is the one that was paid: there is nothing to compare.
 
     ``loss_spread`` and ``host_prior`` are the verdict's own, from the lab's history.
     """

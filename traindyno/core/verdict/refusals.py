@@ -40,7 +40,7 @@ def find_refusals(
 
 
 def _short_of(row: CellRow, target: Target, metric: Metric) -> str | None:
-    """Why the time or the money until the target is unknown."""
+    """Why the time or the cost until the target is unknown."""
     quality = row.quality
     if quality.best is None:
         return f"no evaluation of it measured {target.quality}"

@@ -120,7 +120,7 @@ def _rival_price_flips(best: CellRow, rivals: Sequence[CellRow], metric: Metric)
 
 def _limit_flip(verdict: Verdict, best: CellRow) -> tuple[PriceFlip, ...]:
     """The recommended cell's type becomes so expensive that the cell exceeds the goal's cost limit."""
-    assert verdict.goal.usd is not None, "the goal is fastest within a sum"
+    assert verdict.goal.usd is not None, "the goal has a cost limit"
     next_best = verdict.runner_up.cell_id if verdict.runner_up else None
     return (_flip(best, verdict.goal.usd / _usd(best, Metric.USD), next_best),)
 

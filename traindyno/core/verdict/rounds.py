@@ -27,10 +27,10 @@ def plan_round(
 ) -> tuple[Run, ...]:
     """Rounds count from 1; no runs means that the search has ended. ``results``: of all earlier rounds.
 
-    ``host_prior`` and ``loss_spread`` are the verdict's own, so that a search ends where the verdict decides, and
-    measures no further what the verdict refuses.
+    ``host_prior`` and ``loss_spread`` are the verdict's own, so that a search ends when the verdict is decided, and
+    does not measure refused cells again.
 
-    Trials on a busy host are repeated first: what comes next may depend on them. There are no runs after
+    Trials on a busy host are repeated first, because the next runs may depend on them. There are no runs after
     ``last_round``, however many results were lost.
     """
     if round_number == 1:

@@ -99,7 +99,7 @@ def _weak_key(cell: Cell) -> str:
 
 
 def _strong_key(cell: Cell) -> str:
-    """Equal for cells that divide the same global batch in whichever way."""
+    """Equal for cells with the same global batch, however it is divided."""
     undivided = replace(cell.settings, loader_workers=0, batch_size_per_device=1, gradient_accumulation_steps=1)
     return f"{planned_batch_size(cell.settings)} {_all_but_its_size(replace(cell, settings=undivided))}"
 

@@ -1,4 +1,5 @@
-"""How a workload's time depends on the number of instances: a fitted curve, its prediction, and where it stops paying.
+"""How a workload's time depends on the number of instances: a fitted curve, its prediction, and the size from which
+another instance brings no gain.
 
 T(N, w) = serial + compute/N + communication(N) + (loading/N + shared loading) / (1 + w), where w is the number of
 loader workers of a process. The curve is fitted to the training time of the whole workload, with relative errors.
@@ -18,7 +19,7 @@ TERMS = ("serial", "compute / N", "communication", "loading / N", "shared loadin
 COMMUNICATIONS: dict[str, Callable[[float], float]] = {"log2(N)": log2, "N": float}
 # A curve through fewer sizes than this predicts nothing about the next one.
 LEAST_SIZES = 3
-# How far beyond the largest measured size the curve is followed.
+# How far beyond the largest measured size the curve is evaluated.
 MOST_TIMES_LARGEST = 8
 
 
@@ -57,7 +58,7 @@ class HeldOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepWork:
-    """Of a curve whose cells do the same work in a step: its ``samples``, and so many ``steps`` in the workload.
+    """Of a curve whose cells do the same work in a step: its ``samples``, and the number of ``steps`` in the workload.
 
     ``usd_per_instance_hour`` is None where no price is known.
     """

@@ -7,7 +7,7 @@ from traindyno.core.verdict.scaling_fit import HeldOut, ScalingFit, ScalingPredi
 
 
 def describe_scaling(fit: ScalingFit) -> tuple[str, ...]:
-    """The curve, its test, the next size, and the size from which another instance does not pay."""
+    """The curve, its test, the next size, and the size from which another instance brings no gain."""
     return (*_curve(fit), *map(_held_out, fit.held_out), *map(_next_size, fit.next_sizes), *_limits(fit))
 
 

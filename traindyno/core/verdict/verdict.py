@@ -36,7 +36,7 @@ from traindyno.core.verdict.sensitivity import BreakEven, Crossover, find_break_
 VERDICT = Format(name="verdict", version=2, unmarked=1)
 # The fewest trials that measure a cell's spread with some precision.
 FIRST_TRIALS = 3
-# Of each compared cell, before the model-based search looks for the first time: a large lead shows in two.
+# Of each compared cell, before the first look of the model-based search: two trials show a large lead.
 FIRST_SEARCHED = 2
 
 
@@ -58,7 +58,7 @@ SETTLED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgainstBaseline:
-    """``ratio`` is recommended ÷ baseline. ``interval`` makes room for the recommended cell's selection."""
+    """``ratio`` is recommended ÷ baseline. ``interval`` is corrected for the selection of the recommended cell."""
 
     cell_id: str
     ratio: float
@@ -68,13 +68,13 @@ class AgainstBaseline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """``recommended`` is the best by its mean; ``finding`` says how far that can be relied on.
+    """``recommended`` is the best by its mean; ``finding`` says how reliable that is.
 
     ``rivals`` are all other cells that qualify, the nearest first, each compared with the recommended one. ``expected``
-    are the recommended cell's figures, corrected for its having been picked; its row in ``rows`` has them as measured.
+    are the recommended cell's figures, corrected for its selection; its row in ``rows`` has them as measured.
     ``trials_to_decide``: so many trials of the open cells and the recommended one would settle it (80 % power).
     ``refused`` are cells that measured well but can't be recommended: cell id → reason. ``significance`` is that of
-    this look at the results; ``host_spread`` and ``serial_correlation`` say how trials were found to scatter.
+    this look at the results; ``host_spread`` and ``serial_correlation`` describe the spread of the trials.
     ``scaling``: curves of the time over the number of instances, where three sizes or more were measured.
     ``dropped`` are cells that a model-based search did not compare, the nearest to the recommended cell first.
     """
@@ -202,7 +202,7 @@ def looks_of(suite: Suite, evidence: Evidence) -> Looks:
     """A grid is judged once, at its end; elimination after each round from the first trials on.
 
     The model-based search judges by how often the cells that it compares were measured at least: judging again at the
-    same number of trials uses the same significance, and costs nothing.
+    same number of trials uses no further significance.
     """
     if suite.search is Search.GRID:
         return Looks()

@@ -47,7 +47,7 @@ def test_a_rival_that_is_not_behind_is_not_named(ratio: float) -> None:
 def test_what_is_not_known_is_said() -> None:
     row = make_row(seconds=None, usd=None)
     text = takes(make_verdict(rows=(row, make_row(SECOND))))
-    assert text.startswith("The whole work (100,000 examples) takes about unknown and costs an unknown sum")
+    assert text.startswith("The whole work (100,000 examples) takes an unknown time and costs an unknown amount")
     nothing = make_verdict(expected=None, recommended=None, rivals=(), finding=Finding.NONE_MEASURED)
     assert takes(nothing) == "There is nothing to compare for this goal among the 2 cells."
 
