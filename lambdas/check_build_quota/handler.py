@@ -10,7 +10,7 @@ from traindyno.lab.use_case import use_case
 
 
 def handle(event: dict[str, Any], _context: object) -> None:
-    # Without any answer, CloudFormation would wait for its whole time limit; an error raised here is in the log too.
+    # Without an answer, CloudFormation waits until its time limit; an error raised here is also in the log.
     answer = Answer(is_well=False, reason="the quota of CodeBuild could not be read; see the log of CheckBuildQuota")
     try:
         refusal = None

@@ -1,6 +1,6 @@
 """State CheckQuotas: give each lane the concurrency that the account allows, or refuse the suite.
 
-Its answer names the preparations that have to run before the first round.
+Its answer names the preparations that must run before the first round.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Event: an endpoint or a transform job has changed. Record what that means for its deployment."""
+"""Event: an endpoint or a transform job has changed. Records the result for its deployment."""
 
 import time
 from typing import Any

@@ -1,4 +1,4 @@
-"""Event: a training job has ended. Record what that means for its run or preparation."""
+"""Event: a training job has ended. Records the outcome of its run or preparation."""
 
 import time
 from typing import Any

@@ -13,9 +13,9 @@ from traindyno.lab.use_case import use_case
 
 
 def handle(event: dict[str, Any], _context: object) -> None:
-    # Without any answer, CloudFormation would wait for its whole time limit; an error raised here is in the log too.
+    # Without an answer, CloudFormation waits until its time limit; an error raised here is also in the log.
     answer = Answer(
-        is_well=False, reason="the lab could not find out whether a suite is in flight; see the guard's log"
+        is_well=False, reason="the lab could not determine whether a suite is running; see the log of GuardLab"
     )
     try:
         with use_case("GuardLab", request=event["RequestType"]) as line:

@@ -1,4 +1,4 @@
-"""Every few minutes: delete expired endpoints, finish what no event reported, and count what is open."""
+"""Every few minutes: delete expired endpoints, finish deployments without an event, and count the open ones."""
 
 import sys
 import time

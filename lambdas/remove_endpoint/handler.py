@@ -1,4 +1,4 @@
-"""State RemoveEndpoint: delete what is left of a deployment that failed, or whose transform job is done."""
+"""State RemoveEndpoint: delete the resources of a deployment that failed, or whose transform job has ended."""
 
 import time
 from typing import Any
@@ -10,7 +10,7 @@ from traindyno.lab.use_case import use_case
 
 
 def handle(event: dict[str, Any], _context: object) -> None:
-    """``event`` holds the deployment's name, and the failure where there was one."""
+    """``event`` holds the deployment's name, and the failure if there was one."""
     environment, name = read_environment(BucketEnvironment), event["name"]
     message = event.get("failure", {}).get("Cause")
     with use_case("RemoveEndpoint", deployment=name) as line:

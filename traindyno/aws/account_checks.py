@@ -1,4 +1,4 @@
-"""What an AWS account allows a lab, read and never changed: identity, bootstrap, limits, permissions, deployment."""
+"""Read-only checks of an AWS account for a lab: identity, bootstrap, limits, permissions, deployment."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from traindyno.aws.client_errors import error_code
 
 BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
-# What `cdk deploy` does through the bootstrap's roles, and what a lab's roles do; an SCP or a boundary may refuse it.
+# The actions of `cdk deploy` through the bootstrap's roles, and of a lab's roles; an SCP or a boundary may deny them.
 ACTIONS = (
     "cloudformation:CreateStack",
     "codebuild:StartBuild",
@@ -55,7 +55,7 @@ def concurrent_executions(lambda_client: Any) -> int:
 
 
 def denied_actions(iam: Any, arn: str, actions: Sequence[str] = ACTIONS) -> dict[str, str]:
-    """Action → who denies it, by IAM's policy simulation for the caller; empty where all are allowed."""
+    """Action → the policy that denies it, by IAM's policy simulation for the caller; empty if all are allowed."""
     results = iam.simulate_principal_policy(PolicySourceArn=_principal(arn), ActionNames=[*actions])
     return {each["EvalActionName"]: _denier(each) for each in results["EvaluationResults"] if not _is_allowed(each)}
 
@@ -79,14 +79,14 @@ def _denier(result: dict[str, Any]) -> str:
 
 
 def definition_problems(stepfunctions: Any, state_machine_arn: str) -> Iterator[str]:
-    """What Step Functions' own validation says of the deployed state machine."""
+    """The findings of Step Functions' own validation of the deployed state machine."""
     definition = stepfunctions.describe_state_machine(stateMachineArn=state_machine_arn)["definition"]
     answer = stepfunctions.validate_state_machine_definition(definition=definition, type="STANDARD")
     return (f"{each['severity']} {each['code']}: {each['message']}" for each in answer["diagnostics"])
 
 
 def public_image_digest(uri: str, *, fetch: Callable[[urllib.request.Request], Any] | None = None) -> str | None:
-    """The digest that a public image's tag has now; None where the gallery has no such tag."""
+    """The digest that a public image's tag has now; None if the gallery has no such tag."""
     found = PUBLIC_IMAGE.fullmatch(uri)
     if found is None:
         raise ValueError(f"expected an image of public.ecr.aws, got {uri}")

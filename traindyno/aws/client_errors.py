@@ -1,4 +1,4 @@
-"""AWS's error codes, and the errors of this project that they become."""
+"""AWS's error codes, and the errors of this project for them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from botocore.exceptions import (
 
 from traindyno.core.errors import NextAttempt, ServiceFault, Throttled
 
-# What botocore itself takes for throttling, and a write that met a transaction of the same item.
+# The error codes that botocore treats as throttling, and that of a write that conflicts with a transaction.
 THROTTLING = frozenset(
     {
         "BandwidthLimitExceeded",

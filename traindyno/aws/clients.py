@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CONFIG = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5, read_timeout=25)
 RUNTIME_CONFIG = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=65)
-# The Price List API has endpoints in three regions only; what it says is the same in each.
+# The Price List API has endpoints in three regions only; all return the same prices.
 PRICING_REGION = "us-east-1"
 
 

@@ -1,4 +1,4 @@
-"""The answer of a custom resource to CloudFormation: a document put where the request says."""
+"""The answer of a custom resource to CloudFormation: a document that is sent by PUT to the URL in the request."""
 
 import json
 import urllib.request

@@ -20,9 +20,8 @@ class DataListing:
         self._s3 = s3
 
     def content(self, field: str, uri: str) -> tuple[str, frozenset[str]]:
-        """A digest of the objects' names, sizes and ETags, and the names; SuiteRefused where there are none.
-
-        ``field``: where the suite names the prefix.
+        """A digest of the objects' names, sizes and ETags, and the names; raises SuiteRefused if there are none.
+        ``field``: the suite's field with the prefix.
         """
         parts = urlsplit(uri)
         prefix = parts.path.lstrip("/")

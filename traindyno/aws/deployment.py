@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class LabNotDeployed(TraindynoError):
-    """There is no such lab in the account and region that the credentials lead to."""
+    """There is no such lab in the account and region of the credentials."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""SageMaker's models, endpoints and transform jobs, spoken to in this project's own errors."""
+"""SageMaker's models, endpoints and transform jobs; AWS's errors become this project's."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 TAKEN = frozenset({"ResourceInUse"})
 TAKEN_TEXT = ("already existing", "already exists", "must be unique")
-# A serverless endpoint answers so while its capacity starts.
+# A serverless endpoint answers with this message while its capacity starts.
 STARTING = "ModelNotReadyException"
-# DescribeEndpoint and the like answer an unknown name with a validation error.
+# DescribeEndpoint and similar operations answer an unknown name with a validation error.
 UNKNOWN_TEXT = ("could not find", "not found", "does not exist")
 
 
 class DeploymentRefused(TraindynoError):
-    """SageMaker refuses this model, endpoint or transform job however often it is asked."""
+    """SageMaker refuses this model, endpoint or transform job; a repeated request is refused too."""
 
 
 class InvocationFailed(TraindynoError):
@@ -46,7 +46,7 @@ class Endpoints:
         self._sagemaker = sagemaker
 
     def create_model(self, request: Mapping[str, Any]) -> None:
-        """Safe to repeat, as each of these."""
+        """Safe to repeat, like every function of this module."""
         _create(lambda: self._sagemaker.create_model(**request), "model")
 
     def create_endpoint(self, config: Mapping[str, Any], endpoint: Mapping[str, Any]) -> None:
@@ -57,7 +57,7 @@ class Endpoints:
         _create(lambda: self._sagemaker.create_transform_job(**request), "transform job")
 
     def find_endpoint(self, name: str) -> ServingState | None:
-        """None where there is no such endpoint any more."""
+        """None if the endpoint does not exist."""
         found = _find(lambda: self._sagemaker.describe_endpoint(EndpointName=name))
         return None if found is None else read_endpoint(found)
 
@@ -66,12 +66,12 @@ class Endpoints:
         return None if found is None else read_transform(found)
 
     def delete_endpoint(self, name: str) -> None:
-        """With its configuration. Safe to repeat: what is gone already is passed over."""
+        """Delete the endpoint and its configuration. Safe to repeat: resources that no longer exist are ignored."""
         _find(lambda: self._sagemaker.delete_endpoint(EndpointName=name))
         _find(lambda: self._sagemaker.delete_endpoint_config(EndpointConfigName=name))
 
     def stop_transform(self, name: str) -> None:
-        """A job that has ended is passed over."""
+        """Stop the job; a job that has ended is ignored."""
         _find(lambda: self._sagemaker.stop_transform_job(TransformJobName=name), passes_over=("rejected",))
 
     def delete_model(self, name: str) -> None:

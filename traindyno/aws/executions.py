@@ -17,12 +17,12 @@ RUNNING: Literal["RUNNING"] = "RUNNING"
 
 
 class ExecutionUnknown(TraindynoError):
-    """The lab has no execution of this name, or Step Functions has forgotten it (after 90 days)."""
+    """The lab has no execution of this name, or it ended more than 90 days ago and Step Functions has deleted it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """Times are epoch seconds. ``error`` and ``cause`` are set where it failed or was aborted with a reason."""
+    """Times are epoch seconds. ``error`` and ``cause`` are set if it failed or was aborted with a reason."""
 
     execution_id: str
     status: str
@@ -64,7 +64,7 @@ class Executions:
         return (_read(row) for page in pages for row in page["executions"])
 
     def list_running(self) -> Iterator[str]:
-        """Names of those that run; none where there is no such state machine any more."""
+        """Names of the running executions; empty if the state machine no longer exists."""
         pages = self._stepfunctions.get_paginator("list_executions").paginate(
             stateMachineArn=self._state_machine_arn, statusFilter=RUNNING
         )

@@ -21,13 +21,12 @@ class LogTail:
         self._logs = logs
 
     def read(self, job_name: str) -> tuple[str, ...]:
-        """Of a training job."""
+        """The last lines of a training job's log."""
         return self.read_group(JOB_LOG_GROUP, f"{job_name}/")
 
     def read_group(self, log_group: str, stream_prefix: str = "") -> tuple[str, ...]:
-        """Of the host that wrote last, which is where a failure shows.
-
-        A log that can't be read costs no result: its one line then says why.
+        """The last lines of the host that wrote last, because a failure shows there. If the log can't be read, the
+        result is one line with the reason.
         """
         try:
             return self._read(log_group, stream_prefix)

@@ -20,7 +20,7 @@ class Objects:
         self.bucket = bucket
 
     def find(self, key: str, *, last_bytes: int | None = None) -> bytes | None:
-        """The object's content, or its last bytes; None where there is no such object."""
+        """The object's content, or its last bytes; None if there is no such object."""
         part: Any = {"Range": f"bytes=-{last_bytes}"} if last_bytes else {}
         try:
             return self._s3.get_object(Bucket=self.bucket, Key=key, **part)["Body"].read()
@@ -33,14 +33,14 @@ class Objects:
         self._s3.put_object(Bucket=self.bucket, Key=key, Body=content, ContentType=content_type)
 
     def copy(self, source_s3_uri: str, key: str) -> None:
-        """Of an object of up to 5 GB, from any bucket that the caller may read."""
+        """Copy an object of up to 5 GB, from any bucket that the caller may read."""
         source = urlsplit(source_s3_uri)
         self._s3.copy_object(
             Bucket=self.bucket, Key=key, CopySource={"Bucket": source.netloc, "Key": source.path.lstrip("/")}
         )
 
     def copy_large(self, key: str, target_key: str) -> bool:
-        """Within the bucket, of an object of any size, in parts; False where there is no such object."""
+        """Copy an object of any size within the bucket, in parts; False if there is no such object."""
         try:
             self._s3.copy({"Bucket": self.bucket, "Key": key}, self.bucket, target_key)
         except ClientError as error:
@@ -54,6 +54,6 @@ class Objects:
         self._s3.delete_object(Bucket=self.bucket, Key=key)
 
     def list_keys(self, prefix: str) -> Iterator[str]:
-        """In the order of their UTF-8 bytes."""
+        """The keys in the order of their UTF-8 bytes."""
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
         return (item["Key"] for page in pages for item in page.get("Contents", []))

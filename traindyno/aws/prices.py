@@ -20,7 +20,7 @@ HOURLY = {"hrs", "hour", "hours"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What an instance is used for, as the Price List names it: an attribute, and the end of its usage types."""
+    """The use of an instance in the Price List's terms: an attribute, and the end of its usage types."""
 
     name: str
     usage_type: str
@@ -34,9 +34,8 @@ BATCH_TRANSFORM = Usage(name="BatchTransform", usage_type="Tsform")
 def read_prices(
     pricing: "PricingClient", instance_types: Iterable[str], *, region: str, now: float, usage: Usage = TRAINING
 ) -> dict[str, Price]:
-    """By instance type; a type that the Price List doesn't price for the usage in the region is left out.
-
-    Raises SuiteRefused where the Price List has several prices for one type.
+    """Prices by instance type, without types that have no price for the usage in the region. Raises SuiteRefused if the
+    Price List has several prices for one type.
     """
     as_of = datetime.fromtimestamp(now, UTC).date().isoformat()
     found = {name: _read_price(pricing, name, region, usage) for name in dict.fromkeys(instance_types)}
@@ -48,7 +47,7 @@ def read_prices(
 
 
 def _read_price(pricing: "PricingClient", instance_type: str, region: str, usage: Usage) -> tuple[Decimal | None, str]:
-    """And its source: the local cloud's list says by its version that it is a snapshot."""
+    """The price with its source: the version of the local cloud's list shows that it is a snapshot."""
     wanted = {"regionCode": region, "platoinstancetype": usage.name, "instanceName": instance_type}
     pages = pricing.get_paginator("get_products").paginate(
         ServiceCode=SERVICE_CODE,
@@ -70,7 +69,7 @@ def _read_price(pricing: "PricingClient", instance_type: str, region: str, usage
 
 
 def _is_plain_use(product: Mapping[str, Any], instance_type: str, usage: Usage) -> bool:
-    """Not a cluster's, a training plan's or a free tier's row, which share the instance's name."""
+    """False for the rows of clusters, training plans and the free tier, which have the same instance name."""
     return str(product["product"]["attributes"].get("usagetype", "")).endswith(f"{usage.usage_type}:{instance_type}")
 
 

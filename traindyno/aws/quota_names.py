@@ -11,15 +11,14 @@ from traindyno.core.planning.quotas import SERVICE_CODE
 if TYPE_CHECKING:
     from mypy_boto3_service_quotas import ServiceQuotasClient
 
-PAGE_SIZE = 100  # the most that AWS gives at once, of more than 1,500
+PAGE_SIZE = 100  # the largest page that AWS returns, of more than 1,500 quotas
 
 
 def find_by_name(
     service_quotas: "ServiceQuotasClient", names: Iterable[str], *, service_code: str = SERVICE_CODE
 ) -> dict[str, Mapping[str, Any]]:
-    """AWS's defaults first, which leave out nothing but what is this account's alone; reading ends with the last name.
-
-    A name that neither list has is left out.
+    """Quotas by name. Reads AWS's defaults first, which lack only the quotas that this account alone has, and stops
+    when all names are found. A name that is in neither list is left out.
     """
     wanted = set(names)
     found: dict[str, Mapping[str, Any]] = {}
@@ -40,7 +39,7 @@ def _rows(service_quotas: "ServiceQuotasClient", service_code: str) -> Iterator[
 
 
 def read_by_name(service_quotas: "ServiceQuotasClient", name: str, *, service_code: str) -> Mapping[str, Any] | None:
-    """The account's applied quota, else AWS's default; None where Service Quotas lists no quota of this name."""
+    """The account's applied quota, else AWS's default; None if Service Quotas lists no quota of this name."""
     default = find_by_name(service_quotas, [name], service_code=service_code).get(name)
     if default is None:
         return None

@@ -1,4 +1,4 @@
-"""Requests to raise the account's quotas: what AWS has of them, and sending one more."""
+"""Requests to raise the account's quotas: the requests that AWS has, and a new one."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,9 @@ class QuotaRequests:
         return NeededIncrease(increase=increase, request=self._find(increase.code) if increase.code else None)
 
     def send(self, needed: NeededIncrease) -> tuple[NeededIncrease, bool]:
-        """What stands now, and whether it was sent; not sent if AWS has an open request for the quota already."""
+        """The request that now applies, and whether this call sent it; nothing is sent if AWS already has an open
+        request for the quota.
+        """
         try:
             answer = self._service_quotas.request_service_quota_increase(**needed.increase.request())
         except ClientError as error:

@@ -1,4 +1,6 @@
-"""Limits of the account from Service Quotas, and what is in use: by the quota's own metric, else by the jobs."""
+"""Limits of the account from Service Quotas, and the instances in use: from the quota's usage metric, else from the
+jobs.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -33,7 +35,7 @@ HOLDING: tuple[Mapping[str, str], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
-    """``found`` is the applied value's row, else the default's; None where AWS has neither."""
+    """``found`` is the applied value's row, else the default's; None if AWS has neither."""
 
     applied: int | None
     default: int | None
@@ -55,7 +57,9 @@ class Quotas:
         self._sleep = sleep
 
     def read(self, quotas: Iterable[Quota], *, now: float) -> dict[str, QuotaReading]:
-        """By name. Codes that are not known, or not in this region, are looked up by name, all in one reading."""
+        """Readings by name. Quotas whose code is unknown, or not valid in this region, are searched by name, all in one
+        listing.
+        """
         answers = {quota: self._answer(quota.code) for quota in quotas}
         unanswered = [quota.name for quota, answer in answers.items() if answer.found is None]
         named = find_by_name(self._service_quotas, unanswered) if unanswered else {}
@@ -103,7 +107,7 @@ class Quotas:
         return replace(reading, in_use=in_use_now, in_use_source=UsageSource.JOBS, in_use_as_of=now)
 
     def _applied(self, code: str) -> Mapping[str, Any] | None:
-        """None where no value was ever applied to this account; AWS's default holds then."""
+        """None if no value was ever applied to this account; AWS's default applies then."""
         try:
             return self._service_quotas.get_service_quota(ServiceCode=SERVICE_CODE, QuotaCode=code)["Quota"]
         except ClientError as error:
@@ -121,7 +125,7 @@ class Quotas:
         return answer["Quota"]
 
     def _measured(self, metric: Mapping[str, Any], now: float) -> tuple[float, int] | None:
-        """When and how much, of late."""
+        """The time and the value of the latest data point."""
         statistic = metric.get("MetricStatisticRecommendation", "Maximum")
         end = datetime.fromtimestamp(now, UTC)
         answer = self._cloudwatch.get_metric_statistics(
@@ -142,7 +146,7 @@ class Quotas:
 def list_held_instances(
     sagemaker: "SageMakerClient", *, sleep: Callable[[float], None]
 ) -> tuple[HeldInstances, ...] | None:
-    """Of all owners. None where more jobs run than can be described in reasonable time: then it stays unknown."""
+    """Instances of all jobs of the account. None (unknown) if more jobs run than can be described in reasonable time."""
     names = dict.fromkeys(_names(sagemaker, sleep))
     if len(names) > MOST_DESCRIPTIONS:
         return None

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
 
 LIMIT_TEXT = re.compile(r"is (?P<limit>\d+) Instances?, .*request delta of (?P<asked>\d+) Instances?")
-# How far back a job looks for the one whose instances it took: several times what runs at once.
+# The number of latest jobs among which the previous user of a job's instances is searched: several times the jobs that
+# run in parallel.
 LATEST_POOLS = 500
 PoolStatus = Literal["Available", "Reused", "Terminated"]
 POOLED: tuple[PoolStatus, ...] = ("Available", "Reused", "Terminated")
@@ -34,7 +35,7 @@ WORKING: tuple[Literal["InProgress"], Literal["Stopping"]] = ("InProgress", "Sto
 
 
 class JobRefused(TraindynoError):
-    """SageMaker will not take this job however often it is asked; ``outcome`` is what the run gets."""
+    """SageMaker refuses this job, and would refuse it again; ``outcome`` is the run's."""
 
     def __init__(self, outcome: Outcome, message: str) -> None:
         self.outcome = outcome
@@ -64,7 +65,7 @@ class TrainingJobs:
             raise
 
     def stop(self, job_name: str) -> bool:
-        """False if there is nothing to stop: the job has ended, or never was."""
+        """False if there is nothing to stop: the job has ended, or does not exist."""
         try:
             self._sagemaker.stop_training_job(TrainingJobName=job_name)
         except ClientError as error:
@@ -76,16 +77,16 @@ class TrainingJobs:
         return True
 
     def keeping_warm(self, name_part: str) -> list[str]:
-        """Names of ended jobs that hold ``name_part`` and whose instances are kept, and billed, for a next one."""
+        """Names of ended jobs that contain ``name_part`` and whose instances are kept, and billed, for another job."""
         return [pool.job_name for pool in self._warm_pools(name_part, "Available")]
 
     def warm_pools(self, name_part: str) -> Iterator[WarmPool]:
-        """What jobs that hold ``name_part`` in their names left for others; the latest of each kind first."""
+        """Warm pools of jobs whose names contain ``name_part``; the latest of each kind first."""
         for status in POOLED:
             yield from self._warm_pools(name_part, status)
 
     def pool_taken_by(self, job_name: str, name_part: str) -> WarmPool | None:
-        """The instances that the job started on, left by one of the latest jobs that hold ``name_part``."""
+        """The warm pool on which the job started, of one of the latest jobs whose names contain ``name_part``."""
         latest = islice(self._warm_pools(name_part, "Reused"), LATEST_POOLS)
         return next((pool for pool in latest if pool.reused_by == job_name), None)
 
@@ -96,7 +97,7 @@ class TrainingJobs:
         return (pool for page in pages for pool in read_warm_pools(page))
 
     def release_instances(self, job_name: str) -> bool:
-        """False if another job has taken them over, or they have been released already."""
+        """False if another job uses the instances, or they are already released."""
         try:
             self._sagemaker.update_training_job(**build_release_request(job_name))
         except ClientError as error:
@@ -106,7 +107,9 @@ class TrainingJobs:
         return True
 
     def working(self, name_part: str, *, now: float) -> dict[str, float]:
-        """Jobs that hold ``name_part`` and have not ended: name → age in seconds, by SageMaker's own clock."""
+        """Jobs whose names contain ``name_part`` and that have not ended: name → age in seconds, by SageMaker's own
+        clock.
+        """
         pages = self._sagemaker.get_paginator("list_training_jobs")
         ages: dict[str, float] = {}
         for status in WORKING:
@@ -120,7 +123,7 @@ def _refusal(job_name: str, error: ClientError | BotoCoreError) -> Exception:
     if retried := temporary(error, job_name):
         return retried
     if not isinstance(error, ClientError):
-        # A request that this boto3 doesn't know stays so, however often it is sent.
+        # A request that this version of boto3 does not know fails at every attempt.
         return JobRefused(Outcome.INTERNAL_ERROR, text) if is_invalid_request(error) else error
     if error_code(error) == "ResourceLimitExceeded" and not _never_fits(error):
         return SlotUnavailable(text)
@@ -141,7 +144,7 @@ def _refused_for(error: ClientError) -> Outcome:
 
 
 def _never_fits(error: ClientError) -> bool:
-    """The limit is below what one job asks for, so that no slot that frees would be enough."""
+    """Whether the limit is below the job's own number of instances, so that waiting does not help."""
     found = LIMIT_TEXT.search(error_message(error))
     return bool(found) and int(found["limit"]) < int(found["asked"])  # type: ignore[index]
 

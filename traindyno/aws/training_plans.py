@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def find_offer(sagemaker: "SageMakerClient", instance_type: str, *, instance_count: int, hours: int) -> OfferSearch:
-    """The offer that starts first. An error of AWS is the reason why there is none: the comparison goes on."""
+    """The offer that starts first. If AWS returns an error, it is the reason for no offer, and the comparison
+    continues.
+    """
     try:
         answer = sagemaker.search_training_plan_offerings(
             InstanceType=instance_type,  # type: ignore[arg-type]  # botocore's list lags behind AWS's

@@ -223,8 +223,8 @@ def test_a_type_that_service_quotas_does_not_list_is_refused_with_what_is_meant(
     listed = {"ml.m5.xlarge": price("ml.m5.xlarge", "1")}
     planned = plan_suite(suite, execution_id="e", prices=listed, quotas={quota.name: unheard}, histories={})
     assert [refusal.reason for refusal in planned.refusals] == [
-        'Service Quotas lists no quota "ml.m5.xlarge for training job usage" for this region, so SageMaker trains on '
-        "no ml.m5.xlarge here: expected an instance type that it lists, such as ml.m5.4xlarge"
+        'Service Quotas lists no quota "ml.m5.xlarge for training job usage" for this region, so SageMaker training '
+        "does not offer ml.m5.xlarge here: expected an instance type that it lists, such as ml.m5.4xlarge"
     ]
     assert planned.notes == ()
 
