@@ -29,7 +29,7 @@ AsHeld = Callable[[str, Readable], Readable]
 class Blueprint:
     """``model`` has values in its buffers only. ``values`` gives its parameters one by one, by transformers' names.
 
-    ``values`` leaves out what is not wanted. A tied parameter comes once, by the first of its names.
+    ``values`` yields only the wanted names. A tied parameter is yielded once, by the first of its names.
     """
 
     model: PreTrainedModel
@@ -42,9 +42,9 @@ class Blueprint:
         is_kept: Callable[[torch.Tensor], bool] = lambda _: True,
         as_held: AsHeld = lambda _, whole: whole,
     ) -> PreTrainedModel:
-        """``model``, with the kept parameters on the device: whole ones whole, of DTensors this process's part.
+        """``model``, with the kept parameters on the device: plain tensors in full, of DTensors this process's part.
 
-        ``as_held`` gives a whole tensor the layout of the model's, where a strategy has changed it.
+        ``as_held`` gives a whole tensor the model's layout, if a strategy has changed that.
         """
         allocate(self.model, device, is_kept)
         named = self.model.state_dict(keep_vars=True)
@@ -70,7 +70,7 @@ def without_values() -> Iterator[None]:
 
 
 def allocate(model: nn.Module, device: torch.device, is_kept: Callable[[torch.Tensor], bool]) -> None:
-    """Memory without values for the kept parameters; buffers move. Tied parameters stay tied."""
+    """Allocate memory without values for the kept parameters, and move buffers. Tied parameters stay tied."""
     made: dict[int, nn.Parameter] = {}
     for module in model.modules():
         for name, parameter in module._parameters.items():

@@ -1,4 +1,4 @@
-"""Handles a failure of the run: the process writes the cause, its own or another process's, and exits."""
+"""Handles a failure of the run: the process logs the cause, its own or another process's, and exits."""
 
 import os
 import signal
@@ -49,14 +49,14 @@ class CrashHandler:
             if is_from_a_peer(error):
                 error = self._failure_of_a_peer() or self._lost_peer(error)
             elif (earlier := failure_broadcast.find()) is not None:
-                error = PeerFailed(*earlier)  # such as a folder that is gone with the process that made it
+                error = PeerFailed(*earlier)  # such as a folder that was removed with the process that made it
             else:
                 outcome = failure.classify(error, Outcome.INTERNAL_ERROR)
                 failure_broadcast.publish(outcome, failure.describe(error, self._rank))
             self._end(error)
 
     def _watch_for_sigterm(self) -> None:
-        # A Python handler would wait for the main thread, which may be in a collective; the byte arrives at once.
+        # A Python handler waits for the main thread, which may be in a collective; the byte arrives immediately.
         receiving, sending = os.pipe()
         os.set_blocking(sending, False)
         signal.signal(signal.SIGTERM, lambda *_: None)
@@ -101,7 +101,7 @@ class CrashHandler:
 
 
 def exit_now(exit_code: int) -> NoReturn:
-    """Without Python's own teardown, which takes billed time and waits in process groups for peers that have ended."""
+    """Exit without Python's teardown, which takes billed time and waits in process groups for peers that have ended."""
     remove_made_folders()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Libraries with NVIDIA's names that export the symbols a CUDA build of PyTorch asks for, and do nothing."""
+"""Empty libraries with NVIDIA's names, which export the symbols that a CUDA build of PyTorch loads."""
 
 import re
 import subprocess
@@ -34,7 +34,7 @@ DATA_BYTES = 65536
 
 
 def make_stand_ins(library_folder: Path) -> None:
-    """Beside PyTorch's own libraries, where they look first."""
+    """The libraries are beside PyTorch's own, where the loader searches first."""
     wanted = sorted(set(_undefined_symbols(library_folder)))
     for library in LIBRARIES:
         pattern = re.compile(library.symbols)

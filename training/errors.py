@@ -36,7 +36,7 @@ class PeerFailed(RunError):
 
 
 class RunStopped(RunError):
-    """Stopped from outside. SageMaker's description says whether by a person or by a time limit."""
+    """Stopped from outside. SageMaker's job description shows whether by a person or by a time limit."""
 
     outcome = Outcome.STOPPED_BY_USER
 

@@ -1,4 +1,4 @@
-"""When a run evaluates its model: every so many steps, and after the last one."""
+"""When a run evaluates its model: after every so many steps, and after the last one."""
 
 from collections.abc import Callable, Mapping
 
@@ -7,7 +7,7 @@ from traindyno.core.suite.suite import Measurement
 
 
 class EvaluationSchedule:
-    """All ranks take the same steps, so they evaluate at the same ones without asking each other.
+    """All ranks take the same steps, so they evaluate at the same steps without communication.
 
     ``evaluate`` of None: the run has no data to evaluate on. ``observe`` is called with the metrics of each evaluation.
     """

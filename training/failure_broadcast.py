@@ -15,7 +15,7 @@ def publish(outcome: str, message: str) -> None:
     try:
         distributed.distributed_c10d._get_default_store().set(KEY, json.dumps([outcome, message]))
     except (RuntimeError, distributed.DistStoreError):
-        return  # the store's host is gone; this host's processes still read the failure file
+        return  # the store's host has ended; this host's processes still read the failure file
 
 
 def find() -> tuple[str, str] | None:

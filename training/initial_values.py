@@ -1,6 +1,6 @@
 """A model's initial weights, module by module: a process initialises only modules of which it keeps a part.
 
-Every module has a seed of its own, made of the run's seed and the module's name. Its values are the same in every
+Every module has its own seed, made of the run's seed and the module's name. Its values are the same in every
 process, whatever else the process initialises.
 """
 

@@ -146,7 +146,7 @@ class Quotas:
 def list_held_instances(
     sagemaker: "SageMakerClient", *, sleep: Callable[[float], None]
 ) -> tuple[HeldInstances, ...] | None:
-    """Instances of all jobs of the account. None (unknown) if more jobs run than can be described in reasonable time."""
+    """Instances of all jobs of the account. None if more jobs run than can be described in reasonable time."""
     names = dict.fromkeys(_names(sagemaker, sleep))
     if len(names) > MOST_DESCRIPTIONS:
         return None

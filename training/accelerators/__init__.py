@@ -1,4 +1,4 @@
-"""The devices that a run may use, as the training loop sees them."""
+"""The devices that a run may use, with the operations that the training loop needs."""
 
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -25,7 +25,7 @@ class Accelerator(Protocol):
 
     @property
     def average_gradients(self) -> Callable[[Iterable[nn.Parameter]], None] | None:
-        """Over all processes, after the backward pass; None where DistributedDataParallel does it."""
+        """Average gradients over all processes, after the backward pass; None if DistributedDataParallel does it."""
 
     def end_step(self) -> None:
-        """After the optimizer's step: a device that collects work in graphs starts it here."""
+        """After the optimizer's step: a device that records operations in graphs runs the graph here."""

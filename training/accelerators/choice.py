@@ -1,4 +1,4 @@
-"""The device that a run uses when its compiler asks for none in particular."""
+"""The device of a run whose compiler does not choose one."""
 
 import torch
 

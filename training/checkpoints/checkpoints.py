@@ -40,10 +40,10 @@ class Written:
 
 
 class Checkpoints:
-    """Tensors are copied between two steps and written by a thread while training goes on.
+    """Tensors are copied between two steps and written by a thread while training continues.
 
-    The thread's messages have a process group of their own, on the CPU, so that they can't be mistaken for training's.
-    ``every_steps`` of None: only where the run is told to stop.
+    The thread uses a separate process group on the CPU, so that its messages do not mix with those of training.
+    ``every_steps`` of None: only on SIGTERM.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Checkpoints:
         return done
 
     def after_step(self, step: int) -> None:
-        """Raises RunStopped, once the checkpoint is complete, where the run was told to stop."""
+        """On SIGTERM, raises RunStopped when the checkpoint is complete."""
         if self._stop.is_due(step):
             self._write(step, waits=True)
             raise RunStopped(f"the run was told to stop after step {step}; the checkpoint of that step is complete")
@@ -91,7 +91,7 @@ class Checkpoints:
             self._write(step, waits=False)
 
     def finish(self) -> None:
-        """After the last step. Raises what went wrong with the last checkpoint."""
+        """Called after the last step. Raises the error of the last checkpoint."""
         self._stop.end()
         if self._pending is not None:
             with self._step_log.phase("last_checkpoint"):
@@ -120,7 +120,7 @@ class Checkpoints:
         return Written(step=facts["step"], begin=begin, end=now(), bytes=count)
 
     def _facts(self, step: int) -> dict[str, Any]:
-        """What the marker says: the scaler's numbers, too, as they are after this step."""
+        """The content of the marker, including the loss scaler's state after this step."""
         return {
             "step": step,
             "identity": dict(self._identity),
@@ -129,7 +129,7 @@ class Checkpoints:
         }
 
     def _collect(self) -> None:
-        """Waits for the write that goes on, and logs it: the log has one writer, the main thread."""
+        """Waits for the current write, and logs it: only the main thread writes the log."""
         pending, self._pending = self._pending, None
         if pending is not None:
             written = pending.result()

@@ -1,4 +1,4 @@
-"""Which run a checkpoint belongs to: another run's losses would not continue from it."""
+"""The run that a checkpoint belongs to: a run with other settings can't continue from it."""
 
 import json
 from collections.abc import Mapping
@@ -13,15 +13,15 @@ from training.topology import Topology
 
 Identity = Mapping[str, Any]
 SAMPLES_PER_STEP, PROCESSES = "samples_per_step", "processes"
-# Their checkpoints name whole parameters, or slices that PyTorch cuts anew, whatever the number of processes.
+# Their checkpoints name whole parameters, or slices that PyTorch reshards for any number of processes.
 RESHARDED = (Strategy.SINGLE, Strategy.DDP, Strategy.SMDDP, Strategy.ZERO1, Strategy.FSDP)
 OF_THE_SAME_RUN = (*settings_with(Effect.LEARNING, Effect.DEGREE), "precision", "strategy", "pipeline_schedule")
-# A longer run begins like a shorter one.
+# The first steps of a longer run equal those of a shorter one.
 MAY_DIFFER = ("examples",)
 
 
 def identity_of(run: RunSettings, topology: Topology) -> Identity:
-    """``processes`` is there only where another number of them could not resume."""
+    """``processes`` is included only if another number of processes can't resume."""
     settings, workload = settings_document(run.settings), workload_document(run.workload)
     identity: dict[str, Any] = {
         **{f"workload.{name}": value for name, value in workload.items() if name not in MAY_DIFFER},
@@ -39,7 +39,7 @@ def identity_of(run: RunSettings, topology: Topology) -> Identity:
 
 
 def difference(found: Identity, expected: Identity) -> str | None:
-    """The first entries that differ, in words; None where all are equal."""
+    """The first entries that differ, as text; None if all are equal."""
     names = sorted({*found, *expected})
     differing = [
         f"{name} {found.get(name)!r}, where this run has {expected.get(name)!r}"
@@ -50,5 +50,7 @@ def difference(found: Identity, expected: Identity) -> str | None:
 
 
 def _is_streamed(run: RunSettings) -> bool:
-    """Files are divided among the processes and their workers, so that their number decides who reads what."""
+    """Files are divided among the processes and their workers, so their number determines which process reads which
+    file.
+    """
     return run.workload.dataset is not None and run.workload.dataset.input_mode is InputMode.STREAM

@@ -39,7 +39,7 @@ def restore_random_states(states: Mapping[str, torch.Tensor], rank: int) -> None
 
 
 def reseed(seed: int, step: int, topology: Topology) -> None:
-    """For another number of processes, which have no states: the same for the same seed, step and rank."""
+    """Seed the generators if another number of processes resumes: equal for equal seed, step and rank."""
     (drawn,) = np.random.SeedSequence((seed, step, topology.rank)).generate_state(1, np.uint64)
     torch.manual_seed(int(drawn) % LARGEST_SEED)
     random.seed(int(drawn))
@@ -55,7 +55,7 @@ def _to_value(text: torch.Tensor) -> Any:
 
 
 def _tuples(value: Any) -> Any:
-    """As ``random.setstate`` wants it, where JSON has lists."""
+    """The form that ``random.setstate`` needs: tuples, where JSON has lists."""
     return tuple(_parts(value)) if isinstance(value, list) else value
 
 

@@ -1,7 +1,7 @@
-"""The folders that a run's checkpoints rotate through, and which of them every process can resume from.
+"""The folders through which a run's checkpoints rotate, and those from which every process can resume.
 
 A new checkpoint replaces the oldest one in a folder of the same name. SageMaker copies files to S3 and is not
-documented to remove any there: names that are used again limit what is stored and what a restart downloads.
+documented to remove any there: reused names limit what is stored and what a restart downloads.
 """
 
 import sys
@@ -29,7 +29,7 @@ SLOTS = KEPT + 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A checkpoint that every process can read. ``facts`` are what the run wrote beside its tensors."""
+    """A checkpoint that every process can read. ``facts``: the run's data besides its tensors."""
 
     slot: int
     folder: Path
@@ -50,7 +50,7 @@ class Slots:
         return self._folder / f"slot-{slot}"
 
     def newest(self, identity: Identity) -> Found | None:
-        """The same on every process. The first one says on stderr which checkpoints it refuses, and why."""
+        """Equal on every process. The first process names the refused checkpoints on stderr, with the reason."""
         looked = self._gathered([self._look(slot, identity) for slot in range(SLOTS)])
         found: list[Found] = []
         for slot in range(SLOTS):
@@ -75,7 +75,7 @@ class Slots:
             remove_marker(folder)
             for path in folder.iterdir():
                 path.unlink()
-        self._gathered(None)  # no process writes before its host's folder is there
+        self._gathered(None)  # no process writes before its host's folder exists
         return folder
 
     def complete(self, folder: Path, own_files: list[str], facts: dict[str, Any]) -> int:

@@ -1,4 +1,4 @@
-"""What this process holds of a run's state, by names that all numbers of processes share."""
+"""This process's part of a run's state, by names that are the same for any number of processes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ WRITTEN_FROM = ("cpu", "cuda")
 
 
 def state_to_write(strategy: TrainingStrategy, optimizer: Optimizer, rank: int) -> dict[str, torch.Tensor]:
-    """The tensors themselves: they change with the next step."""
+    """The tensors themselves, not copies: the next step changes them."""
     named = strategy.named_tensors()
     names = {id(tensor): name for name, tensor in named.items()}
     state = {f"{MODEL}.{name}": tensor.detach() for name, tensor in named.items()}
@@ -31,7 +31,7 @@ def state_to_write(strategy: TrainingStrategy, optimizer: Optimizer, rank: int) 
 def state_to_read(
     strategy: TrainingStrategy, optimizer: Optimizer, metadata: Metadata, rank: int
 ) -> dict[str, torch.Tensor]:
-    """Tensors for everything that the checkpoint has of this process; the optimizer's are made here."""
+    """Tensors for everything that the checkpoint contains for this process; the optimizer's are allocated here."""
     named = strategy.named_tensors()
     names = {id(tensor): name for name, tensor in named.items()}
     state = {f"{MODEL}.{name}": tensor.detach() for name, tensor in named.items()}
@@ -58,7 +58,7 @@ def _optimizer_entries(metadata: Metadata) -> dict[str, dict[str, TensorStorageM
 
 
 def _like(parameter: nn.Parameter, entry: TensorStorageMetadata, group: Mapping[str, Any]) -> torch.Tensor:
-    """Cut as the parameter is, or whole where the optimizer keeps one number: its count of steps."""
+    """Sharded like the parameter, or whole if it is one number, such as the optimizer's step count."""
     dtype = entry.properties.dtype
     if entry.size == parameter.shape and parameter.ndim:
         return torch.zeros_like(parameter, dtype=dtype, requires_grad=False)

@@ -1,8 +1,8 @@
 """SIGTERM becomes a checkpoint: all processes agree on the step after which they write it.
 
-The signal reaches the processes at different moments, in different steps. Each names, without waiting for its main
-thread, the step that it is in. All of them run to the latest of these steps: none has passed it, and none waits in a
-collective for a process that has stopped. No step of a run that is not stopped costs a message.
+The signal reaches the processes at different moments, in different steps. Each process reports its current step,
+without waiting for its main thread. All of them run to the latest of these steps: none is past it, and none waits in a
+collective for a process that has stopped. A run that is not stopped sends no message.
 """
 
 import threading
@@ -26,17 +26,17 @@ class StopRequest:
         self._last_step: int | None = None
 
     def begin(self, step: int) -> None:
-        """The main thread is about to begin this step, the first one."""
+        """The main thread begins this step, the first one."""
         with self._lock:
             self._open_step = step
 
     @property
     def is_running(self) -> bool:
-        """Whether steps are done whose work a checkpoint can keep."""
+        """Whether there are finished steps that a checkpoint can keep."""
         return self._open_step is not None
 
     def request(self) -> bool:
-        """From the thread that sees the signal; whether the main thread will write a checkpoint."""
+        """Called by the thread that receives the signal; returns whether the main thread will write a checkpoint."""
         with self._lock:
             if self._open_step is None:
                 return False
@@ -57,12 +57,12 @@ class StopRequest:
         return step >= self._last_step
 
     def end(self) -> None:
-        """There is no further step: a signal ends the process at once."""
+        """There is no further step: a signal now ends the process immediately."""
         with self._lock:
             self._open_step = None
 
     def _latest_of_all(self, step: int) -> int:
-        """Raises RunStopped where a process does not name its step in time: it was not told to stop."""
+        """Raises RunStopped if a process does not report its step in time: it did not receive SIGTERM."""
         if not distributed.is_initialized():
             return step
         store = distributed.distributed_c10d._get_default_store()

@@ -1,4 +1,4 @@
-"""Every way a run may compile its model. Adding one: a module here that defines ``build``, plus a line below."""
+"""The compilers of a run's model. To add one: a module here that defines ``build``, and a line below."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -20,7 +20,7 @@ MODULES = {
 
 
 class ModelCompiler(Protocol):
-    """Chooses the device, because some compilers are a device of their own."""
+    """Also chooses the device, because some compilers need their own device."""
 
     def accelerator(self, topology: Topology) -> Accelerator: ...
 

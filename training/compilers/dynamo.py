@@ -1,4 +1,4 @@
-"""The compilations that torch.compile's frontend reports, whichever backend compiles."""
+"""The compilations that torch.compile's frontend reports, for every backend."""
 
 from torch._dynamo.callback import CallbackArgs, on_compile_end, on_compile_start
 

@@ -1,4 +1,4 @@
-"""PyTorch/XLA: no wrapper around the model, but a device of its own."""
+"""PyTorch/XLA: a device, and no wrapper around the model."""
 
 from torch import nn
 

@@ -34,10 +34,10 @@ def special_tokens(tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
 
 class Collate(Protocol):
     def __call__(self, sequences: Sequences, samples: Array, positions: Array) -> Batch:
-        """``positions``: where in the run's order each sample stands, for what differs between epochs."""
+        """``positions``: each sample's position in the run's order, for values that differ between epochs."""
 
     def label_counts(self, sequences: Sequences, samples: Array) -> Array | None:
-        """How many labels of each sample count in the loss; None if they don't differ."""
+        """The number of labels of each sample that count in the loss; None if it is the same for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The run's token sequences: synthetic, prepared before, or tokenised now by one process of each host."""
+"""The run's token sequences: synthetic, already prepared, or tokenised now by one process of each host."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -27,7 +27,7 @@ def read_unpacked(file: DataFile) -> bytes:
 
 
 def read_utf8(file: DataFile) -> bytes:
-    """The file's text as UTF-8. UTF-16 is known by its byte order mark; what is not text is refused with its line."""
+    """The file's text as UTF-8. UTF-16 is recognised by its byte order mark; a line that is not text is refused."""
     content = read_unpacked(file)
     if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         return _decoded(file, content, "utf-16").encode()

@@ -11,8 +11,7 @@ MOST_SEQUENCES = 512
 
 
 def hold_out(sequences: Sequences, seed: int) -> tuple[Sequences, Sequences]:
-    """Those to train on and those to evaluate on, in their order; with labels, each class gives its share.
-
+    """The sequences to train on and those to evaluate on, in their order; with labels, in proportion from each class.
     Raises WorkloadError if there are too few.
     """
     count = min(MOST_SEQUENCES, int(len(sequences) * SHARE))

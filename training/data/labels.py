@@ -16,7 +16,7 @@ NUMBERS_EXPECTED = "a whole number from 0 (a dataset that is streamed can't have
 
 
 class Labelled(NamedTuple):
-    """A label as it stands in the data, and where, for messages. A tuple, because a dataset has millions of them."""
+    """A label as in the data, and its place, for messages. A tuple, because a dataset has millions of them."""
 
     value: object
     file: str
@@ -48,7 +48,7 @@ class LabelNumbers:
 
 
 def number_labels(labels: Iterable[Labelled], label_count: int | None) -> LabelNumbers:
-    """Whole numbers, also as 1.0 or "1", stay what they are; texts are numbered in alphabetical order.
+    """Integers, also as 1.0 or "1", are kept; texts are numbered in alphabetical order.
 
     Raises WorkloadError if there are more texts than ``label_count``.
     """
@@ -81,7 +81,7 @@ def _unexpected(label: Labelled, expected: str) -> WorkloadError:
 
 
 def _whole_number(value: object) -> int | None:
-    """True is 1, 1.0 and "1" and "1.0" are 1; None for what is no whole number."""
+    """True is 1; 1.0, "1" and "1.0" are 1; None if the value is not an integer."""
     if isinstance(value, int):
         return int(value)
     if isinstance(value, str):

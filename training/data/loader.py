@@ -1,4 +1,4 @@
-"""Step after step the batches that this rank reads, made in this process or ahead of it by workers."""
+"""The batches of this rank for each step, made in this process or in advance by workers."""
 
 import signal
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ class StepBatches(Dataset[list[Batch]]):
         return batches
 
     def _share(self, values: Array) -> Array:
-        """This rank's part, every n-th sample: so ranks get similar lengths where a step is sorted by length."""
+        """This rank's part, every n-th sample, so that ranks get similar lengths if a step is sorted by length."""
         return values.reshape(self._shape)[:, :, self._data_rank]
 
 
@@ -79,12 +79,12 @@ def load_steps(batches: StepBatches, steps: range, settings: Settings) -> Iterat
 
 
 def own_generator() -> torch.Generator:
-    """A loader draws a number when it begins. Drawn from the run's generator, it would differ in a resumed run."""
+    """A loader draws a number when it starts. From the run's generator, this number would differ in a resumed run."""
     return torch.Generator()
 
 
 def ignore_sigterm(_worker: int) -> None:
-    """A worker ends with its process, which writes a checkpoint before; the signal reaches both."""
+    """A worker ends with its process, which writes a checkpoint before; both receive the signal."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 

@@ -1,4 +1,4 @@
-"""Work that one process of a host does for the others, which wait for its folder and not in a collective."""
+"""Work that one process of a host does for the others; they wait for its folder, and not in a collective."""
 
 import atexit
 import os
@@ -33,6 +33,6 @@ def made_once_per_host(name: str, topology: Topology, make: Callable[[Path], Non
 
 @atexit.register
 def remove_made_folders() -> None:
-    """Also called by hand where a process ends without its exit functions."""
+    """Also called explicitly if a process ends without its exit functions."""
     while _made:
         shutil.rmtree(_made.pop(), ignore_errors=True)

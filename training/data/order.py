@@ -44,7 +44,7 @@ class SeededOrder:
 
 
 class BucketedOrder:
-    """Within a window of steps, sequences of like length come into one step; the steps' order stays random.
+    """Within a window of steps, sequences of similar length are in one step; the steps' order stays random.
 
     A window ends with its epoch, so that each epoch has each sample once. A step with samples of two epochs stays as it
     is.

@@ -1,4 +1,4 @@
-"""Training sequences read from S3 while training, never as a whole: each rank tokenises its own share of files."""
+"""Training sequences that are read from S3 during training: each rank tokenises its own share of files."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -27,8 +27,9 @@ LABEL_COUNT = "label_count"  # a batch's entries between the loader and the step
 
 
 class StreamedBatches(IterableDataset[Batch]):
-    """An endless row of this rank's batches. Files go round the ranks and their workers in a seeded order per epoch;
-    where there are fewer files than readers, each reader takes every n-th sequence of all of them."""
+    """An endless sequence of this rank's batches. Files are dealt to the ranks and their workers in a seeded order per
+    epoch; with fewer files than readers, each reader takes every n-th sequence of all files.
+    """
 
     def __init__(
         self,
@@ -41,7 +42,7 @@ class StreamedBatches(IterableDataset[Batch]):
         data_world_size: int,
         first_batch: int = 0,
     ) -> None:
-        """``first_batch``: of this rank's row, the one to begin with; a resumed run has trained on those before it."""
+        """``first_batch``: the first of this rank's batches to read; a resumed run has trained on those before it."""
         self._run = run
         self._files = files
         self._tokenizer = tokenizer
@@ -134,9 +135,8 @@ def stream_steps(batches: StreamedBatches, step_count: int, run: RunSettings) ->
 
 
 def _weighed(batches: list[Batch]) -> list[Batch]:
-    """Each batch by its part of the step's labels, where batches and ranks hold different numbers of them.
-
-    Ranks of one replica read the same batches; they count alike above and below the line.
+    """Weight each batch by its part of the step's labels, if batches and ranks have different numbers of labels. Ranks
+    of one replica read the same batches; they count equally in numerator and denominator.
     """
     if LABEL_COUNT not in batches[0]:
         return batches

@@ -1,4 +1,4 @@
-"""A synthetic dataset: a model can learn it, and it is the same on every machine."""
+"""A synthetic dataset that a model can learn, the same on every machine."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""``python -m training.doctor``: prints the facts as JSON; exit status 1 if something is wrong."""
+"""``python -m training.doctor``: prints the facts as JSON; exit status 1 if it finds a problem."""
 
 import json
 import sys

@@ -22,7 +22,7 @@ def processor_facts() -> dict[str, Any]:
 
 
 def accelerator_facts() -> dict[str, Any]:
-    """Counts of what the kernel shows, and what PyTorch can use of it."""
+    """Numbers of devices that the kernel shows, and that PyTorch can use."""
     return {
         "nvidia_devices": len([path for path in DEVICES.glob("nvidia[0-9]*") if path.name[6:].isdigit()]),
         "neuron_devices": len(list(DEVICES.glob("neuron[0-9]*"))),

@@ -32,7 +32,7 @@ class Device(ABC):
 
     @abstractmethod
     def reads_loss_after(self, steps: int) -> bool:
-        """Whether the loss of the next step is worth its reading."""
+        """Whether to read the loss of the next step, which costs time on some devices."""
 
     @abstractmethod
     def totals(self, counts: Dict[str, float]) -> Dict[str, float]:
