@@ -1,4 +1,4 @@
-"""Does one run: reads it from the environment, loads, trains, evaluates and saves."""
+"""One run: reads its settings from the environment, loads, trains, evaluates and saves."""
 
 import os
 from collections import deque
@@ -127,7 +127,7 @@ def _schedule_evaluations(
 def _checkpoints(
     run: RunSettings, setup: Setup, strategy: TrainingStrategy, step_log: StepLogger, stop: StopRequest
 ) -> Checkpoints | None:
-    """None where the job has no folder for them."""
+    """None if the job has no folder for checkpoints."""
     folder = checkpoint_folder()
     if folder is None:
         return None

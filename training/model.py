@@ -64,7 +64,7 @@ def build_model(
 def _values(
     workload: Workload, config: PreTrainedConfig, seed: int, model_path: str | None
 ) -> Callable[[IsWanted], NamedValues]:
-    # Another model than the run's, which its strategy rewrites.
+    # A separate model: the strategy rewrites the run's.
     skeleton = _skeleton(workload.task, config)
     if model_path is None:
         return partial(seeded_values, skeleton, seed)
@@ -79,7 +79,7 @@ def _values(
 def _translated_values(
     workload: Workload, config: PreTrainedConfig, seed: int, model_path: str, is_wanted: IsWanted
 ) -> NamedValues:
-    """Read by transformers, which holds the whole model for it."""
+    """Values read by transformers, which holds the whole model in memory for this."""
     assert workload.model is not None
     torch.manual_seed(seed)
     with explained(f"the model {model_path}"):
@@ -114,7 +114,7 @@ def empty_model(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
 
 
 def _trusting_its_input(model: PreTrainedModel) -> PreTrainedModel:
-    """Without transformers' look for padding in every batch, which waits for the device: ours come with a mask."""
+    """Without transformers' check for padding in every batch, which waits for the device: our batches have a mask."""
     for module in model.modules():
         if isinstance(module, PreTrainedModel):
             module.warn_if_padding_and_no_attention_mask = _no_check  # type: ignore[method-assign]
@@ -126,7 +126,7 @@ def _no_check(_input_ids: torch.Tensor, _attention_mask: torch.Tensor | None) ->
 
 
 def attend_without_mask(model: PreTrainedModel) -> None:
-    """Models whose attention is their own (GPT-J's) keep it, and their mask."""
+    """Models with their own attention (GPT-J) keep it, and their mask."""
     if model.config._attn_implementation == "sdpa":
         for module in model.modules():
             config = getattr(module, "config", None)

@@ -1,7 +1,7 @@
 """Whether transformers can build a suite's model for its task, length and tensor degrees, by its configuration.
 
-The command line asks before a suite starts, where transformers is at hand; the preparation job asks before any
-accelerator starts.
+The command line checks this before a suite starts, if transformers is installed; the preparation job checks it before
+any accelerator starts.
 """
 
 import inspect
@@ -33,9 +33,9 @@ FAMILIAR = {
     Task.MASKED_LM: "bert, roberta or albert",
     Task.SEQUENCE_CLASSIFICATION: "bert, roberta or albert",
 }
-# What transformers raises for values that make no configuration or no model.
+# The errors that transformers raises for values from which it can't build a configuration or a model.
 NOT_BUILT = (ValueError, TypeError, KeyError, AttributeError, RuntimeError, ZeroDivisionError, StrictDataclassError)
-# Their positions begin behind the padding token's, so that a sequence needs as many more.
+# Their positions begin after the padding token's, so a sequence needs as many more.
 POSITIONS_BEHIND_PADDING = {
     "camembert", "data2vec-text", "ibert", "lilt", "longformer", "luke", "markuplm", "mpnet", "roberta",
     "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
@@ -49,7 +49,7 @@ def check_model(workload: Workload, degrees: Iterable[int], *, model_path: str |
     """``degrees``: of strategy tensor, in all cells.
 
     ``model_path``: what transformers can load, or None for a model from a mapping.
-    Raises WorkloadError where transformers can't load the path's configuration.
+    Raises WorkloadError if transformers can't load the path's configuration.
     """
     if workload.model is None or (model_path is None and workload.model.config is None):
         return

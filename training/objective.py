@@ -1,4 +1,4 @@
-"""The model together with its task's loss, as one module, so that wrappers and compilers see both."""
+"""The model and its task's loss in one module, so that wrappers and compilers apply to both."""
 
 from contextlib import nullcontext
 from typing import Any
@@ -53,7 +53,7 @@ def _aligned(task: Task, labels: torch.Tensor) -> torch.Tensor:
 class Objective(nn.Module):
     """In training mode the loss of a batch, in evaluation mode its score (see ``task_score``).
 
-    ``weight`` corrects a rank's mean for its part of the labels where ranks hold different numbers of them.
+    ``weight`` corrects a rank's mean for its part of the labels, if ranks have different numbers of labels.
     """
 
     def __init__(self, model: PreTrainedModel, task: Task, autocast: torch.autocast | None = None) -> None:

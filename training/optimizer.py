@@ -26,7 +26,9 @@ def build_optimizer(parameters: Iterable[nn.Parameter], settings: Settings, lear
 
 
 def _groups(parameters: list[nn.Parameter], weight_decay: float) -> list[dict[str, object]]:
-    """Biases and norms aren't decayed. Sharded and whole tensors are apart: one fused call can't take both."""
+    """Biases and norms have no weight decay. Sharded and whole tensors are in separate groups, because one fused call
+    can't take both.
+    """
     groups: dict[tuple[float, bool], list[nn.Parameter]] = {}
     for parameter in parameters:
         decay = weight_decay if parameter.ndim > 1 else 0.0

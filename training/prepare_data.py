@@ -37,7 +37,7 @@ def estimate_all(asked: PreparationSettings, job: Job) -> None:
 
 
 def _shown(settings: Settings) -> str:
-    """What most decides the memory."""
+    """The settings with the largest effect on memory."""
     return (
         f"{settings.strategy} on {settings.instance_count} x {settings.instance} with batch_size_per_device"
         f" {settings.batch_size_per_device} in {settings.precision}"

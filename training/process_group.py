@@ -14,7 +14,7 @@ MASTER_ADDRESS = "MASTER_ADDR"
 # Longer than the slowest compilation of one rank while the others wait in a collective.
 COLLECTIVE_TIMEOUT = timedelta(minutes=5)
 # Gloo's thread needs the interpreter lock to drop its last collective, and destroying the group waits for that thread
-# while it holds the lock (torch 2.13). Asleep, this thread lets it finish.
+# while it holds the lock (torch 2.13). While this thread sleeps, Gloo's thread can finish.
 DRAIN_SECONDS = 0.2
 
 
@@ -38,7 +38,7 @@ def start_process_group(backend: str, topology: Topology, device: torch.device) 
 
 
 def sum_over_ranks(values: torch.Tensor) -> torch.Tensor:
-    """Of a tensor on the CPU; the values themselves where there is one process."""
+    """The sum of a tensor on the CPU; with one process, its own values."""
     if not distributed.is_initialized():
         return values
     summed = _where_collectives_run(values)

@@ -1,4 +1,4 @@
-"""The run or the preparation that this job does, from the hyperparameters that SageMaker passes on."""
+"""The run or the preparation of this job, from the hyperparameters that SageMaker passes."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ PARTS = ("run_id", "workload", "settings", "measurement")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """``tokens`` were prepared before; None if the run tokenises its own data."""
+    """``tokens``: already prepared; None if the run tokenises its own data."""
 
     run_id: str
     workload: Workload
@@ -57,7 +57,7 @@ class PreparationSettings:
 
 
 def read_preparation_settings(environment: Mapping[str, str]) -> PreparationSettings | None:
-    """None if the job does a run. Raises WorkloadError where the hyperparameters describe neither."""
+    """None if the job is a run. Raises WorkloadError if the hyperparameters describe neither."""
     document = _hyperparameters(environment)
     if "preparation" not in document:
         return None
@@ -71,7 +71,7 @@ def read_preparation_settings(environment: Mapping[str, str]) -> PreparationSett
 
 
 def read_run_settings(environment: Mapping[str, str]) -> RunSettings:
-    """Raises WorkloadError where the hyperparameters describe no run."""
+    """Raises WorkloadError if the hyperparameters describe no run."""
     document = _hyperparameters(environment)
     missing = [name for name in PARTS if name not in document]
     if missing:

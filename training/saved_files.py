@@ -16,7 +16,7 @@ Shape = tuple[int, ...]
 
 
 class SavedTensor:
-    """Opened anew for each part, so that no file stays mapped into memory."""
+    """The file is opened again for each part, so that no file stays mapped into memory."""
 
     def __init__(self, file: Path, name: str, dtype: torch.dtype) -> None:
         self._file, self._name, self._dtype = file, name, dtype
@@ -31,7 +31,7 @@ class SavedTensor:
 
 
 def find_files(model_path: str, revision: str | None) -> list[Path]:
-    """Those that transformers would read. None of them where their format can't be read in slices."""
+    """The files that transformers would read; empty if their format can't be read in slices."""
     find = partial(cached_file, model_path, revision=revision, _raise_exceptions_for_missing_entries=False)
     for whole, index in ((SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME), (WEIGHTS_NAME, WEIGHTS_INDEX_NAME)):
         if (found := find(whole)) is not None:
@@ -46,7 +46,7 @@ def find_files(model_path: str, revision: str | None) -> list[Path]:
 
 
 def read_shapes(file: Path) -> Mapping[str, Shape]:
-    """By name. Of the names of one tensor, a file of PyTorch's gives the first: such files repeat tied weights."""
+    """Shapes by name. For a tensor with several names, a PyTorch file gives the first: such files repeat tied weights."""
     if file.suffix == SAFETENSORS:
         with safe_open(file, framework="pt") as opened:
             return {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118
@@ -56,13 +56,13 @@ def read_shapes(file: Path) -> Mapping[str, Shape]:
 
 
 def _mapped(file: Path) -> dict[str, torch.Tensor]:
-    """Values are read from the file where they are used."""
+    """Values are read from the file when they are used."""
     read = torch.load(file, map_location="cpu", mmap=True, weights_only=True)
     return {name: tensor for name, tensor in read.items() if isinstance(tensor, torch.Tensor)}
 
 
 def _can_be_mapped(file: Path) -> bool:
-    """PyTorch's files were no archives before version 1.6."""
+    """PyTorch's files are zip archives since version 1.6."""
     return file.suffix == SAFETENSORS or zipfile.is_zipfile(file)
 
 

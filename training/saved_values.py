@@ -1,4 +1,4 @@
-"""The weights of a saved model, by the model's own names: where each of them is, and which have to be initialised."""
+"""The weights of a saved model, by the model's own names: the place of each, and the weights to initialise."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,10 +14,9 @@ Saved = Mapping[str, tuple[Path, str]]
 
 
 def find_saved(skeleton: PreTrainedModel, model_path: str, revision: str | None) -> Saved | None:
-    """The file and the stored name of each of the model's tensors that is saved. Only a new head may be missing.
-
-    None where transformers has to translate what is saved: another file format, other names or shapes, or two values
-    of tied weights.
+    """The file and the stored name of each of the model's tensors that is saved. Only a new head may be missing. None
+    if transformers must translate the saved files: another file format, other names or shapes, or two values of tied
+    weights.
     """
     shapes = {file: read_shapes(file) for file in find_files(model_path, revision)}
     stored = {name: file for file, of_file in shapes.items() for name in of_file}
@@ -40,7 +39,7 @@ def find_saved(skeleton: PreTrainedModel, model_path: str, revision: str | None)
 
 
 def saved_values(skeleton: PreTrainedModel, saved: Saved, seed: int, is_wanted: IsWanted) -> NamedValues:
-    """What is not saved, such as a new head, is initialised."""
+    """Weights that are not saved, such as a new head, are initialised."""
     for name, (file, alias) in saved.items():
         if is_wanted(name):
             yield name, SavedTensor(file, alias, torch.float32)

@@ -23,7 +23,7 @@ def save_model(
     *,
     shard_bytes: int = SHARD_BYTES,
 ) -> None:
-    """``model`` is a fresh one on the meta device: the trained one may be cut, wrapped or rewritten by its strategy.
+    """``model`` is a new one on the meta device: the trained one may be sharded, wrapped or rewritten by its strategy.
 
     ``tensors`` are written one by one, and none is kept. A file holds ``shard_bytes`` or one tensor; tied weights are
     written once. Raises ValueError if a tensor of the model is missing, or is not as the model has it.
@@ -43,7 +43,7 @@ def save_model(
 def _write_shards(
     tensors: Iterable[tuple[str, torch.Tensor]], expected: Mapping[str, torch.Tensor], folder: Path, shard_bytes: int
 ) -> None:
-    """Files have their names when all of them are whole."""
+    """Files get their final names when all of them are complete."""
     shards = _divide(expected, shard_bytes)
     names = [WEIGHTS] if len(shards) == 1 else _numbered(len(shards))
     files = [TensorFile(folder / (name + DRAFT), shard) for name, shard in zip(names, shards, strict=True)]
@@ -53,7 +53,7 @@ def _write_shards(
         if name in file_of:
             file_of[name].write(name, tensor)
             missing.discard(name)
-        del tensor  # the next one is made while the loop's variable would still hold this one
+        del tensor  # otherwise the loop's variable holds this tensor while the next one is made
     if missing:
         raise ValueError(
             f"expected a value for every tensor of the model, got none for {', '.join(sorted(missing)[:3])}"

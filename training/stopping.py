@@ -26,7 +26,7 @@ class Stopping:
         self._looks = 0
 
     def observe(self, steps: Iterable[RecordedStep]) -> None:
-        """Time between two steps, such as a checkpoint's, counts to the later one."""
+        """Time between two steps, such as that of a checkpoint, belongs to the later step."""
         refuse_divergence(steps)
         if self._half_width is None:
             return

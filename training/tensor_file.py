@@ -28,7 +28,7 @@ PART_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a tensor's bytes are in the file, from ``begin`` on, and what they have to be."""
+    """The place of a tensor's bytes in the file, from ``begin`` on, with its type and shape."""
 
     begin: int
     dtype: torch.dtype
@@ -36,14 +36,14 @@ class Place:
 
 
 class TensorFile:
-    """Byte for byte what ``safetensors.torch.save_file`` writes of the same tensors.
+    """Byte for byte the file that ``safetensors.torch.save_file`` writes for the same tensors.
 
     ``tensors`` give names, types and shapes; they may be on the meta device. The file is complete when ``write`` was
     called once for each of them, in any order.
     """
 
     def __init__(self, path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
-        """Writes the header. Raises ValueError for a type of which no trained model is."""
+        """Writes the header. Raises ValueError for a type that no trained model has."""
         self.path = path
         header = _header(tensors)
         self._places: dict[str, Place] = {}

@@ -1,7 +1,8 @@
-"""Makes the environment of compiler xla where there is no accelerator: ``python -m training.xla_environment FOLDER``.
+"""Makes the environment of compiler xla on a machine without an accelerator: ``python -m training.xla_environment
+FOLDER``.
 
-PyPI's PyTorch 2.9.0 is the CUDA build. It names about 3 GB of NVIDIA's libraries, none of which is called where there
-is no GPU, so libraries of the same names stand in for them. Needs gcc and readelf; made once, in about a minute.
+PyPI's PyTorch 2.9.0 is the CUDA build. It requires about 3 GB of NVIDIA's libraries, none of which is called without a
+GPU, so empty libraries of the same names replace them. Needs gcc and readelf; made once, in about a minute.
 """
 
 import fcntl
@@ -18,7 +19,9 @@ CHECK = "import torch, torch_xla; torch_xla.sync(); print(float(torch.ones(2, 2,
 
 
 def make_environment(folder: Path) -> Path:
-    """The environment's Python. Whole or not at all, and by one process at a time: others wait for it."""
+    """The environment's Python. The environment is complete or absent, and is made by one process at a time; others
+    wait.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -36,7 +39,7 @@ def _make(folder: Path) -> Path:
     subprocess.run([*pip, "--no-deps", "-r", str(REQUIREMENTS)], check=True)
     make_stand_ins(next(folder.glob("lib/python*/site-packages/torch/lib")))
     subprocess.run([str(python), "-c", CHECK], check=True, env={**os.environ, "PJRT_DEVICE": "CPU"})
-    # Written last: it says that the environment is whole.
+    # Written last: it marks the environment as complete.
     mark.write_text(wanted)
     return python
 

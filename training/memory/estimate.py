@@ -31,18 +31,17 @@ from training.strategies import Setup, TrainingStrategy, build_strategy
 from training.topology import Topology
 from training.train import run_steps
 
-# The first makes the optimizer's state; the second runs beside it, as all further ones do.
+# The first step makes the optimizer's state; the second and all further ones run while it exists.
 STEPS = 2
-# Of a step's accumulated batches the second runs beside the first one's gradients, as all further ones do.
+# Of a step's accumulated batches, the second and all further ones run while the first one's gradients exist.
 MOST_BATCHES = 2
-# Its collectives are of another library and use the same memory.
+# Its collectives come from another library and use the same memory.
 STAND_INS = {Strategy.SMDDP: Strategy.DDP}
 
 
 def estimate_memory(workload: Workload, settings: Settings, *, model_path: str | None) -> MemoryEstimate:
-    """Nothing is computed: tensors are fake, and so are the job's other processes.
-
-    Raises WorkloadError where the run would, and RuntimeError in a process that has a process group.
+    """Nothing is computed: tensors are fake, and so are the job's other processes. Raises WorkloadError if the run
+    would, and RuntimeError in a process that has a process group.
     """
 
     def estimate(topology: Topology) -> MemoryEstimate:
@@ -66,7 +65,7 @@ def measure_memory(workload: Workload, settings: Settings, *, model_path: str | 
 
 
 def _of_the_largest(settings: Settings, of_process: Callable[[Topology], MemoryEstimate]) -> MemoryEstimate:
-    """Of the process that needs the most, among those that differ."""
+    """The estimate of the process that needs the most memory, among those that differ."""
     hidden, found = HiddenStates(), []
     for topology in planned_topologies(settings):
         with fake_process_group(topology), hidden.exchanged():
@@ -75,7 +74,7 @@ def _of_the_largest(settings: Settings, of_process: Callable[[Topology], MemoryE
 
 
 def planned_topologies(settings: Settings) -> list[Topology]:
-    """Of the cell's processes that differ in what they hold: of a pipeline those of one replica, else the first."""
+    """The processes with different parts of the model: those of one replica of a pipeline, else the first."""
     instance_type, processes = find_instance_type(settings.instance), world_size(settings)
     assert instance_type is not None
     assert processes is not None
@@ -95,7 +94,7 @@ def measure_steps(
     model_path: str | None,
     placed: Callable[[Batch], Batch] = dict,
 ) -> MemoryEstimate:
-    """Of this process, on the CPU, on real tensors unless a caller has replaced them.
+    """The estimate of this process, on the CPU, on real tensors unless a caller has replaced them.
 
     ``placed`` makes a batch of the same kind.
     """
@@ -144,7 +143,7 @@ def _runnable(settings: Settings) -> Settings:
 
 
 def _with_vocabulary(workload: Workload) -> Workload:
-    """The model gets the size of a tokenizer that is yet to be trained, unless its configuration names one."""
+    """The model gets the vocabulary size of the tokenizer that the job will train, unless its configuration sets one."""
     size = workload.tokenizer.train_vocabulary_size if workload.tokenizer else None
     config = workload.model.config if workload.model else None
     if size is None or config is None or "vocab_size" in config or workload.model is None:
@@ -165,7 +164,7 @@ def _setup(workload: Workload, settings: Settings, topology: Topology) -> Setup:
 
 
 def _is_uniform(workload: Workload, settings: Settings) -> bool:
-    """As the run's data will be: packed texts and synthetic ones need no padding."""
+    """Whether the run's data will need no padding: packed texts and synthetic data."""
     is_synthetic = workload.dataset is not None and workload.dataset.format is DatasetFormat.SYNTHETIC
     return workload.task is not Task.SEQUENCE_CLASSIFICATION and (settings.packing or is_synthetic)
 

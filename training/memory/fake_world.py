@@ -1,4 +1,4 @@
-"""Fake tensors and a fake process group: what a strategy needs of a job of many processes, in one process."""
+"""Fake tensors and a fake process group: a strategy runs in one process as in a job of many."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,14 +18,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from training.replacement import replaced
 from training.topology import Topology
 
-# These compute with the ranks themselves, whose values fake tensors lack.
+# These compute with the numbers of the ranks, and fake tensors have no values.
 RANK_ARITHMETIC = ("__init__", "__getitem__", "get_group", "_get_all_submeshes", "_flatten", "_unflatten")
 REDUCER = torch._C._distributed_c10d.Reducer
 
 
 @contextmanager
 def fake_process_group(topology: Topology) -> Iterator[None]:
-    """As if the job's other processes were there. Raises RuntimeError in a process that has a group already."""
+    """A process group with the job's other processes simulated. Raises RuntimeError in a process that already has a
+    group.
+    """
     distributed.init_process_group("fake", rank=topology.rank, world_size=topology.world_size, store=FakeStore())
     try:
         with replaced(DistributedDataParallel, "__init__", _without_answer(DistributedDataParallel.__init__)):
@@ -42,7 +44,7 @@ def fake_tensors() -> Iterator[FakeTensorMode]:
         for name in RANK_ARITHMETIC:
             if name in vars(DeviceMesh):
                 stack.enter_context(replaced(DeviceMesh, name, _on_real_tensors(getattr(DeviceMesh, name))))
-        # The model is made on its device, and fake parameters can't be exchanged for themselves.
+        # The model is made on its device, and fake parameters can't be replaced by themselves.
         stack.enter_context(replaced(nn.Module, "to", lambda module, *_, **__: module))
         # DistributedDataParallel compares shapes between processes before it starts, and reads the answer.
         stack.enter_context(replaced(parallel.distributed, "_verify_param_shape_across_processes", _nothing))
@@ -54,7 +56,7 @@ def fake_tensors() -> Iterator[FakeTensorMode]:
 
 
 class _Numbers(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Answers what code reads from a tensor, and keeps the reducer's lists of indices real."""
+    """Returns values for code that reads them from a tensor, and keeps the reducer's lists of indices real."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

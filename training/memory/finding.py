@@ -1,4 +1,4 @@
-"""What is found about a configuration's memory: the estimate, why there is none, and what makes it fit."""
+"""The finding about a configuration's memory: the estimate or why there is none, and the changes that make it fit."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from training.topology import Topology
 
 
 class Findings:
-    """Of one workload; a configuration that comes up again is not estimated again."""
+    """The findings of one workload; each configuration is estimated once."""
 
     def __init__(self, workload: Workload, *, model_path: str | None) -> None:
         self._workload = workload
@@ -38,7 +38,9 @@ class Findings:
         return None if isinstance(found, str) else found
 
     def _estimate(self, settings: Settings) -> MemoryEstimate | str:
-        """The estimate, or why there is none. Types with as many devices share it: what a device holds is the same."""
+        """The estimate, or why there is none. Types with the same number of devices share it, because each device holds
+        the same.
+        """
         why_none = why_not_estimated(self._workload, settings)
         if why_none:
             return why_none
@@ -51,5 +53,5 @@ class Findings:
         try:
             return estimate_memory(self._workload, settings, model_path=self._model_path)
         except (TraindynoError, RuntimeError, ValueError, NotImplementedError) as error:
-            # The planner goes on without this one; the run itself may still show what it needs.
+            # The planner continues without this estimate; the run itself may still show the memory that it needs.
             return f"the estimate failed: {str(error).splitlines()[0] if str(error) else type(error).__name__}"

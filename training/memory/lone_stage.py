@@ -1,4 +1,4 @@
-"""A pipeline's stages in a process that runs alone: what its neighbours would tell it before the first batch."""
+"""A pipeline's stages in a process without neighbours: the shapes that they would send before the first batch."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,9 +12,8 @@ from training.replacement import replaced
 
 
 class HiddenStates:
-    """Shape and type of what travels between stages: the same between all of them, and of the gradients back.
-
-    The first stage shows it, so that the process that holds it has to run first.
+    """Shape and type of the tensors between stages: equal for all stages, and for the gradients. The first stage
+    determines them, so the process that holds it must run first.
     """
 
     def __init__(self) -> None:
@@ -22,7 +21,7 @@ class HiddenStates:
 
     @contextmanager
     def exchanged(self) -> Iterator[None]:
-        """Stages that run inside send no shape, and receive the one that is known."""
+        """Stages that run inside send no shape, and receive the known one."""
 
         def send(_stage: PipelineStage, meta: Any, _dst_stage: int) -> None:
             if isinstance(meta, _StageForwardMeta):

@@ -10,14 +10,15 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_iter
 
-# PyTorch's CUDA allocator gives out multiples of this.
+# PyTorch's CUDA allocator allocates multiples of this.
 BLOCK_BYTES = 512
 
 
 class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """``current_bytes`` of all storages seen and alive; ``peak_bytes`` the most since ``reset_peak``.
 
-    FSDP frees and refills parameters by resizing their storage, which no dispatch mode sees: ``resize_`` is wrapped.
+    FSDP frees and refills parameters by resizing their storage, which a dispatch mode does not intercept: ``resize_``
+    is wrapped.
     """
 
     def __init__(self) -> None:

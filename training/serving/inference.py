@@ -35,11 +35,11 @@ Answer = dict[str, Any]
 
 
 class BadRequest(ValueError):
-    """The request has not the form that the handler reads."""
+    """The request does not have the form that the handler reads."""
 
 
 class Served(NamedTuple):
-    """A model in evaluation mode, with what is needed to ask it."""
+    """A model in evaluation mode, with its tokenizer and task."""
 
     task: str
     model: PreTrainedModel
@@ -98,7 +98,7 @@ def predict_fn(requests: list[Answer], model: Served) -> list[Any]:
 
 
 def output_fn(prediction: list[Any], accept: str = JSON) -> str:
-    """Several requests are answered with one line each; one request with one document and no line end."""
+    """Several requests are answered with one line each, one request with one document without a line end."""
     del accept  # JSON Lines of one line are a JSON document
     return "\n".join(json.dumps(answer) for answer in prediction)
 

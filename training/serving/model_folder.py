@@ -42,14 +42,14 @@ def make_servable(folder: Path, task: Task, dataset: TokenDataset) -> None:
 
 
 def _write_beside_step_log(text: str) -> None:
-    """The lab reads the samples there: within the model's archive it would have to download the model for them."""
+    """The lab reads the samples there; otherwise it would download the whole model archive for them."""
     directory = os.environ.get(DIRECTORY_VARIABLE)
     if directory:
         (Path(directory) / this_process().job_name / SAMPLES_FILE).write_text(text)
 
 
 def _samples(folder: Path, task: Task, tokenizer: PreTrainedTokenizerBase, sequences: Sequences) -> EvaluationSamples:
-    """The model is read from its folder, as an endpoint does: the trained one is cut, wrapped or on a full device."""
+    """The model is read from its folder, as by an endpoint: the trained one is sharded, wrapped or on a full device."""
     texts = list(_texts(task, tokenizer, sequences))
     answers = inference.predict(texts, {}, inference.load(folder, torch.device("cpu"))) if texts else []
     found = (

@@ -1,4 +1,4 @@
-"""Every way a run may spread one model over processes. Adding one: a module here with ``build``, and a line below.
+"""The strategies that distribute one model over processes. To add one: a module here with ``build``, and a line below.
 
 A strategy is applied to a model from outside: models are written for one device. The loop calls, in this order,
 ``place``, ``build_optimizer``, then ``forward_backward`` and ``clip_gradients`` for each step, ``score`` to evaluate
@@ -39,7 +39,7 @@ OptimizerBuilder = Callable[[Iterable[nn.Parameter]], Optimizer]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What a strategy may use."""
+    """The input of a strategy."""
 
     settings: Settings
     task: Task
@@ -68,7 +68,7 @@ class TrainingStrategy(Protocol):
         """
 
     def clip_gradients(self, max_norm: float) -> None:
-        """By the norm of the whole model's gradient, whatever part of it this rank holds."""
+        """Clip by the norm of the whole model's gradient, on each rank for its own part."""
 
     def agree_on_overflow(self, overflow: torch.Tensor) -> None:
         """Make ``overflow`` (0 or 1) the same on all ranks, in place; a no-op where all hold the same gradients."""
@@ -82,7 +82,7 @@ class TrainingStrategy(Protocol):
     def set_training(self, is_training: bool) -> None: ...
 
     def named_tensors(self) -> dict[str, torch.Tensor]:
-        """This rank's parameters and buffers by transformers' names, each once; DTensors where they are cut.
+        """This rank's parameters and buffers by transformers' names, each once; DTensors if they are sharded.
 
         The tensors themselves, so that a checkpoint can be read into them.
         """
@@ -93,14 +93,14 @@ class TrainingStrategy(Protocol):
     def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
         """The whole model's parameters and buffers on the CPU, by transformers' names: on rank 0, nothing elsewhere.
 
-        One after the other, so that no rank holds them all. Every rank has to go through it to its end.
+        One after the other, so that no rank holds them all. Every rank must iterate to the end.
         """
 
     def gather_state_dict(self) -> dict[str, torch.Tensor]:
         """All of ``stream_state_dict``."""
 
 
-# The others send tensors between devices of different processes through torch.distributed, which XLA's can't.
+# The other strategies send tensors between devices through torch.distributed, which XLA devices don't support.
 OF_DEVICES_THAT_AVERAGE_THEMSELVES = (Strategy.SINGLE, Strategy.DDP)
 
 

@@ -1,4 +1,4 @@
-"""GPT-2's Conv1D layers as linear ones that can be cut into whole heads, and back again for saving."""
+"""GPT-2's Conv1D layers as linear layers that can be sharded by whole heads, and back again for saving."""
 
 from collections.abc import Sequence
 

@@ -17,7 +17,7 @@ class DataParallel(WholeModelStrategy):
         super().__init__(setup)
         self.data_rank = setup.topology.rank
         self.data_world_size = replica_count(setup.settings, setup.topology.world_size)
-        # One process averages with no other: the wrapper would copy gradients and split the compiled graph without use.
+        # One process has nothing to average: the wrapper would only copy gradients and split the compiled graph.
         self._is_wrapped = self.data_world_size > 1 and setup.accelerator.average_gradients is None
         self._wrapped: DistributedDataParallel
         start_process_group(self._backend(), setup.topology, setup.accelerator.device)

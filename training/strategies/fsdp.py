@@ -63,7 +63,9 @@ def _mesh(setup: Setup) -> DeviceMesh:
 
 
 def _mixed_precision(setup: Setup) -> MixedPrecisionPolicy:
-    """Parameters travel in the lower format; autocast decides where activations are computed in it, as under DDP."""
+    """Parameters are communicated in the lower format; autocast decides where activations are computed in it, as with
+    DDP.
+    """
     return MixedPrecisionPolicy(
         param_dtype=setup.number_format.lower_type, reduce_dtype=torch.float32, cast_forward_inputs=False
     )

@@ -1,4 +1,4 @@
-"""The models that can be cut into pipeline stages: what comes before, between and after their blocks."""
+"""The models that can be split into pipeline stages: the parts before, between and after their blocks."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A schedule for each shape of batch: what travels between stages has a fixed shape within one."""
+"""A schedule for each shape of batch: within a schedule, the tensors between stages have a fixed shape."""
 
 from collections.abc import Mapping
 from typing import Any

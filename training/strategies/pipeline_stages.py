@@ -13,7 +13,7 @@ from training.strategies.pipeline_families import BlockArguments, family_of
 
 
 class Stage(nn.Module):
-    """Every stage of a replica is given the batch's tokens and mask; hidden states travel from stage to stage."""
+    """Every stage of a replica gets the batch's tokens and mask; hidden states are sent from stage to stage."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Stage(nn.Module):
     def forward(
         self, received: torch.Tensor, *, tokens: torch.Tensor, attention_mask: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """``received`` is the tokens again on the first stage; the last stage's output is the logits."""
+        """``received``: on the first stage the tokens, else hidden states. The last stage returns the logits."""
         with self._autocast or nullcontext():
             hidden = received if self.embed is None else self.embed(received)
             arguments = self._block_arguments(hidden, attention_mask)

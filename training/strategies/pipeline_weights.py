@@ -14,7 +14,7 @@ Holders = tuple[int, ...]
 
 
 class PipelineWeights:
-    """Known to every rank alike, because each cuts the same model in the same way."""
+    """Equal on every rank, because each splits the same model in the same way."""
 
     def __init__(self, model: PreTrainedModel, parts: Sequence[Iterable[nn.Module]], inner_rank: int) -> None:
         """``parts`` are the stages of each inner rank."""
@@ -41,7 +41,7 @@ class PipelineWeights:
         return self._parameters(lambda holders: self._inner_rank in holders)
 
     def first_held(self) -> list[nn.Parameter]:
-        """Those that no rank before this one holds: every weight of the model is one rank's."""
+        """The weights that no earlier rank holds: every weight of the model belongs to one rank."""
         return self._parameters(lambda holders: holders[0] == self._inner_rank)
 
     def held(self) -> dict[str, torch.Tensor]:
@@ -69,7 +69,7 @@ class PipelineWeights:
                 del received  # before there is memory for the next one
 
     def _parameters(self, is_wanted: Callable[[Holders], bool]) -> list[nn.Parameter]:
-        """Each once, however many names it has."""
+        """Each parameter once, also with several names."""
         wanted = {id(tensor): tensor for name, tensor in self._saved().items() if is_wanted(self._holders[name])}
         return [tensor for tensor in wanted.values() if isinstance(tensor, nn.Parameter)]
 

@@ -1,4 +1,4 @@
-"""Tensor parallelism: each block's matrices are cut over ranks that work on the same samples, with DTensor."""
+"""Tensor parallelism: each block's matrices are sharded over ranks that work on the same samples, with DTensor."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -106,7 +106,7 @@ def _divide_head_counts(base: nn.Module, plan: TensorPlan, degree: int) -> None:
 
 
 def _parameters_with_partial_gradients(base: nn.Module, plan: TensorPlan) -> list[nn.Parameter]:
-    """Norms within a head: every rank has the whole weight, but sees only its own heads."""
+    """Norms within a head: every rank has the whole weight, but its gradient covers only its own heads."""
     patterns = [path for path, style in plan.styles.items() if style == PARTIAL_GRADIENT]
     return [
         parameter for pattern in patterns for _, module in matching(base, pattern) for parameter in module.parameters()
@@ -114,7 +114,7 @@ def _parameters_with_partial_gradients(base: nn.Module, plan: TensorPlan) -> lis
 
 
 def _sharded_and_replicated(parameters: Iterable[nn.Parameter]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """Local gradients of the parameters of which ranks hold slices, and of those that all hold whole."""
+    """Local gradients of the sharded parameters, and of those that every rank holds in full."""
     cut: list[nn.Parameter] = []
     whole: list[nn.Parameter] = []
     for parameter in parameters:

@@ -1,4 +1,5 @@
-"""Which layers of which model tensor parallelism cuts, and how: ours where transformers has no plan of its own.
+"""The layers of each model that tensor parallelism shards, and how: our plans for models without a plan in
+transformers.
 
 Paths are relative to the base model (``model.base_model``), ``*`` stands for one name, as in transformers' own plans.
 """

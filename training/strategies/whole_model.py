@@ -1,4 +1,4 @@
-"""What strategies share under which every rank calls the whole model: single, ddp, smddp, fsdp, zero1, tensor."""
+"""The common part of the strategies in which every rank calls the whole model: single, ddp, smddp, fsdp, zero1, tensor."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -33,14 +33,14 @@ class WholeModelStrategy:
         self._cut(self._objective)
         blueprint.materialise(self._setup.accelerator.device, as_held=self._as_held)
         self._module = self._setup.compiler.compile(self._wrap(self._objective))
-        # Kept, because finding them takes a walk through all modules, in every step.
+        # Kept, because finding them in every step would iterate over all modules.
         self._parameters = list(self._objective.parameters())
 
     def _cut(self, objective: Objective) -> None:
         """While the parameters are on the meta device."""
 
     def _as_held(self, name: str, whole: Readable) -> Readable:
-        """A whole tensor as the cut model lays it out."""
+        """A whole tensor in the layout of the sharded model."""
         return whole
 
     def _wrap(self, objective: Objective) -> nn.Module:
@@ -73,11 +73,11 @@ class WholeModelStrategy:
         return loss
 
     def _without_communication(self) -> AbstractContextManager[None]:
-        """Around all but the last of a step's accumulated batches."""
+        """The context of all but the last of a step's accumulated batches."""
         return nullcontext()
 
     def _after_backward(self) -> None:
-        """Where gradients are not averaged during the backward pass."""
+        """Average the gradients, if the backward pass did not."""
 
     def clip_gradients(self, max_norm: float) -> None:
         clip_by_norm(self.parameters(), max_norm)
@@ -111,6 +111,6 @@ class WholeModelStrategy:
 
 
 def each_once(named: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Under the first of its names, where a tensor is tied."""
+    """Each tensor once; a tied tensor by the first of its names."""
     first_names = {id(tensor): name for name, tensor in reversed(list(named.items()))}
     return {name: tensor for name, tensor in named.items() if first_names[id(tensor)] == name}

@@ -57,7 +57,7 @@ def divide(parameters: Iterable[nn.Parameter], part_count: int) -> list[list[nn.
 
 
 def flatten(parameters: Sequence[nn.Parameter]) -> torch.Tensor | None:
-    """One buffer of which the parameters become views, so that a part is sent in one piece and without a copy."""
+    """One buffer with the parameters as views, so that a part is sent in one message without a copy."""
     if not parameters:
         return None
     buffer = torch.cat([parameter.detach().reshape(-1) for parameter in parameters])
