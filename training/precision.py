@@ -13,7 +13,7 @@ LOWER_TYPES = {Precision.FP32: None, Precision.BF16: torch.bfloat16, Precision.F
 
 
 class LossScaler(torch.amp.GradScaler):
-    """For models that are sharded over ranks: each rank unscales and checks the slices that it holds, DTensors or not."""
+    """For models sharded over ranks: each rank unscales and checks the slices that it holds, DTensors or not."""
 
     def _unscale_grads_(
         self, optimizer: Optimizer, inv_scale: torch.Tensor, found_inf: torch.Tensor, allow_fp16: bool

@@ -46,7 +46,7 @@ def find_files(model_path: str, revision: str | None) -> list[Path]:
 
 
 def read_shapes(file: Path) -> Mapping[str, Shape]:
-    """Shapes by name. For a tensor with several names, a PyTorch file gives the first: such files repeat tied weights."""
+    """Shapes by name; of a tensor with several names, the first in a PyTorch file, which repeats tied weights."""
     if file.suffix == SAFETENSORS:
         with safe_open(file, framework="pt") as opened:
             return {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118

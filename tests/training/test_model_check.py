@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.unit.suites import unprepared_document
-from traindyno.cli.model_at_hand import find_model_problems
+from traindyno.cli.model_check import find_model_problems
 from traindyno.core.suite.choices import Strategy, Task
 from traindyno.core.suite.processes import tensor_degrees
 from traindyno.core.suite.settings import Settings

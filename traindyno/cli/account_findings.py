@@ -1,4 +1,4 @@
-"""What `traindyno doctor --aws` looks at in an account, each with what to do about it."""
+"""The checks of `traindyno doctor --aws` in an account, each with advice."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ Connect = Callable[[str], Any]
 
 
 def check_account(connect: Connect, *, region: str | None, lab: str) -> Iterator[Finding]:
-    """``connect`` makes a client of a service. A check that fails for itself is a finding, and the others go on."""
+    """``connect`` makes a client of a service. A check that can't run is a finding, and the other checks continue."""
     identity = _guarded("identity", lambda: account_checks.caller_arn(connect("sts")))
     if isinstance(identity, Finding):
         yield identity
@@ -115,7 +115,7 @@ def _price(pricing: Any, region: str | None) -> Finding:
 
 def _base_image() -> Finding:
     digest = account_checks.public_image_digest(BASE_IMAGE)
-    advice = None if digest else "the tag is gone: set another base in images/efa/Dockerfile"
+    advice = None if digest else "the tag no longer exists: set another base image in images/efa/Dockerfile"
     return Finding(subject="base image", found=digest or f"no {BASE_IMAGE}", advice=advice)
 
 

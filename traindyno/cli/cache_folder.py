@@ -1,4 +1,4 @@
-"""Where the command line keeps what it found out once: a person may delete the folder at any time."""
+"""The cache folder of the command line; it may be deleted at any time."""
 
 import os
 from contextlib import suppress

@@ -12,12 +12,12 @@ class CheckoutNeeded(TraindynoError):
 
 
 def _has_local_cloud() -> bool:
-    """Its code is in a checkout, and extra ``lab`` installs what it uses."""
+    """Whether the checkout's code and the packages of the extra ``lab`` are installed."""
     return bool(find_spec("localcloud") and find_spec("psutil"))
 
 
 def require_checkout(asked: str) -> None:
-    """Raise ``CheckoutNeeded`` where ``asked`` (a command or an option) uses the local cloud, and it is not there."""
+    """Raise ``CheckoutNeeded`` if the local cloud, which ``asked`` (a command or an option) uses, is not installed."""
     if not _has_local_cloud():
         raise CheckoutNeeded(
             f"{asked}: the local cloud is not installed; the wheel does not contain it: "
@@ -26,7 +26,7 @@ def require_checkout(asked: str) -> None:
 
 
 def add_local(commands: typer.Typer) -> None:
-    """Add `traindyno local`; without a checkout, a command of that name that says what is needed."""
+    """Add `traindyno local`; without a checkout, a command of that name that prints what is needed."""
     if _has_local_cloud():
         from traindyno.cli import local_commands  # noqa: PLC0415  (imports localcloud, which the wheel lacks)
 

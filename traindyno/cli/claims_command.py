@@ -40,7 +40,7 @@ def claims(
     choice: LabChoice,
     file: Annotated[Path, typer.Argument(help="A claims file, such as suites/bert-trainium/claims.yaml.")],
     execution: Annotated[
-        str | None, typer.Argument(help="An execution that measured; without it, arithmetic only.")
+        str | None, typer.Argument(help="An execution with measurements; without it, only the arithmetic is checked.")
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:

@@ -39,12 +39,12 @@ LOCAL_POLL_SECONDS, AWS_POLL_SECONDS = 1.0, 10.0
 
 
 class NotDeployed(TraindynoError):
-    """The endpoint did not come into service, or the transform job failed."""
+    """The endpoint did not reach InService, or the transform job failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentChoice(LabChoice):
-    """The lab, and what serves the model."""
+    """The lab, and the options of the deployment."""
 
     instance: Annotated[
         str | None,
@@ -54,7 +54,9 @@ class DeploymentChoice(LabChoice):
     serverless: Annotated[
         int | None, typer.Option(metavar="MIB", help="A serverless endpoint with this memory, instead of instances.")
     ] = None
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests that a serverless endpoint answers at once.")] = 5
+    concurrency: Annotated[
+        int, typer.Option(min=1, help="Requests that a serverless endpoint answers in parallel.")
+    ] = 5
     transform: Annotated[
         str | None,
         typer.Option(
@@ -99,7 +101,7 @@ class DeploymentChoice(LabChoice):
         return self.instance or (LOCAL_INSTANCE if self.local else AWS_INSTANCE)
 
     def expires_at(self, now: float) -> float | None:
-        """In epoch seconds; None for what isn't deleted: a transform job, and an endpoint to keep."""
+        """Epoch seconds; None for a transform job and for a kept endpoint, which are not deleted."""
         if self.keep or self.hosting is Hosting.TRANSFORM:
             return None
         return now + (self.hours or DEFAULT_HOURS) * SECONDS_PER_HOUR
@@ -110,7 +112,8 @@ def deploy(
     choice: DeploymentChoice,
     execution: ExecutionArgument,
     cell: Annotated[
-        str | None, typer.Option(help="The cell whose model is deployed, by id or label; by default the recommended.")
+        str | None,
+        typer.Option(help="The cell whose model is deployed, by id or label; the recommended one by default."),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the model answers, or only start.")] = True,
     output: FormatOption = Format.TABLE,

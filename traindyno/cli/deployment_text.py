@@ -1,4 +1,4 @@
-"""A deployment in words: what it costs before it starts, what was measured afterwards, and the list of all."""
+"""A deployment as text: its cost before it starts, the measurements afterwards, and the list of all deployments."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime

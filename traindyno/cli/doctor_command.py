@@ -1,4 +1,4 @@
-"""`traindyno doctor`: what is missing on this machine, or in an AWS account, and what to do about each."""
+"""`traindyno doctor`: what is missing on this machine or in an AWS account, and what to do about it."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`traindyno endpoints` and `traindyno undeploy`: what is served, what it costs, and its end."""
+"""`traindyno endpoints` and `traindyno undeploy`: the served models with their cost, and their deletion."""
 
 import time
 from typing import Annotated

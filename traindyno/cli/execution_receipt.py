@@ -28,7 +28,8 @@ Result = TypeVar("Result", RunResult, PreparationResult)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionReceipt:
-    """While ``running_jobs`` are in flight or ``warm_jobs`` keep their instances, more is billed: it is not final.
+    """While ``running_jobs`` are in flight or ``warm_jobs`` keep their instances, billing continues, and the receipt is
+    not final.
 
     ``receipt`` and ``is_final`` are of the training jobs. ``deployments``: the served models of the execution.
     """
@@ -63,7 +64,7 @@ def load_receipt(execution: Execution, *, services: LabServices, lab: str, now: 
 
 
 def _load_results(execution_id: str, services: LabServices) -> tuple[list[PreparationResult], list[RunResult]]:
-    """What is recorded, and of the rest what the attempts say."""
+    """The recorded results; for the other runs, results made from their attempts."""
     preparations = [_refreshed(each, services) for each in load_preparations(services.bucket, execution_id)]
     runs = [_refreshed(each, services) for each in load_results(services.bucket, execution_id)]
     recorded = {result.run.run_id for result in runs} | {each.preparation.preparation_id for each in preparations}
@@ -95,7 +96,7 @@ def _end(attempt: Attempt, services: LabServices) -> Attempt:
 
 
 def _unrecorded(rows: Sequence[AttemptRow], suite: Suite) -> AnyResult:
-    """At the price of the type that it ran on; until that is known, of the dearest that it may run on."""
+    """Priced at the type that it ran on; until that is known, at the most expensive type that it may run on."""
     owner = rows[0].owner
     attempts = [row.end or _unfinished(row) for row in rows]
     placed_on = instance_type_of(attempts)

@@ -24,7 +24,7 @@ from traindyno.sagemaker.job_description import read_phase
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.preparations import PreparationRow, PreparationSummary
 
-# Of the running jobs, so many are described in full: each takes a request or two.
+# The number of running jobs that are described in full: each takes one or two requests.
 DESCRIBED_JOBS = 3
 STEP_LOG_TAIL_BYTES = 4096
 
@@ -108,7 +108,7 @@ class State:
 
     @property
     def position(self) -> tuple[object, ...]:
-        """What changes when anything moves."""
+        """A value that differs after any progress."""
         jobs = tuple((job.label, job.job_phase, job.phase, job.step) for job in self.jobs)
         return len(self.ended), len(self.prepared), jobs
 
@@ -134,7 +134,7 @@ def read_state(target: Target, execution_id: str) -> State:
 
 
 def find_leader(goal: GoalKind, summaries: Sequence[RunSummary]) -> Leader | None:
-    """By the quantity of the suite's goal alone: limits of the goal and equals are the verdict's matter."""
+    """By the quantity of the suite's goal alone: the verdict also considers the goal's limit and equivalent cells."""
     is_cost = not Goal(kind=goal).is_time
     values: dict[str, list[float]] = {}
     for each in summaries:
@@ -175,7 +175,7 @@ def _read_step_log(target: Target, attempt: AttemptRow) -> tuple[str | None, int
         keys = [key for key in target.results.list_keys(prefix) if "/rank-00000." in key]
         text = target.results.read_tail(keys[-1], STEP_LOG_TAIL_BYTES) if keys else ""
     except AwsError:
-        return None, None  # the next look may find it
+        return None, None  # the next reading may find it
     return latest_position(text)
 
 

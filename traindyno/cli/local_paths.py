@@ -15,7 +15,7 @@ SECTIONS = ("dataset", "tokenizer", "model")
 
 
 def workload_paths(workload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every path of data, tokenizer, model and channels, each after its place in the suite."""
+    """Every path of data, tokenizer, model and channels, each with its field in the suite."""
     for section in SECTIONS:
         part = workload.get(section)
         if isinstance(part, str):
@@ -29,7 +29,7 @@ def workload_paths(workload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def find_local(path: str, beside: Path) -> Path | None:
-    """The file or folder of this machine; None for an S3 URI, a Hub id, and what is not there."""
+    """The file or folder of this machine; None for an S3 URI, a Hub id, and a path that does not exist."""
     if _is_remote(path):
         return None
     local = expanded(path, beside)
@@ -37,7 +37,7 @@ def find_local(path: str, beside: Path) -> Path | None:
 
 
 def expanded(path: str, beside: Path) -> Path:
-    """``~`` is the home folder; where there is none of that name, it is a letter like any other."""
+    """``~`` is the home folder; if there is none, it is an ordinary character."""
     try:
         return beside / Path(path).expanduser()
     except RuntimeError:
@@ -45,7 +45,7 @@ def expanded(path: str, beside: Path) -> Path:
 
 
 def path_problem(path: str, beside: Path) -> str | None:
-    """Why this path can't be used; None where it is there, or names something elsewhere."""
+    """Why this path can't be used; None if it exists, or is not on this machine."""
     if sample_data.is_sample(path):
         return None if path in sample_data.SAMPLES else f"expected {' or '.join(sample_data.SAMPLES)}, got {path!r}"
     if find_local(path, beside) is not None or not _looks_local(path):
@@ -70,7 +70,7 @@ def source_problem(source: str, entry_point: object, beside: Path) -> tuple[str,
 
 
 def find_path_problems(workload: Mapping[str, Any], beside: Path) -> Iterator[Problem]:
-    """All paths that look local and are not there."""
+    """All local paths that do not exist."""
     for place, path in workload_paths(workload):
         problem = path_problem(path, beside)
         if problem is not None:

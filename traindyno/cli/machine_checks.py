@@ -1,4 +1,4 @@
-"""What `traindyno doctor` looks at on this machine."""
+"""The checks of `traindyno doctor` on this machine."""
 
 import shutil
 import socket
@@ -16,7 +16,7 @@ PACKAGES = ("traindyno", "boto3", "torch", "aws-cdk-lib")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """``advice`` says what to do; None where nothing is to be done."""
+    """``advice`` says what to do; None if nothing is wrong."""
 
     subject: str
     found: str
@@ -24,7 +24,7 @@ class Finding:
 
 
 def check_machine(folder: Path) -> Iterator[Finding]:
-    """``folder`` is where the local cloud keeps its state."""
+    """``folder`` holds the state of the local cloud."""
     yield _python(sys.version_info[:3])
     yield _compiler(next((path for name in COMPILERS if (path := shutil.which(name))), None))
     yield _disk(shutil.disk_usage(folder).free / 1e9)

@@ -1,4 +1,4 @@
-"""`traindyno plan --memory`: each cell's memory by estimate, made in a process of its own and kept by content."""
+"""`traindyno plan --memory`: each cell's estimated memory, computed in a separate process and cached by content."""
 
 import hashlib
 import json
@@ -49,11 +49,11 @@ Say = Callable[[str], None]
 
 
 class EstimatesUnavailable(TraindynoError):
-    """What estimates need is not installed, or the estimating process failed."""
+    """A package that estimates need is not installed, or the estimating process failed."""
 
 
 def estimate_cells(suite: Suite, *, beside: Path, say: Say) -> tuple[CellMemory, ...]:
-    """Raises EstimatesUnavailable. ``say`` gets a line where an estimate is not in the cache and takes time."""
+    """Raises EstimatesUnavailable. ``say`` gets a line if an estimate is not in the cache and takes time."""
     _check_installed()
     cells = expand_cells(suite)
     model_path, model_content = _find_model(suite.workload, beside)
@@ -91,7 +91,7 @@ def _check_installed() -> None:
 
 
 def _find_model(workload: Workload, beside: Path) -> tuple[str | None, str]:
-    """What transformers can load, and what its configuration is known by."""
+    """The path that transformers can load, and an identifier of its configuration."""
     if workload.model is None or workload.model.path is None:
         return None, ""
     path = workload.model.path

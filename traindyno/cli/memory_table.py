@@ -43,7 +43,7 @@ def _fits(memory: CellMemory) -> str:
 
 
 def _lines(planned: Plan) -> list[str]:
-    """Why a cell has no estimate, and what would make one fit."""
+    """Why a cell has no estimate, and the changes that would make a cell fit."""
     lines = []
     for each in planned.memory:
         if each.finding.why_unknown:

@@ -46,7 +46,7 @@ from traindyno.store.past_runs import read_past_runs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundHistories:
-    """Earlier runs of the suite's cells; ``why_none`` says why there are none to read."""
+    """Earlier runs of the suite's cells; ``why_none`` says why none could be read."""
 
     by_cell: Histories = field(default_factory=dict)
     why_none: str | None = None

@@ -1,4 +1,4 @@
-"""The options of a plan: prices and quotas, from files or from the account, and what is assumed of spot instances."""
+"""The options of a plan: prices and quotas, from files or from the account, and assumptions about spot instances."""
 
 import time
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ SpotInterruptionsOption = Annotated[
 
 
 class AccountUnreachable(TraindynoError):
-    """No credentials or no region, and the command needs the account for something."""
+    """The command needs the account, and there are no credentials or no region."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

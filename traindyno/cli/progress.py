@@ -27,7 +27,7 @@ FindStall = Callable[[], str | None]
 
 
 class CloudUnreachable(TraindynoError):
-    """The lab no longer answers; its executions may still be running."""
+    """The lab does not answer; its executions may still be running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def observe(read: Callable[[], State], find_stall: FindStall, seconds: float) ->
 
 
 class _Reading:
-    """One reading in a thread of its own: a request to a service that hangs takes minutes to fail."""
+    """One reading in a separate thread: a request to a service that does not answer takes minutes to fail."""
 
     def __init__(self, read: Callable[[], State]) -> None:
         self._read = read
@@ -98,20 +98,20 @@ class _Reading:
 
 @dataclass
 class _Display(AbstractContextManager["_Display", None]):
-    """Prints each ended run and preparation once; ``told`` holds the ids of those already printed."""
+    """Prints each ended run and preparation once; ``printed`` holds the ids of those already printed."""
 
     console: Console
-    told: set[str] = field(default_factory=set)
+    printed: set[str] = field(default_factory=set)
 
     def update(self, seen: State | Stall) -> None:
         if isinstance(seen, Stall):
             self.print(f"no progress: {seen.reason}")
             return
-        for run_id in sorted(seen.ended.keys() - self.told):
-            self.told.add(run_id)
-            self.print(ended_line(len(self.told & seen.ended.keys()), seen.runs_total, seen.ended[run_id]))
-        for run_id in sorted(seen.prepared.keys() - self.told):
-            self.told.add(run_id)
+        for run_id in sorted(seen.ended.keys() - self.printed):
+            self.printed.add(run_id)
+            self.print(ended_line(len(self.printed & seen.ended.keys()), seen.runs_total, seen.ended[run_id]))
+        for run_id in sorted(seen.prepared.keys() - self.printed):
+            self.printed.add(run_id)
             self.print(prepared_line(run_id, seen.prepared[run_id]))
         self.show(seen)
 
@@ -129,7 +129,7 @@ class _PlainDisplay(_Display):
     def __init__(self, console: Console) -> None:
         super().__init__(console)
         self._printed_at = float("-inf")
-        self._is_told_preparing = False
+        self._has_printed_preparing = False
 
     def __exit__(self, *_: object) -> None:
         pass
@@ -139,8 +139,8 @@ class _PlainDisplay(_Display):
         self._printed_at = time.monotonic()
 
     def show(self, state: State) -> None:
-        if state.is_preparing and not self._is_told_preparing:
-            self._is_told_preparing = True
+        if state.is_preparing and not self._has_printed_preparing:
+            self._has_printed_preparing = True
             self.print("preparing the data")
         elif time.monotonic() - self._printed_at >= QUIET_SECONDS and state.execution.is_running:
             self.print(state_line(state))

@@ -1,4 +1,4 @@
-"""The words of the progress display: a line for each ended run, and the state in one line or as a live table."""
+"""The text of the progress display: a line for each ended run, and the state in one line or as a live table."""
 
 from collections.abc import Iterator
 

@@ -87,7 +87,7 @@ def _lines(found: ExecutionReceipt) -> Table:
 
 
 def is_small(receipt: Receipt) -> bool:
-    """Whether whole cents would hide what was paid for what."""
+    """Whether the total is so small that amounts in whole cents would be zero."""
     return receipt.known_usd < SMALLEST_SPLIT_USD
 
 

@@ -55,7 +55,7 @@ def split_regions(text: str) -> list[str]:
 
 
 def show_regions(suite: Suite, regions: Sequence[str], output: Format) -> None:
-    """Nothing is planned: the table is for choosing a region to deploy a lab in."""
+    """Print the table by which a person chooses a region for a lab; nothing is planned."""
     found = compare_regions(suite, expand_cells(suite), regions, now=time.time())
     if output is Format.JSON:
         print_json({"suite": suite.name, "regions": [{**to_document(each), "fits": each.fits} for each in found]})

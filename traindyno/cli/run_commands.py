@@ -32,7 +32,7 @@ from traindyno.core.s3_keys import report_data_key, report_html_key
 from traindyno.core.verdict.report_data import parse_report
 
 FAILED, REFUSED, NOTHING_MEASURED, INTERRUPTED = 1, 2, 3, 130
-# What ends an execution before any run of it was started.
+# The errors that end an execution before any of its runs started.
 REFUSALS = {SuiteInvalid.__name__, SuiteRefused.__name__, PreparationFailed.__name__}
 UNSUCCESSFUL = {"FAILED", "TIMED_OUT", "ABORTED"}
 
@@ -99,7 +99,7 @@ def report(
 
 
 def follow_to_end(target: Target, execution: str) -> Execution:
-    """After Ctrl-C it prints what continues and how to stop it; after a second Ctrl-C it ends at once."""
+    """After Ctrl-C it prints what continues and how to stop it; after a second Ctrl-C it ends immediately."""
     try:
         return follow(target, execution, STANDARD_ERROR)
     except KeyboardInterrupt:

@@ -14,8 +14,8 @@ PYTHON_STANDARD_LIBRARY = "python-standard-library"
 COMMENTS_AND_CODE = "comments-and-code"
 SIZE_LIMIT_BYTES = 2**20
 LABELLED_LINES = {"train": 4000, "test": 800}
-LEAST_CHARACTERS = 20  # shorter lines say too little
-MOST_OF_A_FILE = 50  # of each kind: many files, so that a part of a split resembles the whole
+LEAST_CHARACTERS = 20  # shorter lines contain too little text
+MOST_OF_A_FILE = 50  # of each kind: many files, so that a part of a split is similar to the whole
 COMMENT, CODE = 0, 1
 # After the library's modules: those of Python 3.13 alone hold too few comments.
 PACKAGES = ("asyncio", "email", "http", "importlib", "logging", "multiprocessing", "unittest")
@@ -30,7 +30,7 @@ def is_sample(path: str) -> bool:
 
 
 def write_sample(path: str, folder: Path) -> Path:
-    """Write the files of ``sample:<name>`` into the folder, which is made; the same machine gives the same bytes."""
+    """Create the folder and write the files of ``sample:<name>`` into it; the same machine gives the same bytes."""
     if path not in SAMPLES:
         raise SampleUnknown(f"workload.dataset.path: {path!r} is not a sample; available: {', '.join(SAMPLES)}")
     folder.mkdir(parents=True, exist_ok=True)

@@ -30,7 +30,7 @@ class StagingRefused(TraindynoError):
 class Stage:
     """The upload's destination; relative paths start at ``beside``, the suite file's folder.
 
-    Without ``sends`` it only computes the names, with which a plan finds earlier runs of the same work.
+    Without ``sends`` it only computes the names, by which a plan finds earlier runs of the same work.
     """
 
     beside: Path
@@ -61,7 +61,7 @@ class Stage:
         return staged
 
     def stage_path(self, path: str, option: str) -> str:
-        """The S3 URI of a file or folder that an option names; an S3 URI stays what it is."""
+        """The S3 URI of a file or folder that an option names; an S3 URI is returned unchanged."""
         if is_s3_uri(path):
             return path
         local = find_local(path, self.beside)
@@ -113,7 +113,7 @@ class Stage:
         return s3_uri(self.bucket, key)
 
     def _keys(self, prefix: str) -> set[str]:
-        """Of objects young enough to outlast the longest execution; older ones are uploaded again."""
+        """The keys of objects that exist until the end of the longest execution; older ones are uploaded again."""
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
         entries = (entry for page in pages for entry in page.get("Contents", []))
         return {entry["Key"] for entry in entries if entry["LastModified"] > self.now() - RENEWED_AFTER}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from traindyno.cli.local_paths import find_path_problems
-from traindyno.cli.model_at_hand import find_model_problems
+from traindyno.cli.model_check import find_model_problems
 from traindyno.cli.suite_text import SuiteText, SuiteUnreadable, read_suite_text
 from traindyno.core.errors import SuiteInvalid, TraindynoError
 from traindyno.core.suite.suite import Suite

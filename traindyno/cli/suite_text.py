@@ -38,7 +38,7 @@ class SuiteText:
     line_of: Mapping[str, int]
 
     def place(self, path: str) -> str:
-        """``file:line`` of a path, or of the nearest thing around it that is in the file."""
+        """``file:line`` of a path, or of the nearest enclosing value that is in the file."""
         while path and path not in self.line_of:
             path = LAST_PART.sub("", path)
         return f"{self.source}:{self.line_of.get(path, 1)}"
@@ -93,7 +93,7 @@ def _too_many_values(mark: yaml.Mark) -> yaml.MarkedYAMLError:
 
 
 def _check_nodes(root: yaml.Node) -> None:
-    """Raises for a document that is too large, counting what an alias stands for each time, or for unusable text."""
+    """Raises for a document that is too large, counting the content of an alias each time, or with unusable text."""
     waiting, count = [root], 0
     while waiting:
         node = waiting.pop()

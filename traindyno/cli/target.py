@@ -43,7 +43,7 @@ class Target:
 
 
 def find_local_stall() -> str | None:
-    """Why nothing can move in the local cloud; None if it works."""
+    """Why the local cloud can't make progress; None if it works."""
     from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)
 
     return cloud.find_stall(home.Home.from_environment())

@@ -31,7 +31,7 @@ def print_verdict(console: Console, report: Report) -> None:
 
 
 def _render(report: Report) -> RenderableType:
-    """Three sentences, the table, and what a decision needs; the report has everything."""
+    """Three sentences, the table, and the lines that a decision needs; the report has everything."""
     headline, *sentences = recommendation_sentences(report.verdict)
     parts: list[RenderableType] = [Text(headline, style="bold"), *map(Text, sentences), Text()]
     parts += [_table(report.verdict), Text()]
@@ -54,7 +54,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def _alternatives(verdict: Verdict) -> Iterator[str]:
-    """What is faster, or cheaper, than the recommended cell."""
+    """The cells that are faster, or cheaper, than the recommended cell."""
     others = [each for each in find_trade_offs(verdict) if each.is_on_front and each.row.cell_id != verdict.recommended]
     for each in others[:MOST_ALTERNATIVES]:
         yield f"Alternative: {each.row.label}, {seconds_text(each.seconds.mean)} for {usd_text(each.usd.mean)}."
@@ -87,7 +87,7 @@ def _outcomes(row: CellRow) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A column of the table. ``is_known`` is asked of every cell: where none knows it, the column is omitted."""
+    """A column of the table. ``is_known``: whether a cell has the value; if no cell has it, the column is omitted."""
 
     heading: str
     draw: Callable[[CellRow], str]

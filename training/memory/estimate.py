@@ -143,7 +143,7 @@ def _runnable(settings: Settings) -> Settings:
 
 
 def _with_vocabulary(workload: Workload) -> Workload:
-    """The model gets the vocabulary size of the tokenizer that the job will train, unless its configuration sets one."""
+    """The model gets the vocabulary size of the tokenizer that the job trains, unless its configuration sets one."""
     size = workload.tokenizer.train_vocabulary_size if workload.tokenizer else None
     config = workload.model.config if workload.model else None
     if size is None or config is None or "vocab_size" in config or workload.model is None:

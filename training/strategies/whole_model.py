@@ -1,4 +1,4 @@
-"""The common part of the strategies in which every rank calls the whole model: single, ddp, smddp, fsdp, zero1, tensor."""
+"""The base of strategies in which every rank calls the whole model: single, ddp, smddp, fsdp, zero1, tensor."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext

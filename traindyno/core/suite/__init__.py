@@ -1,1 +1,1 @@
-"""The suite: its file, its cells and runs, and everything that can be wrong with it."""
+"""The suite: its file, its cells and runs, and the checks of it."""

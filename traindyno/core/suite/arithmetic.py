@@ -18,7 +18,7 @@ BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 
 class ArithmeticInvalid(TraindynoError):
-    """The text is no arithmetic that can be evaluated."""
+    """The text is not arithmetic that can be evaluated."""
 
 
 def evaluate(text: str, names: Mapping[str, float]) -> float:

@@ -1,4 +1,4 @@
-"""The short names of cells that people read: only what varies, in words, as ``2 × local.cpu · compiled · batch 4``."""
+"""The short labels of cells, with only the settings that vary, such as ``2 × local.cpu · compiled · batch 4``."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
@@ -50,7 +50,7 @@ PLACE = ("instance", "instance_count")
 
 
 def label_cells(cells: Sequence[Cell]) -> tuple[Cell, ...]:
-    """The cells with labels that tell them from each other."""
+    """The cells with distinct labels."""
     varying = [each.name for each in fields(Settings) if len({getattr(cell.settings, each.name) for cell in cells}) > 1]
     given = sorted({name for cell in cells for name in cell.hyperparameters})
     varying_given = [name for name in given if len({cell.hyperparameters.get(name) for cell in cells}) > 1]
@@ -64,7 +64,7 @@ def _label(cell: Cell, varying: Sequence[str], hyperparameters: Sequence[str]) -
 
 
 def _place(settings: Settings, varying: Sequence[str]) -> Iterator[str]:
-    """A count is said with its instance type: alone it names nothing."""
+    """A number of instances is shown with its instance type."""
     if "instance_count" in varying:
         yield f"{settings.instance_count} × {settings.instance}"
     elif "instance" in varying:

@@ -27,7 +27,7 @@ Excluded = Mapping[tuple[str, ...], Set[tuple[Any, ...]]]
 
 
 def expand_cells(suite: Suite) -> tuple[Cell, ...]:
-    """The grid less what is excluded, then what is included; the baseline is never excluded."""
+    """The grid without the excluded points, then the included ones; the baseline is never excluded."""
     baseline = baseline_point(suite)
     excluded = _excluded_values(suite)
     points = [point for point in grid_points(suite) if point == baseline or not _is_excluded(point, excluded)]
@@ -63,17 +63,17 @@ def is_in_grid(suite: Suite, wanted: Point) -> bool:
 
 
 def typed(value: Any) -> tuple[type, Any]:
-    """To be compared by type too: to Python, 1 and true are equal."""
+    """The value with its type, for comparisons: in Python, 1 and true are equal."""
     return type(value), value
 
 
 def make_cell(suite: Suite, point: Point) -> Cell:
-    """The cell of one point, labelled by its identity alone."""
+    """The cell of one point, with its id as the label."""
     return _cell(suite, point)
 
 
 def _excluded_values(suite: Suite) -> Excluded:
-    """By the axes that entries of ``exclude`` name: the values that they exclude together."""
+    """Axes of ``exclude`` entries → the combinations of values that these entries exclude."""
     excluded: dict[tuple[str, ...], set[tuple[Any, ...]]] = {}
     for entry in suite.exclude:
         excluded.setdefault(tuple(entry), set()).add(tuple(map(typed, entry.values())))
@@ -102,7 +102,7 @@ def _cell(suite: Suite, point: Point) -> Cell:
 def identify(settings: Settings, hyperparameters: Mapping[str, Any]) -> str:
     """The cell's id: 8 hexadecimal digits of its settings and hyperparameters.
 
-    A setting that was added later counts only where it differs from its default, so that it changes no earlier id.
+    A setting that was added later counts only if it differs from its default, so that earlier ids stay the same.
     """
     document = suite_converter().unstructure(settings)
     plain = suite_converter().unstructure(type(settings)(instance=settings.instance))

@@ -51,7 +51,7 @@ class Precision(StrEnum):
 
 
 class ShardScope(StrEnum):
-    """How far FSDP spreads parameters: over every rank, or within one instance and replicated across instances."""
+    """How FSDP shards parameters: over every rank, or within one instance and replicated across instances."""
 
     FULL = "full"
     HYBRID = "hybrid"
@@ -64,7 +64,7 @@ class PipelineSchedule(StrEnum):
 
 
 class Padding(StrEnum):
-    """How sequences of unequal length are brought to one shape within a batch."""
+    """How sequences of unequal length get one shape within a batch."""
 
     MAX_LENGTH = "max-length"
     LONGEST = "longest"
@@ -93,7 +93,7 @@ class OptimizerName(StrEnum):
 
 
 class DatasetFormat(StrEnum):
-    """What a dataset's files hold; ``auto`` goes by the file names, ``hub`` names a dataset on the Hugging Face Hub."""
+    """The format of a dataset's files; ``auto``: by the file names; ``hub``: a dataset on the Hugging Face Hub."""
 
     AUTO = "auto"
     HUB = "hub"

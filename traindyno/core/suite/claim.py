@@ -1,4 +1,4 @@
-"""A published figure, machine-readable: what it says, the arithmetic behind it, and which cells would show it."""
+"""A published figure, machine-readable: its value, its arithmetic, and the cells that would show it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class ClaimsInvalid(DocumentInvalid):
 
 
 class ClaimedQuantity(StrEnum):
-    """What of a cell the figure is about; times and costs are of the suite's whole workload.
+    """The quantity of a cell that the figure states; times and costs are of the suite's whole workload.
 
     ``seconds`` is wall clock, ``billable_seconds`` what SageMaker bills of each instance, and ``training_seconds`` the
     training loop alone. ``accuracy`` is a share. ``setting`` is a value that the authors chose.
@@ -59,7 +59,7 @@ class ClaimedBound(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derivation:
-    """The same figure worked out from other published numbers; ``tolerance`` is a share, for their rounding.
+    """The same figure computed from other published numbers; ``tolerance`` is a share, for their rounding.
 
     ``from_claims``: the ids of the claims whose figures it uses.
     """
@@ -75,7 +75,7 @@ class Claim:
 
     ``tolerance`` is a share of the published value (of its distance from 0 for a gain or a saving).
     ``sentence`` is the sentence or table row of the source that states the figure, word for word.
-    ``untestable`` says why nobody can measure it any more; the arithmetic is checked nevertheless.
+    ``untestable`` says why it can no longer be measured; the arithmetic is still checked.
     """
 
     claim_id: str
@@ -103,7 +103,7 @@ class Claims:
 
 
 def parse_claims(document: Mapping[str, Any]) -> Claims:
-    """Raises ClaimsInvalid with every problem at once."""
+    """Raises ClaimsInvalid with all problems."""
     try:
         found: Claims = _converter().structure(document, Claims)
     except (Unexpected, BaseValidationError, FieldProblems) as error:

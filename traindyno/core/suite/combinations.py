@@ -1,4 +1,4 @@
-"""Settings that are possible one by one but not together, each with its reason. A new rule is one function more."""
+"""Settings that can't be combined, each combination with its reason. A new rule is a new function."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ HEAD_COUNTS = ("num_attention_heads", "n_head")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impossible:
-    """A setting that can't go with the others of its cell; ``field`` is the setting to change."""
+    """A setting that can't be combined with the others of its cell; ``field`` is the setting to change."""
 
     field: str
     reason: str
 
 
 def find_impossible(cell: Cell, workload: Workload) -> list[Impossible]:
-    """What can't work in this cell. A user's script answers for its own model; only its launcher is checked."""
+    """The settings that can't work in this cell. Of a user's script only the launcher is checked, not its model."""
     instance_type = find_instance_type(cell.settings.instance)
     if instance_type is None:
         return []
@@ -59,7 +59,7 @@ def check_smddp(settings: Settings, instance_type: InstanceType) -> Iterator[Imp
 
 
 def check_image(settings: Settings, workload: Workload) -> Iterator[Impossible]:
-    """Without an image of one's own: the images of AWS and of the lab that a built-in task could use."""
+    """Whether an image of AWS or of the lab can run a built-in task, if the suite names no image."""
     if settings.image or workload.image:
         return
     if settings.strategy is Strategy.SMDDP:
@@ -92,7 +92,7 @@ def check_compiler(settings: Settings, instance_type: InstanceType) -> Iterator[
 
 
 def check_xla_in_training(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
-    """The Training Compiler's images stopped at Python 3.9, which is too old for the built-in tasks."""
+    """The Training Compiler's latest images have Python 3.9, which is too old for the built-in tasks."""
     if settings.compiler is Compiler.XLA and not _runs_xla(instance_type):
         reason = f"compiler xla runs the built-in tasks on Trainium and local.cpu, got {instance_type.name}"
         yield Impossible(field="compiler", reason=reason)
@@ -173,13 +173,13 @@ def check_micro_batches(settings: Settings, _: InstanceType) -> Iterator[Impossi
 
 
 def _planned_degree(settings: Settings) -> int | None:
-    """Processes that hold one replica; None where the number of the job's processes is not known."""
+    """Processes that hold one replica; None if the number of the job's processes is unknown."""
     processes = world_size(settings)
     return None if processes is None else processes_per_replica(settings, processes)
 
 
 def check_model(settings: Settings, workload: Workload) -> Iterator[Impossible]:
-    """What a model's config says; of a model by its name nothing is known here."""
+    """Check the model by its configuration; a model that is given by name is not checked here."""
     config = workload.model.config if workload.model else None
     degree = _planned_degree(settings)
     if config is None or degree is None:

@@ -1,4 +1,4 @@
-"""Which files of a dataset's folder are data, in what format, and of which split, by their names alone."""
+"""The data files of a dataset's folder, with their format and split, by their names alone."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ NO_DATA_FILES = ("dataset_infos.json", "dataset_info.json", "dataset_dict.json",
 NO_DATA_SUFFIXES = (".md", ".rst", ".py", ".ipynb", ".yaml", ".yml", ".toml", ".cfg", ".lock", ".sh", ".png", ".jpg")
 
 WHOLE_DATASET = "train"
-# The words, and what may stand around them, are those of the Hugging Face datasets library (datasets.data_files).
+# The words and the characters around them are those of the Hugging Face datasets library (datasets.data_files).
 SPLIT_WORDS = {
     "train": ("train", "training"),
     "validation": ("validation", "valid", "dev", "val"),
@@ -33,13 +33,13 @@ NO_WORD = re.compile(r"[-._ 0-9]+")
 
 
 class DatasetFilesInvalid(TraindynoError):
-    """The files of a dataset are no data, of two formats, or none or two of them claim the split that was asked for."""
+    """The dataset has no data files, files of two formats, or not exactly one match for the requested split."""
 
 
 def split_files(names: Sequence[str], dataset: Dataset, split: str) -> list[str]:
     """Those of ``names`` (paths below the dataset's root, with slashes) that hold ``split``; no file holds two splits.
 
-    For ``train``, where no name says so, all data files that no other split claims. Raises DatasetFilesInvalid.
+    For ``train``, if no name contains it, all data files of no other split. Raises DatasetFilesInvalid.
     """
     data = data_files(names, dataset)
     if len(data) == 1 and split == WHOLE_DATASET and dataset.evaluation_split is None:
@@ -60,7 +60,7 @@ def split_files(names: Sequence[str], dataset: Dataset, split: str) -> list[str]
 
 
 def split_of(name: str, known: Mapping[str, str]) -> str | None:
-    """The split that the outermost telling folder of the path names, else the file's name, else None.
+    """The split that the path's outermost folder with a split's word names, else the file's name, else None.
 
     ``known``: word in a name → split. Raises DatasetFilesInvalid if one name has words of two splits.
     """

@@ -31,7 +31,7 @@ def cell_on(planned: Iterable[Cell], cell: Cell, instance_type: str) -> Cell:
 
 
 def run_on(suite: Suite, run: Run, instance_type: str) -> Run:
-    """The same run, as one of the cell of the type that it ran on."""
+    """The same run, assigned to the cell of the type that it ran on."""
     return replace(run, cell=cell_on(expand_cells(suite), run.cell, instance_type))
 
 

@@ -34,11 +34,11 @@ TABLES: dict[str, tuple[tuple[type, str], ...]] = {
 
 
 class UnknownTable(ValueError):
-    """The document asks for a table that is not there."""
+    """The document contains a table name that does not exist."""
 
 
 def with_tables(document: str) -> str:
-    """The Markdown document with the text between ``<!-- fields: NAME -->`` and ``<!-- end -->`` written anew."""
+    """The Markdown document with the text between ``<!-- fields: NAME -->`` and ``<!-- end -->`` regenerated."""
     return SECTION.sub(lambda found: f"{found[1]}\n{field_table(found['name'])}\n{found[3]}", document)
 
 

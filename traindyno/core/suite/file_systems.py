@@ -22,7 +22,7 @@ class FileSystem:
 
 
 def parse_file_system(address: str) -> FileSystem | None:
-    """None for an address of another kind."""
+    """None for other addresses."""
     found = ADDRESS.fullmatch(address)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Software of a suite that AWS no longer develops: what it is, since when, and what replaces it."""
+"""Software of a suite that AWS no longer develops: its name, its state, and its replacement."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ FIRST_PATCHED_PYTORCH = (2, 10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrozenSoftware:
-    """``state`` says what ended and when, ``replaced_by`` what a suite names instead."""
+    """``state`` says what ended and when; ``replaced_by`` names the replacement."""
 
     name: str
     state: str
@@ -36,7 +36,7 @@ class FrozenUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Use:
-    """What a rule looks at. ``repository`` and ``version`` are of AWS's image name, where the cell names one."""
+    """The input of a rule. ``repository`` and ``version`` are of AWS's image name, if the cell names one."""
 
     cell: Cell
     workload: Workload

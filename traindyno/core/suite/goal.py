@@ -1,4 +1,4 @@
-"""What the suite has to find: the cheapest or fastest cell, for the whole workload or to a quality."""
+"""The goal of a suite: the cheapest or fastest cell, for the whole workload or to a quality."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ HOURS = Bound(above=0, most=100_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The quality that a run has to reach. Accuracy has to be at least ``value``, loss and perplexity at most."""
+    """The quality that a run must reach: accuracy of at least ``value``, loss or perplexity of at most ``value``."""
 
     quality: Quality
     value: float
@@ -23,7 +23,7 @@ class Target:
         return f"{self.quality} {self.text(self.value)}"
 
     def text(self, value: float) -> str:
-        """Of a value of this quality: ``90 %``, ``2.5``."""
+        """The text of a value of this quality: ``90 %``, ``2.5``."""
         return f"{value * 100:.4g} %" if self.quality is Quality.ACCURACY else f"{value:.4g}"
 
     def is_reached(self, value: float) -> bool:
@@ -49,7 +49,7 @@ class Goal:
 
     @property
     def target(self) -> Target | None:
-        """None where the goal is about the whole workload."""
+        """None if the goal is for the whole workload."""
         values = {quality: getattr(self, quality.value) for quality in Quality}
         return next((Target(quality=name, value=value) for name, value in values.items() if value is not None), None)
 

@@ -1,4 +1,4 @@
-"""What CreateTrainingJob would refuse in a job of the suite, found before any job is submitted."""
+"""The limits of CreateTrainingJob, checked before any job is submitted."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from traindyno.core.suite.workload import Workload
 HYPERPARAMETER_KEYS = 90
 HYPERPARAMETER_CHARACTERS = 2500
 SDK_PREFIX = "sagemaker_"
-# The training toolkit starts SMP v1 where a script gets this, and gives mpirun the other.
+# With the first, the training toolkit starts SMP v1; it passes the second to mpirun.
 MODEL_PARALLEL_PARAMETERS = "mp_parameters"
 MPI_OPTIONS = "sagemaker_mpi_custom_mpi_options"
 SMDDP_OPTIONS = "sagemaker_distributed_dataparallel_custom_mpi_options"
@@ -25,7 +25,7 @@ ENVIRONMENT_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,511}")
 TRAIN_CHANNEL = "train"
 MODEL_CHANNEL = "model"
 TOKENIZER_CHANNEL = "tokenizer"
-# "code" brings the source tarball to a container without a network.
+# The channel "code" contains the source tarball for a container without a network.
 RESERVED_CHANNELS = (TRAIN_CHANNEL, MODEL_CHANNEL, TOKENIZER_CHANNEL, "code")
 CHANNEL_COUNT = 16
 CHANNEL_NAME = re.compile(r"[A-Za-z0-9.\-_]{1,64}")

@@ -1,4 +1,4 @@
-"""What decides the memory of a cell's job: its settings without those that change no tensor's size."""
+"""The settings that determine the memory of a cell's job: those that change a tensor's size."""
 
 import hashlib
 import json
@@ -26,18 +26,18 @@ def memory_settings(settings: Settings) -> Settings:
 
 
 def distinct_settings(cells: Iterable[Cell]) -> tuple[Settings, ...]:
-    """What has to be estimated for the cells, each once."""
+    """The configurations to estimate for the cells, each once."""
     return tuple(dict.fromkeys(memory_settings(cell.settings) for cell in cells))
 
 
 def settings_digest(settings: Iterable[Settings]) -> str:
-    """64 hexadecimal digits of what is to be estimated."""
+    """64 hexadecimal digits of the configurations to estimate."""
     documents = [_short(each) for each in settings]
     return hashlib.sha256(json.dumps(documents, sort_keys=True).encode()).hexdigest()
 
 
 def memory_parts(settings: Iterable[Settings]) -> dict[str, list[dict[str, Any]]]:
-    """As a job's hyperparameters: several lists, each short enough for one."""
+    """The settings as hyperparameters of a job: several lists, each short enough for one hyperparameter."""
     parts: list[list[dict[str, Any]]] = []
     for document in map(_short, settings):
         if not parts or len(json.dumps([*parts[-1], document])) > PART_CHARACTERS:
@@ -47,7 +47,7 @@ def memory_parts(settings: Iterable[Settings]) -> dict[str, list[dict[str, Any]]
 
 
 def parse_memory_parts(document: Mapping[str, Any]) -> Iterator[Settings]:
-    """The settings in a job's hyperparameters; none where no estimate is asked for."""
+    """The settings in a job's hyperparameters; empty if no estimate is requested."""
     names = sorted((name for name in document if name.startswith(PART)), key=lambda name: int(name.removeprefix(PART)))
     for name in names:
         for each in document[name]:
@@ -55,7 +55,7 @@ def parse_memory_parts(document: Mapping[str, Any]) -> Iterator[Settings]:
 
 
 def _short(settings: Settings) -> dict[str, Any]:
-    """Without what has its default."""
+    """The settings that differ from their defaults."""
     document = suite_converter().unstructure(settings)
     plain = suite_converter().unstructure(Settings(instance=settings.instance))
     return {name: value for name, value in document.items() if name == "instance" or value != plain[name]}

@@ -1,4 +1,4 @@
-"""Tokens that a suite's cells share: which cells need which, under what content key, and the jobs that make them."""
+"""Tokens that a suite's cells share: the cells that need them, their content key, and the jobs that make them."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from traindyno.core.suite.suite_converter import suite_converter
 from traindyno.core.suite.workload import Workload
 
 LOCAL_INSTANCE = f"{LOCAL_PREFIX}cpu"
-# Four cores and 16 GiB; of the small CPU types, one whose quota has a code, so that it is checked before it is needed.
+# Four cores and 16 GiB; a small CPU type whose quota has a known code, so that the quota can be checked.
 REMOTE_INSTANCE = "ml.m7i.xlarge"
 LABEL = "data preparation"
 KEY_DIGITS_IN_NAMES = 8
@@ -58,13 +58,13 @@ class DataPreparation:
         return self.key[:KEY_DIGITS_IN_NAMES]
 
 
-# What attempts are submitted for.
+# An attempt is submitted for one of these.
 AttemptOwner = Run | DataPreparation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What else decides the tokens: the code and image that make them, and the content of the data."""
+    """The other inputs of the tokens: the code and image that make them, and the content of the data."""
 
     code: str
     image: str
@@ -73,7 +73,7 @@ class Origin:
 
 
 def needs_preparation(workload: Workload) -> bool:
-    """A script reads its data as it is, synthetic data is made by arithmetic, and a stream is tokenised as it flows."""
+    """Whether tokens are made before the runs: not for scripts, synthetic data and streamed data."""
     dataset = workload.dataset
     return (
         workload.task is not Task.SCRIPT
@@ -84,7 +84,7 @@ def needs_preparation(workload: Workload) -> bool:
 
 
 def needed_tokens(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
-    """One for each distinct way in which the cells want the dataset tokenised."""
+    """One token set for each distinct way in which the cells need the dataset tokenised."""
     if not needs_preparation(suite.workload):
         return ()
     listed = list(cells)
@@ -100,7 +100,7 @@ def is_packed(settings: Settings, workload: Workload) -> bool:
 
 
 def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
-    """64 hexadecimal digits of all that decides the tokens, and of the tensor degrees that the model is checked for."""
+    """64 hexadecimal digits of all inputs of the tokens, and of the tensor degrees that the model is checked for."""
     document: dict[str, Any] = suite_converter().unstructure(workload)
     decides = ("task", "examples", "tokenizer", "dataset", "sequence_length", "label_count")
     content: dict[str, Any] = {name: document.get(name) for name in decides}
@@ -116,7 +116,7 @@ def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
 
 
 def preparation_instance(suite: Suite, cells: Iterable[Cell]) -> str:
-    """On this machine where any cell runs here: what is simulated makes no tokens that a real run could read."""
+    """This machine's type if any cell runs here, because a simulated job makes no tokens that a real run can read."""
     is_local = any(cell.settings.instance.startswith(LOCAL_PREFIX) for cell in cells)
     return suite.preparation.instance or (LOCAL_INSTANCE if is_local else REMOTE_INSTANCE)
 
@@ -126,7 +126,7 @@ def preparation_seconds(suite: Suite) -> int:
 
 
 def preparation_settings(preparation: DataPreparation) -> Settings:
-    """Of the job that makes the tokens: one process on one instance."""
+    """The settings of the job that makes the tokens: one process on one instance."""
     return Settings(instance=preparation.instance, strategy=Strategy.SINGLE, packing=preparation.packing)
 
 
@@ -136,13 +136,13 @@ def owner_id(owner: AttemptOwner) -> str:
 
 
 def owner_document(owner: AttemptOwner) -> dict[str, Any]:
-    """As the state machine carries it: ``{"run": …}`` or ``{"preparation": …}``."""
+    """The form in the state machine: ``{"run": …}`` or ``{"preparation": …}``."""
     kind = "run" if isinstance(owner, Run) else "preparation"
     return {kind: suite_converter().unstructure(owner)}
 
 
 def preparation_document(preparation: DataPreparation) -> dict[str, Any]:
-    """As the preparation's job receives it."""
+    """The form that the preparation's job receives."""
     return suite_converter().unstructure(preparation)  # type: ignore[no-any-return]
 
 

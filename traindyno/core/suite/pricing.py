@@ -10,7 +10,7 @@ from traindyno.core.suite.goal import USD
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotTerms:
-    """What is expected of spot instances of one type where the suite's own runs did not show it."""
+    """Expectations for spot instances of one type, used if the suite's own runs did not show them."""
 
     discount: float = field(
         metadata=describe("the share of the on-demand price that spot saves", bound=Bound(least=0, most=1))
@@ -31,7 +31,7 @@ class SpotTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanTerms:
-    """What reserved capacity costs."""
+    """The price of reserved capacity."""
 
     usd_per_hour: Decimal = field(
         metadata=describe("for one instance: the plan's fee ÷ (instances × hours)", bound=USD)
@@ -40,7 +40,7 @@ class PlanTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pricing:
-    """Further prices for the same measurements. They change what the report says, and nothing that runs."""
+    """Further prices for the same measurements. They change the report, and no run."""
 
     regions: tuple[str, ...] = field(
         default=(), metadata=describe("regions whose on-demand prices are compared, such as us-west-2")

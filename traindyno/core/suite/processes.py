@@ -8,14 +8,14 @@ from traindyno.core.suite.settings import LearningRate, Settings, degree_setting
 
 
 def world_size(settings: Settings) -> int | None:
-    """Processes of the whole job; None where the instance type's number of devices is not known."""
+    """Processes of the whole job; None if the instance type's number of devices is unknown."""
     instance_type = find_instance_type(settings.instance)
     devices = instance_type.devices_per_instance if instance_type else None
     return None if devices is None else devices * settings.instance_count
 
 
 def processes_per_replica(settings: Settings, processes: int) -> int:
-    """How many of the job's processes hold one replica of the model: all of them, where no degree is set."""
+    """The number of processes that hold one replica of the model: all of the job's, if no degree is set."""
     field = degree_setting(settings.strategy)
     if field is None:
         return 1
@@ -31,7 +31,7 @@ def tensor_degrees(settings: Iterable[Settings]) -> tuple[int, ...]:
 
 
 def replica_count(settings: Settings, processes: int) -> int:
-    """Replicas of the model that share a global batch; 0 where the degree exceeds the processes."""
+    """Replicas of the model that share a global batch; 0 if the degree exceeds the processes."""
     return processes // processes_per_replica(settings, processes)
 
 
@@ -48,7 +48,7 @@ def scaled_learning_rate(rate: LearningRate, batch_size: int) -> float:
 
 
 def planned_batch_size(settings: Settings) -> int | None:
-    """``global_batch_size`` on the cell's instances; None where their number of devices is not known."""
+    """``global_batch_size`` on the cell's instances; None if their number of devices is unknown."""
     processes = world_size(settings)
     return None if processes is None else global_batch_size(settings, processes)
 

@@ -15,7 +15,7 @@ def run_id_of(cell_id: str, trial: int) -> str:
 
 
 def planned_cell_id(run: Run) -> str:
-    """Of the cell that it was planned for, which is its own unless it ran on another instance type."""
+    """The id of the cell that the run was planned for: its own cell unless it ran on another instance type."""
     return run.run_id.rpartition("-t")[0]
 
 
@@ -24,9 +24,8 @@ def trial_runs(execution_id: str, cells: Sequence[Cell], trials: Iterable[int]) 
 
 
 def make_runs(execution_id: str, wanted: Iterable[tuple[Cell, int]]) -> tuple[Run, ...]:
-    """One trial of every cell after the other, so that a slow hour hits every cell; within a trial in random order.
-
-    The order is drawn anew for each trial, from the execution's id, so that no cell always follows the same one.
+    """All first trials, then all second trials, and so on, so that a slow hour affects every cell. The order within a
+    trial is random, from the execution's id, and differs between trials, so that no cell always follows the same one.
     """
     in_order = sorted(wanted, key=lambda each: (each[1], _lot(execution_id, each[1], each[0])))
     return tuple(
@@ -46,9 +45,8 @@ def _lot(execution_id: str, trial: int, cell: Cell) -> bytes:
 
 
 def waiting_seconds(limits: Limits) -> int:
-    """How long a task waits for its job at most.
-
-    Only a safety net: SageMaker ends the job itself, and ReconcileRuns finds jobs whose event was lost.
+    """The time limit of a task that waits for its job. SageMaker ends the job earlier, and ReconcileRuns finds jobs
+    whose event was lost.
     """
     return limits.max_pending_seconds + limits.max_job_seconds + GRACE_SECONDS
 

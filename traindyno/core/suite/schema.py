@@ -69,7 +69,7 @@ def setting_schemas(kind: type = Settings) -> dict[str, Schema]:
 
 
 def schema_of(kind: Any, special: Mapping[Any, Schema]) -> Schema:
-    """``special``: types whose document differs from what their fields say."""
+    """``special``: types whose document differs from their fields."""
     if kind in special or kind in PLAIN:
         return dict(special.get(kind) or PLAIN[kind])
     if get_origin(kind) in (Union, UnionType):
@@ -107,7 +107,7 @@ def _is_required(field: Field[Any]) -> bool:
 
 
 def _described(schema: Schema, description: FieldDescription | None) -> Schema:
-    """With the bounds and the help of the field."""
+    """The schema with the bounds and the help of the field."""
     if description is None:
         return schema
     if description.none_word is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from traindyno.core.errors import Problem
 
-# What the tokens of well-known services look like, by their own prefixes.
+# The prefixes of the tokens of well-known services.
 TOKENS = {
     "a Hugging Face token": re.compile(r"\bhf_[A-Za-z0-9]{20,}"),
     "an AWS access key": re.compile(r"\b(AKIA|ASIA)[A-Z0-9]{16}\b"),
@@ -24,7 +24,7 @@ ADVICE = (
 
 
 def check_secrets(document: Mapping[str, Any]) -> Iterator[Problem]:
-    """Of a suite's document, before anything is read from it. A message never repeats what was found."""
+    """Check a suite's document before anything else reads it. A message never repeats the value."""
     yield from _check("", document)
 
 

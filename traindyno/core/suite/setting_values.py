@@ -1,4 +1,4 @@
-"""Whether one value is within what its field accepts: the bounds of a suite's numbers, and known instance types."""
+"""Whether one value is accepted by its field: the bounds of a suite's numbers, and known instance types."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass

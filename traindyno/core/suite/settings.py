@@ -44,9 +44,9 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingDescription(FieldDescription):
-    """``used_by``: the strategies whose option it is; empty where every strategy uses it.
+    """``used_by``: the strategies whose option it is; empty if every strategy uses it.
 
-    ``is_seen_by_scripts``: a user's own script gets it, through its launcher.
+    ``is_seen_by_scripts``: it affects a user's own script, through its launcher.
     """
 
     used_by: tuple[Strategy, ...] = ()
@@ -274,7 +274,7 @@ def settings_with(*effects: Effect) -> tuple[str, ...]:
 
 
 def options_of_strategies() -> tuple[str, ...]:
-    """The settings that only some strategies use: with the others they mean no difference."""
+    """The settings that only some strategies use: with other strategies they have no effect."""
     return tuple(name for name, description in setting_descriptions().items() if description.used_by)
 
 
@@ -285,7 +285,7 @@ def has_effect(name: str, settings: Settings) -> bool:
 
 
 def degree_setting(strategy: Strategy) -> str | None:
-    """The setting that says how many processes hold one replica; None where each process holds one."""
+    """The setting for the number of processes that hold one replica; None if each process holds one."""
     return next(
         (
             name

@@ -1,4 +1,4 @@
-"""The suite: workload, matrix, measurement, limits and goal, as the rest of the project sees them."""
+"""The suite: workload, matrix, measurement, limits and goal."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -53,7 +53,7 @@ def _check_name(name: str) -> Iterator[Problem]:
 
 
 def _check_goal(suite: Suite) -> Iterator[Problem]:
-    """A quality is reached at an evaluation, so there must be evaluations of it during the run."""
+    """A goal of quality needs evaluations during the run."""
     target, task = suite.goal.target, suite.workload.task
     if target is None or task is Task.SCRIPT:
         return

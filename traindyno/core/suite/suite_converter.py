@@ -1,4 +1,4 @@
-"""How each part of a suite reads from and writes to a plain document, short forms included."""
+"""Reading and writing of each part of a suite from and to a plain document, short forms included."""
 
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal

@@ -41,7 +41,7 @@ def stored_suite(suite: Suite) -> dict[str, Any]:
 
 
 def read_stored_suite(document: Mapping[str, Any]) -> Suite:
-    """As it was accepted then: today's rules of what can run don't apply. Raises VersionUnknown."""
+    """The suite as it was accepted: today's rules about what can run do not apply. Raises VersionUnknown."""
     return suite_converter().structure(STORED_SUITE.read(document), Suite)
 
 

@@ -1,11 +1,11 @@
-"""The manifest beside prepared tokens: their key and how many there are."""
+"""The manifest beside prepared tokens: their key and their number."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from traindyno.core.documents.versions import Format, VersionUnknown
 
-# Beside the tokens: the memory estimates of the suite's settings, where it asks for them.
+# Beside the tokens: the memory estimates of the suite's settings, if it asks for them.
 MEMORY_FILE = "traindyno-memory.json"
 TOKENS_MANIFEST = "traindyno-tokens.json"
 MANIFEST = Format(name=TOKENS_MANIFEST, version=1)

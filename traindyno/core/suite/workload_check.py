@@ -1,4 +1,4 @@
-"""What each task's workload needs, and what it has no use for."""
+"""The fields that each task's workload needs, and those that it does not use."""
 
 import json
 import re

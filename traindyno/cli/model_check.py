@@ -16,7 +16,7 @@ from traindyno.core.suite.suite_file import workload_document
 from traindyno.core.suite.workload import Workload
 
 MODEL_FILE = "config.json"
-# What the check reads of a workload.
+# The fields of a workload that the check reads.
 DECIDING = ("task", "model", "sequence_length")
 
 
@@ -45,7 +45,7 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
 
 
 def _key(workload: Workload, degrees: Sequence[int], path: str | None) -> str:
-    """64 hexadecimal digits of all that decides what the check finds, the checking code included."""
+    """64 hexadecimal digits of all inputs of the check, the checking code included."""
     document = workload_document(workload)
     content = {
         "workload": {name: document.get(name) for name in DECIDING},
@@ -57,7 +57,7 @@ def _key(workload: Workload, degrees: Sequence[int], path: str | None) -> str:
 
 
 def _digest(file: Path) -> str | None:
-    """None for a file that is not there."""
+    """None for a file that does not exist."""
     return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
 
 
