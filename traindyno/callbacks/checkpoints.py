@@ -1,8 +1,8 @@
-"""Which checkpoint is whole: a marker, written last, that names every file with its size and checksum.
+"""Complete checkpoints: a marker, written last, names every file with its size and checksum.
 
 SageMaker copies the checkpoint folder to S3 file by file and in no defined order while the job runs. After an
-interruption the folder may hold a new marker with old files, or files that are cut short. The checksums find both.
-Standard library only, Python 3.8: users' scripts use it, too.
+interruption the folder may hold a new marker with old files, or truncated files. The checksums find both. Standard
+library only, Python 3.8: users' scripts use it, too.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ AnyPath = Union[str, "os.PathLike[str]"]
 
 
 class CheckpointRefused(Exception):
-    """A checkpoint can't be used; says which, what was expected and what was found."""
+    """A checkpoint can't be used; the message names it, what was expected and what was found."""
 
 
 def checkpoint_folder(environment: Mapping[str, str] = os.environ) -> Optional[str]:
@@ -40,9 +40,8 @@ def mark_complete(folder: AnyPath, facts: Optional[Mapping[str, Any]] = None) ->
 
 
 def newest_complete(folder: Optional[AnyPath]) -> Optional[str]:
-    """The newest whole checkpoint among the folders below ``folder``; None if there is none.
-
-    Those that are refused are named on stderr, with the reason.
+    """The newest complete checkpoint among the folders below ``folder``; None if there is none. Refused checkpoints are
+    named on stderr, with the reason.
     """
     if folder is None or not Path(folder).is_dir():
         return None
@@ -68,7 +67,7 @@ def describe_files(folder: Path, names: Iterable[str]) -> Dict[str, Any]:
 
 
 def write_marker(folder: Path, files: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-    """Whole or not at all."""
+    """Write the marker atomically."""
     document = {"version": MARKER_VERSION, "written_at": time.time(), "files": dict(files), "facts": dict(facts)}
     draft = folder / (MARKER + ".draft")
     with draft.open("w", encoding="utf-8") as file:
@@ -77,7 +76,7 @@ def write_marker(folder: Path, files: Mapping[str, Any], facts: Mapping[str, Any
 
 
 def remove_marker(folder: Path) -> None:
-    """Before the folder's files are replaced."""
+    """Call it before the folder's files are replaced."""
     with contextlib.suppress(FileNotFoundError):
         (folder / MARKER).unlink()
 
@@ -121,12 +120,12 @@ def problem_of(path: Path, expected: Mapping[str, Any]) -> Optional[str]:
 
 
 def written_bytes(folder: AnyPath, since: float) -> int:
-    """Of the files below ``folder`` that were written at or after ``since``, in epoch seconds."""
+    """The bytes of the files below ``folder`` that were written at or after ``since``, in epoch seconds."""
     stats: List[os.stat_result] = []
     for path in Path(folder).rglob("*"):
         try:
             stats.append(path.stat())
-        except FileNotFoundError:  # removed meanwhile, as the oldest checkpoint is
+        except FileNotFoundError:  # removed in the meantime, like the oldest checkpoint
             continue
     return sum(stat.st_size for stat in stats if stat.st_mtime >= since and not _is_folder(stat))
 

@@ -1,4 +1,4 @@
-"""Versions, device and host of a run; packages only as far as the process has imported them."""
+"""Versions, device and host of a run; only packages that the process has imported."""
 
 import os
 import platform
@@ -12,7 +12,7 @@ IDENTIFIER_FILES = {
     # Of an EC2 instance on Nitro its instance id; elsewhere mostly empty.
     "instance_id": "sys/class/dmi/id/board_asset_tag",
     "boot_id": "proc/sys/kernel/random/boot_id",
-    # Last: a container may have its image's, which all its hosts share.
+    # Last: in a container it may be the image's, which all hosts share.
     "machine_id": "etc/machine-id",
 }
 
@@ -31,7 +31,9 @@ def environment_facts() -> Dict[str, Any]:
 
 
 def thread_settings() -> Dict[str, Any]:
-    """What the environment asks for, and how many threads torch uses for one operation, if it is imported."""
+    """The thread settings of the environment, and the number of threads that torch uses for one operation, if it is
+    imported.
+    """
     threads = {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ}  # type: Dict[str, Any]
     torch = sys.modules.get("torch")
     if torch is not None:
@@ -40,7 +42,7 @@ def thread_settings() -> Dict[str, Any]:
 
 
 def peak_memory_bytes() -> Optional[int]:
-    """Of the CUDA device this process uses, else of the process itself."""
+    """The peak memory of the CUDA device that this process uses, else of the process itself."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
         return int(torch.cuda.max_memory_allocated())
@@ -73,7 +75,7 @@ def _device_facts() -> Dict[str, Any]:
 
 
 def _device_uuid(torch: Any) -> Optional[str]:
-    """Names the board itself; older versions of torch don't have it."""
+    """The device's own identifier; None with older versions of torch."""
     uuid = getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "uuid", None)
     return None if uuid is None else str(uuid)
 

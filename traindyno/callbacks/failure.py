@@ -1,4 +1,4 @@
-"""The outcome that an uncaught exception means, and the file from which SageMaker takes its FailureReason."""
+"""The outcome for an uncaught exception, and the file from which SageMaker takes its FailureReason."""
 
 import errno
 import os
@@ -46,7 +46,7 @@ def failure_path(environment: Mapping[str, str] = os.environ) -> Path:
 def report_failure(outcome: str, message: str, environment: Mapping[str, str] = os.environ) -> None:
     """Write the text for SageMaker. The first process that fails writes the cause; the others fail because of it."""
     text = failure_text(outcome, message)
-    # The training toolkit may overwrite the file with the end of stderr, so it has to be there too.
+    # The training toolkit may overwrite the file with the end of stderr, so the text is also written to stderr.
     print(text, file=sys.stderr, flush=True)  # noqa: T201
     path = failure_path(environment)
     try:
@@ -59,7 +59,7 @@ def report_failure(outcome: str, message: str, environment: Mapping[str, str] = 
 
 
 def reported_failure(environment: Mapping[str, str] = os.environ) -> Tuple[str, str]:
-    """Outcome and message that another process of this host left, or two empty strings."""
+    """Outcome and message that another process of this host wrote, or two empty strings."""
     try:
         text = failure_path(environment).read_text(encoding="utf-8")
         _prefix, outcome, message = text.split(": ", 2)
@@ -69,7 +69,7 @@ def reported_failure(environment: Mapping[str, str] = os.environ) -> Tuple[str, 
 
 
 def call_on_crash(failed: Callable[[BaseException], None]) -> None:
-    """With the exception that nothing caught, after Python has printed it."""
+    """Call it with the uncaught exception, after Python has printed that."""
     previous_hook = sys.excepthook
 
     def hook(kind: Type[BaseException], error: BaseException, trace: Optional[TracebackType]) -> None:

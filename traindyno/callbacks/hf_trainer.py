@@ -31,11 +31,11 @@ class StepLogCallback(TrainerCallback):
         self._ended = 0.0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        # The state's is the one in use where Trainer looks for a batch size that fits.
+        # The state has the batch size in use if Trainer searches for one that fits.
         self._batch_size = getattr(state, "train_batch_size", None) or args.train_batch_size
         if step_log.is_enabled:
             args.logging_nan_inf_filter = False
-            step_log.open()  # a refusal is written to the log, too
+            step_log.open()  # a refusal is also written to the log
             refuse_independent_processes(args, this_process().world_size)
             step_log.resume(state.global_step)
         if step_log.is_enabled and kwargs.get("model") is not None:
@@ -51,11 +51,11 @@ class StepLogCallback(TrainerCallback):
             self._is_open = True
 
     def on_substep_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """After each batch of a step but the last, which comes with ``on_step_end``."""
+        """Called after each batch of a step but the last, for which ``on_step_end`` is called."""
         self._count_batch(kwargs.get("train_dataloader"), is_last=False)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        is_last = state.epoch is not None and float(state.epoch).is_integer()  # says so of a resumed epoch, too
+        is_last = state.epoch is not None and float(state.epoch).is_integer()  # also called for a resumed epoch
         self._count_batch(kwargs.get("train_dataloader"), is_last=is_last)
         scheduler = kwargs.get("lr_scheduler")
         self._learning_rate = None if scheduler is None else float(scheduler.get_last_lr()[0])
@@ -79,7 +79,7 @@ class StepLogCallback(TrainerCallback):
         )
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """After the checkpoint is written: only one that is marked can be told from one that is cut short."""
+        """Called after the checkpoint is written: the marker distinguishes it from a truncated one."""
         folder = Path(args.output_dir, "checkpoint-{}".format(state.global_step))
         facts: Dict[str, Any] = {"step": state.global_step}
         if step_log.is_enabled and state.is_world_process_zero and folder.is_dir():
@@ -112,7 +112,7 @@ class StepLogCallback(TrainerCallback):
 
 
 def refuse_independent_processes(args: Any, world_size: int) -> None:
-    """Their samples would be counted as if they were one run's."""
+    """Their samples would be counted as those of one run."""
     if world_size > 1 and args.world_size == 1:
         raise RuntimeError(
             "{} processes were started, but in each of them Trainer trains alone, on all of the data: on a CPU it "
@@ -128,9 +128,10 @@ def batch_count(loader: Any) -> Optional[int]:
 
 
 def samples_of_last_batch(loader: Any, batch_size: int) -> int:
-    """Of an epoch, in this process. ``batch_size`` where the loader drops a short batch, tops it up or can't say.
+    """Of an epoch, in this process. ``batch_size`` if the loader drops a short batch, fills it up, or has no known
+    length.
 
-    Accelerate's loader for several processes tops it up (``even_batches``); an iterable dataset has no length.
+    Accelerate's loader for several processes fills it up (``even_batches``); an iterable dataset has no length.
     """
     batches = getattr(loader, "batch_sampler", None)
     sampler: Any = getattr(batches, "sampler", None)

@@ -42,7 +42,7 @@ class HostLoad:
         return self.line()
 
     def line(self) -> Optional[Dict[str, Any]]:
-        """What happened since the last line; None where the system has no such counters."""
+        """The load since the last line; None if the system has no such counters."""
         before, after = self._before, read_counters()
         if before is None or after is None or after.time <= before.time:
             return None
@@ -86,7 +86,7 @@ def _run_queue_seconds() -> float:
 
 
 def _cpu_seconds_of_children() -> float:
-    """Loader workers work for this process, too."""
+    """The CPU time of loader workers belongs to this process."""
     children = " ".join(_readable("/proc/self/task/*/children")).split()
     stats = [text for child in children for text in _readable("/proc/{}/stat".format(child))]
     fields = [text.rpartition(")")[2].split() for text in stats]

@@ -19,8 +19,7 @@ class StepLogCallback(Callback):  # type: ignore[misc]
 
     A step covers the batches that it accumulates.
 
-    ``samples_per_batch`` is counted in the batch itself where it is not given: the length of its first tensor that has
-    one.
+    If ``samples_per_batch`` is not given, it is the length of the batch's first tensor that has one.
     """
 
     def __init__(self, samples_per_batch: Optional[int] = None) -> None:
@@ -32,7 +31,7 @@ class StepLogCallback(Callback):  # type: ignore[misc]
         self._evaluation_began = 0.0
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
-        """No hook comes after a checkpoint is written, so that the trainer's method is timed."""
+        """No hook is called after a checkpoint is written, so the trainer's method is timed."""
         if step_log.is_enabled:
             trainer.save_checkpoint = _timed(trainer.save_checkpoint)
 

@@ -29,8 +29,8 @@ SETUP, TEARDOWN = "setup", "teardown"
 class StepLogger:
     """Writes the step log of one process.
 
-    Writes nothing, and costs next to nothing, where Traindyno did not start the process. A child that the process
-    forks later writes nothing either: the log is its parent's.
+    Writes nothing, at negligible cost, if Traindyno did not start the process. A child that the process forks later
+    also writes nothing: the log belongs to its parent.
     """
 
     def __init__(self, directory: Optional[str], *, otherwise: str = failure.USER_CODE_ERROR) -> None:
@@ -55,13 +55,13 @@ class StepLogger:
         self._peak_memory = peak_memory
 
     def observe_with(self, observe: Callable[[List[RecordedStep]], None]) -> None:
-        """Called with the steps as they become known; it may raise to end the run."""
+        """The function is called with the steps when they are known; it may raise to end the run."""
         self._observe = observe
 
     def step(self, samples: int, tokens: Optional[int] = None, learning_rate: Optional[float] = None) -> Step:
         """``samples`` and ``tokens``: this process's own share of the step's work. One step at a time."""
         if self.is_enabled:
-            self.open()  # a refusal is written to the log, too
+            self.open()  # a refusal is also written to the log
             samples, tokens = whole_counts(samples, tokens, process.this_process().world_size)
         return Step(
             self.begin_step,
@@ -76,9 +76,8 @@ class StepLogger:
         return Phase(self.phase_ended, name, facts)
 
     def checkpoint(self, folder: Optional[AnyPath] = None, facts: Optional[Dict[str, Any]] = None) -> Phase:
-        """Around writing a checkpoint. ``folder``: the bytes of the files written below it are counted.
-
-        The steps so far are written to the log before: a step whose work is kept is counted.
+        """Use it around writing a checkpoint. ``folder``: the bytes of the files written below it are counted. The
+        steps so far are written to the log first, because the checkpoint keeps their work.
         """
         self.close_window()
         self.flush()
@@ -131,7 +130,7 @@ class StepLogger:
             self._recorder.mark_end()
 
     def add_phase(self, name: str, begin: float, end: float, facts: Dict[str, Any]) -> None:
-        """A phase that someone else timed, also one inside a step."""
+        """Add a phase that the caller timed, also one inside a step."""
         if self.is_enabled:
             self.open()
             self._explained_until = max(self._explained_until, end)
@@ -163,7 +162,7 @@ class StepLogger:
         self._file.flush()
 
     def failed(self, error: BaseException) -> None:
-        """Name the outcome in the log and in SageMaker's failure file."""
+        """Write the outcome to the log and to SageMaker's failure file."""
         if not self.is_enabled or self._has_ended:
             return
         self.open()
@@ -194,7 +193,7 @@ class StepLogger:
         os.register_at_fork(after_in_child=self._leave_to_parent)
 
     def _log_start(self) -> None:
-        """What the process did before there was a log to write to."""
+        """Log the phases from before the log existed."""
         for name, begin, end in process.phases_before(self._began):
             self._file.write(phase_line(name, begin, end))
 

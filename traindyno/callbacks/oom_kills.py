@@ -1,4 +1,4 @@
-"""How many processes the kernel has killed because memory ran out."""
+"""The number of processes that the kernel killed because memory ran out."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ MACHINE = Path("/proc/vmstat")
 
 
 def count_oom_kills() -> int:
-    """Of this container where it has a limit of its own, else of the machine; 0 where neither is known."""
+    """For this container if it has its own memory limit, else for the machine; 0 if neither is known."""
     return max(_counter(CONTAINER), _counter(MACHINE))
 
 

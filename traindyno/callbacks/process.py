@@ -1,4 +1,4 @@
-"""Which process of the job this is, as its launcher or torch.distributed says, and when it started."""
+"""The rank of this process in the job, from its launcher or torch.distributed, and its start time."""
 
 import os
 import socket
@@ -35,7 +35,7 @@ def this_process(environment: Mapping[str, str] = os.environ) -> Process:
 
 
 def started() -> Optional[float]:
-    """Epoch seconds at which this process began; None where the system doesn't say (Linux does)."""
+    """Epoch seconds at which this process began; None if the system does not provide it (Linux does)."""
     return _started(os.getpid())
 
 
@@ -74,7 +74,7 @@ def _parent_of(process_id: int) -> int:
 
 
 def _stat(process_id: int) -> List[str]:
-    """The fields after the command in brackets; none where there is no /proc, or no such process."""
+    """The fields after the command in brackets; empty without /proc, or if the process does not exist."""
     try:
         return Path("/proc/{}/stat".format(process_id)).read_text().rpartition(")")[2].split()
     except OSError:

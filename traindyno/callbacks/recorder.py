@@ -1,4 +1,4 @@
-"""Writes the step log: step lines from marks and tensors, at once on a CPU, and once per window on a device."""
+"""Writes the step log: step lines from marks and tensors, immediately on a CPU, and once per window on a device."""
 
 import json
 import threading
@@ -31,7 +31,8 @@ class StepLogFile:
             return
         with self._lock:
             lines, self._lines = self._lines, []
-            # Opened for each write: a killed process leaves whole lines, and SageMaker's upload sees them at once.
+            # Opened for each write: a killed process leaves complete lines, and SageMaker's upload sees them
+            # immediately.
             with self.path.open("a", encoding="utf-8") as log:
                 log.write("".join(lines))
 
@@ -105,11 +106,11 @@ class StepRecorder:
         self._pending.append(marks)
         if self._clock.is_immediate or now() - self._window_began >= WINDOW_SECONDS:
             self.close_window()
-        # Reading the loss may have waited for the device: that is no waiting for data.
+        # Reading the loss may have waited for the device, which is not waiting for data.
         self.previous_end_seconds = now()
 
     def abandon(self) -> None:
-        """The open step ended with an exception, which is the script's to handle."""
+        """The open step ended with an exception, which the script handles."""
         self._open_step = None
 
     def close_window(self) -> None:

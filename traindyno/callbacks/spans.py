@@ -1,4 +1,4 @@
-"""What a user's ``with`` statements mark in a step log: steps, and phases that are no steps."""
+"""The ``with`` blocks of a user's script in a step log: steps, and phases outside of steps."""
 
 import operator
 import sys
@@ -19,7 +19,7 @@ EndPhase = Callable[[str, float, Dict[str, Any]], None]
 class Step:
     """One optimizer step. ``loss`` may be set to a number or a tensor; a tensor on a device is read later.
 
-    A step that an exception leaves is not logged.
+    A step that ends with an exception is not logged.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Phase:
 
 
 class CheckpointPhase(Phase):
-    """With ``bytes`` among its facts, where the folder is known or the script sets them itself."""
+    """Has ``bytes`` among its facts, if the folder is known or the script sets them."""
 
     def __init__(self, end: EndPhase, facts: Dict[str, Any], folder: Optional[AnyPath]) -> None:
         super().__init__(end, CHECKPOINT, facts)
@@ -95,7 +95,7 @@ def _place_of_caller() -> str:
 
 
 def whole_counts(samples: Any, tokens: Any, world_size: int) -> Tuple[int, Optional[int]]:
-    """As whole numbers, also from NumPy and tensors. Zero samples are possible only where others do the work."""
+    """The counts as integers, also from NumPy and tensors. Zero samples are valid only if other processes do the work."""
     count = operator.index(samples)
     least = 0 if world_size > 1 else 1
     if count < least:

@@ -16,7 +16,7 @@ class View:
 
 
 def draw_figure(title: str, picture: str, *, data: PlotData | None = None, note: str | None = None) -> Markup:
-    """``note`` stands beside the title, smaller."""
+    """``note``: small text beside the title."""
     caption = element(
         "figcaption", title, element("small", note) if note else None, download_csv(data) if data else None
     )

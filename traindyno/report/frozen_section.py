@@ -1,4 +1,4 @@
-"""Frozen software of the suite: what AWS no longer develops, the cells that use it, and what replaces it."""
+"""Frozen software of the suite: software that AWS no longer develops, the cells that use it, and its replacement."""
 
 from traindyno.core.suite.frozen_software import find_frozen
 from traindyno.core.verdict.report_data import Report

@@ -29,7 +29,7 @@ Point = tuple[float, float]
 
 
 class Across(StrEnum):
-    """What is drawn from left to right."""
+    """The quantity on the horizontal axis."""
 
     STEPS = "steps"
     TIME = "time"
@@ -56,7 +56,7 @@ class Across(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellCurves:
-    """``points`` of each run; ``curves`` are what ``along`` makes of them: pairs of positions, those that are known."""
+    """``points`` of each run; ``curves``: the known pairs of positions that ``along`` computes from them."""
 
     cell_id: str
     label: str
@@ -96,7 +96,7 @@ def draw_learning(cells: Sequence[CellCurves], across: Across, *, title: str) ->
 
 
 def _line(curve: Sequence[Point], across: Scale, up: Scale, index: int) -> Markup:
-    """With a dot at each point where they are few: evaluations."""
+    """A line, with a dot at each point if there are few points, as of evaluations."""
     placed = [(across(x), up(y)) for x, y in curve]
     color = series_class(index)
     dots = placed if len(placed) <= FEW_POINTS else ()

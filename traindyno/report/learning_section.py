@@ -1,4 +1,4 @@
-"""Training loss and evaluations over steps, time and money, and whether cells with the same work learn alike."""
+"""Training loss and evaluations over steps, time and cost, and whether cells with the same work learn alike."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ Curve = Callable[[RunResult], tuple[LearningPoint, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """What is drawn upwards."""
+    """The quantity on the vertical axis."""
 
     name: str
     curve: Curve
@@ -62,7 +62,7 @@ def draw_learning_section(report: Report) -> Markup | None:
 
 
 def _parities(verdict: Verdict) -> Markup | None:
-    """What does not agree comes first."""
+    """Comparisons that do not agree are first."""
     found = sorted(verdict.parities, key=lambda parity: parity.finding is ParityFinding.AGREES)
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""The memory of a device by estimate, beside what was measured."""
+"""The estimated memory of a device, beside the measured memory."""
 
 from traindyno.core.costs.quantity_text import UNKNOWN, bytes_text, number_text
 from traindyno.core.planning.memory import CellMemory

@@ -15,7 +15,7 @@ LEAST_WORD_LETTERS = 3  # of a word that was shortened
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """What an axis counts in: ``size`` of the plain unit, and what is written before and after the number."""
+    """The unit of an axis: its ``size`` in the plain unit, and the text before and after the number."""
 
     size: float
     before: str = ""
@@ -33,7 +33,7 @@ SECOND_UNITS = (
 
 
 def seconds_unit(longest: float) -> Unit:
-    """The largest unit of which ``longest`` holds two."""
+    """The largest unit of which ``longest`` is at least two."""
     return next((unit for unit in SECOND_UNITS if longest >= 2 * unit.size), SECOND_UNITS[-1])
 
 

@@ -1,4 +1,4 @@
-"""The same measurements at other prices: what each way to pay would recommend, and what each cell would cost."""
+"""The same measurements at other prices: the recommended cell and the cost of each cell for each way to pay."""
 
 from collections.abc import Sequence
 

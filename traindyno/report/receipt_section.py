@@ -11,7 +11,7 @@ from traindyno.report.markup import Markup, element
 from traindyno.report.phase_chart import phase_order, phase_text
 from traindyno.report.table import Column, draw_table
 
-# Below it, cents are too coarse to be divided among jobs and phases.
+# Below this total, cents are too coarse to be divided among jobs and phases.
 SMALLEST_SPLIT_USD = Decimal(1)
 START = "Start"
 LINE_COLUMNS = [

@@ -39,7 +39,7 @@ class ScalingLine:
 
     @property
     def ideal(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """From the fewest instances to the most, in proportion to their number."""
+        """The ideal rates from the fewest instances to the most, in proportion to their number."""
         fewest, most = self.points[0].instance_count, self.points[-1].instance_count
         return (fewest, self.ideal_rate(fewest)), (most, self.ideal_rate(most))
 

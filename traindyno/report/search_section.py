@@ -1,4 +1,4 @@
-"""The search's path: which cells were measured in which round, and which were never measured."""
+"""The search: the cells that each round measured, and the cells that were never measured."""
 
 from collections.abc import Sequence
 

@@ -27,7 +27,7 @@ def draw_time(report: Report) -> Markup | None:
     title = "Mean time of a run by phase"
     return element(
         "section",
-        element("h2", "Where the time went"),
+        element("h2", "Time by phase"),
         draw_figure(title, draw_phases(known, title=title), data=_phase_data(known)) if known else None,
         element("h3", "Step times", download_csv(_step_data(drawn))),
         element(

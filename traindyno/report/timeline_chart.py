@@ -45,7 +45,7 @@ def draw_timeline(runs: Sequence[tuple[str, MeasuredRun]], *, title: str) -> Mar
 
 
 def highest_step_text(runs: Sequence[MeasuredRun]) -> str | None:
-    """What the chart clips, if anything."""
+    """A note on clipped steps, if there are any."""
     highest = max(seconds for run in runs for seconds in run.timeline.seconds)
     return f"highest step {seconds_text(highest)}" if highest > _ceiling(runs) else None
 

@@ -1,4 +1,4 @@
-"""The input channels of a run: what of its workload is in S3 or on a file system, and prepared tokens."""
+"""The input channels of a run: the parts of its workload in S3 or on a file system, and prepared tokens."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -38,7 +38,7 @@ def _pretrained_channels(run: Run, workload: Workload) -> Iterator[dict[str, Any
 
 
 def preparation_channels(workload: Workload) -> list[dict[str, Any]]:
-    """The dataset and the tokenizer, where they are in S3."""
+    """The dataset and the tokenizer, if they are in S3."""
     dataset = workload.dataset
     channels = [channel(TRAIN_CHANNEL, dataset.path, dataset.input_mode)] if dataset and is_s3_uri(dataset.path) else []
     model = workload.model.path if workload.model else None

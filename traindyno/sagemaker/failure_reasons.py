@@ -1,4 +1,4 @@
-"""What a failed job's FailureReason means: an outcome of the run, or another attempt."""
+"""From a failed job's FailureReason to an outcome of the run, or to another attempt."""
 
 import re
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ def _rule(pattern: str, meaning: Meaning) -> FailureRule:
     return FailureRule(pattern=re.compile(pattern, re.IGNORECASE), meaning=meaning)
 
 
-# The first that matches counts: SageMaker's own prefixes, then what a message of any prefix says, then whose it is.
+# The first match counts: SageMaker's own prefixes, then texts in a message of any prefix, then the kind of error.
 FAILURE_RULES = (
     _rule(r"^CapacityError", CapacityUnavailable),
     _rule(r"^InternalServerError", ServiceFault),
@@ -49,7 +49,9 @@ FAILURE_RULES = (
 
 
 def read_failure_reason(text: str) -> tuple[Meaning, str]:
-    """The meaning and the message worth showing. A container's own word (``failure_text``) counts before all rules."""
+    """The meaning and the message worth showing. The outcome that a container wrote (``failure_text``) takes precedence
+    over all rules.
+    """
     own = OWN_TEXT.search(text)
     if own and own["outcome"] in set(Outcome):
         return Outcome(own["outcome"]), own["message"].strip()

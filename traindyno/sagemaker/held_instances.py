@@ -1,4 +1,4 @@
-"""Which instances a job holds: while it works, and warm after its end."""
+"""The instances that a job holds: while it runs, and warm after its end."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from traindyno.core.planning.usage import HeldInstances
 
 
 class UnknownWarmPoolStatus(TraindynoError):
-    """SageMaker answered a status of a warm pool that this version does not know."""
+    """SageMaker returned a warm pool status that this version does not know."""
 
 
 def read_held_instances(job: Mapping[str, Any]) -> Iterator[HeldInstances]:

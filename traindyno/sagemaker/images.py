@@ -61,7 +61,7 @@ def is_aws_image_name(image: str) -> bool:
 
 
 def unavailable_images(cells: Iterable[Cell], workload: Workload, region: str) -> tuple[str, ...]:
-    """Why images of AWS that cells name can't be had in the region; empty where all can."""
+    """Why AWS images that cells name are not available in the region; empty if all are."""
     names = {cell.settings.image or workload.image for cell in cells}
     found = []
     for name in sorted(name for name in names if name and is_aws_image_name(name)):
@@ -98,7 +98,7 @@ def _stock_key(settings: Settings, instance_type: InstanceType) -> str:
 
 
 def has_framework_version(image_uri: str) -> bool:
-    """Whether the SDK would find this image by a framework version, for which it turns on the metrics time series."""
+    """Whether the SDK would select this image by a framework version; it then turns on the metrics time series."""
     repository = image_uri.rpartition("/")[2].partition(":")[0]
     return (
         ".dkr.ecr." in image_uri and repository in _data("stock_images.json")["repositories_with_a_framework_version"]
@@ -106,12 +106,12 @@ def has_framework_version(image_uri: str) -> bool:
 
 
 def is_smp_v2_image(image_uri: str) -> bool:
-    """AWS has images of their own for version 2 of its model parallel library; version 1 is in PyTorch's images."""
+    """AWS has separate images for version 2 of its model parallel library; version 1 is in PyTorch's images."""
     return image_uri.rpartition("/")[2].partition(":")[0] == SMP_REPOSITORY
 
 
 def framework_version(image_uri: str) -> tuple[int, int, int] | None:
-    """PyTorch's version by the tag of an AWS image; None where the tag is the user's own."""
+    """PyTorch's version by the tag of an AWS image; None if the image is the user's own."""
     found = FRAMEWORK_VERSION.search(image_uri)
     if found is None or not has_framework_version(image_uri):
         return None

@@ -29,7 +29,7 @@ INSTANT_STATUSES = ("Completed", "Failed", "Stopped", "MaxRuntimeExceeded", "Max
 
 
 class UnknownJobStatus(TraindynoError):
-    """SageMaker answered a status that this version does not know."""
+    """SageMaker returned a status that this version does not know."""
 
 
 def has_ended(job: Mapping[str, Any]) -> bool:
@@ -43,12 +43,12 @@ def has_ended(job: Mapping[str, Any]) -> bool:
 
 
 def read_phase(job: Mapping[str, Any]) -> JobPhaseName | None:
-    """What the job does now; None where it has ended, or has a status that this version does not know."""
+    """The job's current phase; None if it has ended, or has a status that this version does not know."""
     return PHASE_OF_STATUS.get(job["SecondaryStatus"])
 
 
 def read_job_end(job: Mapping[str, Any], *, stopped_for: Outcome | None = None) -> JobEnd:
-    """``stopped_for``: why this lab asked the job to stop, where it did; without it a stop was a person's."""
+    """``stopped_for``: why this lab stopped the job, if it did; without it, a person stopped the job."""
     if not has_ended(job):
         raise ValueError(f"job {job['TrainingJobName']} is {job['TrainingJobStatus']}: it has not ended")
     meaning, message = _meaning(job, stopped_for)
@@ -103,7 +103,7 @@ def _stopped_meaning(job: Mapping[str, Any], stopped_for: Outcome | None) -> tup
 
 
 def _ended_in_pending(job: Mapping[str, Any]) -> bool:
-    """SageMaker's own stop at MaxPendingTimeInSeconds: never started, and waited to the limit."""
+    """Whether SageMaker stopped the job at MaxPendingTimeInSeconds: it never started, and waited until the limit."""
     limit_seconds = job.get("StoppingCondition", {}).get("MaxPendingTimeInSeconds")
     if limit_seconds is None or job.get("TrainingStartTime") is not None:
         return False

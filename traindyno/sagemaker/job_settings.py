@@ -1,4 +1,4 @@
-"""What the lab adds to a suite before its jobs can be submitted."""
+"""The lab's settings, which are added to a suite's jobs."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ LAB_JOBS_VARIABLE = "LAB_JOBS"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabJobs:
-    """The same for every job of a lab.
+    """Settings of every job of a lab.
 
     ``subnet_ids`` and ``security_group_ids``: both or neither. ``volume_key_arn`` encrypts the storage volume,
     ``output_key_arn`` the outputs; None: the key that AWS manages. ``hub_token_secrets``: the ARNs of the secrets that

@@ -1,4 +1,4 @@
-"""What a suite asks for and this lab's jobs can't do, found before any job is submitted."""
+"""The requests of a suite that this lab's jobs can't meet, found before any job is submitted."""
 
 from collections.abc import Iterable, Iterator
 
@@ -56,7 +56,7 @@ def _isolation_conflicts(suite: Suite) -> Iterator[str]:
 
 
 def _image_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -> Iterator[str]:
-    """A lab without any image of its own rehearses; one with a GPU image only can't train on Trainium."""
+    """A lab without images only simulates; a lab with a GPU image only can't train on Trainium."""
     has_own_images = settings.gpu_image_uri is not None
     if suite.workload.task is Task.SCRIPT or not has_own_images or settings.neuron_image_uri is not None:
         return

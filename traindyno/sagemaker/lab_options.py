@@ -1,4 +1,4 @@
-"""What the lab's settings add to each request: network, keys, volumes, and the code of an isolated container."""
+"""The fields of a request from the lab's settings: network, keys, volumes, and the code of an isolated container."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -25,7 +25,7 @@ def network(jobs: LabJobs) -> dict[str, Any]:
 
 def volume(jobs: LabJobs, instance_types: Iterable[str], *, size_gb: int | None = None) -> dict[str, Any]:
     """Fields of ResourceConfig; ``size_gb`` of None is the lab's. SageMaker refuses a volume key for types with
-    storage of their own.
+    instance storage.
     """
     fields: dict[str, Any] = {"VolumeSizeInGB": size_gb or jobs.volume_size_gb}
     if jobs.volume_key_arn and not any(map(has_instance_storage, instance_types)):
@@ -39,7 +39,7 @@ def output_key(jobs: LabJobs) -> dict[str, str]:
 
 
 def code_channels(suite: Suite, settings: JobSettings) -> list[dict[str, Any]]:
-    """An isolated container can't load its code from S3 itself, so that a channel brings it."""
+    """An isolated container can't load its code from S3, so a channel contains it."""
     if not settings.jobs.isolates_network:
         return []
     return [channel(CODE_CHANNEL, find_source(suite, settings), InputMode.FILE)]

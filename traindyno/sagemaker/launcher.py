@@ -1,4 +1,4 @@
-"""The hyperparameters of a job: its own, where its code is, and how the training toolkit launches it."""
+"""The hyperparameters of a job: its own, the place of its code, and the training toolkit's launcher."""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from traindyno.sagemaker.job_settings import JobSettings
 ENTRY_POINT = "traindyno_train.py"
 LOG_LEVEL = 20
 CODE_CHANNEL = "code"
-# Where the code channel puts the tarball.
+# The path of the code channel's tarball.
 ISOLATED_SOURCE = "/opt/ml/input/data/code/sourcedir.tar.gz"
 FIRST_TORCHRUN_VERSION = (1, 13, 1)
 
@@ -107,7 +107,7 @@ def find_source(suite: Suite, settings: JobSettings) -> str:
 def select_launcher(
     settings: Settings, instance_type: InstanceType, image_uri: str, hyperparameters: Mapping[str, Any]
 ) -> Launcher:
-    """``pytorchddp`` for GPU images older than torchrun's support; SMP where a script gets ``mp_parameters``."""
+    """``pytorchddp`` for GPU images older than torchrun's support; SMP if the script has ``mp_parameters``."""
     if MODEL_PARALLEL_PARAMETERS in hyperparameters:
         return Launcher.MODEL_PARALLEL_V2 if is_smp_v2_image(image_uri) else Launcher.MODEL_PARALLEL
     if settings.strategy is Strategy.SMDDP:

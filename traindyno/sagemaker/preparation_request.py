@@ -1,4 +1,4 @@
-"""The CreateTrainingJob request of one attempt to make tokens: on demand, on one instance, in the lab's own image."""
+"""The CreateTrainingJob request of one attempt to make tokens: on demand, on one instance, with the lab's own image."""
 
 from dataclasses import replace
 from typing import Any
@@ -75,7 +75,7 @@ def build_preparation_request(
 
 
 def _estimates(suite: Suite) -> dict[str, Any]:
-    """The settings whose memory the job estimates, where the suite asks for it."""
+    """The settings whose memory the job estimates, if the suite asks for it."""
     if not suite.preparation.estimate_memory:
         return {}
     return {**memory_parts(distinct_settings(expand_cells(suite))), "measure_anyway": suite.measure_anyway}

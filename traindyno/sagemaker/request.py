@@ -45,7 +45,7 @@ def checked_job_name(name: str) -> str:
 
 
 def job_name_prefix(execution_id: str, suite_name: str, *, lab: str) -> str:
-    """What the names of all jobs of one execution begin with."""
+    """The prefix of the names of all jobs of one execution."""
     digest = hashlib.sha1(execution_id.encode(), usedforsecurity=False).hexdigest()[:8]
     suite_part = suite_name[:SUITE_NAME_CHARACTERS].rstrip("-")
     return f"{jobs_prefix(lab)}{suite_part}-{digest}-"
@@ -54,7 +54,7 @@ def job_name_prefix(execution_id: str, suite_name: str, *, lab: str) -> str:
 def build_training_job_request(
     run: Run, suite: Suite, *, attempt: int, settings: JobSettings, placed_on: str | None = None
 ) -> dict[str, Any]:
-    """``placed_on``: the instance type on which an earlier attempt of the run has worked already."""
+    """``placed_on``: the instance type on which an earlier attempt of the run ran."""
     planned = run
     run = run_on(suite, run, placed_on) if placed_on else run
     instance_type = find_instance_type(run.cell.settings.instance)
@@ -138,7 +138,7 @@ def _preference(name: str, suite: Suite) -> dict[str, Any]:
 
 
 def _stopping_condition(suite: Suite, instance_type: InstanceType) -> dict[str, int]:
-    """SageMaker bounds the wait: together with the run for spot; on demand for accelerators only."""
+    """SageMaker limits the wait: on spot together with the run time; on demand for accelerators only."""
     limits = suite.limits
     condition = {"MaxRuntimeInSeconds": limits.max_job_seconds}
     if suite.purchase is Purchase.SPOT:
@@ -160,9 +160,8 @@ def _environment(run: Run, suite: Suite, instance_type: InstanceType) -> dict[st
 
 
 def _keeps_checkpoints(suite: Suite) -> bool:
-    """On demand and without a period none is written: nothing would read it, and a stopped job would be billed for it.
-
-    A script decides for itself.
+    """On demand without a checkpoint period none is written: nothing would read it, and a stopped job would be billed
+    for it. A user's script decides itself.
     """
     is_asked = suite.measurement.checkpoint_every_steps is not None
     return is_asked or suite.purchase is Purchase.SPOT or suite.workload.task is Task.SCRIPT
@@ -189,5 +188,5 @@ def job_name_of(request: Mapping[str, Any]) -> str:
 
 
 def build_release_request(job_name: str) -> dict[str, Any]:
-    """The UpdateTrainingJob request that ends the billing of the instances that a job left warm."""
+    """The UpdateTrainingJob request that releases a job's warm pool, so that its billing stops."""
     return {"TrainingJobName": job_name, "ResourceConfig": {"KeepAlivePeriodInSeconds": 0}}

@@ -1,4 +1,4 @@
-"""What SageMaker says of an endpoint or a transform job, and its events, in the words of this project."""
+"""From SageMaker's descriptions and events of endpoints and transform jobs to this project's types."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ FAILED_ENDPOINT = frozenset({"Failed", "OutOfService"})
 class ServingState:
     """``is_ready``: the endpoint is in service, or the transform job has completed.
 
-    ``failure`` is set where it has failed or was stopped. ``seconds``: how long a transform job's instances worked.
+    ``failure`` is set if it has failed or was stopped. ``seconds``: how long a transform job's instances worked.
     """
 
     is_ready: bool

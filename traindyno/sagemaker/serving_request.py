@@ -12,13 +12,13 @@ from traindyno.sagemaker.job_settings import LabJobs
 
 VARIANT = "AllTraffic"
 PAYLOAD_MIB = 1
-# Of the real-time endpoint; SageMaker's own limits are 60 to 3600 seconds.
+# Of the real-time endpoint; SageMaker's limits are 60 to 3600 seconds.
 START_SECONDS = 900
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingSettings:
-    """What a lab adds to a deployment before it can be submitted."""
+    """The lab's settings for a deployment."""
 
     region: str
     role_arn: str

@@ -10,7 +10,7 @@ CURRENCY = "USD"
 
 
 def read_offers(rows: Sequence[Mapping[str, Any]], *, instance_count: int, hours: int) -> list[PlanOffer]:
-    """The earliest first. ``instance_count`` and ``hours`` are those that were asked for."""
+    """The earliest first. ``instance_count`` and ``hours`` are the requested ones."""
     offers = [found for row in rows if (found := _read(row, instance_count, hours))]
     return sorted(offers, key=lambda offer: offer.starts_at)
 
