@@ -48,7 +48,7 @@ def start(
     environment: Mapping[str, str],
     folder: Path,
 ) -> Daemon:
-    """Start a process of its own session and wait until ``health_url`` answers."""
+    """Start a process in a new session and wait until ``health_url`` answers."""
     log = home.prepare_log(name)
     with log.open("ab") as sink:
         process = subprocess.Popen(
@@ -120,7 +120,7 @@ def end_leftovers(home: Home, name: str) -> None:
 
 
 def _session_of(process_id: int) -> int | None:
-    """A daemon leads a session of its own, which its children are in even after its end."""
+    """The session that the daemon leads; its children stay in it after the daemon's end."""
     try:
         return os.getsid(process_id)
     except OSError:
@@ -139,7 +139,7 @@ def _await_end(processes: Sequence[psutil.Process], seconds: float) -> None:
 
 
 def _has_ended(process: psutil.Process) -> bool:
-    """A zombie has ended: only its starter can remove it, and that may live on for long."""
+    """A zombie has ended: only its parent can remove it, and the parent may run for a long time."""
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -34,7 +34,7 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
             f"(the objects of the old buckets are in {kept})"
         )
         before = None
-    own_output = ("--output", str(home.state("cdk.out")))  # two local clouds may be started at once
+    own_output = ("--output", str(home.state("cdk.out")))  # two local clouds may be started at the same time
     if not before:
         tell("bootstrapping the CDK toolkit")
         _cdk(home, ports, "bootstrap", f"aws://{ACCOUNT}/{REGION}", *own_output)

@@ -8,7 +8,7 @@ from localcloud.home import Ports
 
 ACCOUNT = "000000000000"
 REGION = "us-east-1"
-# What a person has set for AWS must not reach the local cloud, nor the local cloud's requests AWS.
+# The user's AWS settings must not reach the local cloud, and the local cloud's requests must not reach AWS.
 FOREIGN = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN")
 
 

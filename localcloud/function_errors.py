@@ -2,7 +2,7 @@
 
 from typing import Any
 
-# What MiniStack says of every exception that a handler raises.
+# The error type that MiniStack gives for every exception of a handler.
 ANY_EXCEPTION = "Runtime.HandlerError"
 
 
@@ -16,7 +16,7 @@ def with_error_type(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def exception_name(log: str, message: str) -> str | None:
-    """Of the traceback that ends ``log``; None where there is none."""
+    """The exception's name in the traceback at the end of ``log``; None without a traceback."""
     head = log.rstrip().removesuffix(message.rstrip()).rstrip()
     last = head.rpartition("\n")[2].removesuffix(":")
     return last.rpartition(".")[2] if last.replace(".", "").isidentifier() else None

@@ -1,11 +1,11 @@
-"""How many worker processes a burst of calls starts for one function: those that it needs, not one for each call."""
+"""Limits the worker processes that a burst of calls starts for one function, which MiniStack does not."""
 
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-# A call that waits for a worker which waits for this call goes on after this time.
+# A call that waits for a worker, while this worker waits for the call, continues after this time.
 LONGEST_WAIT_SECONDS = 10.0
 LOOK_AGAIN_SECONDS = 0.05
 
@@ -18,10 +18,10 @@ class Worker(Protocol):
 
 
 class WorkerPool:
-    """Takes workers from MiniStack's pool; of one function at most ``most_starting`` start at once.
+    """Takes workers from MiniStack's pool; at most ``most_starting`` of one function start at the same time.
 
-    MiniStack starts a worker for every call that finds none free. A start takes a second of a core and a call a tenth,
-    so that most workers of a burst are ready when its last call has been answered.
+    MiniStack starts a worker for every call that finds none free. A start takes a second of CPU time and a call a
+    tenth, so most workers of a burst would be ready only when its last call is answered.
     """
 
     def __init__(

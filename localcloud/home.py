@@ -50,7 +50,7 @@ class Home:
         return self.folder / "logs" / f"{name}.log"
 
     def prepare_log(self, name: str) -> Path:
-        """The log's path, once its folder is there."""
+        """The log's path; creates its folder."""
         log = self.log(name)
         with self._writing(log):
             log.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ class Home:
 
     @contextmanager
     def alone(self, *, tell: Callable[[str], None]) -> Iterator[None]:
-        """Holds the home's lock, so that two commands don't start or stop its parts at the same time; waits for it."""
+        """Waits for the home's lock and holds it, so that two commands do not start or stop its parts at the same time."""
         path = self.folder / "lock"
         with self._writing(path):
             self.folder.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
 """MiniStack with a gate before it and its state saved while it runs; for MiniStack's own environment.
 
-MiniStack saves its state when it is asked to end, and only then. It answers any web page that reaches its port, where
+MiniStack saves its state only when it is asked to end. It answers any web page that reaches its port, where
 a Lambda function runs code as the person who started it. It starts a worker for each of many calls. It gives every
 exception of a function the same error type. All four are changed here, around its ASGI application, its pool of
 workers and its call of a function.
@@ -32,7 +32,7 @@ from localcloud.throttling import Throttle
 
 SAVE_PATH, FAULTS_PATH = "/_traindyno/save", "/_traindyno/faults"
 LEAST_SECONDS_BETWEEN_SAVES = 5.0
-# Saving may take a twentieth of the time, however much there is to save.
+# Saving may take at most a twentieth of the time, for any amount of state.
 SAVE_SHARE = 20
 TRIES = 5
 LOG = logging.getLogger("traindyno")
@@ -60,14 +60,14 @@ class Saver:
             for key, read_state in ministack._build_persistence_save_dict().items():
                 try:
                     self._save_service(key, read_state)
-                except Exception:  # the state of the other services is saved all the same
+                except Exception:  # the state of the other services is still saved
                     LOG.exception("the state of %s was not saved", key)
 
     def _save_service(self, key: str, read_state: Callable[[], Any]) -> None:
         for _ in range(TRIES):
             try:
                 state = read_state()
-            except RuntimeError:  # it changed while it was read
+            except RuntimeError:  # the state changed while it was read
                 continue
             if state is not None:
                 save_state(key, state)
@@ -148,7 +148,7 @@ def main() -> None:
 
 async def _serve(saver: Saver, config: Config) -> None:
     def end() -> None:
-        # At once: connections that are kept alive and waiting state machines would hold up a graceful end.
+        # Immediately: kept-alive connections and waiting state machines would delay a graceful end.
         saver.save()
         os._exit(0)
 

@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _log_to(settings.state_folder / "service.log")
     with Service(settings, local_aws_clients(settings.aws_endpoint, settings.region)) as service:
         for number in (signal.SIGTERM, signal.SIGINT):
-            # A thread, because shutdown waits for the loop that this signal has interrupted.
+            # In a thread, because shutdown waits for the loop that this signal has interrupted.
             signal.signal(number, lambda *_: threading.Thread(target=service.stop).start())
         (settings.state_folder / "port").write_text(f"{service.port}\n", encoding="utf-8")
         logging.info("listening on 127.0.0.1:%d, AWS at %s", service.port, settings.aws_endpoint)
@@ -53,7 +53,7 @@ def _read_settings(arguments: Sequence[str] | None) -> Settings:
     parser.add_argument("--local-usd-per-hour", type=Decimal, default=Decimal("0.10"), help="nominal price of local.*")
     parser.add_argument("--prices", type=Path, help="JSON file of USD per hour by instance type, before the snapshot's")
     parser.add_argument("--quotas", type=Path, help="JSON file of applied quota values by quota code")
-    parser.add_argument("--quota-approval-seconds", type=float, help="approve increase requests after so long")
+    parser.add_argument("--quota-approval-seconds", type=float, help="approve increase requests after this time")
     parser.add_argument("--grant-quotas", type=float, help="apply this value to every quota of instances that has none")
     parser.add_argument("--traces", type=Path, help="folder of trace files (*.json) for simulated jobs")
     parser.add_argument("--speed-up", type=float, default=600.0, help="virtual seconds of simulated jobs per second")

@@ -24,6 +24,6 @@ class Activity:
                 self._latest = time.monotonic()
 
     def quiet_seconds(self) -> float:
-        """Since the latest end of something; 0 while something goes on."""
+        """Seconds since the latest activity ended; 0 while one is in progress."""
         with self._lock:
             return 0.0 if self._count else time.monotonic() - self._latest

@@ -28,7 +28,7 @@ class ServiceFailing(ApiError):
 
 
 class Administration:
-    """``facts`` is what the health answer says beside the counts."""
+    """``facts``: further entries of the health answer."""
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 class ApiError(Exception):
     """Carries the error code that boto3 shows as ``error.response["Error"]["Code"]``.
 
-    ``members``: what the error's shape has beside its message.
+    ``members``: the members of the error's shape besides its message.
     """
 
     def __init__(

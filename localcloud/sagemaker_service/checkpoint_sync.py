@@ -13,7 +13,7 @@ Stamp = tuple[int, int]
 
 
 class CheckpointSync:
-    """Uploads what changed since the last pass; what S3 had at the start is not uploaded."""
+    """Uploads files that changed since the last pass; files from S3 are not uploaded again."""
 
     def __init__(self, transfer: S3Transfer, uri: str, folders: Iterable[Path], period_seconds: float) -> None:
         self._transfer = transfer

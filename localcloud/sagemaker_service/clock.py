@@ -23,7 +23,7 @@ class SystemClock:
 
 
 class VirtualClock:
-    """Runs ``speed_up`` times as fast as the machine's clock, and can jump over a time in which nothing happens.
+    """Runs ``speed_up`` times as fast as the machine's clock, and can jump over a time without events.
 
     ``keep_pace`` lets it run no faster than the machine's for a while.
     """
@@ -44,7 +44,7 @@ class VirtualClock:
             self._rebase(max(self._now_ms(), float(epoch_ms)))
 
     def keep_pace(self, *, is_with_machine: bool) -> bool:
-        """With the machine's clock, or sped up again. Whether that is another pace than before."""
+        """Run at the machine's pace, or faster again. Returns whether the pace has changed."""
         with self._lock:
             speed_up = min(self._full_speed, 1.0) if is_with_machine else self._full_speed
             if speed_up == self._speed_up:
@@ -58,7 +58,7 @@ class VirtualClock:
             return max(epoch_ms - self._now_ms(), 0.0) / 1000 / self._speed_up
 
     def after_real_seconds(self, seconds: float) -> int:
-        """The time that it will be then if it keeps its pace."""
+        """The virtual time after this real time at the current pace."""
         with self._lock:
             return int(self._now_ms() + seconds * 1000 * self._speed_up) + 1
 

@@ -1,4 +1,4 @@
-"""What CreateTrainingJob refuses beyond its request model, and what this local service does not offer."""
+"""Refusals of CreateTrainingJob beyond its request model, and features that this local service does not offer."""
 
 from collections.abc import Mapping
 from typing import Any

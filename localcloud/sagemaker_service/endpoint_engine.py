@@ -42,7 +42,7 @@ class Unhealthy(Exception):
 
 @dataclass(kw_only=True)
 class _Hosted:
-    """A container that answers. ``most_at_once``: of a serverless endpoint; instances let requests wait."""
+    """A container that answers. ``most_at_once``: the limit of a serverless endpoint; with instances, requests wait."""
 
     container: ModelContainer
     most_at_once: int | None
@@ -96,7 +96,7 @@ class EndpointEngine(HostingEngine):
             return moved
 
     def delete(self, name: str) -> None:
-        """Ends the container. An endpoint without a container is removed at once."""
+        """Ends the container. An endpoint without a container is removed immediately."""
         moved = self.move(name, EndpointStatus.DELETING)
         with self._lock:
             is_hosted = name in self._threads
@@ -140,7 +140,7 @@ class EndpointEngine(HostingEngine):
             self._write(lambda: self._leave(name))
 
     def _fail(self, name: str, reason: str) -> None:
-        """When the service ends, other services may be gone already: the next start hosts the endpoint again."""
+        """When the service ends, other services may have ended before: the next start hosts the endpoint again."""
         if not self._ending.is_set():
             self._write(lambda: self.move(name, EndpointStatus.FAILED, reason))
 

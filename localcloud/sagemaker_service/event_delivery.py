@@ -1,6 +1,7 @@
 """Delivers state change events as EventBridge would: by the account's rules, to their Lambda functions.
 
-EventBridge refuses events of AWS's own sources from outside (local as on AWS), so the rules are read and applied here.
+EventBridge accepts no events of AWS's own sources from clients (locally as on AWS), so the rules are read and applied
+here.
 """
 
 import json
@@ -124,7 +125,7 @@ class EventDelivery:
         return rules
 
     def _try_to_deliver(self, event: StoredEvent) -> int | None:
-        """The event's id once every target has taken it; None if it is to be tried again."""
+        """The event's id if every target has accepted it; None if delivery must be repeated."""
         try:
             for rule in self._rules:
                 if self._is_for(rule, event.document):

@@ -68,7 +68,7 @@ class HostProcesses:
         return ended if len(ended) == len(codes) else None
 
     def close(self) -> None:
-        """Leaves no supervisor: supervisors end their hosts at once when their input ends."""
+        """Ends every supervisor: supervisors end their hosts immediately when their input ends."""
         for process in self._supervisors.values():
             if process.stdin is not None:
                 process.stdin.close()

@@ -25,13 +25,13 @@ LOOK_AGAIN_SECONDS = 0.2
 
 
 class ServiceEnding(Exception):
-    """The service ends: the job's processes end at once, and its record stays for the next start."""
+    """The service ends: the job's processes end immediately, and its record is kept for the next start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingEnd:
-    """``first_failed``: the host that failed first. ``oom_kills``: processes that the kernel killed for memory
-    meanwhile.
+    """``first_failed``: the host that failed first. ``oom_kills``: processes that the kernel killed for memory during
+    the training.
     """
 
     exit_codes: Mapping[str, int]

@@ -1,4 +1,6 @@
-"""What the engines of endpoints and of transform jobs share: a thread for each resource, and its model's container."""
+"""The common part of the engines of endpoints and transform jobs: a thread for each resource, and its model's
+container.
+"""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Stands for AWS's inference container on this machine. A program of its own, in the environment of the model's image.
+"""Replaces AWS's inference container on this machine. A separate program, in the environment of the model's image.
 
 It loads ``code/inference.py`` of the model's folder as the container's toolkit does, and serves it over HTTP at
 ``/ping`` and ``/invocations``. A model that doesn't load ends it with the traceback.

@@ -84,7 +84,7 @@ class Job:
     """``request`` is the CreateTrainingJob request. ``claimed`` says that an engine has begun to work on the job.
 
     ``pool_began_seconds`` is when its warm pool began, in epoch seconds of the machine's clock, and
-    ``pool_longest_seconds`` what the job had asked for, whatever it was changed to since.
+    ``pool_longest_seconds`` the keep-alive period that the job requested first.
     """
 
     name: str

@@ -98,7 +98,7 @@ class JobRun:
         return final
 
     def _run_once(self) -> FinalStatus | None:
-        """None if the job lost its instances and has to begin again, with the checkpoints in S3."""
+        """None if the job lost its instances and must start again, with the checkpoints in S3."""
         program = read_program(self._job)
         image = find_local_image(self._job.image_uri, self._around.settings)
         self._move(SecondaryStatus.DOWNLOADING)
@@ -154,7 +154,9 @@ class JobRun:
                 sync.finish()
 
     def _interrupt(self, trees: Sequence[HostTree], sync: CheckpointSync | None) -> bool:
-        """Whether the job is to be told that its instances go. Without notice they are gone when this returns."""
+        """Whether the interruption has a notice. Without notice, the job's instances are already gone when this
+        returns.
+        """
         asked = self._job.request.get("Environment", {}).get(DIRECTORY_VARIABLE, CONTAINER_DIRECTORY)
         step_logs = trees[0].place(asked) / self._job.name
         if not self._interruptions or not self._interruptions[0].is_due(step_logs):

@@ -38,7 +38,7 @@ class StoredEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEvent:
-    """``due_seconds`` is real epoch time: when delivery may first be tried."""
+    """``due_seconds``: real epoch time of the first delivery attempt."""
 
     due_seconds: float
     document: dict[str, Any]
@@ -161,7 +161,7 @@ class JobStore:
             self._connection.execute("begin immediate")
             try:
                 yield self._connection
-            except BaseException:  # a thread's end too must leave no transaction open
+            except BaseException:  # the end of a thread must not leave a transaction open
                 self._connection.execute("rollback")
                 raise
             self._connection.execute("commit")

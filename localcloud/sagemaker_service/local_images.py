@@ -13,7 +13,7 @@ READY_MARK = ".installed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalImage:
-    """``variables`` are set in every job of the image; the job's own win."""
+    """``variables`` are set in every job of the image; the job's own take precedence."""
 
     python: str
     variables: Mapping[str, str] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """torchrun for jobs of this machine: its store listens on loopback only. A program of its own, for torch 2.4 and later.
 
-torchrun's store listens on every interface, and what it stores is unpickled by whoever reads it. The rendezvous of
+torchrun's store listens on every interface, and its readers unpickle the stored values. The rendezvous of
 this program is torchrun's static one with a socket that is bound to the master's address.
 """
 

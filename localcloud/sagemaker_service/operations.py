@@ -1,4 +1,4 @@
-"""What the services' operations share: their signature, and the pages of those that list."""
+"""The common part of the services' operations: their signature, and pages of lists."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -82,7 +82,8 @@ def _unshare() -> None:
 
 
 def _make_mount_point(kept: Path) -> None:
-    """Covers /opt with a file system in memory that has what /opt has, and ``ml``: the machine's /opt stays as it is.
+    """Covers /opt with a file system in memory that has the content of /opt, and ``ml``: the machine's /opt is
+    unchanged.
 
     ``kept`` is a new empty folder. Only ``rmdir`` may remove it, because /opt is mounted there for a moment.
     """

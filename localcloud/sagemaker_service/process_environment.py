@@ -60,7 +60,7 @@ def process_environment(
 ) -> dict[str, str]:
     """``packages`` is the folder of the source's own requirements, ``shell`` the service's own environment.
 
-    What the job asks for comes last and wins.
+    The job's own variables take precedence.
     """
     threads = max(resources.core_count // max(resources.processes, 1), 1)
     environment = {name: value for name, value in shell.items() if name in INHERITED}

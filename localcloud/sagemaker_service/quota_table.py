@@ -47,7 +47,7 @@ class Quota:
 class QuotaTable:
     """Applied values are those given at the start and those of approved requests.
 
-    ``granted`` is applied to every quota of instances without a value of its own; None leaves AWS's default.
+    ``granted`` is applied to every quota of instances without an applied value; None leaves AWS's default.
     """
 
     def __init__(self, store: JobStore, applied: Mapping[str, float], granted: float | None) -> None:

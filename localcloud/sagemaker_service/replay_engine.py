@@ -44,7 +44,7 @@ SIMULATED = "Simulated: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """When the engine checks a job again. The clock does not jump to the end of a pool."""
+    """The time at which the engine checks a job again. The clock does not jump to the end of a pool."""
 
     due_ms: int
     is_pool: bool = False
@@ -203,7 +203,7 @@ class ReplayEngine:
         return Look(due_ms=job.planned[0].due_ms) if job.planned else self._keep_pool(job)
 
     def _selected(self, job: Job) -> Job:
-        """On the instance type that it gets: the next type if the first has no capacity."""
+        """The job on the selected instance type: the next type if the first has no capacity."""
         chosen = select_type(job, self._faults)
         if chosen == job.selected_instance_type:
             return job

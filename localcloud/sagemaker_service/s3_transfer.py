@@ -21,7 +21,7 @@ ABSENT = frozenset({"NoSuchKey", "NoSuchBucket", "404", "AccessDenied", "403"})
 
 
 class DataUnavailable(Exception):
-    """S3 does not have what the job names; worded as SageMaker's failure reason."""
+    """S3 does not have the job's data; worded as SageMaker's failure reason."""
 
 
 class S3Transfer:
@@ -90,7 +90,7 @@ def unpack_data(archive: Path, folder: Path) -> None:
 
 
 def pack_folders(folders: Iterable[Path], archive: Path) -> bool:
-    """One archive of what all folders hold; False, and no archive, if they hold nothing."""
+    """One archive of the content of all folders; False, and no archive, if they are empty."""
     files = list(_files_of(folders))
     if not files:
         return False

@@ -40,7 +40,7 @@ class ServiceHealth:
 
 
 class WatchedThread(threading.Thread):
-    """A thread that must live as long as the service. If ``work`` raises, health says so and ``at_death`` is called."""
+    """A thread that must run as long as the service. If ``work`` raises, health says so and ``at_death`` is called."""
 
     def __init__(
         self, name: str, work: Callable[[], None], *, health: ServiceHealth, at_death: Callable[[BaseException], None]

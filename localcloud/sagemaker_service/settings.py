@@ -10,7 +10,7 @@ from localcloud.home import ENVIRONMENTS
 
 
 class RateChoice(StrEnum):
-    """Whether SageMaker's limits on requests per second hold, and by which clock."""
+    """Whether SageMaker's limits on requests per second apply, and by which clock."""
 
     OFF = "off"
     REAL = "real"
@@ -18,7 +18,7 @@ class RateChoice(StrEnum):
 
 
 class EngineChoice(StrEnum):
-    """``process`` runs local.* jobs and refuses others; ``replay`` simulates every job; ``both`` goes by the type."""
+    """``process`` runs local.* jobs and refuses others; ``replay`` simulates every job; ``both`` selects by the type."""
 
     PROCESS = "process"
     REPLAY = "replay"

@@ -35,7 +35,7 @@ class SimulatedFiles:
         return stretch.next_step
 
     def write_tokens(self, job: Job) -> None:
-        """The output of a completed preparation: a manifest of no tokens, marked as simulated."""
+        """The output of a completed preparation: a manifest without tokens, marked as simulated."""
         preparation = read_work(job).values.get("preparation")
         if not isinstance(preparation, Mapping) or not is_uncompressed(job):
             return

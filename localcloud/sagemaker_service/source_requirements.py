@@ -1,7 +1,7 @@
 """Installs the requirements.txt of a job's source as the training toolkit does, once for each content.
 
-pip resolves the file against the image's environment, and only what is missing there goes into a folder of its own.
-The environment itself stays as it is.
+pip resolves the file against the image's environment, and only missing packages are installed, into a separate folder.
+The environment itself is unchanged.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Runs one host's launcher and ends every process that came from it. A program of its own, standard library only.
 
 It reads its order from the file that its argument names and then commands from standard input: ``stop`` ends the
-launcher gently, and the end of the input (the service is gone, however it went) at once.
+launcher gently; the end of the input (the service has ended in any way) ends it immediately.
 """
 
 import contextlib

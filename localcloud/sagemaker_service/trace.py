@@ -27,10 +27,10 @@ class TraceInvalid(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """Seconds of each phase. ``match`` names values that a job must have: of ``instance_type``, ``instance_count``,
-    its settings and its own hyperparameters; the trace with the most wins. ``recorded_step_seconds`` are played in
-    their order and again from the start, instead of ``step_seconds`` with its random deviation. ``accuracy`` is what
-    an evaluation at the end measures, a share.
+    """Seconds of each phase. ``match`` names values that a job must have: of ``instance_type``, ``instance_count``, its
+    settings and its own hyperparameters; the matching trace with the most values is used. ``recorded_step_seconds`` are
+    repeated in their order, instead of ``step_seconds`` with its random deviation. ``accuracy`` is what an evaluation
+    at the end measures, a share.
     """
 
     name: str
@@ -83,10 +83,10 @@ class SimulatedWork:
     checkpoint_every_steps: int | None = None
 
     def steps_in_checkpoint(self, steps: int) -> int:
-        """Of so many finished steps, those of the last periodic checkpoint: an interrupted job goes on after them.
+        """Of so many finished steps, those in the last periodic checkpoint: an interrupted job resumes after them.
 
-        The checkpoint that a job writes when it is told to stop is not simulated: whether there is time for it depends
-        on the size of the model.
+        The checkpoint that a job writes on SIGTERM is not simulated, because the time for it depends on the size of the
+        model.
         """
         return steps - steps % self.checkpoint_every_steps if self.checkpoint_every_steps else 0
 
@@ -120,7 +120,7 @@ def choose_trace(job: Job, traces: Iterable[Trace]) -> Trace:
 
 
 def nominal_trace(job: Job, work: SimulatedWork) -> Trace:
-    """The same formula for every strategy and compiler: it rehearses a suite and does not predict its answer."""
+    """The same formula for every strategy and compiler: it tests a suite and does not predict its answer."""
     instance = find_instance_type(job.instance_type)
     peak = (instance.peak_dense_bf16_flops_per_device if instance else None) or NOMINAL_FLOPS_PER_DEVICE
     flops = 6 * NOMINAL_PARAMETERS * work.sequence_length * work.samples_per_step

@@ -55,7 +55,7 @@ def expired(job: Job, now_ms: int, machine_seconds: float) -> Job:
 
 
 def seconds_to_next_check(job: Job, now_ms: int, machine_seconds: float) -> float | None:
-    """By the machine's clock, for a pool whose time is over but whose chance is not; None for every other."""
+    """Seconds by the machine's clock, for a pool past its virtual end that may still be used; None for every other."""
     expiry_ms = expires_at_ms(job)
     if expiry_ms is None or now_ms < expiry_ms:
         return None
