@@ -96,7 +96,7 @@ class Home:
 
     @contextmanager
     def alone(self, *, tell: Callable[[str], None]) -> Iterator[None]:
-        """Waits for the home's lock and holds it, so that two commands do not start or stop its parts at the same time."""
+        """Waits for and holds the home's lock, so that no two commands start or stop its parts at the same time."""
         path = self.folder / "lock"
         with self._writing(path):
             self.folder.mkdir(parents=True, exist_ok=True)

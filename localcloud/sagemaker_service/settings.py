@@ -18,7 +18,7 @@ class RateChoice(StrEnum):
 
 
 class EngineChoice(StrEnum):
-    """``process`` runs local.* jobs and refuses others; ``replay`` simulates every job; ``both`` selects by the type."""
+    """``process`` runs local.* jobs and refuses others; ``replay`` simulates all jobs; ``both`` selects by the type."""
 
     PROCESS = "process"
     REPLAY = "replay"

@@ -95,7 +95,7 @@ def _place_of_caller() -> str:
 
 
 def whole_counts(samples: Any, tokens: Any, world_size: int) -> Tuple[int, Optional[int]]:
-    """The counts as integers, also from NumPy and tensors. Zero samples are valid only in a job of several processes."""
+    """The counts as integers, also from NumPy and tensors. Zero is valid only in a job of several processes."""
     count = operator.index(samples)
     least = 0 if world_size > 1 else 1
     if count < least:
