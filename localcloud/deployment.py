@@ -34,12 +34,14 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
             f"(the objects of the old buckets are in {kept})"
         )
         before = None
-    own_output = ("--output", str(home.state("cdk.out")))  # two local clouds may be started at the same time
     if not before:
         tell("bootstrapping the CDK toolkit")
-        _cdk(home, ports, "bootstrap", f"aws://{ACCOUNT}/{REGION}", *own_output)
+        # In a folder without cdk.json: the CDK would start the app, of which bootstrapping needs nothing.
+        _cdk(home, ports, "bootstrap", f"aws://{ACCOUNT}/{REGION}", folder=home.folder)
     tell("deploying the CDK app")
-    _cdk(home, ports, "deploy", "--all", "--require-approval", "never", *own_output, *settings)
+    app = ("--app", f'"{sys.executable}" app.py', "--context", "target=local")
+    own_output = ("--output", str(home.state("cdk.out")))  # two local clouds may be started at the same time
+    _cdk(home, ports, "deploy", "--all", "--require-approval", "never", *app, *own_output, *settings, folder=REPO_ROOT)
     cloud.save_state(ports)
     home.write(DEPLOYED, {"fingerprint": fingerprint, "stacks": sorted(_complete_stacks(ports))})
     return True
@@ -53,11 +55,10 @@ def _complete_stacks(ports: Ports) -> set[str]:
     return {row["StackName"] for page in pages for row in page["StackSummaries"]}
 
 
-def _cdk(home: Home, ports: Ports, *arguments: str) -> None:
+def _cdk(home: Home, ports: Ports, *arguments: str, folder: Path) -> None:
     log = home.prepare_log(f"cdk-{arguments[0]}")
     command = [
         *[str(_node()), str(_cdk_program()), *arguments],
-        *["--app", f'"{sys.executable}" app.py', "--context", "target=local"],
         *["--no-notices", "--no-version-reporting", "--no-color"],
     ]
     environment = {
@@ -69,7 +70,7 @@ def _cdk(home: Home, ports: Ports, *arguments: str) -> None:
     with log.open("wb") as sink:
         ended = subprocess.run(
             command,
-            cwd=REPO_ROOT,
+            cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=sink,

@@ -38,6 +38,7 @@ TRACES: dict[str, dict[str, Any]] = {
 }
 # Of MiniStack: what the state machine waits between attempts, as a share of the real time.
 WAIT_SCALE = {"SFN_WAIT_SCALE": "0.01"}
+SWEEP_SECONDS = 6
 # Nothing is tokenised and nothing trained: runs differ by what is done to their jobs.
 SIMULATED_WORKLOAD = {
     "task": "causal-lm",
@@ -103,6 +104,21 @@ class ChaosLab:
         """The function of this state, with an event that says nothing."""
         answer = self.lab.client("lambda").invoke(FunctionName=self.function(state)["FunctionName"], Payload=b"{}")
         assert "FunctionError" not in answer, answer["Payload"].read()
+
+    def until_swept(self, is_true: Callable[[], bool], seconds: float) -> None:
+        """``until``, with the sweep that finds what was lost every few seconds; its own schedule is once a minute."""
+        sweep, functions = self.function("ReconcileRuns")["FunctionName"], self.lab.client("lambda")
+        asked_at = time.monotonic()
+
+        def is_true_now() -> bool:
+            nonlocal asked_at
+            if time.monotonic() > asked_at + SWEEP_SECONDS:
+                asked_at = time.monotonic()
+                # As the schedule does: a sweep may fail, and another one follows.
+                functions.invoke(FunctionName=sweep, InvocationType="Event", Payload=b"{}")
+            return is_true()
+
+        until(is_true_now, seconds, 0.5)
 
     @contextmanager
     def changed_environment(self, state: str, **variables: str) -> Iterator[None]:

@@ -4,9 +4,11 @@ import io
 import tarfile
 import time
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import boto3
+from botocore.config import Config
 
 from tests.local.aws_double import AwsDouble
 
@@ -15,9 +17,15 @@ BUCKET = "lab"
 SOURCE_URI = f"s3://{BUCKET}/code/sourcedir.tar.gz"
 
 
-def client(service: str, endpoint: str) -> Any:
-    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
-    return session.client(service, endpoint_url=endpoint)  # type: ignore[call-overload]
+def client(service: str, endpoint: str, config: Config | None = None) -> Any:
+    """Threads may share a client, and may not make clients at the same time."""
+    return _session().client(service, endpoint_url=endpoint, config=config)  # type: ignore[call-overload]
+
+
+@cache
+def _session() -> boto3.Session:
+    """One for all: each session parses the services' models again."""
+    return boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
 
 
 def source_archive(files: Mapping[str, str | bytes]) -> bytes:

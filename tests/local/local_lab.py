@@ -2,8 +2,7 @@
 
 import json
 import os
-import subprocess
-import sys
+import tempfile
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +15,12 @@ from botocore.config import Config
 from localcloud.cloud import require_ports
 from localcloud.environment import local_environment
 from localcloud.home import Home
+from tests.local.forked_programs import REPO_ROOT, start_program
 from traindyno.aws.deployment import Deployment, find_deployment
 from traindyno.core.lab_names import DEFAULT_LAB
 from traindyno.core.planning.quotas import instance_quota
 from traindyno.core.suite.choices import Purchase
 
-REPO_ROOT = Path(__file__).resolve().parents[2]
 COMMAND_SECONDS = 300
 
 
@@ -46,17 +45,22 @@ class LocalLab:
         return Home(self.folder / "home")
 
     def traindyno(self, *arguments: str) -> Answer:
-        ran = subprocess.run(
-            [sys.executable, "-m", "traindyno", *arguments],
-            cwd=self.folder,
-            env={**os.environ, "TRAINDYNO_HOME": str(self.home.folder), "PYTHONPATH": str(REPO_ROOT)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_SECONDS,
-            check=False,
-        )
-        return Answer(status=ran.returncode, output=ran.stdout, errors=ran.stderr)
+        """As ``python -m traindyno`` in the lab's folder, without a terminal and with nothing to read."""
+        with tempfile.TemporaryDirectory() as scratch:
+            output, errors = Path(scratch) / "output", Path(scratch) / "errors"
+            ran = start_program(
+                "traindyno",
+                arguments,
+                folder=self.folder,
+                environment={**os.environ, "TRAINDYNO_HOME": str(self.home.folder), "PYTHONPATH": str(REPO_ROOT)},
+                output=output,
+                errors=errors,
+            )
+            try:
+                status = ran.wait(COMMAND_SECONDS)
+            finally:
+                ran.kill()
+            return Answer(status=status, output=output.read_text(), errors=errors.read_text())
 
     def client(self, service: str, config: Config | None = None) -> Any:
         return boto3.client(service, config=config, **self._connection(service))  # type: ignore[call-overload]

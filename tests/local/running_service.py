@@ -1,8 +1,8 @@
-"""Starts the service as a process of its own and ends it again."""
+"""Starts the service in a process of its own and ends it again."""
 
 import json
+import os
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from tests.local.forked_programs import REPO_ROOT, ForkedProgram, start_program
 
 LOOK_AGAIN_SECONDS = 0.05
 
@@ -21,7 +23,7 @@ class ServiceNotReady(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningService:
-    process: "subprocess.Popen[bytes]"
+    process: ForkedProgram
     endpoint: str
     state_folder: Path
 
@@ -55,20 +57,23 @@ def start_service(
     aws_endpoint: str,
     *options: str,
     port: int = 0,
-    python: str = sys.executable,
     wait_seconds: float = 30.0,
 ) -> RunningService:
     """``options`` are further arguments of ``python -m localcloud.sagemaker_service``."""
     state_folder.mkdir(parents=True, exist_ok=True)
     port_file = state_folder / "port"
     port_file.unlink(missing_ok=True)
-    command = [python, "-m", "localcloud.sagemaker_service", "--port", str(port), "--state", str(state_folder)]
-    command += ["--aws-endpoint", aws_endpoint, *options]
-    with (state_folder / "output.txt").open("ab") as output:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
-    endpoint = _wait_until_ready(process, port_file, wait_seconds, command)
+    arguments = ["--port", str(port), "--state", str(state_folder), "--aws-endpoint", aws_endpoint, *options]
+    output = state_folder / "output.txt"
+    process = start_program(
+        "localcloud.sagemaker_service",
+        arguments,
+        folder=REPO_ROOT,
+        environment=os.environ,
+        output=output,
+        errors=output,
+    )
+    endpoint = _wait_until_ready(process, port_file, wait_seconds, arguments)
     return RunningService(process=process, endpoint=endpoint, state_folder=state_folder)
 
 
@@ -78,9 +83,7 @@ def read_health(endpoint: str) -> dict[str, Any]:
     return document
 
 
-def _wait_until_ready(
-    process: "subprocess.Popen[bytes]", port_file: Path, wait_seconds: float, command: Sequence[str]
-) -> str:
+def _wait_until_ready(process: ForkedProgram, port_file: Path, wait_seconds: float, arguments: Sequence[str]) -> str:
     deadline = time.monotonic() + wait_seconds
     while time.monotonic() < deadline and process.poll() is None:
         text = port_file.read_text(encoding="utf-8").strip() if port_file.exists() else ""
@@ -96,4 +99,4 @@ def _wait_until_ready(
     process.kill()
     process.wait()
     output = (port_file.parent / "output.txt").read_text(encoding="utf-8", errors="replace")[-2000:]
-    raise ServiceNotReady(f"{' '.join(command)} did not answer within {wait_seconds:g} s:\n{output}")
+    raise ServiceNotReady(f"the service with {' '.join(arguments)} did not answer within {wait_seconds:g} s:\n{output}")

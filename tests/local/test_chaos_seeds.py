@@ -65,15 +65,15 @@ def wreak(lab: ChaosLab, seed: int) -> Aftermath:
     lab.lab.client("stepfunctions").stop_execution(executionArn=lab.execution_arn(names["aborted"]))
     stopped = lab.lab.traindyno("stop", names["stopped"], "--local")
     assert stopped.status == 0, stopped.errors
-    until(lambda: all(lab.execution_status(names[role]) in ENDED for role in ("main", "second")), 600)
-    until(lambda: counted(lab, SLOW_LANE, has_ended=False) == 0, 120)
+    lab.until_swept(lambda: all(lab.execution_status(names[role]) in ENDED for role in ("main", "second")), 600)
+    lab.until_swept(lambda: counted(lab, SLOW_LANE, has_ended=False) == 0, 120)
     receipts = {role: lab.document("receipt", names[role])["receipt"] for role in ("main", "second")}
     strays = find_strays(gather(lab))
     in_flight["struck"] = start_slow(lab, names["struck"])
     until(lambda: is_saved(lab, names["struck"]), 120)
     strike(lab)
     lab.invoke("ReconcileRuns")
-    until(lambda: counted(lab, SLOW_LANE, has_ended=False) == 0, 120)
+    lab.until_swept(lambda: counted(lab, SLOW_LANE, has_ended=False) == 0, 120)
     lab.invoke("ReconcileRuns")
     return Aftermath(
         seed=seed,
@@ -153,8 +153,8 @@ def test_a_full_disk_is_told_and_what_comes_after_it_works(aftermath: Aftermath,
     until(lambda: lab.problem() is None, 60)
     stopped = lab.lab.traindyno("stop", cramped, "--local")
     assert stopped.status == 0, stopped.errors
-    until(lambda: counted(lab, SLOW_LANE, has_ended=False) == 0, 120)
+    lab.until_swept(lambda: counted(lab, SLOW_LANE, has_ended=False) == 0, 120)
     start(lab, after, LANES[:1], SMALL_CELLS, 3600)
-    until(lambda: lab.execution_status(after) in ENDED, 300)
+    lab.until_swept(lambda: lab.execution_status(after) in ENDED, 300)
     assert lab.execution_status(after) == "SUCCEEDED"
     assert check_finished(gather(lab), after, lab.document("receipt", after)["receipt"]) == []

@@ -5,9 +5,9 @@ import json
 import tarfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
@@ -29,8 +29,9 @@ def input_fn(body, content_type):
 def predict_fn(data, model):
     if data[0] == "die":
         import os; os._exit(3)
-    if data[0]["inputs"] == "slow":
-        import time; time.sleep(1)
+    if "until" in data[0]:
+        import pathlib, time
+        while not pathlib.Path(data[0]["until"]).exists(): time.sleep(0.02)
     return [each["inputs"].upper() for each in data]
 def output_fn(made, accept):
     return "\\n".join(map(json.dumps, made))
@@ -139,7 +140,7 @@ def test_a_model_that_does_not_load_fails_with_the_containers_last_lines(aws: Aw
 
 
 def test_a_serverless_endpoint_answers_and_refuses_what_exceeds_its_concurrency(
-    aws: AwsDouble, service: RunningService, sagemaker: Any
+    aws: AwsDouble, service: RunningService, sagemaker: Any, tmp_path: Path
 ) -> None:
     config = {"MemorySizeInMB": 2048, "MaxConcurrency": 1}
     make_endpoint(sagemaker, "rare", put_model(aws, "rare"), ServerlessConfig=config)
@@ -148,20 +149,25 @@ def test_a_serverless_endpoint_answers_and_refuses_what_exceeds_its_concurrency(
     assert variant["CurrentServerlessConfig"] == config
     assert "CurrentInstanceCount" not in variant
     assert ask(service, "rare", {"inputs": "hello"}) == "HELLO"
+    runtime, mark = impatient_runtime(service), tmp_path / "mark"
     with ThreadPoolExecutor() as pool:
-        first = pool.submit(ask, service, "rare", {"inputs": "slow"})
-        eventually(lambda: is_throttled(service, "rare"), seconds=1)
+        first = pool.submit(ask, service, "rare", {"inputs": "slow", "until": str(mark)})
+        try:
+            eventually(lambda: is_throttled(runtime, "rare"))
+        finally:
+            mark.touch()
         assert first.result() == "SLOW"
     assert ask(service, "rare", {"inputs": "again"}) == "AGAIN"
     sagemaker.delete_endpoint(EndpointName="rare")
     eventually(lambda: statuses(aws, "Endpoint State Change", "rare") == ["IN_SERVICE", "DELETING"])
 
 
-def is_throttled(service: RunningService, name: str) -> bool:
+def impatient_runtime(service: RunningService) -> Any:
     """Without boto3's own retries."""
-    once = Config(retries={"total_max_attempts": 1})
-    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
-    runtime = session.client("sagemaker-runtime", endpoint_url=service.endpoint, config=once)
+    return client("sagemaker-runtime", service.endpoint, Config(retries={"total_max_attempts": 1}))
+
+
+def is_throttled(runtime: Any, name: str) -> bool:
     try:
         runtime.invoke_endpoint(EndpointName=name, Body=b'{"inputs": "quick"}', ContentType="application/json")
     except ClientError as error:

@@ -15,7 +15,8 @@ import pytest
 
 from localcloud import cloud
 from localcloud.home import Ports
-from tests.local.local_lab import REPO_ROOT, LocalLab
+from tests.local.forked_programs import REPO_ROOT
+from tests.local.local_lab import LocalLab
 
 pytestmark = pytest.mark.local
 MARK_TABLE = "kept-over-a-kill"

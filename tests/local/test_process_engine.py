@@ -364,9 +364,10 @@ def test_a_job_that_may_be_retried_begins_again_after_a_restart(aws: AwsDouble, 
 def test_many_requests_at_once_are_all_answered(aws: AwsDouble, service: RunningService) -> None:
     stage_script(aws, "pass")
     names = [f"many-{number}" for number in range(12)]
+    clients = {name: client("sagemaker", service.endpoint) for name in names}
 
     def create(name: str) -> None:
-        client("sagemaker", service.endpoint).create_training_job(**job_request(name))
+        clients[name].create_training_job(**job_request(name))
 
     threads = [threading.Thread(target=create, args=(name,)) for name in names]
     for thread in threads:

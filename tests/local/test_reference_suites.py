@@ -7,15 +7,19 @@ import yaml
 
 from localcloud.home import ENVIRONMENTS
 from localcloud.sagemaker_service.local_images import SEPARATE_ENVIRONMENTS
-from tests.local.local_lab import REPO_ROOT, LocalLab
+from tests.local.forked_programs import REPO_ROOT
+from tests.local.local_lab import LocalLab
 from traindyno.sagemaker.images import LOCAL_XLA_IMAGE
 from training.xla_environment import make_environment
 
 pytestmark = pytest.mark.local
 
 SUITES = REPO_ROOT / "suites"
-SCRIPT_SUITES = ("own_script", "hf_trainer", "lightning")
+# Hyperparameters that shorten each job: a run needs enough steps for a rate, and no good model.
+SCRIPT_SUITES = {"own_script": {"epochs": 4}, "hf_trainer": {"max_steps": 15}, "lightning": {"epochs": 2}}
 XLA_FOLDER = ENVIRONMENTS / SEPARATE_ENVIRONMENTS[LOCAL_XLA_IMAGE].folder
+# XLA's time here is that of its compiler, and what it compiles is not measured.
+BRIEF_COMPILATION = {"XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"}
 # One of each way to spread the model: what differs between the others is tested step by step in tests/training.
 STRATEGIES = ("fsdp", "tensor", "pipeline")
 
@@ -44,7 +48,9 @@ def report_of(lab: LocalLab, name: str, suite: dict[str, Any]) -> dict[str, Any]
 
 @pytest.mark.parametrize("name", SCRIPT_SUITES)
 def test_a_users_script_runs_to_the_verdict_with_one_process_and_with_two(lab: LocalLab, name: str) -> None:
-    report = report_of(lab, name, reference_suite(name))
+    suite = reference_suite(name)
+    suite["workload"]["hyperparameters"] |= SCRIPT_SUITES[name]
+    report = report_of(lab, name, suite)
     assert report["verdict"]["recommended"] in [cell["cell_id"] for cell in report["cells"]]
     for result in report["results"]:
         assert result["outcome"] == "completed", result["log_tail"]
@@ -65,6 +71,7 @@ def test_strategies_are_compared_on_the_same_work(lab: LocalLab) -> None:
     pairs = [cell for cell in suite["include"] if cell["instance_count"] == 2 and "compiler" not in cell]
     suite["include"] = [next(cell for cell in pairs if cell["strategy"] == strategy) for strategy in STRATEGIES]
     suite["measurement"]["max_steps"] = 15
+    suite["workload"]["environment"] |= BRIEF_COMPILATION
     report = report_of(lab, "strategies_cpu", suite)
     losses = []
     for result in report["results"]:

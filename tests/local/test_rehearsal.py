@@ -6,7 +6,8 @@ import pytest
 
 from bench.rehearsal import findings, write_traces
 from bench.rehearsal_findings import differences
-from tests.local.local_lab import REPO_ROOT, LocalLab
+from tests.local.forked_programs import REPO_ROOT
+from tests.local.local_lab import LocalLab
 
 pytestmark = pytest.mark.local
 

@@ -436,11 +436,7 @@ def refusal(call: Any, **request: Any) -> str:
 
 
 def impatient(running: RunningService) -> Any:
-    import boto3
-
-    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
-    once = Config(retries={"total_max_attempts": 1, "mode": "standard"})
-    return session.client("sagemaker", endpoint_url=running.endpoint, config=once)
+    return client("sagemaker", running.endpoint, Config(retries={"total_max_attempts": 1, "mode": "standard"}))
 
 
 def test_requests_are_throttled_and_refused_as_asked(aws: AwsDouble, tmp_path: Path) -> None:

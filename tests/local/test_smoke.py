@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.local.local_lab import REPO_ROOT, Answer, LocalLab
+from tests.local.forked_programs import REPO_ROOT
+from tests.local.local_lab import Answer, LocalLab
 from traindyno.core.lab_names import EVENT_SOURCE
 from traindyno.core.s3_keys import plan_key
 

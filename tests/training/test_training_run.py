@@ -54,7 +54,7 @@ def test_a_run_evaluates_every_so_many_steps_and_at_its_end_on_all_ranks_alike(t
     measurement = {"max_steps": 7, "evaluate_every_steps": 3}
     settings = {"strategy": "ddp", "batch_size_per_device": 2}
     document = run_document(settings=settings, measurement=measurement)
-    end = run_training(tmp_path, document, texts, processes=2, is_forked=False)
+    end = run_training(tmp_path, document, texts, processes=2)
     assert end.exit_code == 0, end.output
     for rank in (0, 1):
         evaluations = end.of_kind("evaluation", rank)

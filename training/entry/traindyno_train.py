@@ -1,20 +1,30 @@
 """Entry point of a training job: a run of the suite, or the preparation of its data."""
 
+import gc
 import os
 
 from training.run_settings import read_preparation_settings
 
 
 def main() -> None:
+    gc.disable()  # Collections find nothing among imported modules and take a fifth of the time of their import.
     preparation = read_preparation_settings(os.environ)
     if preparation is not None:
         from training.prepare_data import prepare_data  # noqa: PLC0415
 
+        collect_from_here()
         prepare_data(preparation)
     else:
         from training.main import main as train  # noqa: PLC0415  # imports torch, which tokenising does without
 
+        collect_from_here()
         train()
+
+
+def collect_from_here() -> None:
+    """Collections look only at objects that are made after this call."""
+    gc.freeze()
+    gc.enable()
 
 
 if __name__ == "__main__":

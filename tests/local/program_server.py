@@ -1,0 +1,57 @@
+"""Starts Traindyno's programs by forking, for ``forked_programs``: their imports take longer than most of what they do.
+
+One request a line: a program to start, answered with its process ID, or the ID of an ended process, answered with its
+exit status.
+"""
+
+import gc
+import json
+import os
+import runpy
+import signal
+import sys
+from importlib import import_module
+from typing import Any
+
+IMPORTED = ("traindyno.cli.main", "localcloud.sagemaker_service.__main__")
+
+
+def main() -> None:
+    for name in IMPORTED:
+        import_module(name)
+    gc.freeze()  # What was imported is never collected, so that the programs share its memory.
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "ended" in request:
+            _, status = os.waitpid(request["ended"], 0)
+            answer = os.waitstatus_to_exitcode(status)
+        else:
+            answer = os.fork()
+            if not answer:
+                run(request)
+                return
+        sys.stdout.write(f"{answer}\n")
+        sys.stdout.flush()
+
+
+def run(request: dict[str, Any]) -> None:
+    """This process runs the program and ends as the program does."""
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    files = [
+        os.open(os.devnull, os.O_RDONLY),
+        *(os.open(request[name], os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644) for name in ("output", "errors")),
+    ]
+    for target, file in enumerate(files):
+        os.dup2(file, target)
+        os.close(file)
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.argv = [request["module"], *request["arguments"]]
+    # Each program is a module that has been imported under another name: only its last lines run again.
+    runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()
