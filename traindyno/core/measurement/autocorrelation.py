@@ -1,4 +1,4 @@
-"""Errors of the mean and of the trend of a series whose neighbouring values resemble each other."""
+"""Errors of the mean and of the trend of an autocorrelated series."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,13 +28,15 @@ class SeriesMean:
         return max(1.0, self.effective_count - 1)
 
     def half_width(self, confidence: float) -> float:
-        """Of the interval by Student's t."""
+        """Half width of the interval of the mean by Student's t."""
         return t_half_width(sqrt(self.variance), self.degrees_of_freedom, confidence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """``change`` is the fitted difference between the last value and the first. ``p`` is two-sided, of no trend."""
+    """``change`` is the fitted difference between the last value and the first. ``p``: two-sided, of the hypothesis of
+    no trend.
+    """
 
     change: float
     p: float
@@ -102,11 +104,11 @@ def _newey_west(values: Sequence[float]) -> float:
 
 
 def robust_long_run_deviation(values: Sequence[float]) -> float:
-    """The square root of the long-run variance of an autoregression whose level changes now and then.
+    """The square root of the long-run variance of an autoregression with occasional changes of level.
 
-    The autocorrelation is taken from medians of differences, which a few changes of level do not move (Chakar,
-    Lebarbier, Lévy-Leduc and Robin 2017), plus two of its standard errors; where the ordinary one is lower, that is
-    taken. The deviation is that of the whitened values, by their median absolute deviation.
+    The autocorrelation is taken from medians of differences, which are robust to a few changes of level (Chakar,
+    Lebarbier, Lévy-Leduc and Robin 2017), plus two of its standard errors; if the ordinary estimate is lower, it is
+    used. The deviation is that of the whitened values, by their median absolute deviation.
     """
     count = len(values)
     if count < 4:

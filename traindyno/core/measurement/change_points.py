@@ -1,4 +1,4 @@
-"""Regimes of a series of logarithms: stretches of steps within which the level does not change."""
+"""Regimes of a series of logarithms: ranges of steps within which the level does not change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from traindyno.core.measurement.autocorrelation import robust_long_run_deviation
 
 LEAST_CHANGE = 0.02
 LEAST_REGIME_STEPS = 5
-# The greatest of the statistics of all splits is compared, so that its limit is above that of a single one. Andrews
-# (1993) gives 3.0 for 5 % of false changes where 15 % are trimmed at both ends; here hardly any are.
+# The greatest of the statistics of all splits is compared, so its limit is above that of a single one. Andrews (1993)
+# gives 3.0 for 5 % of false changes with 15 % trimmed at both ends; here almost nothing is trimmed.
 _CRITICAL_DEVIATIONS = 4.0
 
 
@@ -26,8 +26,8 @@ class Regime:
 def find_regimes(levels: Sequence[float]) -> tuple[Regime, ...]:
     """Binary segmentation (Scott and Knott 1974; Vostrikova 1981) over the whole series.
 
-    A change counts if it is at least 2 % and four of its standard errors. The error allows for autocorrelation: noise
-    that wanders for some steps and comes back is no change.
+    A change counts if it is at least 2 % and four of its standard errors. The error allows for autocorrelation:
+    correlated noise that returns to its level after some steps is not a change.
     """
     sums = [0.0, *accumulate(levels)]
     pending, found = [(0, len(levels))], []
@@ -42,7 +42,7 @@ def find_regimes(levels: Sequence[float]) -> tuple[Regime, ...]:
 
 
 def _find_change(levels: Sequence[float], sums: Sequence[float], first: int, end: int) -> int | None:
-    """Where the part changes most, if it changes."""
+    """The place of the largest change in this part; None if no change counts."""
     if end - first < 2 * LEAST_REGIME_STEPS:
         return None
     split = max(

@@ -1,4 +1,4 @@
-"""What the checkpoints of a session cost: the time that steps waited for them, and the bytes that were written."""
+"""The cost of a session's checkpoints: the time that steps waited for them, and the bytes written."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,10 +10,11 @@ from traindyno.core.step_log.line import CHECKPOINT, CHECKPOINT_WRITE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointCost:
-    """Means of one checkpoint. ``seconds``: for how long the slowest process did no step. ``bytes``: of all processes.
+    """Means of one checkpoint. ``seconds``: the time without steps, of the slowest process. ``bytes``: of all
+    processes.
 
-    ``write_seconds``: until the slowest process had written its files, while steps went on; None where they waited.
-    ``bytes`` is None where the script does not say.
+    ``write_seconds``: until the slowest process had written its files, while steps continued; None if steps waited.
+    ``bytes`` is None if the script does not log it.
     """
 
     count: int
@@ -23,7 +24,7 @@ class CheckpointCost:
 
 
 def measure_checkpoints(session: Session) -> CheckpointCost | None:
-    """None where there was none."""
+    """None without checkpoints."""
     waits = [_named(process.phases, CHECKPOINT) for process in session.processes]
     count = min((len(phases) for phases in waits), default=0)
     if not count:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from traindyno.core.step_log.content import HostLoad, ProcessLog, Session
 
-# A run that loses more than this share of its CPU time is marked: it is as much as the tolerance between cells.
+# A run that loses more than this share of its CPU time is contended: the share equals the tolerance between cells.
 LARGEST_STEAL_SHARE = 0.02
 LARGEST_QUEUE_SHARE = 0.05
 LARGEST_FOREIGN_SHARE = 0.05
@@ -27,13 +27,13 @@ class Contention:
 
     @property
     def is_contended(self) -> bool:
-        """Threads also wait when a job has more of them than cores, so waiting counts only beside foreign work."""
+        """Threads also wait if a job has more threads than cores, so waiting counts only together with foreign work."""
         waits_for_others = self.queue_share > LARGEST_QUEUE_SHARE and self.foreign_share > LARGEST_FOREIGN_SHARE
         return self.steal_share > LARGEST_STEAL_SHARE or waits_for_others
 
 
 def measure_contention(session: Session) -> Contention | None:
-    """None where no process logged host loads (not Linux, shorter than a line's interval, an older log)."""
+    """None if no process logged host loads (not Linux, a run shorter than a line's interval, an older log)."""
     hosts: dict[str, list[ProcessLog]] = {}
     for process in session.processes:
         if process.host_loads and process.environment is not None:

@@ -1,4 +1,4 @@
-"""Fewer step times and losses per run where a report holds many runs, to five digits, so that its file stays small."""
+"""Fewer step times and losses per run for a report with many runs, with five digits, so that its file stays small."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 
 def thin_results(results: Sequence[RunResult]) -> tuple[RunResult, ...]:
-    """Each run gets an equal share of the points that a report holds; none where the share is below 10 points."""
+    """Each run gets an equal share of the points that a report holds; none if the share is below 10 points."""
     share = max(1, len(results))
     step_times, loss_points = STEP_TIMES_IN_ALL // share, LOSS_POINTS_IN_ALL // share
     return tuple(_thin(result, step_times=step_times, loss_points=loss_points) for result in results)

@@ -1,8 +1,8 @@
-"""Hosts are drawn at random, and some are faster: which part of a difference is the cells', and which the hosts'.
+"""Hosts are drawn at random, and some are faster: the part of a difference between cells that is due to hosts.
 
 Trials on one host are not independent of each other (Kalibera and Jones 2013 treat hosts, runs and steps as nested
 random effects). Cells that were measured on the same hosts are compared within them; otherwise a host is one
-observation, however many trials ran on it; and what one host alone can't tell comes from a prior.
+observation, however many trials ran on it; and if there is one host only, the spread comes from a prior.
 """
 
 from collections.abc import Sequence, Set
@@ -27,7 +27,7 @@ Groups = dict[str, list[float]]
 class Trial:
     """``hosts`` names the machines that the trial ran on, all of them as one; None where they are unknown.
 
-    A trial on unknown machines counts as a draw of its own.
+    A trial on unknown machines counts as a separate draw.
     """
 
     value: float
@@ -36,7 +36,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSpread:
-    """``deviation`` is the standard deviation of a host's speed, as a share. ``source`` says where it is from."""
+    """``deviation`` is the standard deviation of a host's speed, as a share. ``source`` names its origin."""
 
     deviation: float
     degrees_of_freedom: float
@@ -63,10 +63,10 @@ def estimate_host_spread(cells: Sequence[Sequence[Trial]], prior: HostSpread = S
 def update_prior(
     cells: Sequence[Sequence[Trial]], *, source: str, prior: HostSpread = STATED_PRIOR
 ) -> HostSpread | None:
-    """``prior`` and the trials' variance, weighted by their degrees of freedom; None if the trials tell nothing.
+    """``prior`` and the trials' variance, weighted by their degrees of freedom; None if the trials give no information.
 
     The posterior of a variance under a scaled inverse chi-squared prior (Gelman et al., Bayesian Data Analysis, 3rd
-    edition, section 2.6). Few trials can therefore not make a verdict surer than the prior by much.
+    edition, section 2.6). A few trials therefore change the prior little.
     """
     found = _variance_of_hosts(cells)
     if found is None:
@@ -77,7 +77,7 @@ def update_prior(
 
 
 def _variance_of_hosts(cells: Sequence[Sequence[Trial]]) -> tuple[float, int] | None:
-    """Between hosts, with its degrees of freedom; None where no cell ran on several hosts, one of them repeatedly.
+    """Between hosts, with its degrees of freedom; None if no cell ran on several hosts, one of them repeatedly.
 
     Method of moments: the variance of the hosts' means, less the part that their trials' own spread explains.
     """
@@ -109,7 +109,7 @@ def compare_on_hosts(
 
 
 def mean_over_hosts(trials: Sequence[Trial], spread: HostSpread, inflation: float = 1.0) -> LogMean:
-    """Over hosts' means. Where all trials ran on one host, between hosts the spread given is assumed."""
+    """The mean of the hosts' means. If all trials ran on one host, ``spread`` is assumed between hosts."""
     groups = list(_by_hosts(trials).values())
     if len(groups) == len(trials):
         return log_mean([trial.value for trial in trials], inflation=inflation)
@@ -124,7 +124,7 @@ def mean_over_hosts(trials: Sequence[Trial], spread: HostSpread, inflation: floa
 
 
 def _compare_within(first: Groups, second: Groups, inflation: tuple[float, float]) -> Comparison:
-    """On the hosts that both ran on. On one host its speed cancels, and Welch's comparison remains."""
+    """First ÷ second on the shared hosts. With one host, its speed cancels, and Welch's comparison remains."""
     if len(first) == 1:
         (one,), (other,) = first.values(), second.values()
         means = [
@@ -151,7 +151,7 @@ def _compare_in_blocks(first: Groups, second: Groups, inflation: float) -> Compa
 
 
 def _by_hosts(trials: Sequence[Trial]) -> Groups:
-    """Logarithms of the values by hosts; each trial on unknown hosts is a group of its own."""
+    """Logarithms of the values by hosts; each trial on unknown hosts is a separate group."""
     groups: Groups = {}
     for index, trial in enumerate(trials):
         groups.setdefault(trial.hosts or f"unknown {index}", []).append(log(trial.value))

@@ -1,11 +1,11 @@
-"""Least squares with coefficients that may not be negative, for a handful of terms."""
+"""Least squares with coefficients that may not be negative, for a few terms."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import log, sqrt
 
-# Below this relative error a fit is as good as exact, and a further term explains nothing.
+# Below this relative error a fit counts as exact, and further terms are not added.
 EXACT = 1e-4
 LEAST_PIVOT = 1e-12
 
@@ -36,7 +36,7 @@ class Fit:
 def fit_not_negative(rows: Sequence[Sequence[float]], values: Sequence[float]) -> Fit | None:
     """The subset of terms with the least Bayesian information criterion whose coefficients are all positive.
 
-    At least one degree of freedom is left, so that the residuals say something; None with fewer than two values.
+    At least one degree of freedom is left for the residuals; None with fewer than two values.
     """
     best: tuple[float, Fit] | None = None
     for size in range(1, min(len(values) - 1, len(rows[0]) if rows else 0) + 1):

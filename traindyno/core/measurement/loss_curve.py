@@ -1,4 +1,4 @@
-"""The loss of a run by step, averaged over ranks, with fewer points where it is long."""
+"""The loss of a run by step, averaged over ranks, with fewer points for long runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ MOST_POINTS = 200
 class LossPoint:
     """Mean loss of ``steps`` neighbouring steps, not a number if one of theirs is not finite.
 
-    ``samples`` is what all ranks had seen by the last of them. ``seconds`` passed from the begin of the job's log to
-    its end; None in results of earlier versions.
+    ``samples``: those that all ranks had processed by the last of these steps. ``seconds``: from the begin of the job's
+    log to the end of that step; None in results of earlier versions.
     """
 
     step: int
@@ -36,12 +36,14 @@ class LossCurve:
 
     @property
     def finite_points(self) -> tuple[LossPoint, ...]:
-        """What can be drawn and compared."""
+        """The points with finite losses."""
         return tuple(point for point in self.points if isfinite(point.loss))
 
 
 def draw_loss_curve(*tables: StepTable, began_at: float) -> LossCurve:
-    """Of the steps of a run, each once; a run that resumed has them in several tables. ``began_at``: epoch seconds."""
+    """The loss curve of a run's steps, each once; a resumed run has them in several tables. ``began_at``: epoch
+    seconds.
+    """
     losses = [_mean_loss(table, index) for table in tables for index in range(len(table))]
     numbers = [number for table in tables for number in table.numbers]
     finite = [loss for loss in losses if loss is not None and isfinite(loss)]

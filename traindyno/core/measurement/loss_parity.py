@@ -1,11 +1,11 @@
-"""Whether cells that should learn alike do: a speed-up counts only for the same work.
+"""Whether cells that should have the same losses have them: a speed-up counts only for the same work.
 
 Cells are compared if nothing that changes learning differs between them (global batch, learning rate, optimizer, ...);
 precision, compiler, strategy and hardware may. Each trial's mean loss over the second half of the samples that all of
 them saw is compared as a ratio, by Welch's comparison. Two cells agree if the ratio is shown to be within the tolerance
 (Schuirmann's two one-sided tests, 1987), and differ if it is shown to be outside, all comparisons of a group together
-(Bonferroni). The spread from run to run comes from the trials: where a cell has one, from those of the other cells, or
-from history. Without any of these nothing can be told.
+(Bonferroni). The spread from run to run comes from the trials: if a cell has one trial, from those of the other cells,
+or from history. Without any of these there is no finding.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ class LossSpread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossParity:
-    """``ratio`` is the cell's late loss ÷ the reference's; it is None where a loss is missing."""
+    """``ratio`` is the cell's late loss ÷ the reference's; it is None if a loss is missing."""
 
     reference_cell_id: str
     cell_id: str
@@ -75,7 +75,7 @@ def check_loss_parities(
 
 
 def _late_losses(cells: Sequence[Sequence[RunResult]]) -> list[list[float]]:
-    """One value for each trial, in the second half of the samples that all trials saw; none where a loss is missing."""
+    """One value for each trial, in the second half of the samples that all trials saw; empty if a loss is missing."""
     curves = [[_curve(result) for result in trials] for trials in cells]
     known = [curve for side in curves for curve in side if curve]
     end = min((max(curve) for curve in known), default=0)
@@ -96,14 +96,14 @@ def _compare(own: Sequence[float], reference: Sequence[float], spread: LossSprea
 
 
 def late_loss(result: RunResult) -> float | None:
-    """The mean loss over the second half of the samples that the run saw; None where no loss is known there."""
+    """The mean loss over the second half of the samples that the run saw; None if no loss is known there."""
     curve = _curve(result)
     late = _late(curve, max(curve, default=0))
     return fmean(late) if late else None
 
 
 def pool_spread(losses: Iterable[Sequence[float]]) -> LossSpread | None:
-    """Each item holds late losses of like runs; None below two degrees of freedom."""
+    """Each item holds late losses of equal runs; None below two degrees of freedom."""
     usable = [[log(loss) for loss in side] for side in losses if len(side) > 1 and min(side) > 0]
     degrees = sum(len(side) - 1 for side in usable)
     if degrees < LEAST_DEGREES:

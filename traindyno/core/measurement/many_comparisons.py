@@ -1,4 +1,4 @@
-"""Claims over many pairs at once: Holm's correction."""
+"""Many comparisons together: Holm's correction."""
 
 from collections.abc import Sequence
 

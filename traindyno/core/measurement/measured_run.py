@@ -34,13 +34,12 @@ class MeasuredRun:
     """``throughput`` is None if no step was steady, or if a rank's log is missing: then not all work is known.
 
     ``relative_half_width`` is that of the mean step time's 95 % interval, ``relative_error`` its standard error.
-    ``steady_seconds`` is the wall time of the steady window without one-time events. ``lost_seconds`` is what the job
-    spent on other sessions and between them: interruptions and work that was done again, ``interruptions`` in number.
-    ``kept_seconds`` is what other sessions of the job spent on steps whose work was kept. ``steps_done`` counts each
-    step of the run once, ``repeated_steps`` those that were done again. ``evaluations`` are those of the job that was
-    measured, and ``began_at`` is the epoch second of its first logged phase or process. ``end_reason`` says why the run
-    ended before its last step (see ``end_line``). All of these but the evaluations are None in results of earlier
-    versions.
+    ``steady_seconds`` is the wall time of the steady window without one-time events. ``lost_seconds`` is the job's time
+    in other sessions and between sessions: interruptions and repeated work; ``interruptions`` is their number.
+    ``kept_seconds`` is the time of other sessions of the job on steps whose work was kept. ``steps_done`` counts each
+    step of the run once, ``repeated_steps`` the repeated ones. ``evaluations`` are those of the job that was measured,
+    and ``began_at`` is the epoch second of its first logged phase or process. ``end_reason`` says why the run ended
+    before its last step (see ``end_line``). All of these but the evaluations are None in results of earlier versions.
     """
 
     steady_state: SteadyState
@@ -71,12 +70,12 @@ class MeasuredRun:
 
     @property
     def ended_at_target(self) -> bool:
-        """It has as many steps as the goal's target took, however few these are."""
+        """Whether the run ended at the goal's target, after any number of steps."""
         return self.end_reason == TARGET_REACHED
 
     @property
     def is_unsteady(self) -> bool:
-        """Not where it ended at its target: its time is measured, and not projected."""
+        """False if it ended at its target: its time is measured, and not projected."""
         return not self.steady_state.is_reached and not self.ended_at_target
 
     @property
@@ -88,7 +87,7 @@ class MeasuredRun:
 class RunEnvironment:
     """Hosts and facts as the processes reported them; ``facts`` are the lowest rank's.
 
-    ``hosts`` are names within the job, ``host_ids`` name machines, as far as they are known.
+    ``hosts`` are names within the job, ``host_ids`` name machines, without unknown ones.
     """
 
     world_size: int
@@ -155,7 +154,7 @@ def _throughput(
 
 
 def _peak_memory_bytes(table: StepTable) -> int | None:
-    """Of the device that used the most; None if no step reports it."""
+    """Peak memory of the device that used the most; None if no step reports it."""
     peaks = [step.peak_memory_bytes for rank in table.ranks for step in rank.steps if step.peak_memory_bytes]
     return max(peaks, default=None)
 

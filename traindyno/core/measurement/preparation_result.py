@@ -1,4 +1,4 @@
-"""The result of a preparation: how it ended, what it cost, and where its time went."""
+"""The result of a preparation: its outcome, its cost, and its time by phase."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

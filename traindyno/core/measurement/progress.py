@@ -1,4 +1,4 @@
-"""The steps of a run over all its sessions, each counted once: an interrupted session's work is kept or done again."""
+"""The steps of a run over all its sessions, each counted once: an interrupted session's work is kept or repeated."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,9 @@ from traindyno.core.step_log.step_table import StepTable, tabulate_steps
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSteps:
-    """``kept``: the steps after which a later session continued, or the run ended. ``repeated``: those done again."""
+    """``kept``: the steps after which a later session continued, or the run ended. ``repeated``: steps that a later
+    session did again.
+    """
 
     session: Session
     kept: StepTable

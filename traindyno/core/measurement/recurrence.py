@@ -18,7 +18,7 @@ _ALIKE_FACTOR = 3.0  # stalls of one cause differ less than this from the next l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneTimeEvent:
-    """``step`` is its number; ``seconds`` are left out of the rate and paid once."""
+    """``step`` is its number; ``seconds`` are excluded from the rate and added once."""
 
     name: str
     step: int
@@ -45,7 +45,7 @@ class RecurringEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Events:
-    """``unexplained`` may recur or not: too few were seen to tell."""
+    """``unexplained``: too few were seen to decide whether they recur."""
 
     recurring: tuple[RecurringEvent, ...] = ()
     one_time: tuple[OneTimeEvent, ...] = ()
@@ -57,8 +57,8 @@ def classify_phases(
 ) -> Events:
     """``phases``: seconds by index of the step's interval and by name, over all ``count`` steps of the log.
 
-    Loading and compiling happen once, however often they are logged. Another phase recurs where it was logged twice,
-    or once and no sooner than half of the steps: a schedule of "every n steps" starts after n steps.
+    Loading and compiling happen once, however often they are logged. Another phase recurs if it was logged twice, or
+    once and not before half of the steps: a schedule of "every n steps" starts after n steps.
     """
     after_steps = frozenset(names_after_steps)
     places: dict[str, list[tuple[int, float]]] = {}
@@ -80,7 +80,7 @@ def classify_stalls(stalls: Sequence[Stall], *, first: int, count: int) -> Event
 
     They recur if they are evenly spaced, or if three or more were seen up to the end. That all ``k`` of a Poisson
     process fall into the first share ``f`` of the steps has probability f^k: below 5 % for one or two stalls, and below
-    0.1 % for more, their cause has ceased.
+    0.1 % for more, their cause is taken to have ended.
     """
     recurring, one_time, unexplained = [], [], []
     for alike in _group_alike(stalls):
@@ -136,7 +136,7 @@ def _phase_period(name: str, places: Sequence[int], count: int, is_after_steps: 
 
 
 def _even_period(places: Sequence[int], first: int, end: int) -> float | None:
-    """Of three or more places at equal distances, neither the begin nor the end farther than that from them."""
+    """The period of three or more places at equal distances, with begin and end no farther away than one period."""
     if len(places) < _LEAST_RECURRENCES:
         return None
     mean_gap = (places[-1] - places[0]) / (len(places) - 1)
@@ -150,7 +150,7 @@ def _is_even(places: Sequence[int], mean_gap: float) -> bool:
 
 
 def _tolerance(places: Sequence[int], mean_gap: float) -> float:
-    """In steps. Three stalls come about evenly by chance too often for more than a step of play."""
+    """In steps. Three stalls are evenly spaced by chance too often for a tolerance of more than a step."""
     return 1.5 if len(places) <= _LEAST_RECURRENCES else max(1.5, 0.1 * mean_gap)
 
 

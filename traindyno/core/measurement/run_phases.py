@@ -1,4 +1,4 @@
-"""Where a run's time went: the service's phases, then the script's own, without counting a second twice."""
+"""A run's time by phase: the service's phases, then the script's own, without counting a second twice."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,9 +25,9 @@ def measure_phases(
 ) -> dict[str, float]:
     """Seconds by phase, in the order of their occurrence.
 
-    Service phases are summed over attempts. Script phases are those of the lowest rank in the measured session; what
-    the service calls training and no logged phase explains is ``other``. ``others``: the other sessions of the measured
-    job, whose steps are ``earlier_steps`` where their work was kept and ``repeated_steps`` where it was not.
+    Service phases are summed over attempts. Script phases are those of the lowest rank in the measured session;
+    training time that is in no logged phase is ``other``. ``others``: the other sessions of the measured job, whose
+    steps are ``earlier_steps`` if their work was kept, else ``repeated_steps``.
     """
     service = _service_seconds(attempts)
     script = _script_seconds(session, table, warmup_steps) if session else {}

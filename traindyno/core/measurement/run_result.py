@@ -1,4 +1,4 @@
-"""The result of one run: how it ended, what it measured, what it cost, and everything that makes this credible."""
+"""The result of one run: its outcome, its measurements, its cost, and their evidence."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from traindyno.core.suite.suite import Run, Suite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaidPrice:
-    """What an instance hour cost, when, where, and who says so. ``usd_per_instance_hour`` of None is unknown."""
+    """The price of an instance hour, with its date, region and source. ``usd_per_instance_hour`` of None is unknown."""
 
     usd_per_instance_hour: Decimal | None
     region: str | None = None
@@ -36,7 +36,7 @@ class PaidPrice:
 class RunResult:
     """``examples`` is the whole workload's, from which costs are projected.
 
-    ``is_simulated`` marks what a replayed or modelled trace yielded; it is shown wherever the numbers are.
+    ``is_simulated`` marks results of a replayed or modelled trace; it is shown wherever the numbers are shown.
     """
 
     run: Run
@@ -55,7 +55,7 @@ class RunResult:
 
     @property
     def started_warm(self) -> bool | None:
-        """Of the attempt that counts; None where nothing is kept warm."""
+        """Whether the attempt that counts started warm; None without a warm pool."""
         return self.attempts[-1].started_warm if self.attempts else None
 
     @property
@@ -64,13 +64,13 @@ class RunResult:
 
     @property
     def work_unit(self) -> str:
-        """What is work in this run: ``tokens`` without padding, ``rows``, or ``samples`` as a script counts them."""
+        """The unit of work of this run: ``tokens`` without padding, ``rows``, or ``samples`` as a script counts them."""
         facts = self.environment.facts if self.environment else {}
         return str(facts.get(WORK_UNIT, SAMPLES))
 
     @property
     def work_per_second(self) -> float | None:
-        """In ``work_unit``; None where nothing was measured."""
+        """In ``work_unit`` per second; None if nothing was measured."""
         throughput = self.measured.throughput if self.measured else None
         if throughput is None:
             return None
@@ -97,7 +97,7 @@ def build_run_result(
     log_tail: Sequence[str] = (),
     is_simulated: bool = False,
 ) -> RunResult:
-    """``step_log`` is None where no process came far enough to write one."""
+    """``step_log`` is None if no process wrote one."""
     session = step_log.measured if step_log else None
     table = tabulate_steps(session) if session else None
     measured = _measure(run, suite, step_log, session, table)
@@ -129,7 +129,7 @@ def _other_sessions(step_log: StepLog, measured: Session) -> list[SessionSteps]:
 
 
 def with_kept_warm(result: RunResult, seconds: Mapping[str, float]) -> RunResult:
-    """``seconds``: job name → for how long its instances were kept warm, which the run pays too."""
+    """``seconds``: job name → the time for which its instances were kept warm, which is billed to the run."""
     attempts = tuple(
         replace(attempt, kept_warm_seconds=seconds.get(attempt.job_name, attempt.kept_warm_seconds))
         for attempt in result.attempts
@@ -177,7 +177,7 @@ class _Contradiction:
 
 
 def _contradiction(outcome: Outcome, step_log: StepLog | None) -> _Contradiction | None:
-    """Why a job that completed did not do its work: its loss diverged, or not all of its processes logged."""
+    """Why a completed job did not do its work: its loss diverged, or not all of its processes logged."""
     if step_log is None or outcome is not Outcome.COMPLETED:
         return None
     diverged = next((error for error in step_log.errors if error.outcome == Outcome.LOSS_DIVERGED), None)

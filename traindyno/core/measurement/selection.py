@@ -1,4 +1,4 @@
-"""Choosing the best of several cells, with a zone of indifference: what may be claimed of it, and of the others.
+"""Selecting the best of several cells, with an indifference zone: the claims about it and about the other cells.
 
 - *It beats each other cell*: each comparison at the two-sided significance, uncorrected. The best is picked after
   looking, yet the claim needs every comparison at once, which is rarer than any of them (Gutmann and Maymin 1987; Hung
@@ -21,7 +21,7 @@ from traindyno.core.measurement.student_t import t_quantile
 
 # A cell is a contender unless it is behind at this two-sided level; chosen so that no simulation errs above 5 %.
 CONTENDER_P = 0.25
-# Cells that the best is not ahead of at this level may have been picked in its place.
+# Cells that the best is not ahead of at this level might have been selected instead.
 LUCKY_P = 0.1
 POWER = 0.8
 MOST_TRIALS = 200
@@ -39,7 +39,7 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looks:
-    """How often the results are judged on the way to the last trial, and which of those looks this one is (from 1)."""
+    """The number of looks at the results until the last trial, and the index of this look (from 1)."""
 
     count: int = 1
     index: int = 1
@@ -84,7 +84,8 @@ def _is_beaten(comparison: Comparison, p: float) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """Of the best cell's own figures for having been picked: its mean moves by ``shift`` (of the logarithm, upwards).
+    """The correction of the best cell's own figures for its selection: its mean moves by ``shift`` (of the logarithm,
+    upwards).
 
     The tails are the error probabilities of its interval's two ends.
     """
@@ -99,11 +100,11 @@ class Correction:
 
 
 def correct_for_selection(comparisons: Sequence[Comparison], significance: float = SIGNIFICANCE) -> Correction:
-    """The winner's curse: the best of several that can't be told apart is partly the luckiest.
+    """The winner's curse: the best of several cells that can't be distinguished is partly the best by chance.
 
     Its mean is shrunk towards the mean of the cells that it is not clearly ahead of (empirical Bayes; Efron and Morris
     1975), and the upper end of its interval holds for all of them at once (Bonferroni). A clear winner keeps both.
-    ``significance`` is this look's share: a search that stops at a look that pleases has as many chances as looks.
+    ``significance`` is this look's share: a search that may stop at any look has as many chances as looks.
     """
     rivals = [each for each in comparisons if each.standard_error is not None and not _is_beaten(each, LUCKY_P)]
     tail = significance / 2 / (len(rivals) + 1)
@@ -119,12 +120,12 @@ def correct_for_selection(comparisons: Sequence[Comparison], significance: float
 def trials_to_decide(
     comparisons: Sequence[Comparison], *, trials: int, tolerance: float, significance: float = SIGNIFICANCE
 ) -> int | None:
-    """Trials of each of these cells, in a suite of their own, that settle it with a probability of 80 %.
+    """Trials of each of these cells, in a suite of these cells only, that decide with a probability of 80 %.
 
     ``comparisons`` are of the best with the cells that are open, each measured with ``trials``. None if more than
     MOST_TRIALS, or if no spread is known. Stein's two-stage rule (1945): n ≥ s² (t(significance) + t(power))² ÷ d²,
-    with t at the degrees of freedom that s² has. For each cell the smaller need counts: to be told apart at the
-    difference seen, or to be shown not better by more than the tolerance.
+    with t at the degrees of freedom that s² has. For each cell the smaller number counts: to detect the difference
+    seen, or to show that it is not better by more than the tolerance.
     """
     spreads = [
         (comparison.standard_error**2 * trials, comparison.degrees_of_freedom)

@@ -1,4 +1,6 @@
-"""Trials of one cell that resemble the trial before: found over all cells together, and paid for in the interval."""
+"""Correlation of trials with the previous trial of their cell: detected over all cells together, and included in the
+intervals.
+"""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -6,7 +8,7 @@ from itertools import pairwise
 from math import log, sqrt
 from statistics import fmean
 
-# One-sided 5 %: independent trials are taken for correlated ones in one suite of twenty.
+# One-sided 5 %: one suite of twenty with independent trials is taken for correlated.
 DETECTED = 1.645
 MOST_CORRELATION = 0.95
 _STEP = 0.01
@@ -35,7 +37,7 @@ def serial_correlation(groups: Sequence[Sequence[float]]) -> float:
 
 @lru_cache(maxsize=4096)
 def variance_inflation(correlation: float, count: int) -> float:
-    """By how much the usual s² / n understates the variance of the mean of ``count`` trials with this correlation."""
+    """The variance of the mean of ``count`` trials with this correlation, as a multiple of the usual s² / n."""
     spread = _mean_variance(correlation, count)
     return spread * (count - 1) / (count - spread) if count > 1 else 1.0
 

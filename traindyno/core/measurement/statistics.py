@@ -1,7 +1,7 @@
-"""From a few trials to a mean, a ratio of two means, and how sure they are.
+"""From a few trials to a mean, a ratio of two means, and their intervals.
 
-Rates, times and costs are compared as ratios, so everything is computed on logarithms: the mean is the geometric one,
-and the answer reads the same for a rate as for the time per sample. One trial has no interval: its spread is unknown.
+Rates, times and costs are compared as ratios, so everything is computed on logarithms: the mean is geometric, and the
+result is the same for a rate as for the time per sample. One trial has no interval: its spread is unknown.
 """
 
 from collections.abc import Sequence
@@ -98,7 +98,7 @@ class LogMean:
 
 
 def log_mean(values: Sequence[float], *, inflation: float = 1.0) -> LogMean:
-    """``inflation`` multiplies the variance of the mean, for trials that resemble each other."""
+    """``inflation`` multiplies the variance of the mean, for correlated trials."""
     logs = [log(value) for value in values]
     if len(logs) < 2:
         return LogMean(mean=fmean(logs), variance=None, degrees_of_freedom=None)
@@ -168,7 +168,7 @@ def compare_means(first: LogMean, second: LogMean) -> Comparison:
 
 
 def comparison_of(difference: float, variance_of_difference: float, degrees_of_freedom: float) -> Comparison:
-    """Of logarithms. Trials that are equal to the last digit (a replay's) differ for certain, or not at all."""
+    """A comparison of logarithms. Without any spread (a replay's trials), a difference has p 0, and equality p 1."""
     error = sqrt(variance_of_difference)
     return Comparison(
         ratio=exp(difference),

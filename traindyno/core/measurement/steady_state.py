@@ -19,7 +19,7 @@ _EARLY_SHARE = 0.1
 class SteadyState:
     """Steps [0, warmup_steps) are not steady. ``reason`` says why ``is_reached`` is false, else it is None.
 
-    ``note`` says from which regime the rate is taken, where the step times changed after their beginning.
+    ``note`` names the regime of the rate, if the step times changed after the begin of the run.
     """
 
     warmup_steps: int
@@ -31,7 +31,7 @@ class SteadyState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyWindow:
-    """The steady part of a run and what stalls in it.
+    """The steady part of a run and its stalls.
 
     ``levels`` are logarithms of all step times without stalls; ``trend`` is theirs in the steady part, None below 20.
     """
@@ -43,10 +43,10 @@ class SteadyWindow:
 
 
 def find_steady_window(step_seconds: Sequence[float], *, warmup_steps: int | None = None) -> SteadyWindow:
-    """The latest regime of step times in order; ``warmup_steps`` given by the suite is taken as it is.
+    """The latest regime of step times in order; ``warmup_steps`` given by the suite are used unchanged.
 
-    Regimes are found by change points over the whole series. A slower stretch after which the level is what it was
-    before is a stall, however long. The first step is never steady: caches, buffers and optimizer state are made in it.
+    Regimes are found by change points over the whole series. A slower stretch after which the old level returns is a
+    stall, of any length. The first step is never steady: caches, buffers and optimizer state are made in it.
     """
     count = len(step_seconds)
     levels = log_levels(step_seconds) if count else []
@@ -123,7 +123,7 @@ def _why_not_steady(count: int, first: int, trend: Trend | None) -> str | None:
 
 
 def _note(regimes: Sequence[Regime], steady: int, count: int) -> str | None:
-    """Only where more than an early part of the run was of another level."""
+    """A note only if more than an early part of the run had another level."""
     if not steady or regimes[steady].first <= _EARLY_SHARE * count:
         return None
     change = exp(regimes[-1].level - regimes[steady - 1].level) - 1

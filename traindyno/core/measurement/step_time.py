@@ -1,4 +1,4 @@
-"""What a step takes in the long run: the steady step time plus the recurring events at their rate."""
+"""The long-run time of a step: the steady step time plus the recurring events at their rate."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ MOST_NAMED = 5
 class StepTime:
     """``seconds`` is the mean time of a step in the long run; ``core_seconds`` is its part without recurring events.
 
-    ``one_time`` holds the events of the whole log that are left out of both; ``one_time_seconds`` is the sum of those
+    ``one_time`` holds the events of the whole log that are excluded from both; ``one_time_seconds`` is the sum of those
     within the steady window. ``variance`` is that of ``seconds``; None below 20 steps.
     """
 
@@ -117,7 +117,7 @@ def _stalled_steps(stalls: Sequence[Stall]) -> Iterable[int]:
 
 
 def _judge_unexplained(events: Events, core_seconds: float, count: int) -> Events:
-    """Stalls of which too few were seen count as recurring where they matter little: 1 % of the time at most."""
+    """Stalls of which too few were seen count as recurring if they take 1 % of the time at most."""
     seconds = [event.seconds for event in events.unexplained]
     if not seconds or sum(seconds) > NEGLIGIBLE_SHARE * core_seconds:
         return events

@@ -1,4 +1,4 @@
-"""Student's t distribution, and the incomplete beta function it rests on, with the standard library alone."""
+"""Student's t distribution and the incomplete beta function for it, with the standard library only."""
 
 from functools import lru_cache
 from math import exp, lgamma, log, log1p, pi, sqrt
@@ -38,13 +38,13 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
 
 
 def two_sided_p(t: float, degrees_of_freedom: float) -> float:
-    """The probability of a value at least as far from nought as ``t``."""
+    """The probability of a value at least as far from 0 as ``t``."""
     return incomplete_beta(degrees_of_freedom / 2, 0.5, degrees_of_freedom / (degrees_of_freedom + t * t))
 
 
 @lru_cache(maxsize=1024)
 def t_quantile(probability: float, degrees_of_freedom: float) -> float:
-    """The value that t stays below with ``probability``, by Newton's method within a bracket."""
+    """The quantile of t at ``probability``, by Newton's method within a bracket."""
     if not 0 < probability < 1 or degrees_of_freedom <= 0:
         raise ValueError(
             f"probability {probability} must be in (0, 1), degrees of freedom {degrees_of_freedom} above 0"

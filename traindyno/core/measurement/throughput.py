@@ -1,4 +1,4 @@
-"""Work over time: the samples of a step ÷ what a step takes in the long run on the slowest rank."""
+"""Work over time: the samples of a step ÷ the long-run time of a step on the slowest rank."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Throughput:
 
 
 def measure_table(table: StepTable, *, warmup_steps: int | None) -> StepTime:
-    """The step time of a table's steps; ``warmup_steps`` of None is found from them."""
+    """The step time of a table's steps; ``warmup_steps`` of None: found from the step times."""
     return measure_step_time(
         table.step_seconds,
         phases=table.phases_by_interval,
@@ -104,7 +104,7 @@ def measure_throughput(
 
 
 def _overlap_share(table: StepTable, first: int, last: int) -> float:
-    """Below 1 where ranks take turns in being the slowest of a step, and do not wait for each other at each step."""
+    """Below 1 if different ranks are the slowest in different steps, and ranks do not wait for each other at each step."""
     total = sum(table.interval_seconds[first:])
     return table.wall_seconds(first, last) / total if total > 0 else 1.0
 

@@ -1,6 +1,6 @@
 """Other tools' definitions of samples per second, computed from the step log; the report shows them next to ours.
 
-Each one keeps its author's window and aggregation, so that a published figure can be compared with like.
+Each one keeps its author's window and aggregation, so that a published figure can be compared with the same definition.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ LLMB_FIRST_ITERATION, LLMB_LAST_ITERATION = 35, 44
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """``compute`` takes the table and the number of warm-up steps; None where the run is too short for it."""
+    """``compute`` takes the table and the number of warm-up steps; None if the run is too short for it."""
 
     key: str
     name: str
@@ -31,7 +31,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefinedRate:
-    """What one definition yields for one run, in samples per second of the whole cell."""
+    """The result of one definition for one run, in samples per second of the whole cell."""
 
     key: str
     samples_per_second: float | None
