@@ -10,7 +10,7 @@ class TraindynoError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What is wrong at one place of a suite document; ``path`` is such as ``matrix.instance_count[1]``."""
+    """A problem at one place of a suite document; ``path``: for example ``matrix.instance_count[1]``."""
 
     path: str
     message: str
@@ -32,7 +32,7 @@ class SuiteInvalid(DocumentInvalid):
 
 
 class SuiteRefused(TraindynoError):
-    """The suite is well formed but can't be run as asked: over its cap, over a quota, or impossible."""
+    """The suite is well formed but can't be run: over its cap, over a quota, or impossible."""
 
     def __init__(self, reasons: Sequence[str]) -> None:
         self.reasons = tuple(reasons)
@@ -40,23 +40,23 @@ class SuiteRefused(TraindynoError):
 
 
 class PreparationFailed(TraindynoError):
-    """The dataset could not be tokenised, so that no run was started."""
+    """The dataset could not be tokenised, so no run was started."""
 
 
 class NextAttempt(TraindynoError):
-    """This attempt is over through no fault of the run; the state machine waits and submits the next one."""
+    """This attempt has ended for a reason outside the run; the state machine waits and submits the next one."""
 
 
 class CapacityUnavailable(NextAttempt):
-    """AWS had no such instances this time."""
+    """AWS had no capacity for the requested instances."""
 
 
 class ServiceFault(NextAttempt):
-    """SageMaker failed the job by an error of its own."""
+    """SageMaker failed the job because of its own error."""
 
 
 class SlotUnavailable(NextAttempt):
-    """The account's limit is full at the moment; a slot frees when another job ends."""
+    """The account's limit is reached; capacity under it becomes free when another job ends."""
 
 
 class Throttled(NextAttempt):

@@ -1,4 +1,4 @@
-"""The names of one lab's stack and outputs: what the CDK app creates and the command line looks up."""
+"""The names of one lab's stack and outputs, used by the CDK app and the command line."""
 
 import re
 from enum import StrEnum
@@ -43,7 +43,7 @@ def deployments_machine_name(lab: str) -> str:
 
 
 def jobs_prefix(lab: str) -> str:
-    """What the names of a lab's training jobs begin with.
+    """The prefix of the names of a lab's training jobs.
 
     A lab's name has single hyphens only, so that lab ``a`` shares no prefix, and no permission, with lab ``a-b``.
     """

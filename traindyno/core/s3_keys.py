@@ -44,7 +44,7 @@ def result_key(execution_id: str, run_id: str) -> str:
 
 
 def preparations_prefix(execution_id: str) -> str:
-    """What became of the execution's preparation jobs; apart from its runs, which alone are judged."""
+    """The results of the execution's preparation jobs; separate from its runs, because only runs are judged."""
     return f"{SUITES_PREFIX}{execution_id}/preparations/"
 
 
@@ -69,12 +69,12 @@ def report_html_key(execution_id: str) -> str:
 
 
 def run_prefix(execution_id: str, run_id: str) -> str:
-    """All that the run's jobs write."""
+    """The prefix of everything that the run's jobs write."""
     return f"{RUNS_PREFIX}{execution_id}/{run_id}/"
 
 
 def checkpoints_prefix(execution_id: str, run_id: str) -> str:
-    """Shared by all attempts of a run, so that the next one resumes where an interrupted one stopped."""
+    """Shared by all attempts of a run, so that the next one resumes from the checkpoints of an interrupted one."""
     return f"{run_prefix(execution_id, run_id)}checkpoints/"
 
 
@@ -87,7 +87,7 @@ def output_prefix(execution_id: str, run_id: str) -> str:
 
 
 def saved_model_key(execution_id: str, run_id: str, job_name: str) -> str:
-    """Where SageMaker puts the model folder of a training job."""
+    """The key at which SageMaker stores the model folder of a training job."""
     return f"{output_prefix(execution_id, run_id)}{job_name}/output/model.tar.gz"
 
 
@@ -115,7 +115,7 @@ def code_key(sha256: str) -> str:
 
 
 def execution_code_key(execution_id: str) -> str:
-    """The execution's own copy of the lab's training code: a later deployment leaves it as it is."""
+    """The execution's own copy of the lab's training code: a later deployment does not change it."""
     return f"{CODE_PREFIX}{execution_id}/sourcedir.tar.gz"
 
 
@@ -129,12 +129,12 @@ def data_prefix(sha256: str) -> str:
 
 
 def tokens_prefix(key: str) -> str:
-    """All that was ever made under one content key, without a final slash: a job's output path."""
+    """The prefix of all tokens with one content key, without a final slash: a job's output path."""
     return f"{PREPARED_PREFIX}{key}"
 
 
 def tokens_folder(key: str, job_name: str) -> str:
-    """Where SageMaker puts the uncompressed model folder of the job that made the tokens."""
+    """The prefix at which SageMaker stores the uncompressed model folder of the job that made the tokens."""
     return f"{tokens_prefix(key)}/{job_name}/output/model/"
 
 

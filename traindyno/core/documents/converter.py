@@ -1,4 +1,4 @@
-"""The strict converter between plain documents and our dataclasses: no text taken for a number, no 1 for true."""
+"""The strict converter between plain documents and our dataclasses: text is not read as a number, nor 1 as true."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +23,7 @@ LARGEST_EXPONENT = 18
 
 
 def strict_converter(choices: Iterable[type[StrEnum]]) -> Converter:
-    """``choices`` are named one by one: cattrs would otherwise take a StrEnum for plain text."""
+    """``choices`` are listed, because cattrs would otherwise treat a StrEnum as plain text."""
     converter = Converter(forbid_extra_keys=True, detailed_validation=True)
     for kind, structure in STRICT.items():
         converter.register_structure_hook(kind, structure)
@@ -40,7 +40,7 @@ def strict_converter(choices: Iterable[type[StrEnum]]) -> Converter:
 
 
 def dataclass_structure(converter: Converter, kind: type, **overrides: Any) -> Structure:
-    """cattrs' own structuring, behind a check that there is a mapping to structure."""
+    """cattrs' own structuring, after a check that the value is a mapping."""
     inner: Structure = make_dict_structure_fn(
         kind,
         converter,
@@ -59,7 +59,7 @@ def dataclass_structure(converter: Converter, kind: type, **overrides: Any) -> S
 
 
 def _described_overrides(converter: Converter, kind: type) -> dict[str, Any]:
-    """Of the fields that a document spells differently."""
+    """The overrides for fields with another name in the document."""
     return {
         field.name: override(
             rename=description.name,

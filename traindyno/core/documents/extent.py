@@ -12,9 +12,8 @@ LARGEST_INTEGER = 2**63 - 1
 
 
 def excess_of(document: object) -> Problem | None:
-    """The first thing that is too much, with what is accepted; None if nothing is.
-
-    A part that occurs in several places counts once for each place.
+    """The first limit that the document exceeds, with what is accepted; None if there is none. A part that occurs in
+    several places counts once for each place.
     """
     waiting, count = [(document, "", 1)], 1
     while waiting:

@@ -1,4 +1,4 @@
-"""What one field of a document means: its help, bounds and unit, and how the document spells it."""
+"""The description of one field of a document: its help, bounds and unit, and its name in the document."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, fields
@@ -33,7 +33,7 @@ class Bound:
 
 
 def _plain(number: float) -> str:
-    """Without an exponent where the number is whole: 2419200, not 2.4192e+06."""
+    """Integers without an exponent: 2419200, not 2.4192e+06."""
     return str(int(number)) if number == int(number) else f"{number:g}"
 
 
@@ -46,8 +46,8 @@ NOT_NEGATIVE = Bound(least=0)
 class FieldDescription:
     """``meaning`` is one line for the schema and the documentation.
 
-    ``name`` is the field's name in the document, and ``none_word`` the document's word for None, where they differ from
-    the attribute's. ``default`` says in words what holds without a value, where the type's default does not.
+    ``name`` is the field's name in the document, and ``none_word`` the document's word for None, if they differ from
+    the attribute's. ``default`` describes the default in words, if the type's default does not.
     """
 
     meaning: str

@@ -1,3 +1,3 @@
-"""A value that JSON has and that is neither a list nor a mapping."""
+"""A JSON value that is neither a list nor a mapping."""
 
 JsonScalar = str | int | float | bool

@@ -26,7 +26,7 @@ EXPECTED_OF_TYPE = {int: "an integer", float: "a number", Decimal: "a number", s
 
 
 class Unexpected(ValueError):
-    """A value is not what belongs at its place."""
+    """A value is not what its place accepts."""
 
     def __init__(self, expected: str, found: object) -> None:
         super().__init__(f"expected {expected}, got {shown(found)}")
@@ -55,7 +55,7 @@ def shown(value: object) -> str:
 
 
 def one_of(choices: Iterable[str], found: object = None) -> str:
-    """The choices, with the likely one first named where ``found`` looks like a misspelling."""
+    """The choices, with the likely one if ``found`` looks like a misspelling."""
     names = list(choices)
     close = get_close_matches(found, names, n=1, cutoff=0.5) if isinstance(found, str) else []
     hint = f' (did you mean "{close[0]}"?)' if close else ""
@@ -106,7 +106,7 @@ def _nested_problems(error: BaseValidationError, path: str) -> Iterator[Problem]
 
 
 def expected_of(kind: Any) -> str:
-    """What a field of this type takes, in words."""
+    """The values that a field of this type accepts, in words."""
     if get_origin(kind) in (Union, UnionType):
         return " or ".join(expected_of(part) for part in get_args(kind) if part is not NoneType)
     origin = get_origin(kind) or kind

@@ -24,9 +24,9 @@ def from_document(document: Mapping[str, Any], kind: type[Value]) -> Value:
 
 @cache
 def _converter() -> Converter:
-    converter = Converter()  # fields that a later version has dropped are passed over
+    converter = Converter()  # fields that a later version has removed are ignored
     converter.register_unstructure_hook(Decimal, str)
-    converter.register_unstructure_hook(str, str)  # makes plain text of a StrEnum, which is text of a kind
+    converter.register_unstructure_hook(str, str)  # makes plain text of a StrEnum
     converter.register_structure_hook(Decimal, lambda text, _: Decimal(str(text)))
     configure_union_passthrough(JsonScalar, converter)
     converter.register_structure_hook(float, lambda number, _: nan if number is None else float(number))

@@ -19,8 +19,8 @@ class VersionUnknown(TraindynoError):
 class Format:
     """One kind of stored document.
 
-    ``migrations``: version → what makes the next version of such a document. ``unmarked``: the version of documents
-    without one; None where every document has one. ``key``: the field that holds the version.
+    ``migrations``: version → the function that makes the next version of a document. ``unmarked``: the version of
+    documents without one; None if every document has one. ``key``: the field that holds the version.
     """
 
     name: str
@@ -30,11 +30,11 @@ class Format:
     key: str = "version"
 
     def mark(self, document: Mapping[str, Any]) -> Document:
-        """The document with the version of today."""
+        """The document with the current version."""
         return {self.key: self.version, **{name: value for name, value in document.items() if name != self.key}}
 
     def read(self, document: Mapping[str, Any]) -> Document:
-        """The document as today's version has it, without its version; raises VersionUnknown."""
+        """The document in the form of the current version, without its version; raises VersionUnknown."""
         found = document.get(self.key, self.unmarked)
         if isinstance(found, bool) or not isinstance(found, int) or found not in self.readable:
             raise VersionUnknown(self._refusal(found))
@@ -45,7 +45,7 @@ class Format:
 
     @property
     def readable(self) -> range:
-        """The versions that can be read: today's, and those from which migrations lead to it."""
+        """The versions that can be read: the current one, and those from which migrations lead to it."""
         oldest = self.version
         while oldest - 1 in self.migrations:
             oldest -= 1

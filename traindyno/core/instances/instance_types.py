@@ -1,4 +1,4 @@
-"""What each instance type is: its devices, memory and network, and what is not known about it."""
+"""Instance types: devices, memory and network; None for unknown values."""
 
 import json
 import re
@@ -23,7 +23,7 @@ class AcceleratorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceType:
-    """A device is what one training process drives: a GPU, a NeuronCore, or all cores of a host without either."""
+    """A device is used by one training process: a GPU, a NeuronCore, or all cores of a host without either."""
 
     name: str
     accelerator_kind: AcceleratorKind
@@ -88,5 +88,5 @@ def _read_row(name: str, row: Mapping[str, Any], accelerators: Mapping[str, Any]
 
 
 def has_instance_storage(instance_type: str) -> bool:
-    """Whether it has disks of its own, which its hardware encrypts: SageMaker accepts no volume key for it."""
+    """Whether it has instance storage, which its hardware encrypts: SageMaker accepts no volume key for it."""
     return WITH_STORAGE.match(instance_type) is not None

@@ -1,1 +1,1 @@
-"""One training job: its request, how it is launched, how it ended."""
+"""One training job: its attempts, their outcome, and how a job ended."""

@@ -7,7 +7,7 @@ from traindyno.core.errors import CapacityUnavailable, NextAttempt, ServiceFault
 from traindyno.core.jobs.job_end import JobEnd, JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 
-# What a run gets that may not try again: what kept it from running.
+# The outcome of a run that has no further attempt: the reason why it could not run.
 LAST_OUTCOMES: dict[type[NextAttempt], Outcome] = {
     CapacityUnavailable: Outcome.CAPACITY_UNAVAILABLE,
     SlotUnavailable: Outcome.QUOTA_EXCEEDED,
@@ -18,7 +18,7 @@ LAST_OUTCOMES: dict[type[NextAttempt], Outcome] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """``outcome`` is None where the attempt led to the next one; ``error`` then names why (an ErrorEquals name).
+    """``outcome`` is None if the attempt led to the next one; ``error`` then names the reason (an ErrorEquals name).
 
     ``billable_seconds`` is what SageMaker bills of each instance, after a spot discount; ``training_seconds`` is before
     it. ``phase_seconds`` is wall clock by the service's own statuses (waiting, starting, downloading, training,
@@ -26,9 +26,9 @@ class Attempt:
 
     ``instance_type`` is the one that it ran on or was submitted for; None if SageMaker had selected none of several.
 
-    ``started_warm``: on the instances that an earlier job left; None where nothing is kept warm. ``keep_warm_seconds``
-    is for how long its own instances may be kept after it, ``kept_warm_seconds`` for how long they were kept; None
-    until that is known.
+    ``started_warm``: on the warm pool of an earlier job; None without a warm pool. ``keep_warm_seconds``: the longest
+    time for which its own instances may be kept after it; ``kept_warm_seconds``: the time for which they were kept,
+    None until that is known.
     """
 
     number: int
@@ -50,7 +50,7 @@ class Attempt:
 
 
 def instance_type_of(attempts: Sequence[Attempt]) -> str | None:
-    """The type on which a run has worked; None while nothing was billed."""
+    """The type on which the run ran; None while nothing was billed."""
     return next(
         (each.instance_type for each in reversed(attempts) if each.billable_seconds and each.instance_type), None
     )
@@ -64,7 +64,7 @@ def ended_attempt(
     submitted_at: float,
     started_warm: bool | None = None,
 ) -> Attempt:
-    """``is_last``: no further attempt is allowed, so that what would lead to one is the run's outcome."""
+    """``is_last``: no further attempt is allowed, so the reason for one becomes the run's outcome."""
     outcome, error = end.outcome, end.next_attempt
     if error is not None and is_last:
         outcome = LAST_OUTCOMES[error]

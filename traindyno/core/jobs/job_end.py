@@ -1,4 +1,4 @@
-"""How a training job ended, what it billed, and whether another attempt follows."""
+"""The end of a training job: its outcome, its billed time, and whether another attempt follows."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,7 +19,7 @@ class JobPhaseName(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPhase:
-    """Epoch seconds; several of one name may follow each other."""
+    """Times are epoch seconds; several phases may have the same name."""
 
     name: JobPhaseName
     begin: float
@@ -34,8 +34,8 @@ class JobPhase:
 class JobEnd:
     """Exactly one of ``outcome`` and ``next_attempt`` is set. Billable seconds are wall clock, of each instance.
 
-    ``instance_type`` is None where SageMaker had not yet selected one of several.
-    ``may_keep_warm_seconds``: for how long its instances may be kept, and billed, after it.
+    ``instance_type`` is None if SageMaker had not yet selected one of several. ``may_keep_warm_seconds``: the longest
+    time for which its instances may be kept, and billed, after it.
     """
 
     job_name: str

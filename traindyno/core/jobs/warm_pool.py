@@ -1,11 +1,11 @@
-"""The instances that a job left for a next one: for how long they were kept, and who took them."""
+"""The instances that a job kept warm: the time for which they were kept, and the job that reused them."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmPool:
-    """``job_name`` is the job that left it. ``retained_seconds`` are billed, of each instance, while nobody used it."""
+    """``job_name`` is the job that kept it. ``retained_seconds`` are billed, for each instance, while no job used it."""
 
     job_name: str
     is_over: bool

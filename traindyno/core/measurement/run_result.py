@@ -64,7 +64,7 @@ class RunResult:
 
     @property
     def work_unit(self) -> str:
-        """The unit of work of this run: ``tokens`` without padding, ``rows``, or ``samples`` as a script counts them."""
+        """The unit of this run's work: ``tokens`` without padding, ``rows``, or ``samples`` as a script counts them."""
         facts = self.environment.facts if self.environment else {}
         return str(facts.get(WORK_UNIT, SAMPLES))
 

@@ -1,6 +1,4 @@
-"""Correlation of trials with the previous trial of their cell: detected over all cells together, and included in the
-intervals.
-"""
+"""Correlation of trials with the previous one of their cell: detected over all cells, and included in the intervals."""
 
 from collections.abc import Sequence
 from functools import lru_cache

@@ -7,13 +7,13 @@ from traindyno.core.search.kernel import Hyperparameters, similarity_tables
 from traindyno.core.search.space import Space
 
 FEWEST = 4
-# The prior: all axes alike, with little interaction, and trials that scatter by a tenth of the values.
+# The prior: equal weights of all axes, little interaction, and noise of a tenth of the values' deviation.
 LOG_WEIGHT, LOG_LENGTH, NOISE = 0.0, 0.0, 0.01
 MOST_REFERENCES = 128
 
 
 def screening_size(space: Space) -> int:
-    """As many cells as the mean and the main effects have degrees of freedom, and a third more for interactions."""
+    """The number of cells: the degrees of freedom of the mean and the main effects, and a third more for interactions."""
     needed = 1 + sum(axis.degrees_of_freedom for axis in space.axes)
     return min(len(space.points), max(FEWEST, needed + needed // 3))
 

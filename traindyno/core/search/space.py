@@ -8,7 +8,7 @@ from typing import Any
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Settings
 from traindyno.core.suite.suite import Cell
 
-# From this ratio of the largest to the smallest value on, an axis is taken on a logarithmic scale.
+# From this ratio of the largest to the smallest value on, an axis has a logarithmic scale.
 LOGARITHMIC_RATIO = 3.0
 
 Point = tuple[int, ...]
@@ -60,7 +60,7 @@ def _varying(cells: Sequence[Cell]) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _key(value: Any) -> tuple[type, Any]:
-    """Python holds 1 and True for equal; the axes do not."""
+    """In Python 1 equals True; on an axis they are different levels."""
     return type(value), value
 
 
@@ -75,7 +75,9 @@ def _is_number(value: Any) -> bool:
 
 
 def _positions(levels: Sequence[Any]) -> tuple[float, ...] | None:
-    """Batch sizes and instance counts act by their ratios, so logarithms space them; the same for counts with 0."""
+    """Positions by logarithms, because the effects of batch sizes and instance counts follow their ratios; counts with
+    0 also.
+    """
     if not all(map(_is_number, levels)):
         return None
     least, most = levels[0], levels[-1]

@@ -1,4 +1,6 @@
-"""What the trials so far predict for every cell: how likely it is better than the best one, and what a trial gains."""
+"""The prediction of the trials so far for every cell: the probability that it is better than the best one, and the gain
+of a trial.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from traindyno.core.search.space import Space
 
 # A cell stays in a search while the probability that it is better by more than the tolerance exceeds this.
 LEAST_CHANCE = 0.01
-# Identical runs on hardware of one's own differ by 1 to 5 %.
+# Identical runs on dedicated hardware differ by 1 to 5 %.
 USUAL_NOISE, NOISE_DEGREES = 0.015, 4
 USUAL_SPREAD, LEAST_SPREAD = 0.3, 0.02
 # Of labels +1 (a trial succeeds) and -1 (it fails), which a Gaussian process interpolates.

@@ -47,7 +47,7 @@ class Phase:
 
     @property
     def is_in_background(self) -> bool:
-        """Steps went on meanwhile: none of their time was its own."""
+        """Steps continued during this phase, so it takes none of their time."""
         return bool(self.facts.get(IN_BACKGROUND))
 
 
@@ -67,7 +67,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLoad:
-    """What a process and its host did from ``begin`` to ``end``; see ``host_load_line`` for the fields."""
+    """The load of a process and its host from ``begin`` to ``end``; see ``host_load_line`` for the fields."""
 
     begin: float
     end: float
@@ -93,7 +93,7 @@ class LoggedError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessLog:
-    """One file: one life of one process. ``is_ended`` is false where the log was cut off.
+    """One file: one start of one process. ``is_ended`` is false if the log is truncated.
 
     ``end_reason``: why it ended before its last step (see ``end_line``).
     """
@@ -147,12 +147,12 @@ class Session:
 
     @property
     def first_logged(self) -> float:
-        """When the first phase of any rank began: launching and importing come before the process's own start."""
+        """When the first phase of any rank began: launching and importing are before the process's own start."""
         return min([self.begin, *(phase.begin for process in self.processes for phase in process.phases)])
 
     @property
     def evaluations(self) -> tuple[Evaluation, ...]:
-        """Those of the lowest rank that made any."""
+        """The evaluations of the lowest rank that logged any."""
         return next((process.evaluations for process in self.processes if process.evaluations), ())
 
     @property
@@ -176,7 +176,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Time between two sessions, and the steps that the later one did again."""
+    """Time between two sessions, and the steps that the later one repeated."""
 
     seconds: float | None
     repeated_steps: int
@@ -184,14 +184,14 @@ class Gap:
 
 @dataclass(frozen=True, kw_only=True)
 class StepLog:
-    """Everything a run logged. ``problems`` says what is missing or cut off; nothing is repaired silently."""
+    """Everything a run logged. ``problems`` lists missing and truncated parts; nothing is repaired silently."""
 
     sessions: tuple[Session, ...]
     problems: tuple[str, ...]
 
     @cached_property
     def measured(self) -> Session | None:
-        """The session with the most steps common to all its ranks; the latest of equals."""
+        """The session with the most steps common to all its ranks; of several, the latest."""
         with_steps = [session for session in self.sessions if session.common_steps]
         return max(reversed(with_steps), key=lambda session: len(session.common_steps), default=None)
 

@@ -1,4 +1,4 @@
-"""One line of a step log, already JSON, to its value: every field there, of its type, and possible."""
+"""One line of a step log, already JSON, to its value: every field is present, of its type, and possible."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -53,7 +53,7 @@ def step_of(line: Mapping[str, Any]) -> Step:
 
 @cache
 def _check_step_types(types: tuple[type, ...]) -> None:
-    """Once per combination that occurs, which is a handful in a log of a hundred thousand lines."""
+    """Checked once per combination of types, of which a log of a hundred thousand lines has a few."""
     for (name, allowed), found in zip(STEP_TYPES.items(), types, strict=True):
         if found not in allowed:
             raise LineInvalid(f"{name}: expected {_names(allowed)}, found {NAMES.get(found, found.__name__)}")
@@ -138,7 +138,7 @@ def host_load_of(line: Mapping[str, Any]) -> HostLoad:
 
 
 def end_reason_of(line: Mapping[str, Any]) -> str | None:
-    """Absent where the run did all its steps, and in logs of earlier versions."""
+    """None if the run did all its steps, and in logs of earlier versions."""
     reason: str | None = _take(line, "reason", str) if "reason" in line else None
     return reason
 

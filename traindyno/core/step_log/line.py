@@ -12,25 +12,25 @@ from typing import Any, Dict, Optional, Union
 SCHEMA_VERSION = 2
 DIRECTORY_VARIABLE = "TRAINDYNO_STEP_LOG_DIRECTORY"
 CONTAINER_DIRECTORY = "/opt/ml/checkpoints/step_log"
-# Where a run keeps its checkpoints; absent where it keeps none
+# The folder of a run's checkpoints; absent if it keeps none
 CHECKPOINTS_VARIABLE = "TRAINDYNO_CHECKPOINT_DIRECTORY"
 CONTAINER_CHECKPOINTS = "/opt/ml/checkpoints/state"
 CHECKPOINT, CHECKPOINT_WRITE, RESTORE = "checkpoint", "checkpoint_write", "restore"  # names of phases
-IN_BACKGROUND = "in_background"  # a phase's fact: steps went on meanwhile, so that it takes none of their time
-# The environment's fact that says what is counted as work: the same in every cell of a task, whatever its packing
+IN_BACKGROUND = "in_background"  # a phase's fact: steps continued during it, so it takes none of their time
+# The environment's fact for the unit of work: the same in every cell of a task, with any packing
 WORK_UNIT = "work_unit"
 TOKENS, ROWS, SAMPLES = "tokens", "rows", "samples"  # tokens without padding
 FAILURE_PREFIX = "traindyno-outcome"
-# Why a process ended before its last step, of its own accord
+# Why a process ended itself before its last step
 TARGET_REACHED, RATE_KNOWN = "target_reached", "rate_known"
 
 
 def environment_line(
     time: float, rank: int, world_size: int, host: str, facts: Dict[str, Any], *, host_id: Optional[str] = None
 ) -> Dict[str, Any]:
-    """First line. ``facts`` holds versions, device, driver, topology, strategy: what makes the rest trustworthy.
+    """First line. ``facts`` holds versions, device, driver, topology, strategy: the conditions of the measurement.
 
-    ``host`` is a name within the job (``algo-1``); ``host_id`` names the machine, and is null where that is unknown.
+    ``host`` is a name within the job (``algo-1``); ``host_id`` names the machine, and is null if that is unknown.
     """
     return {
         "kind": "environment",
@@ -45,12 +45,12 @@ def environment_line(
 
 
 def phase_line(name: str, begin: float, end: float, facts: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
-    """A stretch of time outside the steps, or a compilation inside one.
+    """A time span outside the steps, or a compilation inside one.
 
-    The log writes ``launch`` (its launchers, until it starts), ``import`` (until the log exists), ``setup`` (from
-    the last phase to the first step) and ``teardown`` (from the last step or phase to the end line) by itself. The
-    script names the others: load, compile, evaluate, save, checkpoint, restore, or its own. Warm-up and steady state
-    are found later. A checkpoint's facts have its ``step`` and, where they are known, its ``bytes``.
+    The log writes ``launch`` (its launchers, until it starts), ``import`` (until the log exists), ``setup`` (from the
+    last phase to the first step) and ``teardown`` (from the last step or phase to the end line) by itself. The script
+    names the others: load, compile, evaluate, save, checkpoint, restore, or its own. Warm-up and steady state are found
+    later. A checkpoint's facts have its ``step`` and, if known, its ``bytes``.
     """
     return {"kind": "phase", "time": end, "name": name, "begin": begin, "end": end, "facts": facts or {}}
 
@@ -118,7 +118,7 @@ def host_load_line(
     load_average: float,
     host_cpu_count: int,
 ) -> Dict[str, Any]:
-    """What the process and its host did from ``begin`` to ``end``; only on Linux, about every 5 s.
+    """The load of the process and its host from ``begin`` to ``end``; only on Linux, about every 5 s.
 
     ``cpu_seconds``: CPU time of the process and its children. ``involuntary_switches``: how often the kernel took a
     core from it. ``run_queue_seconds``: for how long its threads were ready to run and had no core, summed over
@@ -146,9 +146,9 @@ def error_line(time: float, outcome: str, message: str) -> Dict[str, Any]:
 
 
 def end_line(time: float, steps: int, reason: Optional[str] = None) -> Dict[str, Any]:
-    """Last line of a process that ended of its own accord; a log without it was cut off.
+    """Last line of a process that ended by itself; a log without it is truncated.
 
-    ``reason``: why it ended before its last step, ``target_reached`` or ``rate_known``; absent where it did all steps.
+    ``reason``: why it ended before its last step, ``target_reached`` or ``rate_known``; absent if it did all steps.
     """
     line: Dict[str, Any] = {"kind": "end", "time": time, "steps": steps}
     return line if reason is None else {**line, "reason": reason}
@@ -159,5 +159,5 @@ def json_number(value: Optional[float]) -> Union[float, str, None]:
 
 
 def failure_text(outcome: str, message: str) -> str:
-    """What a container writes to /opt/ml/output/failure, which SageMaker puts into the job's FailureReason."""
+    """The text that a container writes to /opt/ml/output/failure, and SageMaker puts into the job's FailureReason."""
     return "{}: {}: {}".format(FAILURE_PREFIX, outcome, message)

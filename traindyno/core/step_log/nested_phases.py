@@ -1,4 +1,6 @@
-"""Phases one after another: a phase within another one, such as a compilation in an evaluation, is cut out of it."""
+"""Phases without overlap: the time of a phase within another one, such as a compilation in an evaluation, is removed
+from the outer one.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -8,9 +10,8 @@ from traindyno.core.step_log.content import Phase
 
 
 def phases_apart(phases: Iterable[Phase]) -> tuple[Phase, ...]:
-    """In order of time, without those in the background. Each moment is of the phase that began last.
-
-    A phase that contains others comes in parts, so that no second counts twice.
+    """In order of time, without those in the background. Each moment belongs to the phase that began last. A phase that
+    contains others is returned in parts, so that no second counts twice.
     """
     own = [phase for phase in phases if not phase.is_in_background]
     open_phases = _OpenPhases()
@@ -23,7 +24,7 @@ def phases_apart(phases: Iterable[Phase]) -> tuple[Phase, ...]:
 
 
 class _OpenPhases:
-    """Those that have begun and not ended, the innermost last; what was before ``_now`` is told apart already."""
+    """The phases that have begun and not ended, the innermost last; the time before ``_now`` is already divided."""
 
     def __init__(self) -> None:
         self._open: list[Phase] = []

@@ -1,4 +1,4 @@
-"""Read the files of a step log: strict about what a line says, tolerant of a log that was cut off."""
+"""Reads the files of a step log: strict about each line, tolerant of a truncated log."""
 
 import json
 import re
@@ -40,7 +40,7 @@ _FILE_NAME = re.compile(r"(?:(?P<job_name>[^/]+)/)?rank-(?P<rank>\d+)\.(?P<start
 
 
 class StepLogInvalid(TraindynoError):
-    """A file is no step log. Names the file, the line and what was expected there."""
+    """A file is not a step log. The message names the file, the line and what was expected there."""
 
 
 def read_step_log(files: Mapping[str, Iterable[str]]) -> StepLog:
@@ -53,7 +53,7 @@ def read_step_log(files: Mapping[str, Iterable[str]]) -> StepLog:
 
 @dataclass(slots=True)
 class _Lines:
-    """What one file holds, by kind, while it is read."""
+    """The lines of one file, by kind, while it is read."""
 
     steps: list[Step] = field(default_factory=list)
     environment: Environment | None = None
@@ -120,7 +120,7 @@ def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> Proce
 
 
 def _parsed_lines(file: str, lines: Iterable[str], problems: list[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Each line as an object. Only the last one may be broken: a process that is killed leaves half a line."""
+    """Each line as an object. Only the last one may be broken: a process that is killed leaves a partial line."""
     broken: tuple[int, str] | None = None
     for number, text in enumerate(lines, start=1):
         if not text.strip(" \t\r\n\0"):
@@ -165,7 +165,7 @@ def _sessions(processes: list[ProcessLog], problems: list[str]) -> Iterator[Sess
 def _run_together(process: ProcessLog, others: Mapping[int, ProcessLog]) -> bool:
     """Whether it is another rank of the same job, launched with the others or while one of them was still logging.
 
-    A job that restarts may have lost a rank's first log: the rank alone does not tell one launch from the next.
+    A job that restarts may have lost a rank's first log: the rank alone does not identify the launch.
     """
     if process.rank in others or process.job_name != next(iter(others.values())).job_name:
         return False

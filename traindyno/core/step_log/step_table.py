@@ -14,7 +14,7 @@ class RankSteps:
     """One rank's share: its steps in the table's order, and its phases, of which no two overlap.
 
     The interval of a step goes from the end of the step before it to its own end; the first one begins with its step.
-    The intervals cover the time from the first step to the last without gaps, whatever is done between the steps.
+    The intervals cover the time from the first step to the last without gaps, with all work between the steps.
     """
 
     rank: int
@@ -94,7 +94,7 @@ class StepTable:
 
     @cached_property
     def step_seconds(self) -> list[float]:
-        """Per step, its interval without the logged phases: what the analysis of step times is about."""
+        """Per step, its interval without the logged phases: the input of the analysis of step times."""
         seconds = list(self.interval_seconds)
         for index, by_name in self.phases_by_interval.items():
             seconds[index] = max(0.0, seconds[index] - sum(by_name.values()))
@@ -102,7 +102,7 @@ class StepTable:
 
     @cached_property
     def samples(self) -> list[int]:
-        """Per step, what all ranks together processed."""
+        """Per step, the samples of all ranks together."""
         columns = ([step.samples for step in rank.steps] for rank in self.ranks)
         return [sum(samples) for samples in zip(*columns, strict=True)]
 
