@@ -1,6 +1,4 @@
-"""The prediction of the trials so far for every cell: the probability that it is better than the best one, and the gain
-of a trial.
-"""
+"""Predictions for every cell from the trials so far: its chance of being better than the best, and a trial's gain."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,6 +1,4 @@
-"""Phases without overlap: the time of a phase within another one, such as a compilation in an evaluation, is removed
-from the outer one.
-"""
+"""Phases without overlap: the time of an inner phase, such as a compilation in an evaluation, is not the outer one's."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
