@@ -15,7 +15,7 @@ FORECAST_PERCENT, ACTUAL_PERCENT = 80, 100
 
 
 class BudgetScope(StrEnum):
-    """``sagemaker``: all of the account's SageMaker. ``lab``: what bears the lab's tag, once the tag is activated."""
+    """``sagemaker``: all of the account's SageMaker. ``lab``: resources with the lab's tag, after its activation."""
 
     SAGEMAKER = "sagemaker"
     LAB = "lab"
@@ -48,7 +48,7 @@ class Budget(Construct):
                 _notification("ACTUAL", ACTUAL_PERCENT, notifications),
             ],
         )
-        # Budgets tries the topic when the budget is made.
+        # AWS Budgets sends to the topic when the budget is created.
         budget.node.add_dependency(notifications)
 
 

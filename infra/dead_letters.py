@@ -1,4 +1,4 @@
-"""The queue of events that EventBridge could not deliver, or that a function failed to handle at every try."""
+"""The queue of events that EventBridge could not deliver, or that a function failed to handle at every attempt."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam

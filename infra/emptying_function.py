@@ -1,4 +1,4 @@
-"""The function that the CDK provides for emptying buckets: given a log that expires and the lab's tag."""
+"""The function that the CDK provides for emptying buckets, with a log that expires and the lab's tag."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_logs as logs

@@ -49,7 +49,7 @@ class EventRules(Construct):
             ),
         )
         self._rule("Sweep", functions.reconcile_runs, events.Schedule.rate(sweep_interval))
-        # A sweep that fails or finds another at work is not repeated: the next one starts soon.
+        # A sweep that fails, or finds another one in progress, is not repeated: the next one starts soon.
         functions.reconcile_runs.function.configure_async_invoke(retry_attempts=0, max_event_age=sweep_interval)
 
     def _rule(self, construct_id: str, function: LabFunction, when: events.EventPattern | events.Schedule) -> None:

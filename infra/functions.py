@@ -61,7 +61,7 @@ class Functions(Construct):
         dead_letters: sqs.IQueue | None,
         reserves_sweep: bool,
     ) -> None:
-        """``reserves_sweep``: of the account's concurrent executions, one is set aside for ReconcileRuns."""
+        """``reserves_sweep``: one of the account's concurrent executions is reserved for ReconcileRuns."""
         super().__init__(scope, construct_id)
         self._code = code
         self._dead_letters = dead_letters

@@ -13,7 +13,7 @@ ANSWER_WITHIN = cdk.Duration.minutes(2)
 
 
 class Guard(Construct):
-    """CloudFormation deletes dependants first, so that a refusal leaves the lab as it is."""
+    """CloudFormation deletes dependent resources first, so a refusal leaves the lab unchanged."""
 
     def __init__(self, scope: Construct, construct_id: str, *, lab: str, code: lambda_.Code, storage: Storage) -> None:
         super().__init__(scope, construct_id)

@@ -1,6 +1,6 @@
 """Writes the accounts of AWS's images by region from the SageMaker SDK's own tables: ``make image-tables``.
 
-The tables are read out of the wheel of sagemaker-core, version 3 of the SDK; nothing of it is installed or run.
+The tables are read from the wheel of sagemaker-core, version 3 of the SDK, which is neither installed nor run.
 """
 
 import json
@@ -13,7 +13,7 @@ from zipfile import ZipFile
 
 TABLES = {"deep_learning_containers": "pytorch.json", "smdistributed_modelparallel": "pytorch-smp.json"}
 FOLDER = "sagemaker/core/image_uri_config"
-# Images of before 2019, in an account of its own.
+# Images from before 2019, in a separate account.
 OLD_REPOSITORY = "sagemaker-pytorch"
 TARGET = Path(__file__).parents[1] / "traindyno/sagemaker/data/image_accounts.json"
 
@@ -35,7 +35,7 @@ def read_accounts(wheel: Path) -> dict[str, Any]:
 
 
 def accounts_by_region(table: Mapping[str, Any]) -> dict[str, str]:
-    """Of all versions together, a later one before an earlier one."""
+    """Accounts of all versions together; a later version takes precedence."""
     found: dict[str, str] = {}
     for version in table["training"]["versions"].values():
         if version["repository"] != OLD_REPOSITORY:

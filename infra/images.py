@@ -23,7 +23,7 @@ QUOTA_ACTIONS = ("GetServiceQuota", "ListServiceQuotas", "ListAWSDefaultServiceQ
 
 
 class Image(StrEnum):
-    """A folder of images/. ``neuron`` is built only where the context asks for it."""
+    """A folder of images/. ``neuron`` is built only if the context asks for it."""
 
     EFA = "efa"
     NEURON = "neuron"
@@ -63,7 +63,7 @@ class Images(Construct):
         )
 
     def _build(self, image: Image) -> "ContainerImageBuild":
-        # Imported here: its assembly costs a local synthesis time that only a lab with images has to pay.
+        # Imported here, because loading its assembly takes time, and only a lab with images needs it.
         from deploy_time_build import ContainerImageBuild  # noqa: PLC0415
 
         return ContainerImageBuild(

@@ -15,7 +15,7 @@ from traindyno.core.lab_names import LAB_TAG, lab_stack_name
 def add_lab(app: cdk.App, *, staging: Path, region: str | None = None) -> None:
     """``region``: where the lab is about to be deployed, if that is known.
 
-    ``staging`` is an empty folder that outlives this call only; assets are copied out of it at once.
+    ``staging`` is an empty folder that must exist until this call returns; assets are copied from it.
     """
     settings = read_lab_settings(app.node, region=region)
     stack = LabStack(
@@ -23,7 +23,7 @@ def add_lab(app: cdk.App, *, staging: Path, region: str | None = None) -> None:
         "Lab",
         stack_name=lab_stack_name(settings.lab),
         settings=settings,
-        # MiniStack's environment has boto3, and each of its workers would import a copy of its own without bytecode.
+        # MiniStack's environment has boto3; otherwise each worker would import its own copy without bytecode.
         lambda_source=stage_lambda_source(staging / "lambda", with_boto3=settings.target is not Target.LOCAL),
         training_source=_write_training_source(staging / "sourcedir.tar.gz"),
     )

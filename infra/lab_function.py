@@ -15,8 +15,8 @@ from infra.permissions import Grant, make_role
 class LabFunction(Construct):
     """``construct_id`` is the state's name; ``lambdas/<the same in snake case>`` holds the handler.
 
-    ``dead_letters`` gets events that the function failed to handle at every try. ``concurrency`` is reserved for the
-    function, and its limit.
+    ``dead_letters`` gets events that the function failed to handle at every attempt. ``concurrency``: reserved for the
+    function, and also its limit.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What the lab's functions need of its bucket, table, jobs and executions, by the operations that they call."""
+"""The permissions of the lab's functions on its bucket, table, jobs and executions, by the operations that they call."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class LabGrants:
 
     @property
     def state_machine_arn(self) -> str:
-        """By its fixed name: functions and state machine would wait for each other otherwise."""
+        """The ARN by the fixed name: otherwise functions and state machine would depend on each other."""
         return self.stack.format_arn(
             service="states",
             resource="stateMachine",
@@ -42,7 +42,7 @@ class LabGrants:
         return [under, *listing]
 
     def step_logs(self) -> Grant:
-        """What training jobs wrote below their runs' prefixes."""
+        """Read access to the files that training jobs wrote below their runs' prefixes."""
         return Grant(
             actions=["s3:GetObject"], resources=[f"{self.bucket_arn}/{RUNS_PREFIX}*"], wildcard_reason=PER_EXECUTION
         )
@@ -133,7 +133,7 @@ class LabGrants:
 
 
 def lab_grants(stack: cdk.Stack, lab: str, storage: Storage, *, output_key_arn: str | None = None) -> LabGrants:
-    """``output_key_arn``: the key that encrypts what jobs write, where the lab has one of its own."""
+    """``output_key_arn``: the key that encrypts the jobs' outputs, if the lab has its own."""
     return LabGrants(
         lab=lab,
         stack=stack,

@@ -14,7 +14,7 @@ SUBNET = re.compile(r"subnet-[0-9a-f]{8,}")
 SECURITY_GROUP = re.compile(r"sg-[0-9a-f]{8,}")
 TAG = re.compile(r"[^=\s]{1,128}=[^=\s]{0,256}")
 LARGEST_VOLUME_GB = 16_384
-# What SageMaker itself does under a job's role in the VPC of the job.
+# The actions of SageMaker itself with a job's role in the VPC of the job.
 NETWORK_ACTIONS = (
     "ec2:CreateNetworkInterface",
     "ec2:CreateNetworkInterfacePermission",
@@ -50,7 +50,7 @@ def read_lab_jobs(node: Node) -> LabJobs:
 
 
 def data_keys(node: Node) -> tuple[str, ...]:
-    """The keys of the person's own buckets, where those are encrypted with KMS."""
+    """The keys of the person's own buckets, if those are encrypted with KMS."""
     return _listed(node, "data_keys", KEY_ARN, "arn:aws:kms:<region>:<account>:key/<id>")
 
 
@@ -62,12 +62,12 @@ def read_switch(node: Node, name: str, *, default: str = "off") -> bool:
 
 
 def lab_jobs_environment(jobs: LabJobs) -> dict[str, str]:
-    """For a function that plans or starts jobs; empty where nothing was decided."""
+    """The variables of a function that plans or starts jobs; empty without settings."""
     return {} if jobs == LabJobs() else {LAB_JOBS_VARIABLE: write_lab_jobs(jobs)}
 
 
 def training_grants(jobs: LabJobs, keys: tuple[str, ...]) -> Iterator[Grant]:
-    """What the role of the jobs needs beside data, source, results, logs and images. ``keys`` are of data buckets."""
+    """The permissions of the jobs' role besides data, source, results, logs and images. ``keys`` are of data buckets."""
     if jobs.subnet_ids:
         yield Grant(
             actions=NETWORK_ACTIONS,

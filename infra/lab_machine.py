@@ -1,4 +1,4 @@
-"""A state machine of the lab: standard, traced, with its executions' history in a log group of its own."""
+"""A state machine of the lab: standard, traced, with its executions' history in its own log group."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam

@@ -24,7 +24,7 @@ class Target(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedConcurrency:
-    """Numbers that replace what a plan says: lanes at once, and runs at once in each lane."""
+    """Numbers that replace those of a plan: parallel lanes, and parallel runs in each lane."""
 
     lanes: int
     runs: int
@@ -32,7 +32,7 @@ class FixedConcurrency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabSettings:
-    """``concurrency`` of None leaves it to each suite's plan, as it should be wherever that is possible.
+    """``concurrency`` of None: each suite's plan decides, which is the normal case.
 
     ``budget_usd`` is monthly; None: no budget. ``data_buckets`` are the person's own buckets that training jobs may
     read, beside the lab's. ``images`` are built at deployment. ``checks_rules``: synthesis fails on any finding of the

@@ -149,7 +149,7 @@ class LabStack(cdk.Stack):
         notifications: Notifications,
         dead_letters: DeadLetters | None,
     ) -> Serving:
-        # Nothing that a served model does reads the secrets of training jobs.
+        # A served model does not read the secrets of training jobs.
         jobs = replace(settings.jobs, hub_token_secrets=())
         role = serving_role(
             self,

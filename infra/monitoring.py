@@ -1,4 +1,4 @@
-"""Alarms on failures that would otherwise go unnoticed, and one dashboard of the lab."""
+"""Alarms on failures without another sign, and one dashboard of the lab."""
 
 from collections.abc import Sequence
 from typing import Any

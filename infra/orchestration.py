@@ -79,7 +79,7 @@ class Orchestration(Construct):
         return step
 
     def _rejection(self) -> sfn.Fail:
-        # Handlers answer with a refusal: a raised error would arrive as JSON text with a traceback.
+        # Handlers answer with a refusal, because a raised error would arrive as JSON text with a traceback.
         return sfn.Fail(
             self,
             "SuiteRejected",

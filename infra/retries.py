@@ -16,7 +16,7 @@ LAMBDA_FAULTS = (
     "Lambda.Unknown",
     "Sandbox.Timedout",
 )
-# Of Lambda itself, and of the services that a function calls.
+# Errors of Lambda itself, and of the services that a function calls.
 THROTTLING = ("Lambda.TooManyRequestsException", Throttled.__name__)
 # With full jitter, 60 waits of up to 60 s take 28 minutes on average, and less than 15 in one of a billion cases.
 THROTTLING_TRIES = 60
@@ -48,13 +48,13 @@ def retry_next_attempts(state: Retryable) -> None:
 
 
 def retry_faults(state: Retryable) -> None:
-    """Of a state that submits no job: throttling for at least a quarter of an hour, other faults a few times."""
+    """Retries of a state that submits no job: throttling for at least a quarter of an hour, other faults a few times."""
     _retry(state, THROTTLING, interval_seconds=2, max_delay_seconds=60, tries=THROTTLING_TRIES)
     _retry(state, [ServiceFault.__name__, *LAMBDA_FAULTS], interval_seconds=2, max_delay_seconds=60, tries=8)
 
 
 def retry_deployments(state: Retryable) -> None:
-    """Of a state that creates an endpoint and waits for it."""
+    """Retries of a state that creates an endpoint and waits for it."""
     _retry(state, [ServiceFault.__name__], interval_seconds=10, max_delay_seconds=600, tries=FAULT_TRIES)
     _retry(state, THROTTLING, interval_seconds=2, max_delay_seconds=120, tries=THROTTLING_TRIES)
     _retry(state, LAMBDA_FAULTS, interval_seconds=2, max_delay_seconds=60, tries=8)

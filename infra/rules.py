@@ -1,4 +1,6 @@
-"""Hold every template to AwsSolutions and CloudFormation's own rules; a finding without a reason fails synthesis."""
+"""Checks every template against AwsSolutions and CloudFormation's own rules; a finding without a reason fails
+synthesis.
+"""
 
 import aws_cdk as cdk
 from cdk_nag import AwsSolutionsChecks

@@ -1,4 +1,4 @@
-"""What the roles that SageMaker assumes have in common: trust, data buckets, images, logs and metrics."""
+"""The common part of the roles that SageMaker assumes: trust, data buckets, images, logs and metrics."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""What invokes the functions of deployments beside their state machine, and what raises an alarm about them."""
+"""The events and schedules that invoke the functions of deployments, and the alarms about them."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch

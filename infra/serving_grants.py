@@ -1,4 +1,4 @@
-"""What the functions of deployments need of models, endpoints and transform jobs, by the operations that they call."""
+"""The permissions of the deployments' functions on models, endpoints and transform jobs, by their operations."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class ServingGrants:
 
     @property
     def machine_arn(self) -> str:
-        """By its fixed name: functions and state machine would wait for each other otherwise."""
+        """The ARN by the fixed name: otherwise functions and state machine would depend on each other."""
         return self.lab.stack.format_arn(
             service="states",
             resource="stateMachine",
@@ -48,7 +48,7 @@ class ServingGrants:
         return [*grants, *([Grant(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[key])] if key else [])]
 
     def samples(self) -> list[Grant]:
-        """With the answers that a transform job has written."""
+        """Read access to the samples, and to the answers of a transform job."""
         key = self.lab.output_key_arn
         return [
             self.lab.step_logs(),

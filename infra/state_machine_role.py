@@ -1,4 +1,4 @@
-"""What the state machine itself may do: invoke its functions, read items, start and stop its own children."""
+"""The permissions of the state machine: invoke its functions, read items, start and stop its own child executions."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam

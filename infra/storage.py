@@ -75,10 +75,10 @@ def _results_lifecycle() -> list[s3.LifecycleRule]:
     # Results are written once under their own name, so the bucket keeps no versions that would bill.
     return [
         s3.LifecycleRule(abort_incomplete_multipart_upload_after=cdk.Duration.days(7)),
-        s3.LifecycleRule(  # models and checkpoints; results, step logs and reports are smaller and stay
+        s3.LifecycleRule(  # models and checkpoints; results, step logs and reports are smaller and are kept
             prefix=RUNS_PREFIX, object_size_greater_than=LARGE_OBJECT_BYTES, expiration=cdk.Duration.days(30)
         ),
-        # Longer than they may be reused (60 days at most) plus the longest execution (28 days).
+        # More than the longest time of reuse (60 days) plus the longest execution (28 days).
         *(
             s3.LifecycleRule(prefix=prefix, expiration=cdk.Duration.days(90))
             for prefix in (PREPARED_PREFIX, TOKEN_MARKERS_PREFIX, CODE_PREFIX, DATA_PREFIX)

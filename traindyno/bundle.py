@@ -21,7 +21,7 @@ FOR_CALLBACKS = (
 
 
 class SourceRefused(TraindynoError):
-    """A source folder can't be sent as it is."""
+    """A source folder can't be packed."""
 
 
 def training_files(root: Path = REPO_ROOT) -> dict[str, Path]:

@@ -150,7 +150,7 @@ class StepLogger:
         self._end_reason = reason
 
     def close(self) -> None:
-        """Write the last lines; a log without them was cut off."""
+        """Write the last lines; a log without them is truncated."""
         if not self._is_open or self._has_ended:
             return
         self._has_ended = True

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmPool:
-    """``job_name`` is the job that kept it. ``retained_seconds`` are billed, for each instance, while no job used it."""
+    """``job_name``: the job that kept it. ``retained_seconds`` are billed, for each instance, while no job used it."""
 
     job_name: str
     is_over: bool

@@ -36,7 +36,7 @@ class LaneDemand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concurrency:
-    """How many lanes run at once, and how many runs at once in each lane.
+    """The number of parallel lanes, and of parallel runs in each lane.
 
     ``instances``: how many instances each lane may hold together; None where runs are counted instead.
     """

@@ -13,7 +13,7 @@ MOST_REFERENCES = 128
 
 
 def screening_size(space: Space) -> int:
-    """The number of cells: the degrees of freedom of the mean and the main effects, and a third more for interactions."""
+    """The degrees of freedom of the mean and the main effects, and a third more for interactions."""
     needed = 1 + sum(axis.degrees_of_freedom for axis in space.axes)
     return min(len(space.points), max(FEWEST, needed + needed // 3))
 

@@ -1,4 +1,4 @@
-"""Phases without overlap: the time of an inner phase, such as a compilation in an evaluation, is not the outer one's."""
+"""Phases without overlap: the time of an inner phase, such as a compilation in an evaluation, counts once."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

@@ -101,7 +101,7 @@ def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> Proce
     if read.environment is not None and read.environment.rank != rank:
         raise StepLogInvalid(f"{file}: the name says rank {rank}, the environment line rank {read.environment.rank}")
     if not read.is_ended:
-        problems.append(f"{file}: no end line, the process was cut off after {len(read.steps)} steps")
+        problems.append(f"{file}: no end line, the log ends after {len(read.steps)} steps")
     return ProcessLog(
         file=file,
         job_name=name["job_name"] or "",
@@ -138,7 +138,7 @@ def _parsed_lines(file: str, lines: Iterable[str], problems: list[str]) -> Itera
     if broken is not None:
         if broken[0] == 1:
             raise StepLogInvalid(f"{file}:1: expected a JSON object with a kind, found {broken[1][:80]!r}")
-        problems.append(f"{file}:{broken[0]}: the last line is cut off after {len(broken[1])} characters; left out")
+        problems.append(f"{file}:{broken[0]}: the last line is truncated after {len(broken[1])} characters; left out")
 
 
 def _ordered_steps(file: str, steps: list[Step]) -> list[Step]:

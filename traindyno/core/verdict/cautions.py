@@ -98,7 +98,7 @@ def _reasons(rows: list[CellRow]) -> str:
 def describe_confound(verdict: Verdict, confound: Confound) -> str:
     names = [difference.name for difference in confound.differences]
     pair = f"{verdict.row(confound.second_cell_id).label} and {verdict.row(confound.first_cell_id).label}"
-    text = f"{pair} differ in {', '.join(names[:-1])} and {names[-1]} at once"
+    text = f"{pair} differ in {', '.join(names[:-1])} and {names[-1]}"
     offered = [control for control in confound.controls if control.cell_id is None]
     if offered:
         include = ", ".join(f"{name}: {value}" for name, value in offered[0].include.items())

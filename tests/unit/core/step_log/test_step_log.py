@@ -54,7 +54,7 @@ def test_a_cut_off_last_line_is_left_out_and_reported() -> None:
     assert log.measured is not None
     assert log.measured.common_steps == (0, 1)
     assert len(log.problems) == 2
-    assert "last line is cut off after 20 characters" in log.problems[0]
+    assert "last line is truncated after 20 characters" in log.problems[0]
     assert "cut off after 2 steps" in log.problems[1]
 
 

@@ -154,7 +154,7 @@ def confound(*names: str, controls: tuple[Control, ...] = ()) -> Confound:
 def test_cells_that_differ_in_several_things_are_named_with_the_control_cell() -> None:
     missing = Control(cell_id=None, include={"strategy": "ddp", "precision": "bf16"}, isolates="strategy")
     existing = Control(cell_id=THIRD, include={}, isolates="precision")
-    pair = "ddp and fsdp differ in strategy, precision and batch at once"
+    pair = "ddp and fsdp differ in strategy, precision and batch"
     names = ("strategy", "precision", "batch")
     assert cautions(confounds=(confound(*names, controls=(existing, missing)),)) == [
         f"{pair}; the control cell {{strategy: ddp, precision: bf16}} would separate the effects."
