@@ -67,7 +67,7 @@ def lab_jobs_environment(jobs: LabJobs) -> dict[str, str]:
 
 
 def training_grants(jobs: LabJobs, keys: tuple[str, ...]) -> Iterator[Grant]:
-    """The permissions of the jobs' role besides data, source, results, logs and images. ``keys`` are of data buckets."""
+    """Permissions of the jobs' role besides data, source, results, logs and images. ``keys`` are of data buckets."""
     if jobs.subnet_ids:
         yield Grant(
             actions=NETWORK_ACTIONS,

@@ -48,7 +48,7 @@ def retry_next_attempts(state: Retryable) -> None:
 
 
 def retry_faults(state: Retryable) -> None:
-    """Retries of a state that submits no job: throttling for at least a quarter of an hour, other faults a few times."""
+    """Retries of a state without a job: throttling for at least a quarter of an hour, other faults a few times."""
     _retry(state, THROTTLING, interval_seconds=2, max_delay_seconds=60, tries=THROTTLING_TRIES)
     _retry(state, [ServiceFault.__name__, *LAMBDA_FAULTS], interval_seconds=2, max_delay_seconds=60, tries=8)
 

@@ -55,7 +55,7 @@ def test_a_cut_off_last_line_is_left_out_and_reported() -> None:
     assert log.measured.common_steps == (0, 1)
     assert len(log.problems) == 2
     assert "last line is truncated after 20 characters" in log.problems[0]
-    assert "cut off after 2 steps" in log.problems[1]
+    assert "log ends after 2 steps" in log.problems[1]
 
 
 def test_a_last_line_of_nul_bytes_is_no_line() -> None:
