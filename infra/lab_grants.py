@@ -1,4 +1,4 @@
-"""The permissions of the functions on the lab's bucket, table, jobs and executions, by the operations that they call."""
+"""Permissions of the functions on the lab's bucket, table, jobs and executions, by the operations that they call."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
