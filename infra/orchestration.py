@@ -7,11 +7,11 @@ from aws_cdk import aws_stepfunctions_tasks as tasks
 from constructs import Construct
 
 from infra.functions import Functions
-from infra.lab_function import LabFunction
 from infra.lab_machine import make_machine
 from infra.lab_settings import FixedConcurrency
-from infra.retries import retry_faults, retry_next_attempts
+from infra.retries import retry_next_attempts
 from infra.state_machine_role import state_machine_role
+from infra.steps import answered_step, waiting_step
 from traindyno.core.errors import StartLater
 from traindyno.core.lab_names import state_machine_name
 
@@ -40,14 +40,15 @@ class Orchestration(Construct):
         self.state_machine.node.try_remove_child("DistributedMapPolicy")
 
     def _definition(self) -> sfn.IChainable:
-        plan_suite = self._step(
+        plan_suite = answered_step(
+            self,
             "PlanSuite",
             self._functions.plan_suite,
-            {"execution_id": sfn.JsonPath.string_at("$$.Execution.Name"), "suite": sfn.JsonPath.entire_payload},
+            payload={"execution_id": sfn.JsonPath.string_at("$$.Execution.Name"), "suite": sfn.JsonPath.entire_payload},
         )
-        check_quotas = self._step("CheckQuotas", self._functions.check_quotas)
-        plan_round = self._step("PlanRound", self._functions.plan_round)
-        judge_suite = self._step("JudgeSuite", self._functions.judge_suite)
+        check_quotas = answered_step(self, "CheckQuotas", self._functions.check_quotas)
+        plan_round = answered_step(self, "PlanRound", self._functions.plan_round)
+        judge_suite = answered_step(self, "JudgeSuite", self._functions.judge_suite)
         reject = self._rejection()
         planned = self._choice("Planned", refused=reject, accepted=check_quotas)
         prepare = PrepareData(self, "Preparation", functions=self._functions).state
@@ -64,19 +65,6 @@ class Orchestration(Construct):
     def _choice(self, name: str, *, refused: sfn.IChainable, accepted: sfn.IChainable) -> sfn.Choice:
         choice = sfn.Choice(self, name, state_name=name)
         return choice.when(sfn.Condition.is_present("$.refused"), refused).otherwise(accepted)
-
-    def _step(self, name: str, function: LabFunction, payload: dict[str, str] | None = None) -> tasks.LambdaInvoke:
-        step = tasks.LambdaInvoke(
-            self,
-            name,
-            state_name=name,
-            lambda_function=function.function,
-            payload=sfn.TaskInput.from_object(payload) if payload else None,
-            payload_response_only=True,
-            retry_on_service_exceptions=False,
-        )
-        retry_faults(step)
-        return step
 
     def _rejection(self) -> sfn.Fail:
         # Handlers answer with a refusal, because a raised error would arrive as JSON text with a traceback.
@@ -157,15 +145,7 @@ class RunLanes(Construct):
 
     def _run(self) -> sfn.IChainable:
         submit = submit_task(self, "SubmitRun", self._functions, owner="run")
-        record = tasks.LambdaInvoke(
-            self,
-            "RecordRun",
-            state_name="RecordRun",
-            lambda_function=self._functions.record_run.function,
-            payload_response_only=True,
-            retry_on_service_exceptions=False,
-        )
-        retry_faults(record)
+        record = answered_step(self, "RecordRun", self._functions.record_run)
         submit.add_catch(record, errors=["States.ALL"], result_path="$.failure")
         return submit.next(record)
 
@@ -175,21 +155,13 @@ def submit_task(scope: Construct, name: str, functions: Functions, *, owner: str
 
     ``owner``: the field of the item that the job is for, ``run`` or ``preparation``.
     """
-    submit = tasks.LambdaInvoke(
+    submit = waiting_step(
         scope,
         name,
-        state_name=name,
-        lambda_function=functions.submit_run.function,
-        integration_pattern=sfn.IntegrationPattern.WAIT_FOR_TASK_TOKEN,
-        payload=sfn.TaskInput.from_object(
-            {
-                "token": sfn.JsonPath.task_token,
-                owner: sfn.JsonPath.object_at(f"$.{owner}"),
-            }
-        ),
-        retry_on_service_exceptions=False,
+        functions.submit_run,
+        payload={owner: sfn.JsonPath.object_at(f"$.{owner}")},
         result_path="$.end",
-        task_timeout=sfn.Timeout.at("$.timeout_seconds"),
+        timeout=sfn.Timeout.at("$.timeout_seconds"),
     )
     retry_next_attempts(submit)
     submit.add_catch(_later(scope, name, submit), errors=[StartLater.__name__], result_path="$.later")

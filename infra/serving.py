@@ -1,19 +1,17 @@
 """The state machine that deploys a trained model, from the copy of its archive to its checked answers."""
 
-from collections.abc import Mapping
-
 import aws_cdk as cdk
 from aws_cdk import aws_stepfunctions as sfn
 from aws_cdk import aws_stepfunctions_tasks as tasks
 from constructs import Construct
 
-from infra.lab_function import LabFunction
 from infra.lab_machine import make_machine
 from infra.permissions import Grant, make_role
-from infra.retries import retry_deployments, retry_faults
+from infra.retries import retry_deployments
 from infra.serving_events import ServingEvents
 from infra.serving_functions import ServingFunctions
 from infra.state_machine_role import LOG_DELIVERY, TRACING
+from infra.steps import Payload, answered_step, waiting_step
 from traindyno.core.lab_names import deployments_machine_name
 from traindyno.core.serving.deployment import Hosting
 
@@ -60,13 +58,8 @@ class Serving(Construct):
     def _definition(self) -> sfn.IChainable:
         failed = self._failure()
         deploy, transform = self._deploy("DeployModel"), self._deploy("RunTransform")
-        check = self._step("CheckEndpoint", self._functions.check_endpoint, "$.checked")
-        remove_model = self._step(
-            "RemoveModel",
-            self._functions.remove_endpoint,
-            sfn.JsonPath.DISCARD,
-            payload={"name": sfn.JsonPath.string_at("$.name")},
-        )
+        check = answered_step(self, "CheckEndpoint", self._functions.check_endpoint, result_path="$.checked")
+        remove_model = self._remove("RemoveModel", {"name": sfn.JsonPath.string_at("$.name")})
         for step in (deploy, check, transform):
             step.add_catch(failed, result_path="$.failure")
         refused = sfn.Pass(
@@ -80,17 +73,13 @@ class Serving(Construct):
 
     def _deploy(self, name: str) -> tasks.LambdaInvoke:
         """DeployModel creates what is due: the model with its endpoint or check, then the transform job."""
-        payload = {"token": sfn.JsonPath.task_token, "deployment": sfn.JsonPath.object_at("$$.Execution.Input")}
-        deploy = tasks.LambdaInvoke(
+        deploy = waiting_step(
             self,
             name,
-            state_name=name,
-            lambda_function=self._functions.deploy_model.function,
-            integration_pattern=sfn.IntegrationPattern.WAIT_FOR_TASK_TOKEN,
-            payload=sfn.TaskInput.from_object(payload),
-            retry_on_service_exceptions=False,
+            self._functions.deploy_model,
+            payload={"deployment": sfn.JsonPath.object_at("$$.Execution.Input")},
             result_path=sfn.JsonPath.DISCARD,
-            task_timeout=sfn.Timeout.duration(READY_WITHIN),
+            timeout=sfn.Timeout.duration(READY_WITHIN),
         )
         retry_deployments(deploy)
         return deploy
@@ -98,7 +87,7 @@ class Serving(Construct):
     def _failure(self) -> sfn.Chain:
         """What was created is deleted before the execution fails, so that its billing stops."""
         payload = {"name": sfn.JsonPath.string_at("$.name"), "failure": sfn.JsonPath.object_at("$.failure")}
-        remove = self._step("RemoveEndpoint", self._functions.remove_endpoint, sfn.JsonPath.DISCARD, payload=payload)
+        remove = self._remove("RemoveEndpoint", payload)
         failed = sfn.Fail(
             self,
             "NotDeployed",
@@ -108,18 +97,7 @@ class Serving(Construct):
         )
         return remove.next(failed)
 
-    def _step(
-        self, name: str, function: LabFunction, result_path: str, *, payload: Mapping[str, object] | None = None
-    ) -> tasks.LambdaInvoke:
-        step = tasks.LambdaInvoke(
-            self,
-            name,
-            state_name=name,
-            lambda_function=function.function,
-            payload=sfn.TaskInput.from_object(dict(payload)) if payload else None,
-            payload_response_only=True,
-            retry_on_service_exceptions=False,
-            result_path=result_path,
+    def _remove(self, name: str, payload: Payload) -> tasks.LambdaInvoke:
+        return answered_step(
+            self, name, self._functions.remove_endpoint, payload=payload, result_path=sfn.JsonPath.DISCARD
         )
-        retry_faults(step)
-        return step

@@ -45,20 +45,15 @@ def template(level: float) -> RunResult:
     return replace(TEMPLATE, measured=replace(TEMPLATE.measured, loss=loss))
 
 
-def test_curves_of_the_same_work_agree() -> None:
+@pytest.mark.parametrize(("factor", "finding"), [(1.0, ParityFinding.AGREES), (1.1, ParityFinding.DIFFERS)])
+def test_curves_of_the_same_work_agree_and_a_loss_that_is_a_tenth_higher_differs(
+    factor: float, finding: ParityFinding
+) -> None:
     reference = [one(True, noisy(1.0, seed=seed), seed) for seed in (1, 2, 3)]
-    other = [one(False, noisy(1.0, seed=seed), seed) for seed in (4, 5, 6)]
+    other = [one(False, noisy(factor, seed=seed), seed) for seed in (4, 5, 6)]
     parity = check_loss_parity(reference, other)
-    assert parity.finding is ParityFinding.AGREES
-    assert parity.ratio == pytest.approx(1.0, abs=0.01)
-
-
-def test_a_loss_that_is_a_tenth_higher_differs() -> None:
-    reference = [one(True, noisy(1.0, seed=seed), seed) for seed in (1, 2, 3)]
-    other = [one(False, noisy(1.1, seed=seed), seed) for seed in (4, 5, 6)]
-    parity = check_loss_parity(reference, other)
-    assert parity.finding is ParityFinding.DIFFERS
-    assert parity.ratio == pytest.approx(1.1, abs=0.01)
+    assert parity.finding is finding
+    assert parity.ratio == pytest.approx(factor, abs=0.01)
 
 
 def test_noise_wider_than_the_tolerance_decides_nothing() -> None:

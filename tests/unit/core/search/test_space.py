@@ -36,11 +36,6 @@ def test_a_setting_that_is_on_or_off_is_no_number_and_one_that_is_not_given_is_a
     assert (axes["prefetch_factor"].levels, axes["prefetch_factor"].positions) == (3, None)
 
 
-def test_a_count_that_begins_at_nought_is_spaced_too() -> None:
-    cells = [make_cell(f"{index:08x}", loader_workers=count) for index, count in enumerate((0, 1, 3))]
-    assert build_space(cells).axes[0].positions == pytest.approx((0.0, 0.5, 1.0))
-
-
 def test_cells_that_do_not_differ_have_no_axes() -> None:
     space = build_space([make_cell()])
     assert (space.axes, space.points) == ((), ((),))
@@ -53,6 +48,7 @@ def test_cells_that_do_not_differ_have_no_axes() -> None:
         ((2, 3, 5), 1 / 3),
         ((2, 4, 6), log(2) / log(3)),
         ((0, 1, 2), 1 / 2),
+        ((0, 1, 3), log(2) / log(4)),
         ((0, 2, 5), log(3) / log(6)),
     ],
 )
