@@ -79,9 +79,12 @@ def measure(*, is_quick: bool) -> Section:
 
 def most_mb_by_trials(*, is_quick: bool) -> dict[int, float]:
     chosen = os.environ.get(TRIALS_VARIABLE)
-    if chosen:
-        return {int(trials): TRIALS[int(trials)] for trials in chosen.split(",")}
-    return QUICK_TRIALS if is_quick else TRIALS
+    if not chosen:
+        return QUICK_TRIALS if is_quick else TRIALS
+    known = {str(trials): trials for trials in TRIALS}
+    if unknown := [each for each in chosen.split(",") if each not in known]:
+        raise ValueError(f"{TRIALS_VARIABLE}: expected {' or '.join(known)}, or both with a comma, got {unknown[0]!r}")
+    return {known[each]: TRIALS[known[each]] for each in chosen.split(",")}
 
 
 def report(cloud: OwnCloud, trials: int) -> Reported:
@@ -89,9 +92,11 @@ def report(cloud: OwnCloud, trials: int) -> Reported:
     name = f"report-{trials}"
     found = cloud.run_suite(write_suite(cloud.folder / f"{name}.yaml", trials), name).json()
     seconds = time.monotonic() - began
-    (page,) = (cloud.folder / "reports").rglob(f"*{name}*.html")
+    page = cloud.folder / "reports" / f"{name}.html"
     if FOLDER_VARIABLE in os.environ:
-        shutil.copy(page, Path(os.environ[FOLDER_VARIABLE]) / f"{name}.html")
+        kept = Path(os.environ[FOLDER_VARIABLE])
+        kept.mkdir(parents=True, exist_ok=True)
+        shutil.copy(page, kept)
     return Reported(
         runs=len(found["results"]), seconds=seconds, size_bytes=page.stat().st_size, shown=show(page.read_text("utf-8"))
     )

@@ -1,6 +1,7 @@
 """The parts that the pictures share: a white page with a title, scales, lines and texts."""
 
 from collections.abc import Callable, Iterable
+from html import escape
 
 INK, SOFT, FAINT, ACCENT, WASH, WARM = "#1b1f27", "#5b6472", "#d9dde4", "#0b6e6e", "#e6f2f1", "#c26a1b"
 
@@ -12,7 +13,7 @@ def page(width: int, height: int, title: str, parts: Iterable[str]) -> str:
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"'
             ' font-family="sans-serif" font-size="14">',
-            f"<title>{title}</title>",
+            f"<title>{escape(title, quote=False)}</title>",
             f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
             *parts,
             "</svg>",
@@ -27,7 +28,8 @@ def scale(low: float, high: float, begin: float, end: float) -> Place:
 
 
 def text(content: str, x: float, y: float, *, color: str = INK, anchor: str = "start", size: int = 14) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{color}" font-size="{size}">{content}</text>'
+    shown = escape(content, quote=False)
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{color}" font-size="{size}">{shown}</text>'
 
 
 def line(points: Iterable[tuple[float, float]], *, color: str, width: float = 1.5, dashes: str = "none") -> str:

@@ -1,11 +1,13 @@
 """docs/method.md holds the tables that the simulations write, in their form, and the pictures as they are drawn."""
 
 import re
+from xml.etree import ElementTree
 
 import pytest
 
 from bench.pictures import run, search
 from bench.pictures.__main__ import FOLDER, PICTURES
+from bench.pictures.canvas import page, text
 
 PAGE = FOLDER / "method.md"
 SHARE = re.compile(r"\d{1,3}\.\d %|–")
@@ -35,6 +37,12 @@ def test_the_decision_tables_are_those_of_the_simulations() -> None:
 def test_the_page_shows_the_pictures_as_they_are_drawn(name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == PICTURES[name]()
     assert f"]({name})" in PAGE.read_text(encoding="utf-8")
+
+
+def test_text_with_the_signs_of_markup_is_shown_as_it_is() -> None:
+    drawn = page(100, 50, "p < 0.05 & more", [text("a < b", 0, 0)])
+    root = ElementTree.fromstring(drawn)
+    assert [each.text for each in root] == ["p < 0.05 & more", None, "a < b"]
 
 
 def test_the_picture_of_a_run_shows_what_the_log_was_made_of() -> None:
