@@ -1,4 +1,4 @@
-"""Whether CodeBuild may run one build of the size that an image needs; new accounts often may not."""
+"""Whether CodeBuild may run one build of the size that an image needs; the quota of new accounts is often 0."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ QUOTA_NAME = "Concurrently running builds for Linux/Large environment"
 
 
 def refusal_to_build(service_quotas: "ServiceQuotasClient", *, region: str) -> str | None:
-    """None where at least one build may run, or where Service Quotas does not list the quota."""
+    """None if at least one build may run, or if Service Quotas does not list the quota."""
     quota = read_by_name(service_quotas, QUOTA_NAME, service_code=SERVICE_CODE)
     if quota is None or quota["Value"] >= 1:
         return None

@@ -12,18 +12,18 @@ from traindyno.core.serving.samples import EvaluationSample, differences, parse_
 from traindyno.lab.services import LabServices
 from traindyno.store.model_deployments import DeploymentRow
 
-# The first requests load what later ones find loaded.
+# The first requests are slower: they load the model.
 WARMUP_REQUESTS = 5
 TIMED_REQUESTS = 100
 LONGEST_TIMING_SECONDS = 60.0
 MOST_DIFFERENCES = 5
-# Of a request that is throttled; after them the state is retried.
+# Attempts of a throttled request; then the state is retried.
 WAITS_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 ANSWERS_SUFFIX = ".out"
 
 
 class AnswersDiffer(TraindynoError):
-    """The served model does not answer as the training job's did: it is another model, or it is served wrongly."""
+    """The served model's answers differ from the training job's: it is another model, or it is served wrongly."""
 
 
 def check_endpoint(
@@ -34,7 +34,7 @@ def check_endpoint(
     sleep: Callable[[float], None],
     now: float,
 ) -> DeploymentRow | None:
-    """Raises AnswersDiffer, or InvocationFailed where a request is not answered. ``clock``: monotonic seconds."""
+    """Raises AnswersDiffer, or InvocationFailed if a request is not answered. ``clock``: monotonic seconds."""
     key = samples_key(deployment.execution_id, deployment.run_id, deployment.job_name)
     samples = parse_samples(services.bucket.read_json(key)).samples
     if deployment.is_endpoint:
@@ -52,7 +52,7 @@ def check_endpoint(
 
 
 def _read_transformed(name: str, count: int, services: LabServices) -> list[Any]:
-    """What the check's transform job has written: one answer on each line, of all samples or of none."""
+    """The output of the check's transform job: one answer on each line, for all samples or for none."""
     prefix = transform_output_prefix(check_job_name(name))
     keys = [key for key in services.bucket.list_keys(prefix) if key.endswith(ANSWERS_SUFFIX)]
     lines = [line for key in keys for line in services.bucket.read(key).decode().splitlines()]
@@ -82,7 +82,7 @@ def _timings(
     clock: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> Iterator[float]:
-    """Of requests one after another, for at most a minute; a throttled one has no latency."""
+    """The latencies of requests one after another, for at most a minute; a throttled request has none."""
     began = clock()
     for sample in islice(cycle(samples), WARMUP_REQUESTS + TIMED_REQUESTS):
         sent = clock()

@@ -1,6 +1,6 @@
 """Create a deployment's model, and its endpoint or transform job; the task waits until that is ready or has failed.
 
-A transform job takes two calls: the first has the training job's evaluation samples answered by a job of their own.
+A transform job takes two calls: the first one starts a job over the training job's evaluation samples.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ CAUSE_LENGTH = 4000
 def deploy_model(
     document: Mapping[str, Any], token: str, *, services: LabServices, settings: ServingSettings, now: float
 ) -> str | None:
-    """The name of the error that the task was answered with; None where it waits. Safe to repeat."""
+    """The name of the error with which the task was answered; None if it waits. Safe to repeat."""
     try:
         deployment = parse_deployment(document, lab=settings.lab)
     except DocumentInvalid as error:

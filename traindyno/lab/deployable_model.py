@@ -1,4 +1,4 @@
-"""Finds the trained model of an execution that is to be deployed: of the recommended cell, or of a named one."""
+"""Finds the trained model of an execution to deploy: that of the recommended cell, or of a named one."""
 
 from dataclasses import dataclass
 

@@ -22,7 +22,7 @@ class BuildEnvironment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabEnvironment:
-    """Each field is the variable of the same name in capitals; what every function has."""
+    """The variables of every function; each field is the variable of the same name in capitals."""
 
     lab: str
     table: str

@@ -5,7 +5,7 @@ from traindyno.lab.services import LabServices
 from traindyno.sagemaker.serving_description import ENDPOINT_LOG_GROUP, TRANSFORM_LOG_GROUP, ServingState
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 
-# After this, what SageMaker does not know was never created: DeployModel was cut off before it could.
+# After this time, a resource that SageMaker does not know was never created: DeployModel ended before.
 NEVER_CREATED_SECONDS = 900
 LAST_LINES = 12
 CAUSE_LENGTH = 4000
@@ -33,7 +33,7 @@ def finish_deployment(job_name: str, *, services: LabServices, now: float) -> De
 
 
 def _describe(row: DeploymentRow, services: LabServices, now: float) -> ServingState | None:
-    """Of the endpoint or transform job that its task waits for."""
+    """The state of the endpoint or transform job that its task waits for."""
     name, endpoints = _awaited(row), services.endpoints
     state = endpoints.find_endpoint(name) if row.deployment.is_endpoint else endpoints.find_transform(name)
     if state is None and now - row.step_began_at > NEVER_CREATED_SECONDS:
@@ -59,7 +59,7 @@ def _settle(row: DeploymentRow, state: ServingState, services: LabServices, now:
 
 
 def _billed_seconds(row: DeploymentRow, state: ServingState, services: LabServices) -> float | None:
-    """Of all instances of the transform job and of the check's one; None for an endpoint, and where it is unknown."""
+    """Billed seconds of all instances of the transform job and of its check; None for an endpoint, and if unknown."""
     if state.seconds is None or row.is_checked_by_job:
         return state.seconds
     check = services.endpoints.find_transform(check_job_name(row.deployment.name))
@@ -69,7 +69,7 @@ def _billed_seconds(row: DeploymentRow, state: ServingState, services: LabServic
 
 
 def _explained(row: DeploymentRow, failure: str, services: LabServices) -> str:
-    """With the container's last lines, which say what SageMaker's own sentence leaves out."""
+    """The failure with the container's last lines, which contain the cause that SageMaker's message omits."""
     name = _awaited(row)
     lines = (
         services.log_tail.read_group(f"{ENDPOINT_LOG_GROUP}/{name}")
@@ -82,7 +82,7 @@ def _explained(row: DeploymentRow, failure: str, services: LabServices) -> str:
 
 
 def _answer(row: DeploymentRow, services: LabServices) -> None:
-    """A task that has its answer already takes no second one."""
+    """Answer the task; a second answer has no effect."""
     match row.status:
         case DeploymentStatus.READY:
             services.answers.succeed(row.token, {"name": row.deployment.name})

@@ -1,4 +1,4 @@
-"""A training job has ended: describe it, record what that means, and answer the task that waits for it."""
+"""A training job has ended: describe it, record its outcome, and answer the task that waits for it."""
 
 from traindyno.core.errors import ServiceFault
 from traindyno.core.jobs.attempt import Attempt, ended_attempt
@@ -14,7 +14,7 @@ from traindyno.lab.warm_pools import settle_pool
 from traindyno.sagemaker.job_description import has_ended, read_job_end
 from traindyno.store.attempts import AttemptRow
 
-# After this, a job that SageMaker does not know was never started: SubmitRun was cut off before it could.
+# After this time, a job that SageMaker does not know was never started: SubmitRun ended before.
 NEVER_STARTED_SECONDS = 600
 
 
@@ -36,7 +36,7 @@ def finish_run(job_name: str, *, lab: str, services: LabServices, now: float) ->
 
 
 def report_end(row: AttemptRow, *, services: LabServices) -> None:
-    """Answer the task. If no task waits, record the run or the preparation all the same."""
+    """Answer the task. If no task waits, still record the run or the preparation."""
     owner = row.owner
     if not isinstance(owner, Run) and row.end and row.end.outcome:
         record_preparation(owner, row, services)
@@ -53,7 +53,7 @@ def report_end(row: AttemptRow, *, services: LabServices) -> None:
 def _find_end(
     row: AttemptRow, *, lab: str, services: LabServices, now: float
 ) -> tuple[Attempt | None, WarmPool | None]:
-    """The job's end, and the warm instances that an earlier job had left and that this job started on."""
+    """The job's end, and the warm pool of an earlier job on which this job started."""
     job = services.jobs.describe(row.job_name)
     if job is not None and has_ended(job):
         end = read_job_end(job, stopped_for=row.stopped_for)

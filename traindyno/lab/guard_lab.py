@@ -1,4 +1,4 @@
-"""Whether a lab has suites or endpoints in flight, and so may not be deleted; its expiring endpoints go with it."""
+"""Refuses to delete a lab that has suites or endpoints in flight; expiring endpoints are deleted with it."""
 
 from collections.abc import Iterator
 

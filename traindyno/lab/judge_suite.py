@@ -38,7 +38,7 @@ def judge_suite(
     now: float,
     pools: Sequence[WarmPool] = (),
 ) -> Verdict:
-    """``pools`` are the instances that the execution's jobs left, kept no longer."""
+    """``pools``: the released warm pools of the execution's jobs."""
     suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
     plan = read_stored_plan(bucket.read_json(plan_key(execution_id)))
     results = with_warm_pools(load_results(bucket, execution_id), pools)

@@ -26,7 +26,7 @@ class TokensMissing(TraindynoError):
 
 
 def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsBucket) -> dict[str, Any]:
-    """The state machine's next input; without lanes, nothing is left to measure."""
+    """The state machine's next input; without lanes, the search has ended."""
     suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
     plan = read_stored_plan(bucket.read_json(plan_key(execution_id)))
     number = finished_rounds + 1
@@ -61,14 +61,16 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pack:
-    """``concurrency``: how many of the runs may be in progress at once."""
+    """``concurrency``: the most runs in progress at the same time."""
 
     runs: Sequence[Run]
     concurrency: int
 
 
 def _packs(lane: Lane, plan: LanePlan) -> list[_Pack]:
-    """Those of the lane one after another; a lane without packs is one, of which some runs are in progress at once."""
+    """The packs of the lane, one after another; a lane without packs is one pack, with ``concurrency`` runs in
+    progress.
+    """
     if plan.instances_at_once is None:
         return [_Pack(runs=lane.runs, concurrency=plan.concurrency)]
     return [_Pack(runs=pack, concurrency=len(pack)) for pack in pack_runs(lane.runs, plan.instances_at_once)]
@@ -84,5 +86,5 @@ def _with_tokens(runs: Sequence[Run], suite: Suite, plan: Plan, cache: TokenCach
     found = {each.packing: cache.find(each.key, oldest=0.0) for each in sets}
     missing = [each.key for each in sets if found[each.packing] is None]
     if missing:
-        raise TokensMissing(f"{plan.execution_id}: the tokens {', '.join(missing)} were prepared and are gone")
+        raise TokensMissing(f"{plan.execution_id}: the tokens {', '.join(missing)} were prepared and no longer exist")
     return tuple(replace(run, tokens=found.get(is_packed(run.cell.settings, suite.workload))) for run in runs)

@@ -1,4 +1,4 @@
-"""Check a suite, price it, and find tokens that were made before; write suite and plan before any job starts."""
+"""Check a suite, price it, and find existing tokens; write suite and plan before any job starts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -68,7 +68,7 @@ def take_in_suite(
     listing: DataListing,
     now: float,
 ) -> Plan:
-    """Raises SuiteInvalid or SuiteRefused with everything that is wrong."""
+    """Raises SuiteInvalid or SuiteRefused with all problems."""
     suite = parse_suite(document)
     cells = expand_cells(suite)
     if conflicts := [*find_conflicts(suite, cells, settings)]:
@@ -194,7 +194,7 @@ def plan_tokens(
 ) -> tuple[TokenSet, ...]:
     """The tokens that the suite needs, each with its content key, and whether the lab has it already.
 
-    SuiteRefused where the dataset's or tokenizer's prefix can't be listed or is empty.
+    Raises SuiteRefused if the dataset's or tokenizer's prefix can't be listed or is empty.
     """
     wanted = needed_tokens(suite, cells)
     if not wanted or suite.workload.dataset is None or suite.workload.dataset.path is None:

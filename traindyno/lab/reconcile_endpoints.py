@@ -9,7 +9,7 @@ from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 
 # An event takes seconds; an older deployment that is still being created is described.
 QUIET_SECONDS = 60
-# Two sweeps in AWS: an endpoint that outlives its expiry by more was not deleted.
+# Two sweeps in AWS: an endpoint that exists longer after its expiry was not deleted.
 OVERDUE_SECONDS = 600
 EXPIRED, GONE = "expired", "deleted outside of Traindyno"
 

@@ -26,7 +26,9 @@ SECONDS_BETWEEN_LOOKS = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """``overdue`` attempts had ended without having been finished; ``left`` of them still are after this sweep."""
+    """``overdue``: attempts that had ended and were not finished; ``left``: those that are still not finished after
+    this sweep.
+    """
 
     open: int
     overdue: int
@@ -36,7 +38,7 @@ class Swept:
 
 def sweep(*, lab: str, services: LabServices, executions: Executions, now: float, pace: Pace) -> Swept:
     rows = [row for row in services.attempts.list_open() if now - row.submitted_at > QUIET_SECONDS]
-    # One listing says which of them still run, however many there are.
+    # One listing shows which of them still run, for any number of jobs.
     ages = services.jobs.working(jobs_prefix(lab), now=now) if rows else {}
     stopped = 0
     for name in sorted({row.owner.execution_id for row in rows}):
@@ -66,7 +68,7 @@ def _stop_execution(
     now: float,
     pace: Pace,
 ) -> int:
-    """How many jobs were asked to stop."""
+    """The number of jobs that were stopped."""
     if _is_over(execution_id, executions):
         return stop_runs(execution_id, services=services, pace=pace)
     row = services.executions.find(execution_id)
@@ -90,7 +92,7 @@ def stop_overruns(
     now: float,
     pace: Pace,
 ) -> int:
-    """Reserve more for jobs that outgrow their reservation, and stop those for which the cap has no room.
+    """Reserve more for jobs that exceed their reservation, and stop those for which the cap has no room.
 
     ``rows`` are the open attempts of one execution, ``ages`` the seconds since the creation of the jobs that still
     run. Only jobs old enough to have used up their reservation are described.
@@ -111,12 +113,12 @@ def stop_overruns(
 
 
 def _may_overrun(row: AttemptRow, age_seconds: float) -> bool:
-    """Whether it could, if it had been billed from its creation on."""
+    """Whether the job could exceed its reservation, if it was billed from its creation on."""
     return row.end is None and row.stopped_for is None and _needed_usd(row, age_seconds) > row.reserved_usd
 
 
 def _needed_usd(row: AttemptRow, billed_seconds: float) -> Decimal:
-    """SageMaker itself stops a job at its time limit, which may come before the next look."""
+    """The cost until the next sweep, or until the job's time limit, at which SageMaker stops it."""
     left_seconds = row.max_job_seconds - billed_seconds
     return needed_reservation_usd(
         billed_seconds=billed_seconds + row.keep_warm_seconds,

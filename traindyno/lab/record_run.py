@@ -1,4 +1,4 @@
-"""Make the result of a run from its attempts and its step log, once: the document in S3, then the run's row."""
+"""Make the result of a run from its attempts and its step log, once: first the document in S3, then the run's row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,18 +34,18 @@ STOPPED = FinalOutcome(outcome=Outcome.STOPPED_BY_USER, message="stopped before 
 
 
 def refused_outcome(end: Mapping[str, str]) -> FinalOutcome | None:
-    """Of a run for which no job was started; None if one was."""
+    """The outcome of a run for which no job was started; None if one was."""
     return FinalOutcome(outcome=Outcome(end["outcome"]), message=end.get("message")) if "outcome" in end else None
 
 
 def failed_outcome(failure: Mapping[str, str]) -> FinalOutcome:
-    """Of a run whose submission the state machine gave up."""
+    """The outcome of a run whose submission the state machine stopped retrying."""
     outcome = OUTCOME_OF_ERROR.get(failure["Error"], Outcome.INTERNAL_ERROR)
     return FinalOutcome(outcome=outcome, message=f"{failure['Error']}: {failure.get('Cause', '')}"[:2000])
 
 
 def record_run(run: Run, *, final: FinalOutcome | None, services: LabServices) -> RunResult | None:
-    """None if the run has its result already. ``final`` counts if no attempt has an outcome of its own."""
+    """None if the run already has its result. ``final``: the outcome if no attempt has one."""
     row = services.runs.read(run.execution_id, run.run_id)
     if row.is_over:
         return None
@@ -85,7 +85,7 @@ def ended_attempts(row: OwnerRow, services: LabServices) -> list[Attempt]:
 
 
 def read_run_log(execution_id: str, run_id: str, services: LabServices) -> tuple[StepLog | None, str | None]:
-    """The step log, and why it can't be read where it can't."""
+    """The step log, or None with the reason why it can't be read."""
     files = services.bucket.step_log_files(execution_id, run_id)
     try:
         return (read_step_log(files) if files else None), None

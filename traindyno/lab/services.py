@@ -68,7 +68,7 @@ class LabServices:
         return self.preparations.read(owner.execution_id, owner.preparation_id)
 
     def attempts_of(self, row: OwnerRow) -> list[AttemptRow]:
-        """In the order of their numbers."""
+        """The attempts in the order of their numbers."""
         found = [attempt for name in row.jobs if (attempt := self.attempts.find(name))]
         return sorted(found, key=lambda attempt: attempt.number)
 
@@ -83,5 +83,5 @@ def open_services(environment: BucketEnvironment) -> LabServices:
 
 @cache
 def connect(environment: BucketEnvironment) -> LabServices:
-    """The same for every call of a warm function."""
+    """Created once for all calls of a warm function."""
     return open_services(environment)

@@ -16,9 +16,9 @@ from traindyno.store.attempts import AttemptRow
 from traindyno.store.owners import OwnerRows
 from traindyno.store.start_slots import StartSlot
 
-# A function that waits is paid for; a state that waits costs two transitions.
+# A waiting function is billed; a waiting state costs two transitions.
 LONGEST_SLEEP_SECONDS = 5.0
-# A job that is later than this for its start slot reserves another.
+# A job that is later than this for its start slot reserves another one.
 SLOT_KEPT_SECONDS = 30.0
 
 
@@ -34,7 +34,7 @@ class AttemptStart:
     clock: Callable[[], float]
 
     def reserve_slot(self, noted: float | None) -> StartSlot | None:
-        """None where there is no limit. A slot that is far off is noted, and the state machine waits for it."""
+        """None without a limit. A distant slot is stored, and the state machine waits for it."""
         between = self.settings.seconds_between_starts
         if not between:
             return None

@@ -14,7 +14,7 @@ SECONDS_BETWEEN_STOPS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Whether a function has time for more, and how it waits between requests that AWS limits."""
+    """The remaining time of a function, and its wait between requests that AWS limits."""
 
     may_go_on: Callable[[], bool]
     sleep: Callable[[float], None]
@@ -30,19 +30,19 @@ def was_refused(execution_id: str, executions: Executions) -> bool:
 
 
 def stop_runs(execution_id: str, *, services: LabServices, pace: Pace) -> int:
-    """Start no further job of the execution, and stop those that run. How many were asked to stop."""
+    """Start no further job of the execution, and stop those that run. Returns the number of stopped jobs."""
     services.executions.mark_stopping(execution_id)
     return stop_jobs(execution_id, Outcome.STOPPED_BY_USER, services=services, pace=pace)
 
 
 def free_start_slots(execution_id: str, *, services: LabServices, now: float) -> None:
-    """Free the reserved start slots, unless another execution has jobs and so may hold some of them."""
+    """Free the reserved start slots, unless another execution has jobs and may hold some of them."""
     if all(row.owner.execution_id == execution_id for row in services.attempts.list_open()):
         services.start_slots.free(now=now)
 
 
 def stop_jobs(execution_id: str, outcome: Outcome, *, services: LabServices, pace: Pace) -> int:
-    """How many jobs were asked to stop. Their ends arrive as events; the sweep stops what time does not allow here."""
+    """The number of stopped jobs. Their ends arrive as events; the sweep stops those for which no time is left."""
     stopped = 0
     for row in services.attempts.list_open(execution_id):
         if not pace.may_go_on():

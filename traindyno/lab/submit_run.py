@@ -48,7 +48,9 @@ def submit_run(
     sleep: Callable[[float], None],
     clock: Callable[[], float] = time.time,
 ) -> Submitted:
-    """Answers the task itself if no job is started: the state machine would not see the name of a raised error."""
+    """Answers the task itself if no job is started, because the state machine does not receive the name of a raised
+    error.
+    """
     resources = AttemptStart(owner=owner, services=services, settings=settings, now=now, sleep=sleep, clock=clock)
     start = _Start(owner=owner, token=token, services=services, settings=settings, now=now, resources=resources)
     try:
@@ -91,7 +93,7 @@ class _Start:
         attempts = self.services.attempts_of(known)
         latest = attempts[-1] if attempts else None
         if latest and latest.end is None:
-            # The task was started again by a fault between the two; its job may exist and must not be paid twice.
+            # A fault between the two started the task again; its job may exist and must not be paid twice.
             return self._take_over(latest, suite, execution)
         if latest and latest.end and latest.end.outcome:
             return self._answer_again(latest)
@@ -143,7 +145,7 @@ class _Start:
         return found
 
     def _placed_on(self, suite: Suite, attempts: list[AttemptRow]) -> str | None:
-        """The type on which a run with several possible types has begun: it is measured on one type only."""
+        """The type on which a run with several possible types has started: it is measured on one type only."""
         if not isinstance(self.owner, Run) or self.owner.cell.settings.instance not in suite.instance_preferences:
             return None
         return instance_type_of([row.end for row in attempts if row.end])

@@ -27,8 +27,8 @@ class LogFields:
 def use_case(name: str, **about: str | None) -> Iterator[LogFields]:
     """Logs ``name`` with ``about``, what was noted, ``seconds``, and ``error`` if the use case failed.
 
-    Lambda's JSON log format writes each field as a field of its own. Throttling leaves as Throttled, a fault of an AWS
-    service as ServiceFault: the state machine retries these names.
+    Lambda's JSON log format writes each of them as a separate field. Throttling is raised as Throttled, a fault of an
+    AWS service as ServiceFault: the state machine retries these names.
     """
     line, began = LogFields(dict(about)), time.monotonic()
     try:

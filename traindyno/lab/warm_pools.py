@@ -1,4 +1,4 @@
-"""Instances that an execution keeps warm for its own next runs: release them, and settle what keeping them cost."""
+"""Instances that an execution keeps warm for its next runs: release them, and settle the cost of keeping them."""
 
 from collections.abc import Callable, Iterable
 
@@ -10,7 +10,7 @@ from traindyno.lab.services import LabServices
 from traindyno.sagemaker.request import job_name_prefix
 from traindyno.store.executions import ExecutionRow
 
-# SageMaker ends a released pool within moments.
+# SageMaker ends a released pool within seconds.
 LOOKS_AFTER_RELEASE = 10
 SECONDS_BETWEEN_LOOKS = 2.0
 
@@ -18,7 +18,7 @@ SECONDS_BETWEEN_LOOKS = 2.0
 def release_warm_pools(
     execution_id: str, *, lab: str, services: LabServices, sleep: Callable[[float], None]
 ) -> tuple[WarmPool, ...]:
-    """Release all and settle what they cost. Otherwise each is billed until its keep-alive time is over."""
+    """Release all pools and settle their cost. Otherwise each is billed until the end of its keep-alive time."""
     prefix = _prefix(services.executions.find(execution_id), lab=lab)
     if prefix is None:
         return ()
@@ -33,13 +33,13 @@ def release_warm_pools(
 
 
 def read_warm_pools(execution: ExecutionRow | None, *, lab: str, jobs: TrainingJobs) -> tuple[WarmPool, ...]:
-    """What the execution's jobs left; nothing if it keeps no instances warm."""
+    """The warm pools of the execution's jobs; empty if it keeps no instances warm."""
     prefix = _prefix(execution, lab=lab)
     return () if prefix is None else tuple(jobs.warm_pools(prefix))
 
 
 def settle_ended_pools(execution_id: str, *, lab: str, services: LabServices) -> int:
-    """Of pools whose time ran out, for which there is no event. How many were settled."""
+    """Settle pools whose time has ended, for which there is no event. Returns their number."""
     if not services.spending.read(execution_id).pools:
         return 0
     pools = read_warm_pools(services.executions.find(execution_id), lab=lab, jobs=services.jobs)
@@ -52,7 +52,7 @@ def settle_pools(execution_id: str, pools: Iterable[WarmPool], *, services: LabS
 
 
 def settle_pool(pool: WarmPool, *, services: LabServices) -> bool:
-    """Safe to repeat. The execution whose job left the pool pays for it."""
+    """Safe to repeat. The cost belongs to the execution whose job kept the pool."""
     row = services.attempts.find(pool.job_name)
     if row is None or row.end is None:
         return False
@@ -65,13 +65,13 @@ def settle_pool(pool: WarmPool, *, services: LabServices) -> bool:
 
 
 def with_warm_pools(results: Iterable[RunResult], pools: Iterable[WarmPool]) -> list[RunResult]:
-    """The results with what keeping instances warm after their jobs cost, as far as it is over."""
+    """The results with the cost of ended warm pools."""
     seconds = {pool.job_name: pool.retained_seconds for pool in pools if pool.is_over}
     return [with_kept_warm(result, seconds) for result in results] if seconds else list(results)
 
 
 def _prefix(execution: ExecutionRow | None, *, lab: str) -> str | None:
-    """What the names of the execution's jobs begin with; None if it keeps nothing warm."""
+    """The prefix of the execution's job names; None if it keeps no instances warm."""
     if execution is None or not execution.warm_pool_seconds:
         return None
     return job_name_prefix(execution.execution_id, execution.suite_name, lab=lab)

@@ -1,1 +1,1 @@
-"""What an execution keeps: rows of the table and documents of the bucket."""
+"""The stored data of executions: rows of the table and documents of the bucket."""

@@ -1,4 +1,4 @@
-"""Rows of attempts: which training job answers which waiting task, and how the job ended."""
+"""Rows of attempts: the training job, the task that waits for it, and the job's end."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from traindyno.core.suite.preparation import AttemptOwner
 from traindyno.store.items import attribute, attributes_of, read_row
 
 OPEN = "open"
-# The index's sort key; the owner holds it too.
+# The index's sort key; the owner contains it too.
 EXECUTION = "execution_id"
 END_NAME = {"#end": "end"}
 NOT_ENDED = "attribute_not_exists(#end)"
@@ -105,7 +105,7 @@ def creation(row: AttemptRow) -> Put:
 
 
 def removal(job_name: str) -> Delete:
-    """The job was refused, so that the attempt never was. Refused if there is no such attempt."""
+    """Delete the row: the job was refused, so there was no attempt. Refused if there is no such attempt."""
     return Delete(key=_key(job_name), condition="attribute_exists(pk)")
 
 

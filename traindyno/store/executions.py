@@ -1,4 +1,4 @@
-"""Rows of executions: what a suite was planned with, and its verdict once it is judged."""
+"""Rows of executions: the data with which a suite was planned, and its verdict when it is judged."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from traindyno.store.items import attribute, attributes_of, read_row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """The verdict in short, as lists show it. ``judged_at`` is in epoch seconds."""
+    """The short form of the verdict for lists. ``judged_at`` is in epoch seconds."""
 
     judged_at: float
     finding: str
@@ -26,7 +26,7 @@ class Judgement:
 class ExecutionRow:
     """Times are epoch seconds. ``max_usd`` is the cap that holds: jobs can't write it.
 
-    ``latest_end``: when the suite's ``max_hours`` are over. ``prices``: instance type → price, as planned.
+    ``latest_end``: the end of the suite's ``max_hours``. ``prices``: instance type → price, as planned.
     ``source_s3_uri`` and the images are those of the deployment that planned the suite: its jobs keep them.
     ``script_s3_uri``: the copy of the suite's script; None without a script, or with one in another bucket.
     """
@@ -62,7 +62,7 @@ class ExecutionRows:
         self._table = table
 
     def create(self, row: ExecutionRow) -> None:
-        """Safe to repeat: an existing row stays as it is."""
+        """Safe to repeat: an existing row is not changed."""
         self._table.put(row.to_item(), condition="attribute_not_exists(pk)")
 
     def find(self, execution_id: str) -> ExecutionRow | None:

@@ -1,4 +1,4 @@
-"""Dataclasses to DynamoDB items and back: numbers are Decimal, and an attribute that is None or empty is left out."""
+"""Dataclasses to DynamoDB items and back: numbers are Decimal, and attributes that are None or empty are omitted."""
 
 import json
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ def attribute(value: Any) -> Any:
 
 
 def read_row(item: Mapping[str, Any], kind: type[Row], **known: Any) -> Row:
-    """``known`` are fields that the item's keys hold. Attributes that the row doesn't name are passed over."""
+    """``known``: fields from the item's keys. Attributes without a field are ignored."""
     try:
         return _converter().structure({**item, **known}, kind)
     except BaseValidationError as error:
@@ -50,7 +50,7 @@ def _is_absent(value: Any) -> bool:
 
 
 def _number(value: float) -> Decimal | None:
-    """The shortest decimal that is this number; NaN and infinities have no place in DynamoDB."""
+    """The shortest decimal of this number; DynamoDB can't store NaN and infinities."""
     return Decimal(str(value)) if isfinite(value) else None
 
 

@@ -1,4 +1,4 @@
-"""Rows of model deployments: what was deployed, how far it has come, what it answered and when it was removed."""
+"""Rows of model deployments: the deployed model, its status, the check of its answers and its removal."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ PARTITION, PREFIX = "model-deployments", "deployment#"
 
 
 class DeploymentStatus(StrEnum):
-    """``ready``: an endpoint in service, or a transform job that has completed. ``removed``: nothing of it is left."""
+    """``ready``: an endpoint in service, or a completed transform job. ``removed``: all its resources are deleted."""
 
     CREATING = "creating"
     READY = "ready"
@@ -28,8 +28,8 @@ class DeploymentStatus(StrEnum):
 class DeploymentRow:
     """Times are epoch seconds. ``token`` is of the task that waits until the deployment is ready.
 
-    ``message``: why it failed. ``checked_samples``: how many answers were the training job's; None before the check.
-    ``billed_seconds``: of all instances of the transform jobs together, that of the check included.
+    ``message``: why it failed. ``checked_samples``: the number of answers that agree with the training job's; None
+    before the check. ``billed_seconds``: of all instances of the transform jobs together, that of the check included.
     """
 
     deployment: ModelDeployment
@@ -46,7 +46,7 @@ class DeploymentRow:
 
     @property
     def is_open(self) -> bool:
-        """Whether something of it may still bill."""
+        """Whether a part of it may still be billed."""
         return self.removed_at is None
 
     @property
@@ -61,7 +61,7 @@ class DeploymentRow:
 
     @property
     def step_began_at(self) -> float:
-        """When its endpoint or latest transform job was asked for."""
+        """When its endpoint or latest transform job was requested."""
         return self.checked_at or self.created_at
 
     def is_expired(self, now: float) -> bool:
@@ -69,7 +69,7 @@ class DeploymentRow:
         return self.is_open and expires_at is not None and now >= expires_at
 
     def cost_usd(self, now: float) -> Decimal | None:
-        """What a transform job billed; else at most this, from the creation to the removal; None where unknown."""
+        """The billed cost of a transform job; else an upper bound, from creation to removal; None if unknown."""
         usd_per_hour = self.deployment.usd_per_hour
         if usd_per_hour is None:
             return None
@@ -108,7 +108,7 @@ class DeploymentRows:
         return DeploymentRow.from_item(item) if item else None
 
     def list_all(self) -> Iterator[DeploymentRow]:
-        """Removed ones too, by name."""
+        """All deployments by name, removed ones included."""
         values = {":pk": PARTITION, ":prefix": PREFIX}
         return map(DeploymentRow.from_item, self._table.query("pk = :pk AND begins_with(sk, :prefix)", values=values))
 
@@ -143,7 +143,7 @@ class DeploymentRows:
         )
 
     def remove(self, name: str, *, now: float, message: str | None = None) -> bool:
-        """False if it was removed before. The row stays: it holds what the deployment cost."""
+        """False if it was already removed. The row is kept, because it contains the cost."""
         updated = self._table.update(
             _key(name),
             "SET #status = :removed, removed_at = :now" + (", message = :message" if message else ""),

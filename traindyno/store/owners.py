@@ -27,7 +27,7 @@ Row = TypeVar("Row", bound=OwnerRow)
 
 
 class OwnerRows(Generic[Row]):
-    """``prefix`` of the sort keys, which tells runs from preparations."""
+    """``prefix`` of the sort keys, which distinguishes runs from preparations."""
 
     def __init__(self, table: Table, prefix: str, row_type: type[Row]) -> None:
         self._table = table
@@ -35,7 +35,7 @@ class OwnerRows(Generic[Row]):
         self._row_type = row_type
 
     def read(self, execution_id: str, owner_id: str) -> Row:
-        """Of an owner that has no row yet, an empty one."""
+        """The row of an owner; an empty one if there is none yet."""
         key = self._key(execution_id, owner_id)
         return self._row_type.from_item(self._table.get(key) or key)
 

@@ -1,4 +1,4 @@
-"""Rows of preparations: their training jobs so far, and their summary once they are over."""
+"""Rows of preparations: their training jobs so far, and their summary after their end."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -22,7 +22,7 @@ class PreparationSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparationRow:
-    """``jobs`` are the names of its training jobs so far; ``summary`` is None until the preparation is over.
+    """``jobs`` are the names of its training jobs so far; ``summary`` is None until the preparation has ended.
 
     ``start_at``: the reserved start slot of its next job, in epoch seconds.
     """

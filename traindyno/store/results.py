@@ -22,7 +22,7 @@ READS_AT_ONCE = 10  # botocore keeps as many connections
 
 
 class NothingRecorded(TraindynoError):
-    """The execution has no results: it was refused, has only begun, or is not one of this lab's."""
+    """The execution has no results: it was refused, has just started, or is not in this lab."""
 
 
 def load_record(bucket: ResultsBucket, execution_id: str) -> ExecutionRecord:
@@ -49,12 +49,12 @@ def load_results(bucket: ResultsBucket, execution_id: str) -> list[RunResult]:
 
 
 def load_preparations(bucket: ResultsBucket, execution_id: str) -> list[PreparationResult]:
-    """The results of the jobs that prepared the data; they count for what they cost only."""
+    """The results of the jobs that prepared the data; they count only for their cost."""
     return [parse_preparation_result(document) for document in _load(bucket, preparations_prefix(execution_id))]
 
 
 def load_rounds(bucket: ResultsBucket, execution_id: str) -> tuple[Round, ...]:
-    """What each round was planned with, from the runs of its lanes."""
+    """The planned runs of each round, from the runs of its lanes."""
     prefix = rounds_prefix(execution_id)
     run_ids: dict[int, list[str]] = {}
     for key in bucket.list_keys(prefix):
@@ -64,7 +64,7 @@ def load_rounds(bucket: ResultsBucket, execution_id: str) -> tuple[Round, ...]:
 
 
 def load_memory(bucket: ResultsBucket, plan: Plan) -> tuple[CellMemory, ...]:
-    """The estimates of the plan's cells: its own, or those that the preparation job left beside the tokens."""
+    """The estimates of the plan's cells: the plan's own, or those that the preparation job wrote beside the tokens."""
     findings: dict[Settings, MemoryFinding] = {}
     for token_set in plan.preparation.tokens if plan.preparation else ():
         tokens = TokenCache(bucket).find(token_set.key, oldest=0.0) if token_set.memory_digest else None

@@ -12,7 +12,7 @@ FIXED_DOCUMENTS = 8
 
 
 class ObjectMissing(TraindynoError):
-    """An object that the lab wrote is not in its bucket any more."""
+    """An object that the lab wrote is no longer in its bucket."""
 
 
 class ResultsBucket:
@@ -28,7 +28,7 @@ class ResultsBucket:
         return json.loads(self.read(key))
 
     def read_fixed_json(self, key: str) -> Any:
-        """Of a document that is written once: a warm function reads it once. Few are kept at a time."""
+        """Read a document that is written once: a warm function reads it once and keeps a few such documents."""
         if key not in self._fixed:
             if len(self._fixed) >= FIXED_DOCUMENTS:
                 self._fixed.clear()
@@ -49,7 +49,7 @@ class ResultsBucket:
         return content
 
     def read_tail(self, key: str, byte_count: int) -> str:
-        """The end of an object, empty if there is none; its first line may be cut off."""
+        """The end of an object, empty if there is none; its first line may be truncated."""
         return (self._objects.find(key, last_bytes=byte_count) or b"").decode(errors="replace")
 
     def write(self, key: str, content: bytes, content_type: str) -> None:
@@ -61,7 +61,7 @@ class ResultsBucket:
         return s3_uri(self.name, key)
 
     def copy_large(self, key: str, target_key: str) -> bool:
-        """Within the bucket; False where there is no such object."""
+        """Copy within the bucket; False if there is no such object."""
         return self._objects.copy_large(key, target_key)
 
     def delete(self, key: str) -> None:

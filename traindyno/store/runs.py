@@ -1,4 +1,4 @@
-"""Rows of runs: their training jobs so far, and their summary once they are over."""
+"""Rows of runs: their training jobs so far, and their summary after their end."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -13,7 +13,7 @@ PREFIX = "run#"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """``jobs`` are the names of the run's training jobs so far; ``summary`` is None until the run is over.
+    """``jobs`` are the names of the run's training jobs so far; ``summary`` is None until the run has ended.
 
     ``start_at``: the reserved start slot of its next job, in epoch seconds.
     """

@@ -35,7 +35,9 @@ class StartSlot:
     sleep: Callable[[float], None]
 
     def wait(self) -> None:
-        """A function so late that the next slot has begun reserves another: two would send a request at once."""
+        """If the next slot has begun, the function reserves another one: otherwise two functions would send a request
+        at the same time.
+        """
         at = self.at
         while self.clock() - at > self.seconds_between:
             at = self.slots.reserve(now=self.clock(), seconds_between=self.seconds_between)
@@ -57,7 +59,7 @@ class StartSlots:
                 return now
 
     def free(self, *, now: float) -> None:
-        """Nobody needs the reserved slots: the next slot is now."""
+        """No job needs the reserved slots: the next slot is now."""
         self._table.update(KEY, "SET next_at = :now", values={":now": attribute(float(now))})
 
     def _advance(self, value: str, condition: str, *, now: float, seconds_between: float) -> StartSlotRow | None:

@@ -14,20 +14,20 @@ class TokenCache:
         self._bucket = bucket
 
     def find(self, key: str, *, oldest: float) -> Tokens | None:
-        """None also where they were made before ``oldest``, an epoch time."""
+        """None also if they were made before ``oldest``, an epoch time."""
         marker = self._bucket.find_json(ready_tokens_key(key))
         if marker is None or marker["made_at"] < oldest:
             return None
         return Tokens(key=key, s3_uri=marker["s3_uri"])
 
     def keep(self, key: str, job_name: str, *, made_at: float) -> str | None:
-        """Mark what the job left as ready; the reason where it can't be used. Safe to repeat."""
+        """Mark the job's output as ready; returns the reason if it can't be used. Safe to repeat."""
         folder = tokens_folder(key, job_name)
         uri = s3_uri(self._bucket.name, folder)
         manifest = self._bucket.find_json(f"{folder}{TOKENS_MANIFEST}")
         problem = describe_mismatch(manifest, key=key)
         if problem:
-            return f"the job completed, but what it left at {uri} can't be used: {problem}"
+            return f"the job completed, but its output at {uri} can't be used: {problem}"
         marker = {"key": key, "s3_uri": uri, "job_name": job_name, "made_at": made_at, "manifest": manifest}
         self._bucket.write_json(ready_tokens_key(key), marker)
         return None

@@ -1,4 +1,4 @@
-"""Rows that find earlier executions of the same work, from whose runs a plan learns what its own runs will take."""
+"""Rows that find earlier executions of the same work, from whose runs a plan computes its expectations."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

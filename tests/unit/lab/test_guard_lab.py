@@ -182,4 +182,4 @@ def test_a_guard_that_fails_answers_before_it_does(
         stubber.add_client_error("list_executions", "AccessDeniedException")
         with pytest.raises(ClientError):
             handler.handle(event("Delete", url, PhysicalResourceId="Guard-of-the-lab"), None)
-    assert [(each["Status"], "see the guard's log" in each["Reason"]) for each in received] == [("FAILED", True)]
+    assert [(each["Status"], "see the log of GuardLab" in each["Reason"]) for each in received] == [("FAILED", True)]
