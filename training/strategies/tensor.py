@@ -1,11 +1,11 @@
 """Tensor parallelism: each block's matrices are sharded over ranks that work on the same samples, with DTensor."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import torch
 from torch import distributed, nn
-from torch.distributed.tensor import DTensor, Replicate
+from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.parallel import ColwiseParallel, ParallelStyle, RowwiseParallel, parallelize_module
 
 from training.blueprint import Readable
@@ -80,12 +80,16 @@ class TensorParallel(WholeModelStrategy):
     def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
         if self.data_rank != 0:
             return
-        model = self._objective.model
+        model, ranks = self._objective.model, self._replicas.ranks[0]
         for name, tensor in model.state_dict().items():
             if self._setup.topology.is_first:
-                yield name, self._converted.restore(name, _whole(tensor), f"{model.base_model_prefix}.")
-            else:
-                _whole(tensor)  # the first rank needs this one's part
+                whole = _receive(tensor, ranks) if _is_cut(tensor) else _local(tensor).cpu()
+                restored = self._converted.restore(name, whole, f"{model.base_model_prefix}.")
+                del whole  # a copy of it may have been restored
+                yield name, restored
+                del restored
+            elif _is_cut(tensor):
+                distributed.send(_local(tensor).contiguous(), dst=ranks[0])
 
 
 def _styles(plan: TensorPlan) -> dict[str, ParallelStyle]:
@@ -118,13 +122,34 @@ def _sharded_and_replicated(parameters: Iterable[nn.Parameter]) -> tuple[list[to
     cut: list[nn.Parameter] = []
     whole: list[nn.Parameter] = []
     for parameter in parameters:
-        is_cut = isinstance(parameter, DTensor) and any(placement.is_shard() for placement in parameter.placements)
-        (cut if is_cut else whole).append(parameter)
+        (cut if _is_cut(parameter) else whole).append(parameter)
     return local_gradients(cut), local_gradients(whole)
 
 
-def _whole(tensor: torch.Tensor) -> torch.Tensor:
-    return (tensor.full_tensor() if isinstance(tensor, DTensor) else tensor).cpu()
+def _is_cut(tensor: torch.Tensor) -> bool:
+    return isinstance(tensor, DTensor) and any(placement.is_shard() for placement in tensor.placements)
+
+
+def _local(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+def _receive(tensor: torch.Tensor, ranks: Sequence[int]) -> torch.Tensor:
+    """The whole of a tensor that is sharded over ``ranks``, on the CPU of the first of them.
+
+    Beside it there is one rank's part at a time. ``full_tensor`` makes up to three copies, and on every rank.
+    """
+    assert isinstance(tensor, DTensor)
+    (placement,) = tensor.placements
+    assert isinstance(placement, Shard)
+    local = tensor.to_local()
+    whole = torch.empty(tensor.shape, dtype=tensor.dtype)
+    for rank, place in zip(ranks, whole.chunk(len(ranks), placement.dim), strict=True):
+        part = local if rank == ranks[0] else torch.empty(place.shape, dtype=tensor.dtype, device=local.device)
+        if rank != ranks[0]:
+            distributed.recv(part, src=rank)
+        place.copy_(part)
+    return whole
 
 
 def build(setup: Setup) -> TrainingStrategy:
