@@ -71,8 +71,7 @@ class CrashHandler:
             self._wait_for_checkpoint()
         with self._lock:
             self._end(
-                self._failure_of_a_peer()
-                or RunStopped(f"the process was told to stop after {self._step_log.steps} steps")
+                self._failure_of_a_peer() or RunStopped(f"the process was stopped after {self._step_log.steps} steps")
             )
 
     def _wait_for_checkpoint(self) -> None:

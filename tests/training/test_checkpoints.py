@@ -100,7 +100,7 @@ def test_a_resumed_run_has_the_losses_and_the_model_of_an_uninterrupted_one(spre
 def test_a_run_that_is_told_to_stop_loses_no_step(spread: Trained, name: str) -> None:
     found = spread[name]
     for ended in found["told"]:
-        assert ended.stopped.startswith("RunStopped: the run was told to stop after step 3; the checkpoint"), ended
+        assert ended.stopped.startswith("RunStopped: the run was stopped after step 3; the checkpoint"), ended
     assert_same(found["after told"], found["whole"], range(TOLD_AFTER + 1, STEPS + 1))
 
 

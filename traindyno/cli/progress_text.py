@@ -64,7 +64,7 @@ def _rows(state: State) -> Iterator[tuple[str, RenderableType]]:
         yield "doing", Text(_doing(state))
     left = "" if state.left_seconds is None else f", about {seconds_text(state.left_seconds)} left"
     yield "time", Text(f"{seconds_text(state.elapsed_seconds)}{left}")
-    yield "money", Text(_spent(state))
+    yield "cost", Text(_spent(state))
     if state.leader:
         yield "leader", Text(_leader(state.leader))
 

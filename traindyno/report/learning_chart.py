@@ -33,7 +33,7 @@ class Across(StrEnum):
 
     STEPS = "steps"
     TIME = "time"
-    MONEY = "money"
+    COST = "cost"
 
     def of(self, point: LearningPoint) -> float | None:
         match self:
@@ -41,7 +41,7 @@ class Across(StrEnum):
                 return point.step
             case Across.TIME:
                 return point.seconds
-            case Across.MONEY:
+            case Across.COST:
                 return point.usd
 
     def unit(self, highest: float) -> Unit:
@@ -50,7 +50,7 @@ class Across(StrEnum):
                 return Unit(size=1)
             case Across.TIME:
                 return seconds_unit(highest)
-            case Across.MONEY:
+            case Across.COST:
                 return Unit(size=1, before="$")
 
 

@@ -50,7 +50,7 @@ def draw_learning_section(report: Report) -> Markup | None:
         element("h2", "Loss and quality"),
         element(
             "p",
-            "Each line is a run. Time is wall clock from the creation of the job; money is what was billed by then."
+            "Each line is a run. Time is wall clock from the creation of the job; cost is the amount billed by then."
             f"{left_out}",
             class_="hint",
         ),

@@ -1,7 +1,7 @@
-"""What an execution has spent and may yet spend, kept in its row so that no job can start past the cap.
+"""The spending of an execution and what its jobs may still cost, in its row, so that no job can exceed the cap.
 
-A job's row and its money change in one transaction: a function that is cut off between two writes, and repeated, would
-reserve twice or never settle.
+A job's row and its reservation change in one transaction. With two writes, a function that is interrupted between them
+and repeated would reserve twice or never settle.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ MICRO_USD = Decimal("0.000001")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendingRow:
-    """The part of an execution's item that counts money.
+    """The part of an execution's item for its spending.
 
     ``exposed_usd`` is ``spent_usd`` plus the most that jobs in flight may cost. ``pools`` names the ended jobs whose
     instances may still be kept warm: the most that this may cost stays in ``exposed_usd``.

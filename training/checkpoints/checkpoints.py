@@ -86,7 +86,7 @@ class Checkpoints:
         """On SIGTERM, raises RunStopped when the checkpoint is complete."""
         if self._stop.is_due(step):
             self._write(step, waits=True)
-            raise RunStopped(f"the run was told to stop after step {step}; the checkpoint of that step is complete")
+            raise RunStopped(f"the run was stopped after step {step}; the checkpoint of that step is complete")
         if self._every_steps is not None and step % self._every_steps == 0:
             self._write(step, waits=False)
 

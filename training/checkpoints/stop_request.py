@@ -71,8 +71,8 @@ class StopRequest:
         while not store.check(keys):
             if time.monotonic() > deadline:
                 raise RunStopped(
-                    f"the run was told to stop after step {step}; no checkpoint of it was written, because not all "
-                    f"{self._topology.world_size} processes were told within {AGREEMENT_SECONDS:g} s"
+                    f"the run was stopped after step {step}; no checkpoint of it was written, because not all "
+                    f"{self._topology.world_size} processes received SIGTERM within {AGREEMENT_SECONDS:g} s"
                 )
             time.sleep(0.02)
         return max(int(store.get(key)) for key in keys)

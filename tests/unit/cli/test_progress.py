@@ -93,7 +93,7 @@ def test_a_script_that_takes_more_steps_than_the_suite_names_has_no_bound() -> N
     assert "batch 8: training, step 1385, 9.00 s" in line
 
 
-def test_the_live_display_shows_runs_lanes_the_job_time_money_and_the_leader() -> None:
+def test_the_live_display_shows_runs_lanes_the_job_time_cost_and_the_leader() -> None:
     console = Console(file=io.StringIO(), width=120, force_terminal=False)
     console.print(render_state(state(ended=2)))
     text = console.file.getvalue()  # type: ignore[attr-defined]

@@ -228,10 +228,10 @@ def test_two_settings_that_vary_have_a_heat_map_and_a_scaling_curve() -> None:
     assert parse_report(report_document(report)) == report
 
 
-def test_curves_are_drawn_over_steps_time_and_money_and_chosen_without_a_script(report: Report) -> None:
+def test_curves_are_drawn_over_steps_time_and_cost_and_chosen_without_a_script(report: Report) -> None:
     page = render(report)
     loss = page.split('<section id="loss"')[1].split("</section>")[0]
-    for name in ("steps", "time", "money"):
+    for name in ("steps", "time", "cost"):
         assert f"Training loss over {name}" in loss
     assert loss.count('type="radio"') == 3
     assert loss.count("checked") == 1
