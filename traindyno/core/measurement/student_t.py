@@ -1,11 +1,17 @@
 """Student's t distribution and the incomplete beta function for it, with the standard library only."""
 
 from functools import lru_cache
-from math import exp, lgamma, log, log1p, pi, sqrt
+from math import erfc, exp, expm1, lgamma, log, log1p, pi, sqrt
+from statistics import NormalDist
 
 _MOST_TERMS = 500
 _ENOUGH = 1e-15
 _CLOSE = 1e-11
+# From here on, the approximation by the normal distribution is closer than the difference of two large logarithms of
+# gamma functions, and Newton's method would not settle.
+_NEARLY_NORMAL = 1e5
+# From here on, even if they are infinite, it is the normal distribution.
+_NORMAL = 1e15
 
 
 def incomplete_beta(a: float, b: float, x: float) -> float:
@@ -39,6 +45,9 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
 
 def two_sided_p(t: float, degrees_of_freedom: float) -> float:
     """The probability of a value at least as far from 0 as ``t``."""
+    if degrees_of_freedom >= _NEARLY_NORMAL:
+        degrees = min(degrees_of_freedom, _NORMAL)
+        return erfc(_normal_scale(degrees) * sqrt(degrees * log1p(t * t / degrees) / 2))
     return incomplete_beta(degrees_of_freedom / 2, 0.5, degrees_of_freedom / (degrees_of_freedom + t * t))
 
 
@@ -53,6 +62,10 @@ def t_quantile(probability: float, degrees_of_freedom: float) -> float:
         return 0.0
     if probability < 0.5:
         return -t_quantile(1 - probability, degrees_of_freedom)
+    if degrees_of_freedom >= _NEARLY_NORMAL:
+        degrees = min(degrees_of_freedom, _NORMAL)
+        z = -NormalDist().inv_cdf(1 - probability) / _normal_scale(degrees)
+        return sqrt(degrees * expm1(z * z / degrees))
     tail = 2 * (1 - probability)
     low, high = 0.0, 1.0
     while two_sided_p(high, degrees_of_freedom) > tail and high < 1e150:
@@ -67,6 +80,11 @@ def t_quantile(probability: float, degrees_of_freedom: float) -> float:
             return following
         guess = following
     raise ArithmeticError(f"no quantile found at probability {probability}, {degrees_of_freedom} degrees of freedom")
+
+
+def _normal_scale(degrees_of_freedom: float) -> float:
+    """Wallace (1959): this times the root of n log(1 + t² / n), with n degrees of freedom, is nearly normal."""
+    return (8 * degrees_of_freedom + 1) / (8 * degrees_of_freedom + 3)
 
 
 def t_density(t: float, degrees_of_freedom: float) -> float:

@@ -1,6 +1,7 @@
 """Student's t against printed tables and closed forms."""
 
-from math import comb, pi, sqrt
+from math import comb, inf, pi, sqrt
+from statistics import NormalDist
 
 import pytest
 
@@ -104,6 +105,17 @@ def test_a_quantile_takes_few_steps_of_newtons_method(
 def test_a_quantile_is_refused_outside_of_the_distribution(probability: float, degrees: float) -> None:
     with pytest.raises(ValueError, match=f"probability {probability} must be in .0, 1., degrees of freedom {degrees}"):
         t_quantile(probability, degrees)
+
+
+@pytest.mark.parametrize("degrees", [9.9e4, 1e5, 1e6, 1e8, 1.00784198622e11, 1e15, inf])
+@pytest.mark.parametrize("probability", [0.6, 0.9, 0.975, 0.9999])
+def test_with_many_degrees_of_freedom_it_nears_the_normal_distribution(degrees: float, probability: float) -> None:
+    z = NormalDist().inv_cdf(probability)
+    # Abramowitz and Stegun 26.7.5, first and second term
+    expected = z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
+    assert t_quantile(probability, degrees) == pytest.approx(expected, rel=1e-9)
+    assert two_sided_p(expected, degrees) == pytest.approx(2 * (1 - probability), rel=1e-7)
+    assert two_sided_p(-expected, degrees) == two_sided_p(expected, degrees)
 
 
 def test_quantiles_far_out_are_found() -> None:
