@@ -17,9 +17,9 @@ import boto3
 import psutil
 
 from localcloud.cloud import MINISTACK, SAGEMAKER, require_ports
-from localcloud.daemons import LOOPBACK
 from localcloud.environment import local_environment
 from localcloud.home import HOME_VARIABLE, REPO_ROOT, Home
+from localcloud.loopback import LOOPBACK
 from traindyno.aws.deployment import Deployment, find_deployment
 from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import DEFAULT_LAB

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -12,6 +11,7 @@ from typing import Any
 
 from bench.figures import Figure, Section, at_most
 from bench.groups import TITLES, command
+from localcloud.loopback import LOOPBACK, free_port
 
 PROCESSES = 4
 STRATEGIES: dict[str, dict[str, Any]] = {
@@ -68,7 +68,7 @@ def _peaks(
 
 def _run(processes: int, **job: Any) -> tuple[int, int]:
     """The highest peaks of a group, when it is built and at the end. Raises RuntimeError if a process fails."""
-    port = _free_port()
+    port = free_port()
     group = [_start(rank, processes, port, job) for rank in range(processes)]
     answers = [process.communicate(timeout=LIMIT_SECONDS) for process in group]
     for process, (_, complaint) in zip(group, answers, strict=True):
@@ -84,7 +84,7 @@ def _start(rank: int, processes: int, port: int, job: dict[str, Any]) -> "subpro
         "WORLD_SIZE": str(processes),
         "LOCAL_RANK": str(rank),
         "LOCAL_WORLD_SIZE": str(processes),
-        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_ADDR": LOOPBACK,
         "MASTER_PORT": str(port),
         "OMP_NUM_THREADS": "1",
         "CUDA_VISIBLE_DEVICES": "",
@@ -100,10 +100,3 @@ def _start(rank: int, processes: int, port: int, job: dict[str, Any]) -> "subpro
 
 def _gib(size: float) -> float:
     return size / 2**30
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-    return port

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localcloud import daemons
-from localcloud.daemons import LOOPBACK, LocalCloudFailed
+from localcloud.daemons import LocalCloudFailed
 from localcloud.environment import ACCOUNT, REGION, local_environment
 from localcloud.home import ENVIRONMENTS, REPO_ROOT, Daemon, Home, Ports
+from localcloud.loopback import LOOPBACK, free_port, is_taken
 
 MINISTACK = "ministack"
 SAGEMAKER = "sagemaker"
@@ -146,7 +147,7 @@ def _choose_ports(home: Home, ministack: Daemon | None, sagemaker: Daemon | None
 
 
 def _same_port(home: Home, wanted: int | None) -> int:
-    if not wanted or daemons.is_taken(wanted):
+    if not wanted or is_taken(wanted):
         raise LocalCloudFailed(
             f"one part of the local cloud in {home.folder} runs and looks for the other at port {wanted}, which "
             "another program has taken; run: traindyno local down, then: traindyno local up"
@@ -155,7 +156,7 @@ def _same_port(home: Home, wanted: int | None) -> int:
 
 
 def _port(wanted: int | None) -> int:
-    return wanted if wanted and not daemons.is_taken(wanted) else daemons.free_port()
+    return wanted if wanted and not is_taken(wanted) else free_port()
 
 
 def _start_ministack(home: Home, ports: Ports) -> None:

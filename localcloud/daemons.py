@@ -1,7 +1,6 @@
 """Start, find and stop the two processes of a local cloud."""
 
 import os
-import socket
 import subprocess
 import time
 import urllib.error
@@ -15,7 +14,6 @@ import psutil
 from localcloud.home import Daemon, Home
 from traindyno.core.errors import TraindynoError
 
-LOOPBACK = "127.0.0.1"
 START_SECONDS = 60.0
 KILL_SECONDS = 1.0
 LOG_LINES_SHOWN = 15
@@ -24,18 +22,6 @@ LOOK_AGAIN_SECONDS = 0.05
 
 class LocalCloudFailed(TraindynoError):
     """A part of the local cloud did not start, or does not run although it is needed."""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
-def is_taken(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex((LOOPBACK, port)) == 0
 
 
 def start(

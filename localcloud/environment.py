@@ -3,8 +3,8 @@
 import os
 from collections.abc import Mapping
 
-from localcloud.daemons import LOOPBACK
 from localcloud.home import Ports
+from localcloud.loopback import LOOPBACK
 
 ACCOUNT = "000000000000"
 REGION = "us-east-1"

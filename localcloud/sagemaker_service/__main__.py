@@ -12,6 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from localcloud.home import ENVIRONMENTS
+from localcloud.loopback import LOOPBACK
 from localcloud.sagemaker_service.aws_clients import local_aws_clients
 from localcloud.sagemaker_service.instance_table import usable_cores
 from localcloud.sagemaker_service.service import Service
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # In a thread, because shutdown waits for the loop that this signal has interrupted.
             signal.signal(number, lambda *_: threading.Thread(target=service.stop).start())
         (settings.state_folder / "port").write_text(f"{service.port}\n", encoding="utf-8")
-        logging.info("listening on 127.0.0.1:%d, AWS at %s", service.port, settings.aws_endpoint)
+        logging.info("listening on %s:%d, AWS at %s", LOOPBACK, service.port, settings.aws_endpoint)
         service.serve()
     logging.info("ended")
     return 0

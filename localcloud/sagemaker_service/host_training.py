@@ -1,11 +1,11 @@
 """Starts a job's launchers, one for each host, and waits until they end or the job is stopped."""
 
 import os
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from localcloud.loopback import free_port
 from localcloud.sagemaker_service.container_tree import HostTree, write_configs
 from localcloud.sagemaker_service.host_processes import HostOrder, HostProcesses, share_cores
 from localcloud.sagemaker_service.instance_table import LocalInstanceType
@@ -91,7 +91,7 @@ def _orders(
     packages: Path | None,
     logs: Mapping[str, Path],
 ) -> list[HostOrder]:
-    master_port = _free_port()
+    master_port = free_port()
     orders = []
     for rank, (tree, cores) in enumerate(zip(trees, share_cores(settings.cores, len(trees)), strict=True)):
         resources = HostResources(
@@ -116,10 +116,3 @@ def _orders(
         )
         orders.append(order)
     return orders
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-    return port

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from botocore.model import ServiceModel
 
+from localcloud.loopback import LOOPBACK
 from localcloud.loopback_gate import refuse
 from localcloud.sagemaker_service.activity import Activity
 from localcloud.sagemaker_service.api_error import ApiError
@@ -19,7 +20,6 @@ from localcloud.sagemaker_service.operations import Operation
 from localcloud.sagemaker_service.request_check import check_request
 from traindyno.core.documents.extent import MOST_DEPTH, excess_of
 
-LOOPBACK = "127.0.0.1"
 JSON = "application/json"
 AWS_JSON = "application/x-amz-json-1.1"
 MOST_BODY_BYTES = 4 * 1024 * 1024

@@ -3,7 +3,6 @@
 import http.client
 import os
 import shutil
-import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from localcloud.loopback import LOOPBACK, free_port
 from localcloud.sagemaker_service import inference_container
 from localcloud.sagemaker_service.api_error import validation_error
 from localcloud.sagemaker_service.host_processes import HostOrder, HostProcesses
@@ -25,7 +25,6 @@ from localcloud.sagemaker_service.settings import Settings
 from localcloud.sagemaker_service.stray_processes import MARK_VARIABLE, end_stray_processes
 
 HOST = "algo-1"
-LOOPBACK = "127.0.0.1"
 START_SECONDS = 300.0
 ANSWER_SECONDS = 60.0  # SageMaker's own limit on one invocation
 LOOK_AGAIN_SECONDS = 0.1
@@ -75,7 +74,7 @@ class ModelContainer:
         self._shipping = LogShipping(
             logs, log_to.stream, {HOST: self._log}, settings.checkpoint_sync_seconds, log_group=log_to.group
         )
-        self._port = _free_port()
+        self._port = free_port()
         self._processes: HostProcesses | None = None
 
     def __enter__(self) -> Self:
@@ -175,13 +174,6 @@ class ModelContainer:
             return False
         finally:
             connection.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind((LOOPBACK, 0))
-        port: int = listener.getsockname()[1]
-    return port
 
 
 def check_image(model: Model) -> None:

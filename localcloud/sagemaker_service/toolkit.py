@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from localcloud.loopback import LOOPBACK
 from localcloud.sagemaker_service.container_tree import HostTree, channel_config, resource_config
 from localcloud.sagemaker_service.job import Job
 from localcloud.sagemaker_service.safe_paths import stays_inside
 
-LOOPBACK = "127.0.0.1"
 TORCHRUN = Path(__file__).parent / "loopback_torchrun.py"
 PREFIX = "sagemaker_"
 OWN_NAMES = frozenset(

@@ -3,10 +3,11 @@
 import multiprocessing
 import os
 import pickle
-import socket
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
+
+from localcloud.loopback import LOOPBACK, free_port
 
 # With what is otherwise imported late, in every process again.
 PRELOADED = [
@@ -23,7 +24,7 @@ _context.set_forkserver_preload(PRELOADED)
 
 def run_group(work: Callable[..., Any], *arguments: Any, processes: int = 1) -> list[Any]:
     """What ``work`` returned in each process, by rank; the process group is the environment's, as under torchrun."""
-    port = _free_port()
+    port = free_port()
     started = []
     for rank in range(processes):
         receiving, sending = _context.Pipe(duplex=False)
@@ -32,7 +33,7 @@ def run_group(work: Callable[..., Any], *arguments: Any, processes: int = 1) -> 
             "WORLD_SIZE": str(processes),
             "LOCAL_RANK": str(rank),
             "LOCAL_WORLD_SIZE": str(processes),
-            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_ADDR": LOOPBACK,
             "MASTER_PORT": str(port),
         }
         process = _context.Process(target=_run, args=(work, arguments, place, sending))
@@ -65,10 +66,3 @@ def _run(work: Callable[..., Any], arguments: tuple[Any, ...], place: dict[str, 
     sending.close()
     # As the training loop ends: Python's own teardown waits for peers.
     os._exit(0)
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-    return port

@@ -11,6 +11,7 @@ import pytest
 
 from localcloud import daemons
 from localcloud.home import Daemon, Home, HomeUnusable
+from localcloud.loopback import is_taken
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]"])
@@ -76,6 +77,6 @@ def test_the_children_of_a_killed_daemon_are_ended_before_the_next_one_starts(tm
     time.sleep(0.2)
     process.kill()
     process.wait()
-    assert daemons.is_taken(port)
+    assert is_taken(port)
     daemons.end_leftovers(home, "parent")
-    assert not daemons.is_taken(port)
+    assert not is_taken(port)
