@@ -70,7 +70,12 @@ def _run(processes: int, **job: Any) -> tuple[int, int]:
     """The highest peaks of a group, when it is built and at the end. Raises RuntimeError if a process fails."""
     port = free_port()
     group = [_start(rank, processes, port, job) for rank in range(processes)]
-    answers = [process.communicate(timeout=LIMIT_SECONDS) for process in group]
+    try:
+        answers = [process.communicate(timeout=LIMIT_SECONDS) for process in group]
+    finally:
+        for process in group:
+            process.kill()
+            process.wait()
     for process, (_, complaint) in zip(group, answers, strict=True):
         if process.returncode != 0:
             raise RuntimeError(f"a process of {job['values']} ended with {process.returncode}: {complaint[-2000:]}")

@@ -106,8 +106,9 @@ def test_an_endpoint_answers_until_it_is_deleted(aws: AwsDouble, service: Runnin
     assert answer["OriginalStatusCode"] == 500
     assert "KeyError" in answer["OriginalMessage"]
 
-    with pytest.raises(ClientError):  # a container that ends takes its request with it; another is started
+    with pytest.raises(ClientError) as cut_off:  # the container ends during the request; another is started
         ask(service, "good", "die")
+    assert cut_off.value.response["Error"]["Code"] == "ModelError"
     eventually(lambda: answers(service, "good"), seconds=30)
 
     sagemaker.delete_endpoint(EndpointName="good")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from tests.local.chaos_lab import ChaosLab, until
 from tests.local.oracle import check_finished, find_strays, gather
@@ -23,6 +24,8 @@ SEED = 11
 NAMES = [f"throttled-{number}" for number in range(EXECUTIONS)]
 # The test's own requests are throttled too.
 PATIENT = Config(retries={"total_max_attempts": 20, "mode": "standard"})
+IMPATIENT = Config(retries={"total_max_attempts": 1})
+REQUESTS = 100
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +38,8 @@ def throttled(chaos: ChaosLab) -> Iterator[ChaosLab]:
     chaos.administer("/_local/faults", {"seed": SEED, "throttling_fraction": THROTTLED_SHARE})
     chaos.throttle(THROTTLED_SHARE, SEED)
     try:
+        # Otherwise the executions would show nothing: of 100 requests, 30 are expected to be refused.
+        assert count_throttled(chaos.lab.client("stepfunctions", IMPATIENT), machine) > 10
         for name in NAMES:
             steps.start_execution(stateMachineArn=machine, name=name, input=json.dumps(suite))
         until(lambda: all(steps.describe_execution(executionArn=arn)["status"] in ENDED for arn in arns), 800)
@@ -42,6 +47,17 @@ def throttled(chaos: ChaosLab) -> Iterator[ChaosLab]:
         chaos.throttle(0.0, SEED)
         chaos.administer("/_local/faults", {})
     yield chaos
+
+
+def count_throttled(steps: Any, machine_arn: str) -> int:
+    refused = 0
+    for _ in range(REQUESTS):
+        try:
+            steps.describe_state_machine(stateMachineArn=machine_arn)
+        except ClientError as error:
+            assert error.response["Error"]["Code"] == "ThrottlingException"
+            refused += 1
+    return refused
 
 
 @pytest.mark.parametrize("name", NAMES)
