@@ -70,7 +70,7 @@ def wait_until(sagemaker: Any, name: str, statuses: frozenset[str] = ENDED, seco
     raise AssertionError(f"{name} is {job['TrainingJobStatus']}/{job['SecondaryStatus']} after {seconds} s")
 
 
-def eventually(is_true: Any, seconds: float = 20) -> None:
+def eventually(is_true: Any, seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not is_true():
         assert time.monotonic() < deadline, f"not so within {seconds} s"

@@ -47,7 +47,7 @@ def plan(folder: Path, *options: str, quotas: str = ENOUGH, prices: str = PRICES
         env={**kept, "HOME": str(folder), "PYTHONPATH": str(REPO_ROOT), "AWS_EC2_METADATA_DISABLED": "true"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     return Answer(status=ran.returncode, output=ran.stdout, errors=ran.stderr)
