@@ -31,6 +31,7 @@ def predict_fn(data, model):
         import os; os._exit(3)
     if "until" in data[0]:
         import pathlib, time
+        pathlib.Path(data[0]["began"]).touch()
         while not pathlib.Path(data[0]["until"]).exists(): time.sleep(0.02)
     return [each["inputs"].upper() for each in data]
 def output_fn(made, accept):
@@ -150,25 +151,23 @@ def test_a_serverless_endpoint_answers_and_refuses_what_exceeds_its_concurrency(
     assert variant["CurrentServerlessConfig"] == config
     assert "CurrentInstanceCount" not in variant
     assert ask(service, "rare", {"inputs": "hello"}) == "HELLO"
-    runtime, mark = impatient_runtime(service), tmp_path / "mark"
+    began, until = tmp_path / "began", tmp_path / "until"
     with ThreadPoolExecutor() as pool:
-        first = pool.submit(ask, service, "rare", {"inputs": "slow", "until": str(mark)})
+        first = pool.submit(ask, service, "rare", {"inputs": "slow", "began": str(began), "until": str(until)})
         try:
-            eventually(lambda: is_throttled(runtime, "rare"))
+            eventually(began.exists)
+            assert is_throttled(service, "rare")
         finally:
-            mark.touch()
+            until.touch()
         assert first.result() == "SLOW"
     assert ask(service, "rare", {"inputs": "again"}) == "AGAIN"
     sagemaker.delete_endpoint(EndpointName="rare")
     eventually(lambda: statuses(aws, "Endpoint State Change", "rare") == ["IN_SERVICE", "DELETING"])
 
 
-def impatient_runtime(service: RunningService) -> Any:
+def is_throttled(service: RunningService, name: str) -> bool:
     """Without boto3's own retries."""
-    return client("sagemaker-runtime", service.endpoint, Config(retries={"total_max_attempts": 1}))
-
-
-def is_throttled(runtime: Any, name: str) -> bool:
+    runtime = client("sagemaker-runtime", service.endpoint, Config(retries={"total_max_attempts": 1}))
     try:
         runtime.invoke_endpoint(EndpointName=name, Body=b'{"inputs": "quick"}', ContentType="application/json")
     except ClientError as error:
