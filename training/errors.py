@@ -42,11 +42,12 @@ class RunStopped(RunError):
 
 
 @contextmanager
-def explained(what: str) -> Iterator[None]:
+def explained(what: str, *also: type[Exception]) -> Iterator[None]:
     """transformers raises OSError for what it does not find and ValueError for what it does not know."""
+    failures: tuple[type[Exception], ...] = (OSError, ValueError, *also)
     try:
         yield
-    except (OSError, ValueError) as error:
+    except failures as error:
         raise WorkloadError(
             f"{what} can't be loaded: {error}; expected a Hub id, an S3 prefix or a folder that transformers saved"
         ) from error

@@ -60,7 +60,7 @@ def check_model(workload: Workload, degrees: Iterable[int], *, model_path: str |
             return
         config: PreTrainedConfig = AutoConfig.for_model(**(workload.model.config or {}))
     else:
-        with explained(f"the model {workload.model.path or model_path}"):
+        with explained(f"the model {workload.model.path or model_path}", *NOT_BUILT):
             config = AutoConfig.from_pretrained(model_path, revision=workload.model.revision)
     yield from _check_task(config, workload.task)
     yield from _check_heads(config)

@@ -1,4 +1,4 @@
-"""Makes a suite's tokens once, for all of its runs: the job's output is the folder that they read."""
+"""Checks a suite's model and makes its tokens once, for all of its runs: the job's output is the folder to read."""
 
 import json
 import os
@@ -54,9 +54,10 @@ def prepare_data(asked: PreparationSettings) -> None:
     if asked.memory:
         with step_log.phase("estimate_memory", {"configurations": len(asked.memory)}):
             estimate_all(asked, job)
-    with step_log.phase("tokenise"):
-        tokenise(workload, job, job.save_folder, packing=preparation.packing)
-        counts = write_manifest(job.save_folder, preparation.key)
+    if preparation.packing is not None:
+        with step_log.phase("tokenise"):
+            tokenise(workload, job, job.save_folder, packing=preparation.packing)
+    counts = write_manifest(job.save_folder, preparation.key)
     for name, part in counts.items():
         print(f"{name}: {part['sequences']:,} sequences, {part['tokens']:,} tokens", flush=True)  # noqa: T201
     step_log.close()

@@ -44,7 +44,7 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparationSettings:
-    """A job that makes tokens for the runs of an execution.
+    """A job that makes tokens for the runs of an execution, or only checks their model.
 
     ``memory``: the settings whose memory it estimates first; one that is too large ends the job, unless
     ``measure_anyway``.

@@ -126,9 +126,17 @@ def test_a_job_ends_as_an_error_of_the_workload() -> None:
         refuse_model(workload(Task.CAUSAL_LM, {"model_type": "gpt2", "n_embed": 64}), [], model_path=None)
 
 
-def test_a_folder_that_is_no_model_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"model_type": "gpt5"}')
-    with pytest.raises(WorkloadError, match="gpt5"):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"model_type": "gpt5"}', "gpt5"),
+        ('{"model_type": "gpt2", "n_embd": "wide"}', "expected int, got str"),
+        ('{"model_type": "llama", "num_attention_heads": 0}', "can't be loaded"),
+    ],
+)
+def test_a_folder_that_is_no_model_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(WorkloadError, match=said):
         refuse_model(workload(Task.CAUSAL_LM, {}), [], model_path=str(tmp_path))
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import LlamaConfig
 
 from tests.training.jobs import JobEnd
 from tests.training.run_documents import run_document, run_training, write_reviews, write_texts
@@ -13,7 +14,7 @@ from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_workload
-from traindyno.core.suite.tokens_manifest import MEMORY_FILE
+from traindyno.core.suite.tokens_manifest import MEMORY_FILE, TOKENS_MANIFEST, describe_mismatch
 from training.errors import WorkloadError
 from training.job import find_job
 from training.prepare_data import estimate_all
@@ -107,6 +108,31 @@ def test_a_preparation_refuses_a_model_that_the_cells_tensor_degrees_cannot_cut(
     assert "matrix.tensor_degree: expected a degree that divides the model's" in end.failure
     assert "num_attention_heads, got 3" in end.failure
     assert not (end.folder / "model" / "train").exists()
+
+
+@pytest.mark.parametrize("key_value_heads", [1, 2])
+def test_a_model_that_is_only_named_is_checked_without_data(key_value_heads: int, tmp_path: Path) -> None:
+    """The job of a suite on synthetic data: a degree of 2 divides 2 key-value heads, and not 1."""
+    config = LlamaConfig(hidden_size=16, num_attention_heads=4, num_key_value_heads=key_value_heads)
+    config.save_pretrained(tmp_path / "saved")
+    changes = {"dataset": {"format": "synthetic"}, "model": "s3://bucket/model", "tokenizer": None}
+    preparation = {"execution_id": "execution", "key": KEY, "instance": "local.cpu", "packing": None}
+    given = {
+        "workload": run_document("gpt2", workload=changes)["workload"],
+        "preparation": {**preparation, "tensor_degrees": [2]},
+    }
+    end = run_training(tmp_path, given, None, environment={"SM_CHANNEL_MODEL": str(tmp_path / "saved")})
+    manifest = tmp_path / "model" / TOKENS_MANIFEST
+    if key_value_heads == 1:
+        assert end.exit_code != 0
+        refused = "matrix.tensor_degree: expected a degree that divides the model's 1 num_key_value_heads, got 2"
+        assert refused in end.failure
+        assert "user_code_error" in end.failure
+        assert not manifest.exists()
+        return
+    assert end.exit_code == 0, end.output
+    assert [line["name"] for line in end.of_kind("phase")] == ["import", "teardown"]
+    assert describe_mismatch(json.loads(manifest.read_text()), key=KEY) is None
 
 
 def test_memory_is_estimated_before_the_data_is_tokenised(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from traindyno.core.measurement.statistics import Estimate, estimate
 from traindyno.core.s3_keys import step_log_prefix
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.preparation import LABEL, AttemptOwner, DataPreparation, owner_id
+from traindyno.core.suite.preparation import CHECK_LABEL, AttemptOwner, DataPreparation, label_of, owner_id
 from traindyno.core.verdict.run_summary import RunSummary
 from traindyno.sagemaker.job_description import read_phase
 from traindyno.store.attempts import AttemptRow
@@ -96,8 +96,12 @@ class State:
         return {name: row.summary for name, row in self.preparations.items() if row.summary}
 
     @property
-    def is_preparing(self) -> bool:
-        return len(self.prepared) < len(self.preparations)
+    def preparing(self) -> str | None:
+        """What the jobs before the first run do; None if all have ended."""
+        open_labels = {label_of(name) for name in self.preparations.keys() - self.prepared.keys()}
+        if not open_labels:
+            return None
+        return "checking the model" if CHECK_LABEL in open_labels else "preparing the data"
 
     @property
     def lanes(self) -> tuple[LaneCount, ...]:
@@ -155,7 +159,7 @@ def _running_jobs(target: Target, execution_id: str, now: float) -> Iterator[Run
         job_phase = read_phase(described) if described else None
         phase, step = _read_step_log(target, attempt) if job_phase is JobPhaseName.TRAINING else (None, None)
         yield RunningJob(
-            label=LABEL if isinstance(attempt.owner, DataPreparation) else attempt.owner.cell.label,
+            label=attempt.owner.label if isinstance(attempt.owner, DataPreparation) else attempt.owner.cell.label,
             instance=_instance(attempt.owner),
             job_phase=job_phase,
             phase=phase,

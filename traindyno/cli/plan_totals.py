@@ -34,9 +34,9 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
         first = len(screening_trials(suite, planned.cells))
         yield "", f"at most: {first} in the first round, then only cells that a model finds likely to win"
     if planned.preparation:
-        yield "data", _preparation_text(planned.preparation)
-    with_data = "the data preparation and " if planned.preparation else ""
-    once = f"if {with_data}every run takes one attempt of {limits.max_job_seconds} s (its limit)"
+        yield ("data" if planned.preparation.makes_tokens else "model"), _preparation_text(planned.preparation)
+    before = f"the {planned.preparation.label} and " if planned.preparation else ""
+    once = f"if {before}every run takes one attempt of {limits.max_job_seconds} s (its limit)"
     worst = (
         f"worst case: {_attempts_text(limits.max_attempts)} of every run {_reaches_text(limits.max_attempts)} the limit"
     )
@@ -76,7 +76,10 @@ def _preparation_text(preparation: PreparationPlan) -> str:
     each = "job" if preparation.job_count == 1 else "jobs, one after another,"
     usd = usd_text(preparation.one_attempt_usd)
     where = f"{preparation.job_count} {each} on {preparation.instance_type} before the first run"
-    return f"tokenised by {where}: {usd} at the limit of {preparation.max_seconds} s; no job if the tokens exist"
+    cost = f"{usd} at the limit of {preparation.max_seconds} s"
+    if preparation.makes_tokens:
+        return f"tokenised by {where}: {cost}; no job if the tokens exist"
+    return f"checked by {where}: {cost}; no job if the lab has checked it before"
 
 
 def _lanes_text(planned: Plan) -> str:

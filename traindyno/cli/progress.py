@@ -139,9 +139,9 @@ class _PlainDisplay(_Display):
         self._printed_at = time.monotonic()
 
     def show(self, state: State) -> None:
-        if state.is_preparing and not self._has_printed_preparing:
+        if state.preparing and not self._has_printed_preparing:
             self._has_printed_preparing = True
-            self.print("preparing the data")
+            self.print(state.preparing)
         elif time.monotonic() - self._printed_at >= QUIET_SECONDS and state.execution.is_running:
             self.print(state_line(state))
 

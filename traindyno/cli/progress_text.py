@@ -11,6 +11,7 @@ from traindyno.cli.execution_state import Leader, RunningJob, State
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.suite.preparation import label_of
 from traindyno.core.verdict.run_summary import RunSummary
 from traindyno.store.preparations import PreparationSummary
 
@@ -31,7 +32,7 @@ def ended_line(number: int, total: int | None, summary: RunSummary) -> str:
 def prepared_line(preparation_id: str, summary: PreparationSummary) -> str:
     seconds = summary.billable_seconds
     billed = f", billed {number_text(seconds)} s" if seconds is not None else ""
-    return f"data preparation {preparation_id.removeprefix('prepare-')}: {summary.outcome}{billed}"
+    return f"{label_of(preparation_id)} {preparation_id.rpartition('-')[2]}: {summary.outcome}{billed}"
 
 
 def state_line(state: State) -> str:
@@ -81,8 +82,8 @@ def described_jobs(state: State) -> list[RunningJob]:
 
 
 def _doing(state: State) -> str:
-    if state.is_preparing:
-        return "preparing the data"
+    if state.preparing:
+        return state.preparing
     described = described_jobs(state)
     if not described:
         return "planning" if not state.ended else "between runs"

@@ -82,7 +82,7 @@ def _items(runs: Sequence[Run], limits: Limits) -> list[dict[str, Any]]:
 
 def _with_tokens(runs: Sequence[Run], suite: Suite, plan: Plan, cache: TokenCache) -> tuple[Run, ...]:
     """Each run with the tokens that its cell reads."""
-    sets = plan.preparation.tokens if plan.preparation else ()
+    sets = [each for each in plan.preparation.tokens if each.makes_tokens] if plan.preparation else []
     found = {each.packing: cache.find(each.key, oldest=0.0) for each in sets}
     missing = [each.key for each in sets if found[each.packing] is None]
     if missing:

@@ -22,9 +22,10 @@ from traindyno.core.s3_keys import (
 )
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import (
-    DataPreparation,
     Origin,
     TokenSet,
+    check_key,
+    needed_check,
     needed_tokens,
     preparation_instance,
     preparation_settings,
@@ -168,18 +169,36 @@ class _TokenPlan:
             return self.listing.content(f"workload.{field}.path", source.path)[0]
         return PINNED if source.revision else self.execution_id
 
-    def image(self, cells: Sequence[Cell], token_set: TokenSet) -> str:
-        preparation = DataPreparation(
-            execution_id=self.execution_id,
-            key=token_set.key,
-            packing=token_set.packing,
-            instance=preparation_instance(self.suite, cells),
-        )
+    def image(self, cells: Sequence[Cell]) -> str:
         workload = replace(self.suite.workload, image=None)
         try:
-            return select_image_uri(preparation_settings(preparation), workload, self.settings)
+            return select_image_uri(
+                preparation_settings(preparation_instance(self.suite, cells)), workload, self.settings
+            )
         except ImageUnavailable as error:
             raise SuiteRefused([str(error)]) from error
+
+    def code(self) -> str:
+        """Identifies the training code: the tarball is named by its content."""
+        return str(self.settings.source_s3_uri).rpartition("/")[2]
+
+    def with_keys(self, wanted: Sequence[TokenSet], cells: Sequence[Cell]) -> list[TokenSet]:
+        """A folder that its owner tokenised needs no tokens, but the model may need its check."""
+        workload = self.suite.workload
+        data = self.dataset_content() if any(each.makes_tokens for each in wanted) else None
+        if data is None:
+            return [self._with_check_key(each, cells) for each in needed_check(self.suite, cells)]
+        origin = Origin(
+            code=self.code(), image=self.image(cells), data=data, tokenizer=self.tokenizer_content(workload)
+        )
+        return [replace(each, key=tokens_key(workload, each, origin)) for each in wanted]
+
+    def _with_check_key(self, check: TokenSet, cells: Sequence[Cell]) -> TokenSet:
+        workload = self.suite.workload
+        path = workload.model.path if workload.model else None
+        files = self.listing.content("workload.model.path", path)[0] if is_s3_uri(path) else ""
+        key = check_key(workload, check, code=self.code(), image=self.image(cells), model_files=files)
+        return replace(check, key=key)
 
 
 def plan_tokens(
@@ -192,23 +211,11 @@ def plan_tokens(
     cache: TokenCache,
     now: float,
 ) -> tuple[TokenSet, ...]:
-    """The tokens that the suite needs, each with its content key, and whether the lab has it already.
+    """The tokens or the check that the suite needs, each with its content key, and whether the lab has it already.
 
-    Raises SuiteRefused if the dataset's or tokenizer's prefix can't be listed or is empty.
+    Raises SuiteRefused if the dataset's, tokenizer's or model's prefix can't be listed or is empty.
     """
-    wanted = needed_tokens(suite, cells)
-    if not wanted or suite.workload.dataset is None or suite.workload.dataset.path is None:
-        return ()
     planning = _TokenPlan(suite=suite, execution_id=execution_id, settings=settings, listing=listing)
-    data = planning.dataset_content()
-    if data is None:
-        return ()
-    origin = Origin(
-        code=str(settings.source_s3_uri).rpartition("/")[2],
-        image=planning.image(cells, wanted[0]),
-        data=data,
-        tokenizer=planning.tokenizer_content(suite.workload),
-    )
-    keyed = [replace(each, key=tokens_key(suite.workload, each, origin)) for each in wanted]
+    keyed = planning.with_keys(needed_tokens(suite, cells), cells)
     oldest = now - USABLE_SECONDS
     return tuple(replace(each, is_ready=cache.find(each.key, oldest=oldest) is not None) for each in keyed)

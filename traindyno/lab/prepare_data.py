@@ -1,4 +1,4 @@
-"""The end of a preparation: mark its tokens as ready, record its result, and answer the execution that waits."""
+"""The end of a preparation: mark its tokens or check as ready, record its result, and answer the execution."""
 
 from collections.abc import Sequence
 
@@ -65,12 +65,13 @@ def answer_preparation(preparation: DataPreparation, token: str, services: LabSe
     if summary.outcome is Outcome.COMPLETED:
         return services.answers.succeed(token, {"preparation_id": preparation.preparation_id})
     what = summary.message or summary.outcome.replace("_", " ")
-    return fail_preparation(token, f"{what}{HINTS.get(summary.outcome, '')}", services)
+    return fail_preparation(preparation, token, f"{what}{HINTS.get(summary.outcome, '')}", services)
 
 
-def fail_preparation(token: str, message: str, services: LabServices) -> bool:
+def fail_preparation(preparation: DataPreparation, token: str, message: str, services: LabServices) -> bool:
     """The text becomes the execution's cause, as a refusal's would."""
-    cause = f"the data could not be prepared, so no run was started: {message}"
+    failed = "the data could not be prepared" if preparation.makes_tokens else "the check of the model failed"
+    cause = f"{failed}, so no run was started: {message}"
     return services.answers.fail(token, error_name=PreparationFailed.__name__, cause=cause)
 
 

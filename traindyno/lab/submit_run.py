@@ -62,7 +62,7 @@ def submit_run(
         if isinstance(owner, Run):
             services.answers.succeed(token, {"outcome": refused.outcome.value, "message": str(refused)[:1000]})
         else:
-            fail_preparation(token, str(refused), services)
+            fail_preparation(owner, token, str(refused), services)
         return Submitted(answered=refused.outcome.value)
     except NextAttempt as error:
         return start.fail(error, str(error))

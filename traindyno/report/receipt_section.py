@@ -5,7 +5,7 @@ from decimal import Decimal
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, start_text, usd_text
 from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, write_receipt
-from traindyno.core.suite.preparation import LABEL
+from traindyno.core.suite.preparation import CHECK_LABEL, LABEL
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.markup import Markup, element
 from traindyno.report.phase_chart import phase_order, phase_text
@@ -72,7 +72,7 @@ def _lines(receipt: Receipt, total: str) -> Markup:
 def _row(line: ReceiptLine, receipt: Receipt) -> list[str | None]:
     price = line.usd_per_instance_hour
     return [
-        f"{line.job_name} ({line.label})" if line.label == LABEL else line.job_name,
+        f"{line.job_name} ({line.label})" if line.label in (LABEL, CHECK_LABEL) else line.job_name,
         line.instance,
         line.ending.replace("_", " "),
         start_text(line.started_warm),

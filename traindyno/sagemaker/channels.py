@@ -7,6 +7,7 @@ from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.file_systems import FileSystem, parse_file_system
 from traindyno.core.suite.job_limits_check import MODEL_CHANNEL, TOKENIZER_CHANNEL, TRAIN_CHANNEL
+from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.workload import Workload
 
@@ -37,14 +38,14 @@ def _pretrained_channels(run: Run, workload: Workload) -> Iterator[dict[str, Any
         yield channel(TOKENIZER_CHANNEL if is_s3_uri(model) else MODEL_CHANNEL, tokenizer, InputMode.FILE)
 
 
-def preparation_channels(workload: Workload) -> list[dict[str, Any]]:
-    """The dataset and the tokenizer, if they are in S3."""
-    dataset = workload.dataset
+def preparation_channels(preparation: DataPreparation, workload: Workload) -> list[dict[str, Any]]:
+    """The model, and for tokens the dataset and the tokenizer, if they are in S3."""
+    dataset = workload.dataset if preparation.makes_tokens else None
     channels = [channel(TRAIN_CHANNEL, dataset.path, dataset.input_mode)] if dataset and is_s3_uri(dataset.path) else []
     model = workload.model.path if workload.model else None
-    tokenizer = workload.tokenizer.path if workload.tokenizer else None
+    tokenizer = workload.tokenizer.path if workload.tokenizer and preparation.makes_tokens else None
     if is_s3_uri(model):
-        # Only the tokenizer's files of the model are read.
+        # Only the configuration and the tokenizer's files of the model are read.
         channels.append(channel(MODEL_CHANNEL, model, InputMode.FAST_FILE))
     if is_s3_uri(tokenizer) and tokenizer != model:
         channels.append(channel(TOKENIZER_CHANNEL if is_s3_uri(model) else MODEL_CHANNEL, tokenizer, InputMode.FILE))

@@ -1,4 +1,4 @@
-"""The CreateTrainingJob request of one attempt to make tokens: on demand, on one instance, with the lab's own image."""
+"""The CreateTrainingJob request of one attempt to prepare: on demand, on one instance, with the lab's own image."""
 
 from dataclasses import replace
 from typing import Any
@@ -31,7 +31,8 @@ from traindyno.sagemaker.request import (
 def preparation_job_name(preparation: DataPreparation, suite_name: str, *, attempt: int, lab: str) -> str:
     """The same for a repeated call, so that it can't start a second job."""
     prefix = job_name_prefix(preparation.execution_id, suite_name, lab=lab)
-    return checked_job_name(f"{prefix}{preparation.short_key}-data-a{attempt}")
+    what = "data" if preparation.makes_tokens else "model"
+    return checked_job_name(f"{prefix}{preparation.short_key}-{what}-a{attempt}")
 
 
 def build_preparation_request(
@@ -40,7 +41,7 @@ def build_preparation_request(
     job_name = preparation_job_name(preparation, suite.name, attempt=attempt, lab=settings.lab)
     # The workload's own image may lack the packages that tokenise.
     workload = replace(suite.workload, image=None)
-    image_uri = select_image_uri(preparation_settings(preparation), workload, settings)
+    image_uri = select_image_uri(preparation_settings(preparation.instance), workload, settings)
     bucket, execution_id = settings.results_bucket, preparation.execution_id
     own = {
         "preparation": preparation_document(preparation),
@@ -52,7 +53,7 @@ def build_preparation_request(
         "RoleArn": settings.role_arn,
         "AlgorithmSpecification": algorithm(image_uri),
         "HyperParameters": toolkit_hyperparameters(own, suite, job_name=job_name, settings=settings),
-        "InputDataConfig": [*preparation_channels(workload), *code_channels(suite, settings)],
+        "InputDataConfig": [*preparation_channels(preparation, workload), *code_channels(suite, settings)],
         # Tokens are left as plain files, which a channel can read.
         "OutputDataConfig": {
             "S3OutputPath": s3_uri(bucket, tokens_prefix(preparation.key)),

@@ -134,6 +134,17 @@ def test_preparing_the_data_is_planned_and_priced(tmp_path: Path) -> None:
     assert "name another type as preparation.instance" in unpriced.errors
 
 
+def test_the_check_of_a_named_model_is_planned_and_priced(tmp_path: Path) -> None:
+    prices = PRICES.replace("1.408", "1.408, ml.m7i.xlarge: 0.24")
+    workload = {**small_document()["workload"], "dataset": {"format": "synthetic"}, "model": "me/model"}
+    matrix = {"instance": ["ml.g5.xlarge"], "instance_count": [2], "strategy": ["tensor"]}
+    answer = plan(tmp_path, *FILES, prices=prices, workload=workload, training={}, baseline={}, matrix=matrix)
+    assert answer.status == 0, answer.errors
+    told = " ".join(answer.output.split())
+    assert "model checked by 1 job on ml.m7i.xlarge before the first run: $0.12 at the limit of 1800 s" in told
+    assert "if the model check and every run takes one attempt" in told
+
+
 MISSING = {
     "a dataset": ({"dataset": {"path": "./none", "format": "text"}}, "workload.dataset.path: './none' does not exist"),
     "a file of a known kind": ({"dataset": {"path": "none.csv"}}, "workload.dataset.path: 'none.csv' does not exist"),

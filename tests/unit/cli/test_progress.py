@@ -16,11 +16,12 @@ from traindyno.aws.executions import Execution
 from traindyno.cli import progress
 from traindyno.cli.execution_state import RunningJob, State, find_leader, latest_position
 from traindyno.cli.progress import CloudUnreachable, Stall, observe
-from traindyno.cli.progress_text import ended_line, render_state, state_line
+from traindyno.cli.progress_text import ended_line, prepared_line, render_state, state_line
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.verdict.run_summary import RunSummary
+from traindyno.store.preparations import PreparationRow, PreparationSummary
 
 STARTED = 1_000.0
 SUMMARY = RunSummary(
@@ -80,6 +81,22 @@ def test_one_line_says_what_runs_how_long_and_for_how_much() -> None:
         assert part in line, (part, line)
     # One of four runs in 60 s: three more take 180 s.
     assert "about 3.00 min left" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "doing", "ended"),
+    [
+        ("prepare-01234567", "preparing the data", "data preparation 01234567: completed, billed 12.0 s"),
+        ("check-01234567", "checking the model", "model check 01234567: completed, billed 12.0 s"),
+    ],
+)
+def test_the_job_before_the_first_run_is_named_by_its_work(name: str, doing: str, ended: str) -> None:
+    row = PreparationRow(execution_id="demo", preparation_id=name)
+    assert f"60.0 s: {doing};" in state_line(replace(state(), preparations={name: row}))
+    summary = PreparationSummary(outcome=Outcome.COMPLETED, billable_seconds=12.0)
+    over = replace(state(), preparations={name: replace(row, summary=summary)})
+    assert over.preparing is None
+    assert prepared_line(name, summary) == ended
 
 
 def test_repeated_trials_count_among_all_runs() -> None:

@@ -132,15 +132,91 @@ def test_a_listing_tells_contents_apart_and_refuses_what_it_can_not_see() -> Non
             DataListing(client).content("workload.dataset.path", "s3://theirs/data/")
 
 
-def lab_with_preparation(**changes: Any) -> tuple[MemoryLab, DataPreparation]:
+TENSOR: dict[str, Any] = {
+    "training": {},
+    "baseline": {},
+    "matrix": {"instance": ["ml.g5.12xlarge"], "strategy": ["tensor"], "tensor_degree": [2, 4]},
+}
+
+
+def plan_check(lab: MemoryLab, *, execution: str = EXECUTION, model: str = "me/model", digest: str = "d1") -> TokenSet:
+    """Of a streamed suite, whose model is known by its name."""
+    dataset = {"path": "s3://bucket/data/abc/", "input_mode": "stream"}
+    suite = small_suite(workload=workload(dataset=dataset, model=model), **TENSOR)
+    (check,) = plan_tokens(
+        suite,
+        expand_cells(suite),
+        execution_id=execution,
+        settings=SETTINGS,
+        listing=FixedListing({"s3://bucket/model/": (digest, {"config.json"})}),
+        cache=TokenCache(lab.bucket),
+        now=NOW,
+    )
+    return check
+
+
+def test_a_named_model_is_checked_once_by_the_lab() -> None:
+    lab = MemoryLab()
+    check = plan_check(lab)
+    assert (check.packing, check.tensor_degrees, check.is_ready) == (None, (2, 4), False)
+    mark_ready(lab, check.key)
+    assert plan_check(lab, execution="another").is_ready
+    assert not plan_check(lab, model="me/other").is_ready
+
+
+def test_a_model_in_s3_is_checked_again_if_its_files_change() -> None:
+    keys = [plan_check(MemoryLab(), model="s3://bucket/model/", digest=digest).key for digest in ("d1", "d1", "d2")]
+    assert keys[0] == keys[1] != keys[2]
+
+
+def test_the_model_of_data_that_its_owner_tokenised_is_checked() -> None:
+    suite = small_suite(workload=workload(model="me/model"), **TENSOR)
+    (check,) = plan(suite, names={"train/traindyno-data.json", "train/tokens.npy"})
+    assert (check.packing, check.tensor_degrees) == (None, (2, 4))
+
+
+def lab_with_check() -> tuple[MemoryLab, DataPreparation]:
+    """A lab that has taken in a suite on synthetic data, and the job that checks its model, not yet submitted."""
+    return lab_with_preparation(
+        packing=None, workload=workload(dataset={"format": "synthetic"}, model="me/model", tokenizer=None), **TENSOR
+    )
+
+
+def test_after_the_check_the_runs_start_without_tokens() -> None:
+    lab, check = lab_with_check()
+    job = submit(lab, check)
+    lab.bucket.write_json(f"{tokens_folder(KEY, job)}{TOKENS_MANIFEST}", tokens_manifest(KEY, {}))
+    end(lab, job)
+    assert [(token, name) for token, name, _ in lab.answers.given] == [(TOKEN, "success")]
+    assert TokenCache(lab.bucket).find(KEY, oldest=NOW)
+    del lab.objects.contents[ready_tokens_key(KEY)]  # nothing reads it again
+    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
+    runs = [parse_run(item["run"]) for item in lab.bucket.read_json(lane["packs"][0]["items_key"])]
+    assert [each.tokens for each in runs] == [None] * 4
+    (recorded,) = load_preparations(lab.bucket, EXECUTION)
+    assert recorded.preparation == check
+    assert [line.label for line in write_receipt([recorded]).lines] == ["model check"]
+
+
+def test_a_model_that_fails_its_check_ends_the_suite_before_any_run() -> None:
+    lab, check = lab_with_check()
+    said = "matrix.tensor_degree: expected a degree that divides the model's 1 num_key_value_heads, got 2"
+    end(lab, submit(lab, check), "Failed", f"AlgorithmError: {failure_text('user_code_error', said)}")
+    ((_, name, cause),) = lab.answers.given
+    assert name == "PreparationFailed"
+    assert cause == f"the check of the model failed, so no run was started: {said}"
+    assert ready_tokens_key(KEY) not in lab.objects.contents
+
+
+def lab_with_preparation(*, packing: bool | None = True, **changes: Any) -> tuple[MemoryLab, DataPreparation]:
     """A lab that has taken in a small suite of two cells, and the job that prepares its data, not yet submitted."""
     suite = small_suite(**changes)
     lab = MemoryLab(max_usd=suite.limits.max_usd, warm_pool_seconds=suite.warm_pool_seconds)
-    tokens = TokenSet(packing=True, key=KEY)
+    tokens = TokenSet(packing=packing, key=KEY)
     planned = plan_suite(suite, execution_id=EXECUTION, prices={}, quotas={}, histories={}, tokens=(tokens,))
     lab.bucket.write_json(suite_key(EXECUTION), suite_document(suite))
     lab.bucket.write_json(plan_key(EXECUTION), to_document(planned))
-    due = DataPreparation(execution_id=EXECUTION, key=KEY, packing=True, instance=PRICE.instance_type)
+    due = DataPreparation(execution_id=EXECUTION, key=KEY, packing=packing, instance=PRICE.instance_type)
     return lab, due
 
 

@@ -10,7 +10,6 @@ from traindyno.core.costs.projection import measured_attempt
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.measurement.preparation_result import PreparationResult
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suite.preparation import LABEL
 
 UNBILLED_PHASES = ("waiting", "starting", "interrupted")
 TRAINING = "training"
@@ -121,7 +120,7 @@ class _Usage:
 def _usage(result: RunResult | PreparationResult) -> _Usage:
     match result:
         case PreparationResult(preparation=job):
-            return _Usage(run_id=job.preparation_id, label=LABEL, instance=job.instance, instance_count=1)
+            return _Usage(run_id=job.preparation_id, label=job.label, instance=job.instance, instance_count=1)
         case RunResult(run=run):
             settings = run.cell.settings
             return _Usage(

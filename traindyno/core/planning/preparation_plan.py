@@ -1,4 +1,4 @@
-"""The jobs that tokenise a suite's dataset before its first run: one job for each set of tokens, one at a time."""
+"""The jobs before a suite's first run, one at a time: one for each set of tokens, or one that checks the model."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,8 @@ from traindyno.core.planning.refusals import Refusal, refuse_instances, refuse_q
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.fallback_cells import needed_types
 from traindyno.core.suite.preparation import (
+    CHECK_LABEL,
+    LABEL,
     DataPreparation,
     TokenSet,
     needed_tokens,
@@ -33,6 +35,15 @@ class PreparationPlan:
     one_attempt_usd: Decimal | None
     worst_case_usd: Decimal | None
 
+    @property
+    def makes_tokens(self) -> bool:
+        """False if the one job only checks the model."""
+        return any(each.makes_tokens for each in self.tokens)
+
+    @property
+    def label(self) -> str:
+        return LABEL if self.makes_tokens else CHECK_LABEL
+
 
 def plan_preparation(
     suite: Suite,
@@ -42,7 +53,7 @@ def plan_preparation(
     quotas: QuotaReadings,
     tokens: Sequence[TokenSet] | None,
 ) -> PreparationPlan | None:
-    """None if the cells need no tokens. If ``tokens`` is None, everything that the cells need counts as not ready."""
+    """None if no job is needed. If ``tokens`` is None, everything that the cells need counts as not ready."""
     wanted = needed_tokens(suite, cells) if tokens is None else tuple(tokens)
     if not wanted:
         return None
@@ -90,10 +101,13 @@ def planned_instances(suite: Suite, cells: Iterable[Cell]) -> tuple[str, ...]:
 def refuse_preparation(suite: Suite, plan: PreparationPlan | None, quotas: QuotaReadings) -> Iterator[Refusal]:
     if plan is None or plan.job_count == 0:
         return
-    what = f"preparing the data on {plan.instance_type}"
+    work, is_done = ("preparing the data", "data is to be prepared")
+    if not plan.makes_tokens:
+        work, is_done = ("checking the model", "model is to be checked")
+    what = f"{work} on {plan.instance_type}"
     if plan.price is None:
         yield Refusal(
-            reason=f"the price of {plan.instance_type}, on which the data is to be prepared, is unknown, so"
+            reason=f"the price of {plan.instance_type}, on which the {is_done}, is unknown, so"
             " limits.max_usd can't be kept: name another type as preparation.instance"
         )
     elif (usd := cost_usd(plan.max_seconds, 1, plan.price.usd_per_hour)) > suite.limits.max_usd:

@@ -1,8 +1,8 @@
-"""Tokens that a suite's cells share: the cells that need them, their content key, and the jobs that make them."""
+"""The jobs before a suite's first run: they make the tokens that its cells share, or check its model."""
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,20 +19,30 @@ LOCAL_INSTANCE = f"{LOCAL_PREFIX}cpu"
 # Four cores and 16 GiB; a small CPU type whose quota has a known code, so that the quota can be checked.
 REMOTE_INSTANCE = "ml.m7i.xlarge"
 LABEL = "data preparation"
+CHECK_LABEL = "model check"
+CHECK_ID = "check-"
 KEY_DIGITS_IN_NAMES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSet:
-    """Tokens that some cells of the suite read. ``key`` is empty in a plan that only counts; ``is_ready``: they were
-    made before. ``tensor_degrees``: of the suite's cells, for the check of the model by the job that makes them.
-    ``memory_digest``: of the settings whose memory that job estimates, empty where it estimates none."""
+    """What one job makes: tokens that some cells of the suite read, or nothing, if it only checks the model.
 
-    packing: bool
+    ``packing``: of the tokens; None for a check of the model only. ``tensor_degrees``: of the suite's cells, for the
+    check of the model, which the job that makes tokens does too. ``memory_digest``: of the settings whose memory the
+    job estimates, empty where it estimates none. ``key`` is empty in a plan that only counts; ``is_ready``: a job with
+    this key completed before.
+    """
+
+    packing: bool | None = None
     tensor_degrees: tuple[int, ...] = ()
     memory_digest: str = ""
     key: str = ""
     is_ready: bool = False
+
+    @property
+    def makes_tokens(self) -> bool:
+        return self.packing is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,18 +50,27 @@ class DataPreparation:
     """The job that makes one set of tokens before the first run; its attempts are training jobs, like a run's.
 
     ``key`` is the tokens' content key, ``instance`` the type of the one instance that the job uses. The job also
-    checks the model, with ``tensor_degrees``, before any accelerator starts.
+    checks the model, with ``tensor_degrees``, before any accelerator starts. If ``packing`` is None, the job makes no
+    tokens: it only checks the model, and ``key`` is of what it checks.
     """
 
     execution_id: str
     key: str
-    packing: bool
+    packing: bool | None = None
     instance: str
     tensor_degrees: tuple[int, ...] = ()
 
     @property
+    def makes_tokens(self) -> bool:
+        return self.packing is not None
+
+    @property
     def preparation_id(self) -> str:
-        return f"prepare-{self.short_key}"
+        return f"{'prepare-' if self.makes_tokens else CHECK_ID}{self.short_key}"
+
+    @property
+    def label(self) -> str:
+        return label_of(self.preparation_id)
 
     @property
     def short_key(self) -> str:
@@ -84,14 +103,43 @@ def needs_preparation(workload: Workload) -> bool:
 
 
 def needed_tokens(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
-    """One token set for each distinct way in which the cells need the dataset tokenised."""
-    if not needs_preparation(suite.workload):
-        return ()
+    """One token set for each distinct way in which the cells need the dataset tokenised.
+
+    Without a dataset to tokenise: the check of the model, if it is needed.
+    """
     listed = list(cells)
+    if not needs_preparation(suite.workload):
+        return needed_check(suite, listed)
     wanted = dict.fromkeys(is_packed(cell.settings, suite.workload) for cell in listed)
-    degrees = tensor_degrees(cell.settings for cell in listed)
-    digest = settings_digest(distinct_settings(listed)) if suite.preparation.estimate_memory else ""
+    degrees, digest = _degrees(listed), _memory_digest(suite, listed)
     return tuple(TokenSet(packing=packing, tensor_degrees=degrees, memory_digest=digest) for packing in wanted)
+
+
+def needed_check(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
+    """The job that checks the model if no job makes tokens; empty if nothing has to be checked or estimated.
+
+    Strategy tensor needs it if the suite names a model. Only the model's configuration says whether the strategy has a
+    plan for it and which degrees divide its heads, and PlanSuite can't read the configuration.
+    """
+    listed, workload = list(cells), suite.workload
+    is_named = workload.task is not Task.SCRIPT and workload.model is not None and workload.model.path is not None
+    degrees, digest = _degrees(listed) if is_named else (), _memory_digest(suite, listed)
+    if not degrees and not digest:
+        return ()
+    return (TokenSet(packing=None, tensor_degrees=degrees, memory_digest=digest),)
+
+
+def label_of(preparation_id: str) -> str:
+    """The name of the job in the display and the receipt."""
+    return CHECK_LABEL if preparation_id.startswith(CHECK_ID) else LABEL
+
+
+def _degrees(cells: Iterable[Cell]) -> tuple[int, ...]:
+    return tensor_degrees(cell.settings for cell in cells)
+
+
+def _memory_digest(suite: Suite, cells: Sequence[Cell]) -> str:
+    return settings_digest(distinct_settings(cells)) if suite.preparation.estimate_memory else ""
 
 
 def is_packed(settings: Settings, workload: Workload) -> bool:
@@ -112,6 +160,21 @@ def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
         content |= {"model": document.get("model"), "tensor_degrees": token_set.tensor_degrees}
     if token_set.memory_digest:
         content |= {"model": document.get("model"), "memory": token_set.memory_digest}
+    return _digest(content)
+
+
+def check_key(workload: Workload, check: TokenSet, *, code: str, image: str, model_files: str) -> str:
+    """64 hexadecimal digits of all inputs of the check. ``model_files``: identifies them in S3; empty for the Hub.
+
+    A model on the Hub without a revision counts as unchanged, because each run checks its model again.
+    """
+    document: dict[str, Any] = suite_converter().unstructure(workload)
+    content = {name: document.get(name) for name in ("task", "model", "sequence_length")}
+    asked = {"tensor_degrees": check.tensor_degrees, "memory": check.memory_digest}
+    return _digest({**content, **asked, "code": code, "image": image, "model_files": model_files})
+
+
+def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -125,9 +188,9 @@ def preparation_seconds(suite: Suite) -> int:
     return suite.preparation.max_seconds or suite.limits.max_job_seconds
 
 
-def preparation_settings(preparation: DataPreparation) -> Settings:
-    """The settings of the job that makes the tokens: one process on one instance."""
-    return Settings(instance=preparation.instance, strategy=Strategy.SINGLE, packing=preparation.packing)
+def preparation_settings(instance: str) -> Settings:
+    """The settings of the job: one process on one instance."""
+    return Settings(instance=instance, strategy=Strategy.SINGLE)
 
 
 def owner_id(owner: AttemptOwner) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.lab_in_memory import SETTINGS
-from tests.unit.suites import small_document, small_suite, unprepared_document
+from tests.unit.suites import script_document, small_document, small_suite, unprepared_document
 from traindyno.core.costs.prices import Price
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.planning.plan import Plan, plan_suite
@@ -20,7 +20,11 @@ from traindyno.core.suite.preparation import (
     DataPreparation,
     Origin,
     TokenSet,
+    check_key,
+    label_of,
     needed_tokens,
+    owner_document,
+    parse_owner,
     preparation_instance,
     tokens_key,
 )
@@ -39,7 +43,7 @@ def workload(**changes: Any) -> dict[str, Any]:
     return {**small_document()["workload"], **changes}
 
 
-def tokens_of(suite: Suite) -> list[bool]:
+def tokens_of(suite: Suite) -> list[bool | None]:
     return [each.packing for each in needed_tokens(suite, expand_cells(suite))]
 
 
@@ -73,6 +77,102 @@ def test_text_to_be_classified_is_never_packed() -> None:
 )
 def test_synthetic_and_streamed_data_need_no_preparation(dataset: dict[str, str]) -> None:
     assert tokens_of(small_suite(workload=workload(dataset=dataset))) == []
+
+
+SYNTHETIC = {"format": "synthetic"}
+STREAMED = {"path": "s3://bucket/data/", "input_mode": "stream"}
+TENSOR = {"instance": ["ml.g5.12xlarge"], "strategy": ["tensor", "ddp"]}
+
+
+def named_suite(*, matrix: dict[str, Any] = TENSOR, **changes: Any) -> Suite:
+    """Without data to tokenise, and with a model of which only its name is in the suite."""
+    given = {"dataset": SYNTHETIC, "model": "me/model", "tokenizer": None, **changes}
+    return small_suite(workload=workload(**given), training={}, baseline={}, matrix=matrix, limits=LIMITS)
+
+
+@pytest.mark.parametrize("dataset", [SYNTHETIC, STREAMED], ids=["synthetic", "streamed"])
+@pytest.mark.parametrize("model", ["me/model", "s3://bucket/model/"])
+def test_a_named_model_of_tensor_cells_is_checked_where_no_job_makes_tokens(
+    model: str, dataset: dict[str, str]
+) -> None:
+    suite = named_suite(dataset=dataset, model=model)
+    assert needed_tokens(suite, expand_cells(suite)) == (TokenSet(packing=None, tensor_degrees=(4,)),)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": {"config": {"model_type": "gpt2"}}},
+        {"matrix": {"instance": ["ml.g5.12xlarge"], "strategy": ["ddp", "fsdp"]}},
+    ],
+    ids=["a model in the suite", "no tensor cell"],
+)
+def test_nothing_runs_before_the_first_run_if_planning_can_check_the_model(changes: dict[str, Any]) -> None:
+    assert tokens_of(named_suite(**changes)) == []
+
+
+def test_the_job_that_makes_tokens_checks_the_model_too() -> None:
+    assert tokens_of(named_suite(dataset={"path": "s3://bucket/data/abc/"})) == [True]
+
+
+def test_a_users_script_has_its_own_model() -> None:
+    assert tokens_of(parse_suite(script_document())) == []
+
+
+def check_key_of(degrees: tuple[int, ...] = (2,), memory: str = "", **changes: Any) -> str:
+    names = ("code", "image", "model_files")
+    origin = {name: changes.pop(name, "one") for name in names}
+    check = TokenSet(packing=None, tensor_degrees=degrees, memory_digest=memory)
+    return check_key(named_suite(**changes).workload, check, **origin)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"degrees": (2, 4)},
+        {"memory": "digest"},
+        {"model": "me/other"},
+        {"model": {"path": "me/model", "revision": "v1"}},
+        {"sequence_length": 64},
+        {"task": "masked-lm"},
+        *({name: "other"} for name in ("code", "image", "model_files")),
+    ],
+    ids=str,
+)
+def test_another_check_of_the_model_has_another_key(change: dict[str, Any]) -> None:
+    assert check_key_of(**change) != check_key_of()
+
+
+def test_a_model_is_checked_once_whatever_it_is_trained_on() -> None:
+    assert check_key_of(dataset=STREAMED, examples=5) == check_key_of()
+
+
+def test_the_job_that_only_checks_the_model_reads_its_files_and_no_data() -> None:
+    suite = named_suite(dataset=STREAMED, model="s3://bucket/model/", tokenizer={"path": "s3://bucket/tokenizer/"})
+    plan = planned_of(suite, tuple(replace(each, key=KEY) for each in needed_tokens(suite, expand_cells(suite))))
+    (due,) = due_preparations(plan.preparation, "execution-1")
+    job = request(due, suite)
+    (channel,) = job["InputDataConfig"]
+    assert (channel["ChannelName"], channel["InputMode"]) == ("model", "FastFile")
+    asked = json.loads(job["HyperParameters"]["preparation"])
+    assert (asked.get("packing"), asked["tensor_degrees"]) == (None, [4])
+    assert job["ResourceConfig"]["InstanceType"] == "ml.m7i.xlarge"
+    assert job["TrainingJobName"].endswith("-01234567-model-a1")
+    assert parse_owner(owner_document(due)) == due
+    assert (due.preparation_id, due.label) == ("check-01234567", "model check")
+    assert label_of(preparation(suite).preparation_id) == "data preparation"
+
+
+def test_the_check_is_priced_and_refused_as_a_preparation_is() -> None:
+    plan = planned_of(named_suite())
+    assert plan.preparation is not None
+    assert (plan.preparation.one_attempt_usd, plan.preparation.worst_case_usd) == (Decimal("0.12"), Decimal("0.36"))
+    quotas = [quota.name for quota in needed_quotas(named_suite(), plan.cells)]
+    assert "ml.m7i.xlarge for training job usage" in quotas
+    (refusal,) = planned_of(named_suite(), usd={"ml.g5.12xlarge": "7.09"}).refusals
+    assert refusal.reason.startswith("the price of ml.m7i.xlarge, on which the model is to be checked, is unknown")
+    ready = TokenSet(packing=None, tensor_degrees=(4,), key=KEY, is_ready=True)
+    assert due_preparations(planned_of(named_suite(), (ready,)).preparation, "execution-1") == ()
 
 
 @pytest.mark.parametrize(
@@ -175,9 +275,14 @@ def test_a_run_reads_tokens_in_the_datasets_place_and_mode(mode: str) -> None:
     assert channel.get("InputMode", "File") == mode
 
 
+USD = {"ml.g5.xlarge": "1.408", "ml.g5.12xlarge": "7.09", "ml.m7i.xlarge": "0.24"}
+
+
 def planned(tokens: tuple[TokenSet, ...] | None = None, **changes: Any) -> Plan:
-    suite = small_suite(**{"limits": LIMITS, **changes})
-    usd = {"ml.g5.xlarge": "1.408", "ml.m7i.xlarge": "0.24"}
+    return planned_of(small_suite(**{"limits": LIMITS, **changes}), tokens)
+
+
+def planned_of(suite: Suite, tokens: tuple[TokenSet, ...] | None = None, *, usd: dict[str, str] = USD) -> Plan:
     prices = {
         name: Price(
             instance_type=name, region="us-east-1", usd_per_hour=Decimal(value), as_of="2026-11-21", source="test"
