@@ -41,7 +41,7 @@ SUITES = Path(__file__).parents[2] / "suites"
 SHIPPED = sorted(path for path in SUITES.rglob("*.yaml") if path.name != "claims.yaml")
 COUNT = int(os.environ.get("TRAINDYNO_FUZZ_COUNT", "2000"))
 PARTS = 8
-MOST_SECONDS = 10.0
+MOST_CPU_SECONDS = 10.0
 ENVIRONMENT = {
     "AWS_REGION": "us-east-1",
     "BUCKET": "b",
@@ -59,17 +59,19 @@ class TooSlow(BaseException):
 
 
 @contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        raise TooSlow(f"no answer in {seconds} s")
+def cpu_limit(seconds: float) -> Iterator[None]:
+    """Of this process's own time: a busy machine doesn't count."""
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise TooSlow(f"no answer in {seconds} s of CPU time")
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 class Table:
@@ -138,7 +140,7 @@ def test_damage_ends_in_a_refusal(part: int, tmp_path: Path, api: Api) -> None:
         source = random.Random(number)
         shipped = SHIPPED[number // PARTS % len(SHIPPED)]
         try:
-            with time_limit(MOST_SECONDS):
+            with cpu_limit(MOST_CPU_SECONDS):
                 is_accepted = _put_through(shipped, source, tmp_path, api)
         except BaseException as error:
             raise AssertionError(f"mutation {number} of {shipped.name}: {error!r}") from error
