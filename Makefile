@@ -18,7 +18,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: $(VENV)/.installed $(CLOUD_ENV)/.installed node_modules/.installed ## Make the environments that everything else needs
+install: $(VENV)/.installed $(CLOUD_ENV)/.installed node_modules/.installed ## Make the environments that all other targets need
 
 demo: install ## Benchmark this machine: local cloud, quickstart suite, verdict, report
 	@$(BIN)/traindyno local up
@@ -27,7 +27,7 @@ demo: install ## Benchmark this machine: local cloud, quickstart suite, verdict,
 unit: install ## Run the unit tests: no AWS, no torch, no local cloud, under a minute
 	$(BIN)/python -m pytest tests/unit --numprocesses logical --maxprocesses 4
 
-test: install ## Run every test, the end-to-end ones in a local cloud of their own included
+test: install ## Run every test, with the end-to-end tests in their own local cloud
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --no-loadscope-reorder
 
 pythons: install ## Run the unit and infra tests on every Python 3.11 to 3.14 of this machine
@@ -55,7 +55,7 @@ templates: rules $(LINT_ENV)/.installed
 	$(BIN)/python -m infra.state_machine_text $(TEMPLATE) build/state_machines
 	for file in build/state_machines/*.json; do $(BIN)/node node_modules/asl-validator/dist/bin/asl-validator.js --json-path $$file || exit 1; done
 
-mutants: install ## Put 200 small faults into the core, one at a time; the unit tests have to find 92 % of them
+mutants: install ## Put 200 small faults into the core, one at a time; the unit tests must find 92 % of them
 	$(BIN)/python -m tests.mutation
 
 bench: install ## Measure speed and memory, and write docs/performance.md
@@ -108,7 +108,7 @@ lock: ## Resolve the dependencies of pyproject.toml into the requirements files
 	(echo "# Resolved from pyproject.toml's group 'lint' by make lock."; .envs/lock/bin/pip freeze) > requirements/lint.txt
 	rm -rf .envs/lock
 
-clean: ## Stop the local cloud and remove all that was made here
+clean: ## Stop the local cloud and remove everything that the targets made
 	-test -x $(BIN)/traindyno && $(BIN)/traindyno local down --erase
 	rm -rf $(VENV) .envs node_modules cdk.out .traindyno
 

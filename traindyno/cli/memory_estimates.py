@@ -42,7 +42,7 @@ MODEL_FILE = "config.json"
 MemoryOption = Annotated[
     bool,
     typer.Option(
-        "--memory", help="Estimate each cell's memory per device on this machine; needs the packages of [train]."
+        "--memory", help="Estimate each cell's memory per device on this machine; needs the packages of extra train."
     ),
 ]
 Say = Callable[[str], None]

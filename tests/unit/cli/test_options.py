@@ -1,8 +1,13 @@
 """Options that several commands have: one declaration, the same names everywhere."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import typer
+from rich.text import Text
 from typer.testing import CliRunner
 
+from traindyno.cli.main import commands
 from traindyno.cli.options import AccountChoice, LabChoice, with_options_of
 
 
@@ -38,3 +43,16 @@ def test_the_local_cloud_has_one_lab_of_the_default_name() -> None:
 
 def test_a_choice_has_its_own_fields_only() -> None:
     assert answer(AccountChoice, "--local") == AccountChoice(local=True)
+
+
+def help_texts(command: Any) -> Iterator[str]:
+    yield from filter(None, [command.help, *(getattr(each, "help", None) for each in command.params)])
+    for inner in getattr(command, "commands", {}).values():
+        yield from help_texts(inner)
+
+
+def test_no_word_of_a_help_text_is_taken_for_markup() -> None:
+    """The terminal's renderer drops words in square brackets, such as the name of an extra."""
+    texts = list(help_texts(typer.main.get_command(commands)))
+    assert len(texts) > 50
+    assert [text for text in texts if Text.from_markup(text).plain != text] == []
