@@ -82,7 +82,7 @@ def _matrix(passed: Callable[[Row, str], bool]) -> list[str]:
         "",
         *_other_models(passed),
         "",
-        "¹ Compiling takes its time: each strategy is compiled with one model, and every model alone.",
+        "¹ Compiling takes long: each strategy is compiled with one model, and each model in one process.",
         "",
         "² Trained by `make chaos`. `make test` trains every row, and every model with each strategy.",
     ]

@@ -163,7 +163,7 @@ def remove_a_file(folder: Path) -> str:
 def cut_the_marker_short(folder: Path) -> str:
     path = newest(folder) / MARKER
     path.write_text(path.read_text()[:-20])
-    return "is cut short"
+    return "is truncated"
 
 
 def remove_the_marker(folder: Path) -> str:

@@ -88,7 +88,7 @@ def read_marker(folder: Path) -> Dict[str, Any]:
     except FileNotFoundError:
         raise CheckpointRefused("{} has no {}: it was not finished".format(folder, MARKER)) from None
     except ValueError as error:
-        raise CheckpointRefused("{}/{} is cut short: {}".format(folder, MARKER, error)) from error
+        raise CheckpointRefused("{}/{} is truncated: {}".format(folder, MARKER, error)) from error
     version = document.get("version") if isinstance(document, dict) else None
     if version != MARKER_VERSION:
         raise CheckpointRefused(

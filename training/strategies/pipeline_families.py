@@ -142,7 +142,7 @@ FAMILIES: Mapping[str, Callable[[PreTrainedModel], Family]] = {
 def family_of(model: PreTrainedModel) -> Family:
     kind = model.config.model_type
     if kind not in FAMILIES:
-        raise WorkloadError(f"strategy pipeline can cut {', '.join(FAMILIES)} into stages, not model type {kind}")
+        raise WorkloadError(f"strategy pipeline can split {', '.join(FAMILIES)} into stages, not model type {kind}")
     return FAMILIES[kind](model)
 
 

@@ -117,7 +117,7 @@ def check_divisible(model: PreTrainedModel, plan: TensorPlan, degree: int) -> No
     uneven = [f"{count} {name}" for name, count in counts.items() if count % degree]
     if uneven:
         raise WorkloadError(
-            f"strategy tensor with degree {degree} cannot cut this {config.model_type} into equal parts: it has "
+            f"strategy tensor with degree {degree} cannot divide this {config.model_type} into equal parts: it has "
             f"{', '.join(uneven[:3])}; expected a tensor_degree that divides them"
         )
 

@@ -186,7 +186,7 @@ def check_model(settings: Settings, workload: Workload) -> Iterator[Impossible]:
         return
     kind = config.get("model_type")
     if settings.strategy is Strategy.PIPELINE and kind not in PIPELINE_MODELS:
-        reason = f"strategy pipeline can cut {', '.join(PIPELINE_MODELS)} into stages, not model type {kind}"
+        reason = f"strategy pipeline can split {', '.join(PIPELINE_MODELS)} into stages, not model type {kind}"
         yield Impossible(field="strategy", reason=reason)
     stages, blocks = degree * STAGES_PER_PROCESS.get(settings.pipeline_schedule, 1), _first(config, BLOCK_COUNTS)
     if settings.strategy is Strategy.PIPELINE and blocks is not None and blocks < stages:

@@ -161,7 +161,7 @@ def test_a_models_config_must_offer_what_is_cut() -> None:
 def test_a_pipeline_needs_a_model_that_it_can_cut() -> None:
     llama = parse_workload({**small_document()["workload"], "model": {"config": {"model_type": "llama"}}})
     assert reasons({"strategy": "pipeline"}, llama) == [
-        "strategy: strategy pipeline can cut gpt2, gptj, bert, albert into stages, not model type llama"
+        "strategy: strategy pipeline can split gpt2, gptj, bert, albert into stages, not model type llama"
     ]
     named = parse_workload({**small_document()["workload"], "model": "meta-llama/Llama-3.2-1B"})
     assert reasons({"strategy": "pipeline"}, named) == []
