@@ -19,7 +19,7 @@ from transformers.models.auto.modeling_auto import (
 
 from traindyno.core.errors import Problem
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.workload import Workload
+from traindyno.core.suite.workload import Model, Workload
 from training.errors import WorkloadError, explained
 
 CONFIG = "workload.model.config"
@@ -49,7 +49,6 @@ def check_model(workload: Workload, degrees: Iterable[int], *, model_path: str |
     """``degrees``: of strategy tensor, in all cells.
 
     ``model_path``: what transformers can load, or None for a model from a mapping.
-    Raises WorkloadError if transformers can't load the path's configuration.
     """
     if workload.model is None or (model_path is None and workload.model.config is None):
         return
@@ -60,8 +59,11 @@ def check_model(workload: Workload, degrees: Iterable[int], *, model_path: str |
             return
         config: PreTrainedConfig = AutoConfig.for_model(**(workload.model.config or {}))
     else:
-        with explained(f"the model {workload.model.path or model_path}", *NOT_BUILT):
-            config = AutoConfig.from_pretrained(model_path, revision=workload.model.revision)
+        try:
+            config = _load(workload.model, model_path)
+        except WorkloadError as error:
+            yield Problem(path="workload.model", message=" ".join(str(error).split()))
+            return
     yield from _check_task(config, workload.task)
     yield from _check_heads(config)
     yield from _check_positions(config, workload.sequence_length)
@@ -73,6 +75,13 @@ def refuse_model(workload: Workload, degrees: Iterable[int], *, model_path: str 
     problems = list(check_model(workload, degrees, model_path=model_path))
     if problems:
         raise WorkloadError("; ".join(map(str, problems)))
+
+
+def _load(model: Model, model_path: str) -> PreTrainedConfig:
+    """Raises WorkloadError if transformers can't load the configuration."""
+    with explained(f"the model {model.path or model_path}", *NOT_BUILT):
+        config: PreTrainedConfig = AutoConfig.from_pretrained(model_path, revision=model.revision)
+    return config
 
 
 def needed_positions(config: PreTrainedConfig, sequence_length: int) -> int:

@@ -136,8 +136,9 @@ def test_a_job_ends_as_an_error_of_the_workload() -> None:
 )
 def test_a_folder_that_is_no_model_is_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "config.json").write_text(text)
-    with pytest.raises(WorkloadError, match=said):
-        refuse_model(workload(Task.CAUSAL_LM, {}), [], model_path=str(tmp_path))
+    (problem,) = check_model(workload(Task.CAUSAL_LM, {}), [], model_path=str(tmp_path))
+    assert problem.path == "workload.model"
+    assert said in problem.message
 
 
 def small_suite(model: dict[str, Any], sequence_length: int = 64) -> Suite:
