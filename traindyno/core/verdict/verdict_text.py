@@ -226,7 +226,7 @@ def _needs(verdict: Verdict) -> str:
     own = _estimate(verdict.metric, verdict.estimate(verdict.metric))
     if verdict.metric.is_time:
         return f"in {own}, for {usd_text(usd.mean)}" if usd else f"in {own}"
-    return f"for {own}, in {seconds_text(seconds.mean if seconds else None)}"
+    return f"for {own}, in {seconds_text(seconds.mean) if seconds else 'an unknown time'}"
 
 
 def _estimate(metric: Metric, found: Estimate | None) -> str:

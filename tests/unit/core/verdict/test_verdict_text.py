@@ -100,7 +100,7 @@ def test_the_goals_own_quantity_comes_first() -> None:
     unpriced = described(metric=Metric.SECONDS, goal=fastest, rows=(make_row(usd=None), make_row(SECOND)))
     assert unpriced.support[0].endswith("in 16.7 min (95% interval 15.0 to 18.3 min).")
     untimed = described(rows=(make_row(seconds=None, usd=make_estimate(10.0)), make_row(SECOND)))
-    assert untimed.support[0].endswith("for $10.00, in unknown.")
+    assert untimed.support[0].endswith("for $10.00, in an unknown time.")
 
 
 def test_to_a_target_counts_what_the_target_took() -> None:
