@@ -104,9 +104,12 @@ class Gate:
         elif not scope["path"].startswith("/_") and (throttled := self._throttle.refuse(scope["path"], headers)):
             await _send(send, throttled.status, throttled.headers, throttled.body)
         else:
-            if scope.get("method") not in {"GET", "HEAD"}:
-                self._saver.note_change()
-            await ministack.app(scope, receive, send)
+            try:
+                await ministack.app(scope, receive, send)
+            finally:
+                # After the change: a save in its middle would be without it, and no other change may follow.
+                if scope.get("method") not in {"GET", "HEAD"}:
+                    self._saver.note_change()
 
     async def _administer(self, path: str, receive: Receive, send: Send) -> None:
         if path == SAVE_PATH:

@@ -70,18 +70,31 @@ def test_up_starts_only_the_part_that_is_missing(own: LocalLab, part: str) -> No
     assert cloud.find_stall(own.home) is None
 
 
-def test_what_was_written_before_the_last_save_outlives_a_kill_of_ministack(own: LocalLab) -> None:
-    own.client("dynamodb").create_table(
+def create_saved_table(lab: LocalLab) -> None:
+    lab.client("dynamodb").create_table(
         TableName=MARK_TABLE,
         BillingMode="PAY_PER_REQUEST",
         KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
         AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
     )
-    saved = own.home.state("ministack-state") / "dynamodb.json"
+    saved = lab.home.state("ministack-state") / "dynamodb.json"
     deadline = time.monotonic() + 30
-    while MARK_TABLE not in saved.read_text():
+    while not saved.exists() or MARK_TABLE not in saved.read_text():
         assert time.monotonic() < deadline, "not saved within 30 s, though nothing else goes on"
         time.sleep(0.2)
+
+
+def test_a_change_is_saved_though_no_other_follows(tmp_path: Path) -> None:
+    lab = LocalLab(tmp_path)
+    try:
+        cloud.start(lab.home, tell=lambda _: None)
+        create_saved_table(lab)
+    finally:
+        cloud.stop(lab.home)
+
+
+def test_what_was_written_before_the_last_save_outlives_a_kill_of_ministack(own: LocalLab) -> None:
+    create_saved_table(own)
     kill(own, cloud.MINISTACK)
     assert own.traindyno("local", "up").status == 0
     assert MARK_TABLE in own.client("dynamodb").list_tables()["TableNames"]
