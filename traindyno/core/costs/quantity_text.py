@@ -59,7 +59,7 @@ def change_text(ratio: float) -> str:
     """+12.3 % for 1.123; as a factor from ten times on."""
     if ratio >= 10:
         return f"×{number_text(ratio)}"
-    return f"{(ratio - 1) * 100:+.1f} %".replace("-", "−")
+    return f"{(ratio - 1) * 100:+z.1f} %".replace("-", "−")
 
 
 def bytes_text(count: int | None) -> str:

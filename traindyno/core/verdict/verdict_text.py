@@ -70,7 +70,7 @@ def saving_interval_text(interval: Interval) -> str:
     """The interval of a ratio, as a saving; as factors if the ratio may exceed 2."""
     if interval.high > 2:
         return f"{number_text(interval.low)} to {number_text(interval.high)} times"
-    return f"{(1 - interval.high) * 100:.1f} to {(1 - interval.low) * 100:.1f} %".replace("-", "−")
+    return f"{(1 - interval.high) * 100:z.1f} to {(1 - interval.low) * 100:z.1f} %".replace("-", "−")
 
 
 def saving_text(ratio: float, interval: Interval | None) -> str:

@@ -94,7 +94,8 @@ def test_shares_are_percentages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratio", "text"), [(1.123, "+12.3 %"), (0.9, "−10.0 %"), (9.99, "+899.0 %"), (10.0, "×10.0"), (250.0, "×250")]
+    ("ratio", "text"),
+    [(1.123, "+12.3 %"), (0.9, "−10.0 %"), (0.9999, "+0.0 %"), (9.99, "+899.0 %"), (10.0, "×10.0"), (250.0, "×250")],
 )
 def test_a_change_is_a_factor_from_ten_times_on(ratio: float, text: str) -> None:
     assert change_text(ratio) == text

@@ -75,6 +75,7 @@ def test_a_saving_is_what_is_missing_to_the_whole() -> None:
     assert saving_text(0.8, INTERVAL) == "20.0 % (95% interval 10.0 to 30.0 %)"
     # a cell that may need more: the saving is negative there
     assert saving_interval_text(Interval(low=0.9, high=1.05, confidence=0.95)) == "−5.0 to 10.0 %"
+    assert saving_interval_text(Interval(low=0.9999, high=1.0001, confidence=0.95)) == "0.0 to 0.0 %"
 
 
 def test_a_ratio_that_may_exceed_two_is_a_factor() -> None:
