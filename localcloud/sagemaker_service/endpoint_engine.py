@@ -7,14 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from localcloud.sagemaker_service.api_error import ApiError
-from localcloud.sagemaker_service.clock import Clock
-from localcloud.sagemaker_service.hosting import Endpoint, EndpointConfig, EndpointStatus, HostingStore
-from localcloud.sagemaker_service.hosting_engine import CAUSED_BY_THE_REQUEST, HostingEngine, with_last_lines
+from localcloud.sagemaker_service.hosting import Endpoint, EndpointConfig, EndpointStatus
+from localcloud.sagemaker_service.hosting_engine import (
+    CAUSED_BY_THE_REQUEST,
+    HostingEngine,
+    HostingSurroundings,
+    with_last_lines,
+)
 from localcloud.sagemaker_service.hosting_view import endpoint_event
 from localcloud.sagemaker_service.job import FAILURE_REASON_LIMIT
 from localcloud.sagemaker_service.job_failure import internal_error
 from localcloud.sagemaker_service.job_store import NewEvent
-from localcloud.sagemaker_service.log_shipping import LogClient
 from localcloud.sagemaker_service.model_container import (
     ContainerFailed,
     Invocation,
@@ -22,9 +25,6 @@ from localcloud.sagemaker_service.model_container import (
     ModelContainer,
     StartInterrupted,
 )
-from localcloud.sagemaker_service.s3_transfer import S3Transfer
-from localcloud.sagemaker_service.service_health import ServiceHealth
-from localcloud.sagemaker_service.settings import Settings
 from localcloud.sagemaker_service.toolkit import UnsupportedJob
 
 LOG = logging.getLogger(__name__)
@@ -50,17 +50,8 @@ class _Hosted:
 
 
 class EndpointEngine(HostingEngine):
-    def __init__(
-        self,
-        *,
-        store: HostingStore,
-        transfer: S3Transfer,
-        logs: LogClient,
-        settings: Settings,
-        clock: Clock,
-        health: ServiceHealth,
-    ) -> None:
-        super().__init__(store=store, transfer=transfer, logs=logs, settings=settings, clock=clock, health=health)
+    def __init__(self, surroundings: HostingSurroundings) -> None:
+        super().__init__(surroundings)
         self._hosted: dict[str, _Hosted] = {}
 
     def start(self) -> None:

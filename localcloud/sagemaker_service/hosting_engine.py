@@ -4,6 +4,7 @@ container.
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from localcloud.sagemaker_service.clock import Clock
 from localcloud.sagemaker_service.hosting import HostingStore, Model
@@ -21,25 +22,28 @@ PART = "record of endpoints and transform jobs"
 CAUSED_BY_THE_REQUEST = (DataUnavailable, UnsupportedJob, UnsafePath)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostingSurroundings:
+    """The objects that the engines of one service share."""
+
+    store: HostingStore
+    transfer: S3Transfer
+    logs: LogClient
+    settings: Settings
+    clock: Clock
+    health: ServiceHealth
+
+
 class HostingEngine:
     """Work in threads, which ``close`` ends. A subclass says what the thread of one resource does."""
 
-    def __init__(
-        self,
-        *,
-        store: HostingStore,
-        transfer: S3Transfer,
-        logs: LogClient,
-        settings: Settings,
-        clock: Clock,
-        health: ServiceHealth,
-    ) -> None:
-        self._store = store
-        self._health = health
-        self._transfer = transfer
-        self._logs = logs
-        self._settings = settings
-        self._clock = clock
+    def __init__(self, surroundings: HostingSurroundings) -> None:
+        self._store = surroundings.store
+        self._health = surroundings.health
+        self._transfer = surroundings.transfer
+        self._logs = surroundings.logs
+        self._settings = surroundings.settings
+        self._clock = surroundings.clock
         self._lock = threading.Lock()
         self._ending = threading.Event()
         self._threads: dict[str, threading.Thread] = {}

@@ -7,6 +7,7 @@ from localcloud.sagemaker_service.clock import Clock
 from localcloud.sagemaker_service.endpoint_engine import EndpointEngine
 from localcloud.sagemaker_service.hosting import KINDS, HostingStore
 from localcloud.sagemaker_service.hosting_api import HostingApi, tag_list
+from localcloud.sagemaker_service.hosting_engine import HostingSurroundings
 from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.log_shipping import LogClient
 from localcloud.sagemaker_service.operations import Operation
@@ -30,12 +31,11 @@ class Hosting:
     ) -> None:
         self._arn_prefix = f"arn:aws:sagemaker:{settings.region}:{settings.account_id}:"
         self._store = HostingStore(store)
-        self._endpoints = EndpointEngine(
+        surroundings = HostingSurroundings(
             store=self._store, transfer=transfer, logs=logs, settings=settings, clock=clock, health=health
         )
-        self._transforms = TransformEngine(
-            store=self._store, transfer=transfer, logs=logs, settings=settings, clock=clock, health=health
-        )
+        self._endpoints = EndpointEngine(surroundings)
+        self._transforms = TransformEngine(surroundings)
         self.api = HostingApi(store=self._store, engine=self._endpoints, clock=clock, arn_prefix=self._arn_prefix)
         self._transform_api = TransformJobsApi(
             store=self._store, engine=self._transforms, clock=clock, arn_prefix=self._arn_prefix

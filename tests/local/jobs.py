@@ -1,15 +1,13 @@
 """Builds training job requests for the local service, and waits for what becomes of them."""
 
-import io
-import tarfile
 import time
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import boto3
 from botocore.config import Config
 
+from tests.archives import tar_gz
 from tests.local.aws_double import AwsDouble
 
 ENDED = frozenset({"Completed", "Failed", "Stopped"})
@@ -28,19 +26,8 @@ def _session() -> boto3.Session:
     return boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
 
 
-def source_archive(files: Mapping[str, str | bytes]) -> bytes:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
-        for name, content in files.items():
-            data = content.encode() if isinstance(content, str) else content
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            tar.addfile(member, io.BytesIO(data))
-    return packed.getvalue()
-
-
 def stage_script(aws: AwsDouble, script: str) -> None:
-    aws.objects[f"{BUCKET}/code/sourcedir.tar.gz"] = source_archive({"train.py": script})
+    aws.objects[f"{BUCKET}/code/sourcedir.tar.gz"] = tar_gz({"train.py": script})
 
 
 def job_request(name: str, **changes: Any) -> dict[str, Any]:

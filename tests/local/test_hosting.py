@@ -1,8 +1,6 @@
 """Models served by the local SageMaker service: real containers over HTTP, with SageMaker's statuses and failures."""
 
-import io
 import json
-import tarfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +10,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from tests.archives import tar_gz
 from tests.local.aws_double import AwsDouble
 from tests.local.jobs import BUCKET, client, eventually
 from tests.local.running_service import RunningService, start_service
@@ -41,13 +40,9 @@ ROLE = "arn:aws:iam::000000000000:role/serving"
 
 
 def put_model(aws: AwsDouble, name: str, at_load: str = "pass") -> str:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
-        text = HANDLER.replace("{at_load}", at_load).encode()
-        member = tarfile.TarInfo("code/inference.py")
-        member.size = len(text)
-        tar.addfile(member, io.BytesIO(text))
-    aws.objects[f"{BUCKET}/models/{name}/model.tar.gz"] = packed.getvalue()
+    aws.objects[f"{BUCKET}/models/{name}/model.tar.gz"] = tar_gz(
+        {"code/inference.py": HANDLER.replace("{at_load}", at_load)}
+    )
     return f"s3://{BUCKET}/models/{name}/model.tar.gz"
 
 

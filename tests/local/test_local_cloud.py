@@ -89,6 +89,7 @@ def test_a_change_is_saved_though_no_other_follows(tmp_path: Path) -> None:
     try:
         cloud.start(lab.home, tell=lambda _: None)
         create_saved_table(lab)
+        assert MARK_TABLE in (lab.home.state("ministack-state") / "dynamodb.json").read_text()
     finally:
         cloud.stop(lab.home)
 

@@ -1,8 +1,6 @@
 """Every role holds what its handler asks for, and nothing more: compared with the calls made in the local cloud."""
 
-import io
 import json
-import tarfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -14,6 +12,7 @@ import pytest
 
 from localcloud.cloud import require_ports
 from localcloud.environment import local_environment
+from tests.archives import tar_gz
 from tests.infra.synthesis import as_list
 from tests.infra.synthesis import lab as synthesised
 from tests.local.local_lab import LocalLab
@@ -168,13 +167,8 @@ def go_through_everything(recorder: Recorder, service: str) -> None:
 
 
 def put_failing_script() -> None:
-    script = b"raise SystemExit('as asked')\n"
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        member = tarfile.TarInfo("train.py")
-        member.size = len(script)
-        archive.addfile(member, io.BytesIO(script))
-    boto3.client("s3").put_object(Bucket=BUCKET, Key="code/x/sourcedir.tar.gz", Body=packed.getvalue())
+    source = tar_gz({"train.py": "raise SystemExit('as asked')\n"})
+    boto3.client("s3").put_object(Bucket=BUCKET, Key="code/x/sourcedir.tar.gz", Body=source)
 
 
 def rows() -> Table:

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.archives import tar_gz
 from tests.local.aws_double import AwsDouble
 from tests.local.conftest import FAST
-from tests.local.jobs import BUCKET, client, eventually, job_request, source_archive, stage_script, wait_until
+from tests.local.jobs import BUCKET, client, eventually, job_request, stage_script, wait_until
 from tests.local.running_service import RunningService, start_service
 from tests.unit.localcloud.tiny_wheel import WHEEL, tiny_wheel
 
@@ -119,7 +120,7 @@ def test_a_sources_requirements_are_installed_or_end_the_job_with_the_reason(aws
     for name, wanted in (("installed", f"./{WHEEL}"), ("missing", "--no-index\nno-such-package-of-anybody")):
         script = "import tinywheel; assert tinywheel.VALUE == 7"
         files: dict[str, str | bytes] = {"train.py": script, WHEEL: tiny_wheel(7), "requirements.txt": f"{wanted}\n"}
-        aws.objects[f"{BUCKET}/code/sourcedir.tar.gz"] = source_archive(files)
+        aws.objects[f"{BUCKET}/code/sourcedir.tar.gz"] = tar_gz(files)
         sagemaker.create_training_job(**job_request(name))
         endings[name] = wait_until(sagemaker, name)
     assert endings["installed"]["TrainingJobStatus"] == "Completed", endings["installed"].get("FailureReason")
@@ -253,7 +254,7 @@ def test_data_that_is_not_there_fails_the_job_as_the_callers_error(aws: AwsDoubl
 
 def test_an_archive_that_reaches_outside_its_folder_is_refused(aws: AwsDouble, sagemaker: Any, tmp_path: Path) -> None:
     escaping = tmp_path / "escaped"
-    aws.objects[f"{BUCKET}/code/sourcedir.tar.gz"] = source_archive({f"../../../..{escaping}": "x", "train.py": ""})
+    aws.objects[f"{BUCKET}/code/sourcedir.tar.gz"] = tar_gz({f"../../../..{escaping}": "x", "train.py": ""})
     sagemaker.create_training_job(**job_request("escaping"))
     assert "can't be unpacked" in wait_until(sagemaker, "escaping")["FailureReason"]
     assert not escaping.exists()

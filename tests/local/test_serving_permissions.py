@@ -1,8 +1,6 @@
 """The roles of deployments hold what their handlers ask for, and nothing more, by the calls in the local cloud."""
 
-import io
 import json
-import tarfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,6 +11,7 @@ import pytest
 
 from localcloud.cloud import require_ports
 from localcloud.environment import local_environment
+from tests.archives import tar_gz
 from tests.infra.synthesis import as_list
 from tests.infra.synthesis import lab as synthesised
 from tests.local.local_lab import LocalLab
@@ -101,14 +100,8 @@ def put(key: str, content: bytes) -> None:
 
 
 def put_model(deployment: ModelDeployment, at_load: str) -> None:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        text = HANDLER.replace("{at_load}", at_load).encode()
-        member = tarfile.TarInfo("code/inference.py")
-        member.size = len(text)
-        archive.addfile(member, io.BytesIO(text))
     key = saved_model_key(deployment.execution_id, deployment.run_id, deployment.job_name)
-    put(key, packed.getvalue())
+    put(key, tar_gz({"code/inference.py": HANDLER.replace("{at_load}", at_load)}))
 
 
 def go_through_everything(recorder: Recorder) -> None:

@@ -21,7 +21,7 @@ TRANSACTION_CANCELED = "TransactionCanceledException"
 NOT_THE_REASON, REFUSED = "None", "ConditionalCheckFailed"
 # Others that pass: another write of the same item was under way, or too many.
 PASSING = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
-# With waits of up to 0.05, 0.1, 0.2, ... 3.2 s: 3 s on average.
+# With waits of up to 0.05, 0.1, 0.2, ... 3.2 s between them: 3 s on average.
 TRANSACTION_TRIES = 8
 FIRST_WAIT_SECONDS = 0.05
 
@@ -56,15 +56,19 @@ class Update:
 
     def request(self, table_name: str) -> dict[str, Any]:
         """As a member of TransactWriteItems."""
-        given = {"ExpressionAttributeNames": self.names, "ConditionExpression": self.condition}
+        return {"Update": {"TableName": table_name, **self.arguments()}}
+
+    def arguments(self) -> dict[str, Any]:
+        """Of UpdateItem, without the table."""
+        given = {
+            "ExpressionAttributeValues": self.values,
+            "ExpressionAttributeNames": self.names,
+            "ConditionExpression": self.condition,
+        }
         return {
-            "Update": {
-                "TableName": table_name,
-                "Key": dict(self.key),
-                "UpdateExpression": self.expression,
-                "ExpressionAttributeValues": self.values,
-                **{name: value for name, value in given.items() if value},
-            }
+            "Key": dict(self.key),
+            "UpdateExpression": self.expression,
+            **{name: value for name, value in given.items() if value},
         }
 
 
@@ -104,16 +108,9 @@ class Table:
         condition: str | None = None,
     ) -> Item | None:
         """The item as it is afterwards; None if the condition doesn't hold, and then nothing is written."""
-        given = {
-            "ExpressionAttributeValues": values,
-            "ExpressionAttributeNames": names,
-            "ConditionExpression": condition,
-        }
-        arguments: dict[str, Any] = {name: value for name, value in given.items() if value}
+        update = Update(key=key, expression=expression, values=values or {}, names=names or {}, condition=condition)
         try:
-            updated = self._table.update_item(
-                Key=dict(key), UpdateExpression=expression, ReturnValues="ALL_NEW", **arguments
-            )
+            updated = self._table.update_item(ReturnValues="ALL_NEW", **update.arguments())
         except ClientError as error:
             if error_code(error) != CONDITION_REFUSED:
                 raise
@@ -130,13 +127,14 @@ class Table:
         """
         members: Any = [write.request(self._table.name) for write in writes]
         for number in range(TRANSACTION_TRIES):
+            if number:
+                self._sleep(random.uniform(0, FIRST_WAIT_SECONDS * 2 ** (number - 1)))
             try:
                 self._table.meta.client.transact_write_items(TransactItems=members)
             except ClientError as error:
                 refused = _refused(error)
                 if refused:
                     return refused
-                self._sleep(random.uniform(0, FIRST_WAIT_SECONDS * 2**number))
             else:
                 return ()
         raise Throttled(f"{TRANSACTION_TRIES} transactions of {len(writes)} writes each were canceled by other writes")

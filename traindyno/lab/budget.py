@@ -35,20 +35,16 @@ def reserve_worst_case(row: AttemptRow, *, cap_usd: Decimal, services: LabServic
 
 
 def hold_more(row: AttemptRow, needed_usd: Decimal, *, services: LabServices) -> bool:
-    """Reserve more for a running job; False if the cap has no room for it."""
-    while needed_usd > row.reserved_usd:
-        execution = services.executions.find(row.owner.execution_id)
-        if execution is None:
-            return False
-        if services.spending.reserve_more(row, needed_usd, cap_usd=execution.max_usd):
-            return True
-        latest = services.attempts.find(row.job_name)
-        if latest is None or latest.end is not None:
-            return True  # nothing more will be billed
-        if latest.reserved_usd == row.reserved_usd:
-            return False
-        row = latest
-    return True
+    """Reserve more for a running job; False if the cap has no room for it.
+
+    An attempt that has ended or changed since it was read is left to the next sweep.
+    """
+    if needed_usd <= row.reserved_usd:
+        return True
+    execution = services.executions.find(row.owner.execution_id)
+    if execution is None:
+        return False
+    return services.spending.reserve_more(row, needed_usd, cap_usd=execution.max_usd) is not Reservation.NO_ROOM
 
 
 def record_end(row: AttemptRow, end: Attempt, *, services: LabServices) -> AttemptRow | None:

@@ -24,18 +24,18 @@ def finish_run(job_name: str, *, lab: str, services: LabServices, now: float) ->
     if row is None or not row.is_open:
         return None
     if row.end is not None:  # an earlier call failed between its end and the answer
-        report_end(row, services=services)
+        _report_end(row, services=services)
         return row
     end, pool = _find_end(row, lab=lab, services=services, now=now)
     ended = record_end(row, end, services=services) if end else None
     if ended:
         if pool:
             settle_pool(pool, services=services)
-        report_end(ended, services=services)
+        _report_end(ended, services=services)
     return ended
 
 
-def report_end(row: AttemptRow, *, services: LabServices) -> None:
+def _report_end(row: AttemptRow, *, services: LabServices) -> None:
     """Answer the task. If no task waits, still record the run or the preparation."""
     owner = row.owner
     if not isinstance(owner, Run) and row.end and row.end.outcome:

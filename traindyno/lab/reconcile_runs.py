@@ -9,7 +9,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.planning.admission import needed_reservation_usd
 from traindyno.lab.budget import hold_more
-from traindyno.lab.finish_run import finish_run, report_end
+from traindyno.lab.finish_run import finish_run
 from traindyno.lab.services import LabServices
 from traindyno.lab.stop_runs import Pace, stop_job, stop_jobs, stop_runs
 from traindyno.sagemaker.job_description import running_seconds
@@ -49,10 +49,7 @@ def sweep(*, lab: str, services: LabServices, executions: Executions, now: float
     for row in overdue:
         if not pace.may_go_on():
             break
-        if row.end is None:
-            finish_run(row.job_name, lab=lab, services=services, now=now)
-        else:
-            report_end(row, services=services)
+        finish_run(row.job_name, lab=lab, services=services, now=now)
         done += 1
         pace.sleep(SECONDS_BETWEEN_LOOKS)
     return Swept(open=len(rows), overdue=len(overdue), left=len(overdue) - done, stopped=stopped)

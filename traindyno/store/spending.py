@@ -40,10 +40,10 @@ class SpendingRow:
 
 
 class Reservation(StrEnum):
-    """Whether an attempt was created and its worst case reserved."""
+    """``ROW_REFUSED``: the attempt's row exists already, or is not as it was read."""
 
     MADE = "made"
-    EXISTS = "exists"
+    ROW_REFUSED = "row_refused"
     NO_ROOM = "no_room"
 
 
@@ -62,25 +62,17 @@ class Spending:
 
     def reserve(self, row: AttemptRow, *, cap_usd: Decimal, also: Sequence[Write] = ()) -> Reservation:
         """Create the attempt with its ``reserved_usd``, and write ``also``, unless that exceeds the execution's cap."""
-        reserving = _reserving(row.owner.execution_id, row.reserved_usd, cap_usd)
-        if reserving is None:
-            return Reservation.NO_ROOM
-        match self._table.write_all([creation(row), reserving, *also]):
-            case ():
-                return Reservation.MADE
-            case (0, *_):
-                return Reservation.EXISTS
-        return Reservation.NO_ROOM
+        return self._reserve(row.owner.execution_id, row.reserved_usd, cap_usd, creation(row), also)
 
     def withdraw(self, row: AttemptRow, *, also: Sequence[Write] = ()) -> bool:
         """No job was started: the attempt never was. False if it has been withdrawn already."""
         nothing = Settlement(released_usd=row.reserved_usd, spent_usd=Decimal(0))
         return not self._table.write_all([removal(row.job_name), _settling(row, nothing), *also])
 
-    def reserve_more(self, row: AttemptRow, needed_usd: Decimal, *, cap_usd: Decimal) -> bool:
-        """For a running job. False if the cap has no room for it, or the attempt has changed since it was read."""
-        reserving = _reserving(row.owner.execution_id, _rounded_up(needed_usd) - _rounded_up(row.reserved_usd), cap_usd)
-        return reserving is not None and not self._table.write_all([holding(row, needed_usd), reserving])
+    def reserve_more(self, row: AttemptRow, needed_usd: Decimal, *, cap_usd: Decimal) -> Reservation:
+        """For a running job, beside what its row holds."""
+        more_usd = _rounded_up(needed_usd) - _rounded_up(row.reserved_usd)
+        return self._reserve(row.owner.execution_id, more_usd, cap_usd, holding(row, needed_usd))
 
     def end(self, row: AttemptRow, end: Attempt, settlement: Settlement | None) -> bool:
         """The job has ended: what it cost replaces what it might have cost. Without a settlement, that stays reserved.
@@ -100,23 +92,27 @@ class Spending:
         )
         return updated is not None
 
+    def _reserve(
+        self, execution_id: str, usd: Decimal, cap_usd: Decimal, row: Write, also: Sequence[Write] = ()
+    ) -> Reservation:
+        amount = _rounded_up(usd)
+        room = cap_usd - amount
+        if room < 0:
+            return Reservation.NO_ROOM
+        reserving = Update(
+            key=execution_key(execution_id),
+            expression="ADD exposed_usd :usd",
+            values={":usd": amount, ":room": room},
+            # Without the attribute, nothing is exposed yet, and the room is known to be enough.
+            condition="attribute_not_exists(exposed_usd) OR exposed_usd <= :room",
+        )
+        refused = self._table.write_all([row, reserving, *also])
+        if not refused:
+            return Reservation.MADE
+        return Reservation.ROW_REFUSED if 0 in refused else Reservation.NO_ROOM
+
     def read(self, execution_id: str) -> SpendingRow:
         return SpendingRow.from_item(self._table.get(execution_key(execution_id)) or {})
-
-
-def _reserving(execution_id: str, usd: Decimal, cap_usd: Decimal) -> Update | None:
-    """None if the cap has no room for it whatever else is reserved."""
-    amount = _rounded_up(usd)
-    room = cap_usd - amount
-    if room < 0:
-        return None
-    return Update(
-        key=execution_key(execution_id),
-        expression="ADD exposed_usd :usd",
-        values={":usd": amount, ":room": room},
-        # Without the attribute, nothing is exposed yet, and the room is known to be enough.
-        condition="attribute_not_exists(exposed_usd) OR exposed_usd <= :room",
-    )
 
 
 def _settling(row: AttemptRow, settlement: Settlement) -> Update:

@@ -10,7 +10,7 @@ from traindyno.core.errors import Throttled
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.s3_keys import result_key
 from traindyno.lab.budget import hold_more
-from traindyno.lab.finish_run import finish_run, report_end
+from traindyno.lab.finish_run import finish_run
 from traindyno.lab.record_run import FinalOutcome, record_run
 from traindyno.lab.submit_run import submit_run
 
@@ -176,7 +176,7 @@ def test_while_the_execution_goes_on_an_end_that_nobody_heard_stays_open_for_the
     finish(lab, name)
     assert lab.attempt(name).is_open
     lab.change_attempt(name, token="token-2")
-    report_end(lab.attempt(name), services=lab.services)
+    finish(lab, name)
     assert lab.answers.given[0][0] == "token-2"
     assert not lab.attempt(name).is_open
 

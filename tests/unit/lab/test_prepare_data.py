@@ -32,7 +32,7 @@ from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST, tokens_manifest
 from traindyno.core.verdict.report_data import parse_report
-from traindyno.lab.finish_run import finish_run, report_end
+from traindyno.lab.finish_run import finish_run
 from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.plan_round import TokensMissing, plan_next_round
 from traindyno.lab.plan_suite import plan_tokens
@@ -341,7 +341,7 @@ def test_a_task_that_starts_again_after_a_failure_hears_of_it_once_it_is_conclud
     end = Attempt(number=1, job_name=job, outcome=Outcome.USER_CODE_ERROR, message="no")
     assert lab.spending.end(lab.attempt(job), end, None)
     submit(lab, run, "too early")
-    report_end(lab.attempt(job), services=lab.services)
+    finish_run(job, lab="traindyno", services=lab.services, now=NOW + 500)
     submit(lab, run, "in time")
     assert [(token, name) for token, name, _ in lab.answers.given] == [
         ("too early", "ServiceFault"),

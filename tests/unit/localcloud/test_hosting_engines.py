@@ -1,9 +1,7 @@
 """Endpoints and transform jobs under faults, with real containers: each ends in its status, and none is left behind."""
 
-import io
 import socket
 import sys
-import tarfile
 import threading
 import time
 from collections.abc import Iterator
@@ -24,12 +22,13 @@ from localcloud.sagemaker_service.hosting import (
     TransformJob,
     TransformStatus,
 )
-from localcloud.sagemaker_service.hosting_engine import HostingEngine
+from localcloud.sagemaker_service.hosting_engine import HostingEngine, HostingSurroundings
 from localcloud.sagemaker_service.job_store import JobStore
 from localcloud.sagemaker_service.model_container import LogPlace, ModelContainer
 from localcloud.sagemaker_service.service_health import ServiceHealth
 from localcloud.sagemaker_service.settings import Settings
 from localcloud.sagemaker_service.transform_engine import TransformEngine, bodies, read_work
+from tests.archives import tar_gz
 from tests.unit.localcloud.test_engines import until
 
 HANDLER = """
@@ -55,13 +54,7 @@ class Objects:
     """In place of S3: the model's archive and the requests."""
 
     def __init__(self, at_load: str = "pass") -> None:
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w:gz") as tar:
-            text = HANDLER.replace("{at_load}", at_load).encode()
-            member = tarfile.TarInfo("code/inference.py")
-            member.size = len(text)
-            tar.addfile(member, io.BytesIO(text))
-        self.archive = packed.getvalue()
+        self.archive = tar_gz({"code/inference.py": HANDLER.replace("{at_load}", at_load)})
         self.request = b'{"inputs": "a"}\n'
         self.uploaded: dict[str, bytes] = {}
 
@@ -111,12 +104,14 @@ def engine_of(
     kind: type[Engine], store: HostingStore, objects: Objects, settings: Settings, health: ServiceHealth | None = None
 ) -> Engine:
     return kind(
-        store=store,
-        transfer=objects,  # type: ignore[arg-type]
-        logs=Logs(),
-        settings=settings,
-        clock=SystemClock(),
-        health=health or ServiceHealth(),
+        HostingSurroundings(
+            store=store,
+            transfer=objects,  # type: ignore[arg-type]
+            logs=Logs(),
+            settings=settings,
+            clock=SystemClock(),
+            health=health or ServiceHealth(),
+        )
     )
 
 

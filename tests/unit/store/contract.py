@@ -126,7 +126,7 @@ class StoreContract:
         spending, row = Spending(table), attempt_row(execution, "0.3")
         with ThreadPoolExecutor(4) as pool:
             given = list(pool.map(lambda _: spending.reserve(row, cap_usd=usd("10")), range(4)))
-        assert Counter(given) == {Reservation.MADE: 1, Reservation.EXISTS: 3}
+        assert Counter(given) == {Reservation.MADE: 1, Reservation.ROW_REFUSED: 3}
         assert spending.read(execution).exposed_usd == usd("0.3")
         assert spending.withdraw(row)
         assert not spending.withdraw(row)
@@ -168,15 +168,17 @@ class StoreContract:
     ) -> None:
         spending, row = Spending(table), attempt_row(execution, "0.3")
         spending.reserve(row, cap_usd=usd("1"))
-        assert not spending.reserve_more(row, usd("1.1"), cap_usd=usd("1"))
-        assert spending.reserve_more(row, usd("0.7"), cap_usd=usd("1"))
-        assert not spending.reserve_more(row, usd("0.8"), cap_usd=usd("1")), "the row was read before"
+        assert spending.reserve_more(row, usd("0.9"), cap_usd=usd("0.8")) is Reservation.NO_ROOM
+        assert spending.reserve_more(row, usd("1.4"), cap_usd=usd("1")) is Reservation.NO_ROOM
+        assert spending.reserve_more(row, usd("0.7"), cap_usd=usd("1")) is Reservation.MADE
+        # the row was read before, and what is asked for would not fit either
+        assert spending.reserve_more(row, usd("0.8"), cap_usd=usd("1")) is Reservation.ROW_REFUSED
         assert spending.read(execution).exposed_usd == usd("0.7")
         end = replace(END, job_name=row.job_name)
         assert not spending.end(row, end, Settlement(released_usd=usd("0.3"), spent_usd=usd("0.5")))
         held = replace(row, reserved_usd=usd("0.7"))
         assert spending.end(held, end, Settlement(released_usd=usd("0.7"), spent_usd=usd("0.5")))
-        assert not spending.reserve_more(held, usd("0.9"), cap_usd=usd("1")), "the job has ended"
+        assert spending.reserve_more(held, usd("0.9"), cap_usd=usd("1")) is Reservation.ROW_REFUSED, "the job has ended"
         assert spending.read(execution) == SpendingRow(exposed_usd=usd("0.5"), spent_usd=usd("0.5"))
 
     def test_a_pool_is_settled_once(self, table: Table, execution: str) -> None:
@@ -226,7 +228,7 @@ class StoreContract:
         rows = AttemptRows(table)
         assert rows.find(attempt.job_name) == attempt
         again = Spending(table).reserve(replace(attempt, token="other"), cap_usd=usd("50"))
-        assert again is Reservation.EXISTS
+        assert again is Reservation.ROW_REFUSED
         assert rows.find(attempt.job_name) == attempt
         assert rows.find("another") is None
 
