@@ -15,7 +15,7 @@ from bench.own_cloud import own_cloud
 
 MEDIAN_ERROR = 0.03
 SHORT_STEPS, LONG_STEPS = 80, 1_600
-TRIALS, LONG_RUNS = 3, 2
+TRIALS, LONG_RUNS = 5, 2
 BATCH_SIZE, LARGEST_BATCH_SIZE = 8, 16
 CELLS: tuple[Mapping[str, Any], ...] = (
     {},
@@ -72,8 +72,8 @@ def write_suite(path: Path, cells: Sequence[Mapping[str, Any]], examples: int, *
         "goal": "fastest",
         "workload": {
             "task": "causal-lm",
-            "model": {"config": {"model_type": "gpt2", "n_layer": 1, "n_embd": 64, "n_head": 2, "n_positions": 64}},
-            "tokenizer": {"train_vocabulary_size": 1024},
+            "model": {"config": {"model_type": "gpt2", "n_layer": 2, "n_embd": 128, "n_head": 4, "n_positions": 64}},
+            "tokenizer": {"train_vocabulary_size": 2048},
             "dataset": {"path": "sample:python-standard-library", "format": "text"},
             "sequence_length": 64,
             "examples": examples,

@@ -4,6 +4,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+SEEDS = "tests/local/test_chaos_seeds.py"
 # Beginnings of paths; the first that fits names the group, and groups are begun in this order.
 GROUPS = {
     "tests/local/test_data_preparation.py": "lab",
@@ -17,7 +18,7 @@ GROUPS = {
     "tests/local/test_serving_permissions.py": "lab",
     "tests/local/test_smoke.py": "lab",
     "tests/local/test_store_contract.py": "lab",
-    "tests/local/test_chaos_seeds.py": "",
+    SEEDS: "",
     "tests/local/test_chaos.py": "chaos",
     "tests/local/test_cost_stopped.py": "chaos",
     "tests/local/test_rates.py": "chaos",
@@ -35,10 +36,12 @@ ORDER = list(GROUPS)
 
 
 class TogetherScheduling(LoadScopeScheduling):
-    """By group, and by file where a file has none."""
+    """By group, and by file where a file has none. Each seed of faults is a group of its own."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = path_of(nodeid)
+        if path == SEEDS:
+            return f"seed {nodeid.partition('[')[2].rstrip(']').partition('-')[0]}"
         return GROUPS[beginning_of(path)] or path
 
 

@@ -1,4 +1,7 @@
-"""Every few minutes: finish or stop the jobs whose events were lost, and log their number."""
+"""Every few minutes: finish or stop the jobs whose events were lost, and log their number.
+
+An event by hand may say ``quiet_seconds``: how long ago the attempts were submitted that are looked at.
+"""
 
 import sys
 import time
@@ -9,7 +12,7 @@ from traindyno.aws.embedded_metrics import metrics_line
 from traindyno.aws.executions import Executions
 from traindyno.core.lab_names import OPEN_RUNS_METRIC, OVERDUE_RUNS_METRIC
 from traindyno.lab.environment import SweepEnvironment, read_environment
-from traindyno.lab.reconcile_runs import sweep
+from traindyno.lab.reconcile_runs import QUIET_SECONDS, sweep
 from traindyno.lab.services import connect
 from traindyno.lab.stop_runs import Pace
 from traindyno.lab.use_case import use_case
@@ -21,10 +24,11 @@ class Context(Protocol):
     def get_remaining_time_in_millis(self) -> int: ...
 
 
-def handle(_event: dict[str, Any], context: Context) -> None:
+def handle(event: dict[str, Any], context: Context) -> None:
     environment = read_environment(SweepEnvironment)
     with use_case("ReconcileRuns") as line:
         swept = sweep(
+            quiet_seconds=float(event.get("quiet_seconds", QUIET_SECONDS)),
             lab=environment.lab,
             services=connect(environment),
             executions=Executions(clients.stepfunctions(), environment.state_machine_arn),

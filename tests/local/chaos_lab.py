@@ -38,7 +38,9 @@ TRACES: dict[str, dict[str, Any]] = {
 }
 # Of MiniStack: what the state machine waits between attempts, as a share of the real time.
 WAIT_SCALE = {"SFN_WAIT_SCALE": "0.01"}
-SWEEP_SECONDS = 6
+SWEEP_SECONDS = 2
+# Of the sweep: events come within a second here, the late ones within 1.5 s.
+SWEEP_EVENT = json.dumps({"quiet_seconds": 3}).encode()
 # Nothing is tokenised and nothing trained: runs differ by what is done to their jobs.
 SIMULATED_WORKLOAD = {
     "task": "causal-lm",
@@ -100,9 +102,10 @@ class ChaosLab:
         described = self.lab.client("stepfunctions").describe_execution(executionArn=self.execution_arn(name))
         return str(described["status"])
 
-    def invoke(self, state: str) -> None:
-        """The function of this state, with an event that says nothing."""
-        answer = self.lab.client("lambda").invoke(FunctionName=self.function(state)["FunctionName"], Payload=b"{}")
+    def invoke(self, state: str, event: bytes = SWEEP_EVENT) -> None:
+        """The function of this state."""
+        name = self.function(state)["FunctionName"]
+        answer = self.lab.client("lambda").invoke(FunctionName=name, Payload=event)
         assert "FunctionError" not in answer, answer["Payload"].read()
 
     def until_swept(self, is_true: Callable[[], bool], seconds: float) -> None:
@@ -115,7 +118,7 @@ class ChaosLab:
             if time.monotonic() > asked_at + SWEEP_SECONDS:
                 asked_at = time.monotonic()
                 # As the schedule does: a sweep may fail, and another one follows.
-                functions.invoke(FunctionName=sweep, InvocationType="Event", Payload=b"{}")
+                functions.invoke(FunctionName=sweep, InvocationType="Event", Payload=SWEEP_EVENT)
             return is_true()
 
         until(is_true_now, seconds, 0.5)

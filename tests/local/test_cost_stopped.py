@@ -54,7 +54,7 @@ def run_over(chaos: ChaosLab) -> Overrun:
     chaos.start(chaos.lab.write_suite("overrun", suite_document()), "overrun")
 
     def has_ended() -> bool:
-        chaos.invoke("ReconcileRuns")
+        chaos.invoke("ReconcileRuns", b"{}")
         return chaos.execution_status("overrun") != "RUNNING"
 
     until(has_ended, 240, SWEEP_SECONDS)

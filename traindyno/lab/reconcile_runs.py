@@ -15,7 +15,7 @@ from traindyno.lab.stop_runs import Pace, stop_job, stop_jobs, stop_runs
 from traindyno.sagemaker.job_description import running_seconds
 from traindyno.store.attempts import AttemptRow
 
-# An event takes seconds; an older attempt without its end is described.
+# An event takes seconds; of older attempts, the sweep describes those whose jobs have ended.
 QUIET_SECONDS = 20
 # The sweep runs every five minutes in AWS.
 NEXT_LOOK_SECONDS = 300
@@ -36,8 +36,17 @@ class Swept:
     stopped: int
 
 
-def sweep(*, lab: str, services: LabServices, executions: Executions, now: float, pace: Pace) -> Swept:
-    rows = [row for row in services.attempts.list_open() if now - row.submitted_at > QUIET_SECONDS]
+def sweep(
+    *,
+    lab: str,
+    services: LabServices,
+    executions: Executions,
+    now: float,
+    pace: Pace,
+    quiet_seconds: float = QUIET_SECONDS,
+) -> Swept:
+    """Attempts that were submitted less than ``quiet_seconds`` ago are left to their events."""
+    rows = [row for row in services.attempts.list_open() if now - row.submitted_at > quiet_seconds]
     # One listing shows which of them still run, for any number of jobs.
     ages = services.jobs.working(jobs_prefix(lab), now=now) if rows else {}
     stopped = 0

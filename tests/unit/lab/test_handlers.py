@@ -11,6 +11,7 @@ from lambdas.plan_suite import handler as plan_suite
 from lambdas.reconcile_runs import handler as reconcile_runs
 from lambdas.record_run import handler as record_run
 from lambdas.submit_run import handler as submit_run
+from tests.unit.lab.test_reconcile_runs import FixedExecutions
 from tests.unit.lab_in_memory import NOW, MemoryLab, make_lab
 from traindyno.aws import clients
 from traindyno.core.suite.runs import run_document
@@ -88,15 +89,26 @@ def test_plan_suite_answers_with_a_refusal_instead_of_raising_it(
     assert "workload" in answer["refused"]["cause"]
 
 
-def test_the_sweep_logs_its_counts_for_cloudwatch(
-    lab: MemoryLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    class Context:
-        def get_remaining_time_in_millis(self) -> int:
-            return 900_000
+class Unhurried:
+    def get_remaining_time_in_millis(self) -> int:
+        return 900_000
 
+
+@pytest.mark.parametrize(("event", "overdue"), [({}, 0), ({"quiet_seconds": 5}, 1)], ids=["scheduled", "by hand"])
+def test_the_sweep_logs_its_counts_for_cloudwatch(
+    lab: MemoryLab,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    event: dict[str, Any],
+    overdue: int,
+) -> None:
+    submit_run.handle({"run": run_event(), "token": "t"}, None)
+    (name,) = lab.jobs.jobs
+    lab.jobs.end(name, "Failed", reason="AlgorithmError: exit code 1")
+    monkeypatch.setattr(time, "time", lambda: NOW + 10)
     monkeypatch.setenv("STATE_MACHINE_ARN", "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites")
     monkeypatch.setattr(clients, "stepfunctions", lambda: None)
-    reconcile_runs.handle({}, Context())
+    monkeypatch.setattr(reconcile_runs, "Executions", lambda *_: FixedExecutions())
+    reconcile_runs.handle(event, Unhurried())
     line = json.loads(capsys.readouterr().out)
-    assert (line["OpenRuns"], line["OverdueRuns"]) == (0, 0)
+    assert (line["OpenRuns"], line["OverdueRuns"]) == (overdue, overdue)
