@@ -160,9 +160,12 @@ def _port(wanted: int | None) -> int:
 
 
 def _start_ministack(home: Home, ports: Ports) -> None:
+    """Removes the functions' code that an earlier MiniStack has unpacked."""
     python = ENVIRONMENTS / "cloud" / "bin" / "python"
     if not python.exists():
         raise LocalCloudFailed(f"MiniStack's environment was not found at {python}; run: make install")
+    for unpacked in home.state("tmp").glob("ministack-lambda-*"):
+        shutil.rmtree(unpacked, ignore_errors=True)
     daemons.start(
         home,
         MINISTACK,

@@ -1,9 +1,9 @@
 """MiniStack with a gate before it and its state saved while it runs; for MiniStack's own environment.
 
 MiniStack saves its state only when it is asked to end. It answers any web page that reaches its port, where
-a Lambda function runs code as the person who started it. It starts a worker for each of many calls. It gives every
-exception of a function the same error type. All four are changed here, around its ASGI application, its pool of
-workers and its call of a function.
+a Lambda function runs code as the person who started it. It starts a worker for each of many calls, each as a new
+interpreter. It gives every exception of a function the same error type. All this is changed here, around its ASGI
+application, its pool of workers, their start and its call of a function.
 """
 
 import asyncio
@@ -13,9 +13,11 @@ import logging
 import os
 import resource
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from hypercorn.asyncio import serve
@@ -29,6 +31,7 @@ from localcloud.function_errors import with_error_type
 from localcloud.function_workers import Worker, WorkerPool
 from localcloud.loopback_gate import refuse
 from localcloud.throttling import Throttle
+from localcloud.worker_processes import ForkedWorkers
 
 SAVE_PATH, FAULTS_PATH = "/_traindyno/save", "/_traindyno/faults"
 LEAST_SECONDS_BETWEEN_SAVES = 5.0
@@ -140,6 +143,7 @@ async def _send(send: Send, status: int, headers: Mapping[str, str], body: bytes
 def main() -> None:
     _allow_many_connections()
     _limit_worker_starts()
+    _fork_workers()
     _name_errors()
     saver = Saver()
     config = Config()
@@ -171,6 +175,12 @@ def _limit_worker_starts() -> None:
     )
     lambda_svc.acquire_worker = pool.acquire
     lambda_svc.release_worker = pool.release
+
+
+def _fork_workers() -> None:
+    if ForkedWorkers.is_possible():
+        start = ForkedWorkers().start
+        lambda_runtime.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": start})
 
 
 def _name_errors() -> None:

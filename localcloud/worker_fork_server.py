@@ -1,0 +1,87 @@
+"""Forks functions' worker processes from one that has imported boto3 and read service models: most of a start's time.
+
+A program by itself, for MiniStack's environment; ``worker_processes.py`` starts it and asks. A request is one message:
+JSON with the worker's program, folder and environment, and with it the worker's three standard files. The answer is the
+process ID, with a descriptor of the process.
+"""
+
+import array
+import contextlib
+import gc
+import json
+import os
+import runpy
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import boto3
+import botocore.handlers  # noqa: F401  every worker imports it
+
+LARGEST_REQUEST = 100_000
+STANDARD_FILES = 3
+SERVICES = ("dynamodb", "logs", "pricing", "s3", "sagemaker", "service-quotas", "stepfunctions")
+# No request is sent with them.
+ANYONE = {"region_name": "us-east-1", "aws_access_key_id": "nobody", "aws_secret_access_key": "nothing"}
+
+
+def main() -> None:
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    read_models()
+    gc.freeze()  # Never collected, so that the workers share its memory.
+    while True:
+        message, files, _, _ = socket.recv_fds(connection, LARGEST_REQUEST, STANDARD_FILES, socket.MSG_CMSG_CLOEXEC)
+        if not message:
+            return
+        reap()
+        process_id = os.fork()
+        if not process_id:
+            connection.close()
+            become_worker(json.loads(message), files)
+            return
+        for file in files:
+            os.close(file)
+        answer(connection, process_id)
+
+
+def read_models() -> None:
+    """The default session keeps what its clients read."""
+    boto3.setup_default_session()
+    for service in SERVICES:
+        boto3.client(service, **ANYONE)  # type: ignore[call-overload]
+    boto3.resource("dynamodb", **ANYONE)  # type: ignore[call-overload]
+
+
+def reap() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def answer(connection: socket.socket, process_id: int) -> None:
+    """A process that has not been waited for keeps its ID, so that the descriptor is of this one."""
+    descriptor = os.pidfd_open(process_id)
+    rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))
+    connection.sendmsg([str(process_id).encode()], [rights])
+    os.close(descriptor)
+
+
+def become_worker(request: dict[str, Any], files: list[int]) -> None:
+    """Runs the program as ``python PROGRAM`` does, and ends as it does."""
+    for target, file in enumerate(files):
+        os.dup2(file, target)
+        os.close(file)
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    program = request["program"]
+    sys.argv = [program]
+    sys.path.insert(0, str(Path(program).parent))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    runpy.run_path(program, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""Starts the Python workers of MiniStack's functions by forking: a start takes a quarter of the CPU time."""
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+SERVER = Path(__file__).with_name("worker_fork_server.py")
+CODE_FOLDER_PREFIX = "ministack-lambda-code-"
+LARGEST_ANSWER = 20
+LONGEST_START_SECONDS = 30.0
+LOG = logging.getLogger("traindyno")
+
+
+class WorkerProcess:
+    """As ``subprocess.Popen`` with pipes, of a process that the fork server has started.
+
+    Its exit status is not known: ``returncode`` is 0 once it has ended.
+    """
+
+    def __init__(self, process_id: int, descriptor: int, pipes: Sequence[int]) -> None:
+        self.pid = process_id
+        self.returncode: int | None = None
+        self.stdin = os.fdopen(pipes[0], "w", buffering=1, encoding="utf-8")
+        self.stdout, self.stderr = (os.fdopen(pipe, encoding="utf-8") for pipe in pipes[1:])
+        self._descriptor = descriptor
+        self._lock = threading.Lock()
+
+    def poll(self) -> int | None:
+        return self.returncode if self._has_ended(0) else None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Raises ``subprocess.TimeoutExpired``."""
+        if not self._has_ended(timeout):
+            raise subprocess.TimeoutExpired(f"worker {self.pid}", timeout or 0)
+        return 0
+
+    def terminate(self) -> None:
+        self._send(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._send(signal.SIGKILL)
+
+    def _send(self, number: signal.Signals) -> None:
+        with self._lock:
+            if self.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self._descriptor, number)
+
+    def _has_ended(self, timeout: float | None) -> bool:
+        """``timeout`` in seconds; None waits as long as it takes."""
+        if self.returncode is None:
+            ready = select.poll()  # select() takes no descriptor above 1,023
+            ready.register(self._descriptor, select.POLLIN)
+            if not ready.poll(None if timeout is None else 1000 * timeout):
+                return False
+            with self._lock:
+                self.returncode = 0
+        return True
+
+    def __del__(self) -> None:
+        os.close(self._descriptor)
+
+
+class ForkedWorkers:
+    """``start`` stands in for ``subprocess.Popen``; what it can't fork it starts as that does."""
+
+    def __init__(self) -> None:
+        own, servers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        own.settimeout(LONGEST_START_SECONDS)
+        self._connection = own
+        self._asking = threading.Lock()
+        self._code = Path(tempfile.mkdtemp(prefix=CODE_FOLDER_PREFIX))
+        with servers:
+            self._server = subprocess.Popen(
+                [sys.executable, "-P", str(SERVER), str(servers.fileno())],
+                pass_fds=[servers.fileno()],
+                stdin=subprocess.DEVNULL,
+            )
+
+    @property
+    def server_process_id(self) -> int:
+        return self._server.pid
+
+    def close(self) -> None:
+        """The fork server ends; its workers end with their input."""
+        self._connection.close()
+        self._server.wait()
+
+    @staticmethod
+    def is_possible() -> bool:
+        """On Linux: elsewhere there is no descriptor of a process, and libraries may not outlive a fork."""
+        return hasattr(os, "pidfd_open")
+
+    def start(self, arguments: Sequence[str], *, cwd: str, env: Mapping[str, str], **options: Any) -> Any:
+        """``arguments``: an interpreter and its program; ``options`` are those of pipes with text."""
+        if arguments[0] == sys.executable:
+            try:
+                share_code(Path(cwd), self._code)
+                return self._fork(arguments[1], cwd, env)
+            except OSError as error:
+                LOG.warning("a worker is started without the fork server: %s", error)
+        return subprocess.Popen(arguments, cwd=cwd, env=dict(env), **options)
+
+    def _fork(self, program: str, folder: str, environment: Mapping[str, str]) -> WorkerProcess:
+        request = json.dumps({"program": program, "folder": folder, "environment": dict(environment)})
+        pipes = [os.pipe() for _ in range(3)]
+        (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = pipes
+        try:
+            process_id, descriptor = self._ask(request, [stdin, stdout, stderr])
+        except OSError:
+            for pipe in (to_stdin, from_stdout, from_stderr):
+                os.close(pipe)
+            raise
+        finally:
+            for pipe in (stdin, stdout, stderr):
+                os.close(pipe)
+        return WorkerProcess(process_id, descriptor, [to_stdin, from_stdout, from_stderr])
+
+    def _ask(self, request: str, files: Sequence[int]) -> tuple[int, int]:
+        with self._asking:
+            try:
+                socket.send_fds(self._connection, [request.encode()], files)
+                answer, files, _, _ = socket.recv_fds(self._connection, LARGEST_ANSWER, 1, socket.MSG_CMSG_CLOEXEC)
+            except OSError:
+                self._connection.close()  # A late answer would be taken for that of another request.
+                raise
+        if not answer:
+            raise BrokenPipeError("the fork server of workers has ended")
+        return int(answer), files[0]
+
+
+_sharing = threading.Lock()
+
+
+def share_code(folder: Path, shared: Path) -> None:
+    """Replace a worker's unpacked code by a link to what another worker has unpacked from the same archive.
+
+    Python then finds it compiled.
+    """
+    archive = folder.with_name("code.zip")
+    place = shared / hashlib.sha256(archive.read_bytes()).hexdigest()
+    with _sharing:
+        if place.exists():
+            shutil.rmtree(folder)
+        else:
+            folder.rename(place)
+        folder.symlink_to(place, target_is_directory=True)

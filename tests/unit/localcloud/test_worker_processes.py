@@ -1,0 +1,132 @@
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcloud.worker_processes import ForkedWorkers
+
+pytestmark = pytest.mark.skipif(not ForkedWorkers.is_possible(), reason="workers are forked on Linux only")
+PIPES: dict[str, Any] = {
+    "stdin": subprocess.PIPE,
+    "stdout": subprocess.PIPE,
+    "stderr": subprocess.PIPE,
+    "text": True,
+    "bufsize": 1,
+}
+# Answers each line with what it is and where it runs; the function's code is imported from beside the program.
+PROGRAM = """
+import json, os, random, sys
+sys.path.insert(0, os.path.join(os.path.dirname(sys.argv[0]), "code"))
+import function
+for line in sys.stdin:
+    found = {
+        "said": function.answer(line.strip()),
+        "module": __name__,
+        "folder": os.getcwd(),
+        "environment": dict(os.environ),
+        "has_boto3": "boto3" in sys.modules,
+        "has_lab": any(name.partition(".")[0] in {"localcloud", "traindyno"} for name in sys.modules),
+        "random": random.random(),
+        "parent": os.getppid(),
+    }
+    print(json.dumps(found), flush=True)
+    print("noted", file=sys.stderr)
+"""
+
+
+@pytest.fixture
+def workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ForkedWorkers]:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    forked = ForkedWorkers()
+    yield forked
+    forked.close()
+
+
+def unpack(folder: Path, answer: str = "word.upper()") -> Path:
+    """As MiniStack does: the archive, its code beside it, and the program."""
+    code = folder / "code"
+    code.mkdir(parents=True)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        # A fixed time: equal archives have equal bytes.
+        archive.writestr(zipfile.ZipInfo("function.py"), f"def answer(word):\n    return {answer}\n")
+    (folder / "code.zip").write_bytes(packed.getvalue())
+    with zipfile.ZipFile(packed) as archive:
+        archive.extractall(code)
+    (folder / "_worker.py").write_text(PROGRAM)
+    return folder
+
+
+def start(workers: ForkedWorkers, folder: Path, **environment: str) -> Any:
+    arguments = [sys.executable, str(folder / "_worker.py")]
+    return workers.start(arguments, cwd=str(folder / "code"), env={"PATH": os.defpath, **environment}, **PIPES)
+
+
+def ask(worker: Any, word: str) -> dict[str, Any]:
+    worker.stdin.write(word + "\n")
+    worker.stdin.flush()
+    return dict(json.loads(worker.stdout.readline()))
+
+
+def test_a_forked_worker_is_as_one_that_was_started(workers: ForkedWorkers, tmp_path: Path) -> None:
+    worker = start(workers, unpack(tmp_path / "a"), LAB="one")
+    found = ask(worker, "word")
+    assert (found["said"], found["module"], found["has_boto3"], found["has_lab"]) == ("WORD", "__main__", True, False)
+    assert found["environment"] == {"PATH": os.defpath, "LAB": "one"} | {
+        name: value for name, value in found["environment"].items() if name == "LC_CTYPE"
+    }
+    assert Path(found["folder"]).resolve() == (tmp_path / "a" / "code").resolve()
+    assert worker.stderr.readline() == "noted\n"
+    assert worker.pid != os.getpid()
+    assert found["parent"] == workers.server_process_id
+
+
+def test_workers_end_with_their_input_by_a_signal_and_with_the_server(workers: ForkedWorkers, tmp_path: Path) -> None:
+    first, second, third = (start(workers, unpack(tmp_path / name)) for name in "abc")
+    assert first.poll() is None
+    with pytest.raises(subprocess.TimeoutExpired):
+        first.wait(timeout=0.01)
+    first.stdin.close()
+    second.terminate()
+    third.kill()
+    assert [worker.wait(timeout=10) for worker in (first, second, third)] == [0, 0, 0]
+    assert first.poll() == 0
+    second.kill()  # A worker that has ended takes it.
+
+
+def test_workers_of_one_archive_share_its_code_and_those_of_another_do_not(
+    workers: ForkedWorkers, tmp_path: Path
+) -> None:
+    same = [start(workers, unpack(tmp_path / name)) for name in "ab"]
+    other = start(workers, unpack(tmp_path / "c", answer="word[::-1]"))
+    found = [ask(worker, "word") for worker in (*same, other)]
+    assert [each["said"] for each in found] == ["WORD", "WORD", "drow"]
+    assert found[0]["random"] != found[1]["random"]
+    folders = {Path(each["folder"]).resolve() for each in found}
+    assert len(folders) == 2
+    assert all((folder / "__pycache__").is_dir() for folder in folders)
+
+
+def test_without_its_server_a_worker_is_started_as_before(workers: ForkedWorkers, tmp_path: Path) -> None:
+    os.kill(workers.server_process_id, signal.SIGKILL)
+    worker = start(workers, unpack(tmp_path / "a"))
+    assert isinstance(worker, subprocess.Popen)
+    found = ask(worker, "word")
+    assert (found["said"], found["has_boto3"], found["parent"]) == ("WORD", False, os.getpid())
+    assert worker.communicate(timeout=10) == ("", "noted\n")
+    assert worker.returncode == 0
+
+
+def test_another_interpreters_worker_is_started_as_before(workers: ForkedWorkers, tmp_path: Path) -> None:
+    worker = workers.start(["/bin/echo", "as before"], cwd=str(tmp_path), env={}, **PIPES)
+    assert worker.stdout.read() == "as before\n"
+    assert worker.wait(timeout=10) == 0
