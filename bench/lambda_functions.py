@@ -38,12 +38,10 @@ def measure(*, is_quick: bool) -> Section:
         own = stage_lambda_source(Path(scratch, "own"), with_boto3=False)
         whole = stage_lambda_source(Path(scratch, "whole"))
         sizes = zipped_bytes(whole), zipped_bytes(own)
-        largest = max(
-            handler_names(), key=lambda name: import_in_fresh_process(own, name, keeps_bytecode=False).modules
-        )
+        largest = max(handler_names(), key=lambda name: compile_and_import(own, name).modules)
         cold = alternate(
-            lambda: import_in_fresh_process(own, largest, keeps_bytecode=False).seconds * 1e3,
-            lambda: import_in_fresh_process(whole, largest, keeps_bytecode=False).seconds * 1e3,
+            lambda: compile_and_import(own, largest).seconds * 1e3,
+            lambda: compile_and_import(whole, largest).seconds * 1e3,
             rounds=rounds,
         )
         import_in_fresh_process(own, largest)
@@ -58,8 +56,8 @@ def measure(*, is_quick: bool) -> Section:
         figures=figures(largest, sizes, warm, cold),
         notes=(
             "Each import in a fresh process; of all handlers, the one with the most modules. Lambda can't keep the "
-            "bytecode of what it unpacks, so that a cold start compiles all that the asset contains. The functions bring "
-            "the pinned boto3, since that of Lambda's runtime may refuse requests that they send.",
+            "bytecode of what it unpacks, so that a cold start compiles all that the asset contains. The functions "
+            "bring the pinned boto3, since that of Lambda's runtime may refuse requests that they send.",
         ),
     )
 
@@ -76,8 +74,10 @@ def figures(handler: str, sizes: tuple[int, int], warm: Comparison, cold: Compar
             unit="ms",
             budget=at_most(IMPORT_MILLISECONDS),
         ),
-        Figure(name="import of boto3 and the handler, both compiled each time", value=spread(cold.second), unit="ms"),
-        Figure(name="the same, with a boto3 that is compiled", value=spread(cold.first), unit="ms"),
+        Figure(
+            name="import of boto3 and the handler, both compiled each time", value=spread([*cold.second]), unit="ms"
+        ),
+        Figure(name="the same, with a boto3 that is compiled", value=spread([*cold.first]), unit="ms"),
     )
 
 
@@ -97,6 +97,11 @@ def import_in_fresh_process(staged: Path, *names: str, keeps_bytecode: bool = Tr
     )
     seconds, modules = answer.stdout.split()
     return Imported(seconds=float(seconds), modules=int(modules))
+
+
+def compile_and_import(staged: Path, name: str) -> Imported:
+    """As a cold start does."""
+    return import_in_fresh_process(staged, name, keeps_bytecode=False)
 
 
 def zipped_bytes(folder: Path) -> int:
