@@ -109,13 +109,12 @@ def is_saved(lab: ChaosLab, name: str) -> bool:
     """Whether MiniStack's regular saves hold the execution and all its jobs in flight."""
     executions = (lab.home.state("ministack-state") / "stepfunctions.json").read_text()
     working = {job for job, row in lab.ledger().items() if row["instance_type"] == SLOW_LANE and not row["has_ended"]}
-    return name in executions and not working & find_unsaved(lab)
+    rows = saved_rows(lab)
+    return name in executions and all(job in rows for job in working)
 
 
-def find_unsaved(lab: ChaosLab) -> set[str]:
-    """Jobs that MiniStack's last save does not have."""
-    rows = (lab.home.state("ministack-state") / "dynamodb.json").read_text()
-    return {job for job in lab.ledger() if job not in rows}
+def saved_rows(lab: ChaosLab) -> str:
+    return (lab.home.state("ministack-state") / "dynamodb.json").read_text()
 
 
 def strike(lab: ChaosLab) -> set[str]:
@@ -127,7 +126,7 @@ def strike(lab: ChaosLab) -> set[str]:
     assert daemon is not None
     os.kill(daemon.process_id, signal.SIGKILL)
     until(lambda: not cloud.status(lab.home).ministack, 10, 0.1)
-    unsaved = find_unsaved(lab)
+    saved = saved_rows(lab)
     told: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         for name, value in WAIT_SCALE.items():
@@ -135,7 +134,7 @@ def strike(lab: ChaosLab) -> set[str]:
         ports = cloud.start(lab.home, tell=told.append)
     assert not deployment.deploy(lab.home, ports, tell=told.append, context=CONTEXT)
     assert told == [f"starting MiniStack on 127.0.0.1:{ports.aws}"]
-    return unsaved
+    return {job for job in lab.ledger() if job not in saved}
 
 
 def test_both_executions_succeed_and_their_books_agree_to_the_second_and_the_cent(aftermath: Aftermath) -> None:
