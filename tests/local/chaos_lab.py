@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +96,7 @@ class ChaosLab:
         assert answer.status == 0, answer.errors
 
     def execution_arn(self, name: str) -> str:
-        machine = self.lab.deployment().state_machine_arn
-        return f"{machine.replace(':stateMachine:', ':execution:')}:{name}"
+        return f"{_state_machine_arn(self.lab).replace(':stateMachine:', ':execution:')}:{name}"
 
     def execution_status(self, name: str) -> str:
         described = self.lab.client("stepfunctions").describe_execution(executionArn=self.execution_arn(name))
@@ -104,13 +104,13 @@ class ChaosLab:
 
     def invoke(self, state: str, event: bytes = SWEEP_EVENT) -> None:
         """The function of this state."""
-        name = self.function(state)["FunctionName"]
+        name = _function_name(self, state)
         answer = self.lab.client("lambda").invoke(FunctionName=name, Payload=event)
         assert "FunctionError" not in answer, answer["Payload"].read()
 
     def until_swept(self, is_true: Callable[[], bool], seconds: float) -> None:
         """``until``, with the sweep that finds what was lost every few seconds; its own schedule is once a minute."""
-        sweep, functions = self.function("ReconcileRuns")["FunctionName"], self.lab.client("lambda")
+        sweep, functions = _function_name(self, "ReconcileRuns"), self.lab.client("lambda")
         asked_at = time.monotonic()
 
         def is_true_now() -> bool:
@@ -145,6 +145,16 @@ class ChaosLab:
         answer = self.lab.traindyno(*arguments, "--local", "--format", "json")
         assert answer.status == 0, answer.errors
         return answer.json()
+
+
+@cache
+def _state_machine_arn(lab: LocalLab) -> str:
+    return lab.deployment().state_machine_arn
+
+
+@cache
+def _function_name(lab: ChaosLab, state: str) -> str:
+    return str(lab.function(state)["FunctionName"])
 
 
 def until(is_true: Callable[[], bool], seconds: float, every_seconds: float = 1) -> None:

@@ -5,6 +5,7 @@ import os
 import tempfile
 import urllib.request
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,13 +64,14 @@ class LocalLab:
             return Answer(status=status, output=output.read_text(), errors=errors.read_text())
 
     def client(self, service: str, config: Config | None = None) -> Any:
-        return boto3.client(service, config=config, **self._connection(service))  # type: ignore[call-overload]
+        return _client(service, config, **self._connection(service))
 
     def table(self) -> Any:
         """The lab's DynamoDB table, as boto3's resource."""
-        return boto3.resource("dynamodb", **self._connection("dynamodb")).Table(self.deployment().table)
+        resource = boto3.resource("dynamodb", **self._connection("dynamodb"))  # type: ignore[call-overload]
+        return resource.Table(self.deployment().table)
 
-    def _connection(self, service: str) -> dict[str, Any]:
+    def _connection(self, service: str) -> dict[str, str]:
         environment = local_environment(require_ports(self.home))
         endpoint = environment.get(
             f"AWS_ENDPOINT_URL_{service.upper().replace('-', '_')}", environment["AWS_ENDPOINT_URL"]
@@ -101,3 +103,9 @@ class LocalLab:
         (self.folder / folder).mkdir(exist_ok=True)
         (self.folder / folder / "train.py").write_text(text)
         return folder
+
+
+@cache
+def _client(service: str, config: Config | None, **connection: str) -> Any:
+    """Made once: tests that wait for something ask again and again."""
+    return boto3.client(service, config=config, **connection)  # type: ignore[call-overload]

@@ -112,5 +112,11 @@ CELLS = (
         trials=5,
         host_deviation=0.02,
     ),
+    Cell(
+        name="stalls of 5 s at random, 0.5 % of steps, 5 trials, hosts 0.5 %",
+        process=random_stalls(0.005, 5.0),
+        trials=5,
+        host_deviation=0.005,
+    ),
     Cell(name="independent noise, 2 trials, hosts 0.5 %", process=noise(), trials=2, host_deviation=0.005),
 )

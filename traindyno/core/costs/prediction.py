@@ -1,7 +1,8 @@
 """What one future run of the whole workload will take and cost, with a prediction interval."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from math import exp, log, sqrt
 from statistics import fmean, variance
 
@@ -12,12 +13,15 @@ from traindyno.core.measurement.statistics import Interval
 from traindyno.core.measurement.student_t import t_half_width
 
 PREDICTION_CONFIDENCE = 0.90
+# Steady trials that an interval needs if others were not steady; at least half of all trials must be steady, too.
+LEAST_STEADY_TRIALS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
     """``seconds`` is wall clock. Intervals are None where ``reason`` says why, or where the cost is unknown.
 
+    ``trials`` are those that it rests on; ``left_out`` were not steady.
     ``interruptions_per_hour`` of training are those that the trials had; the intervals include them at this rate.
     """
 
@@ -27,6 +31,7 @@ class Prediction:
     usd: Interval | None
     interruptions_per_hour: float
     reason: str | None = None
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +62,14 @@ def predict_run(results: Sequence[RunResult], *, confidence: float = PREDICTION_
     includes their own errors too, which a long run averages out, so that it is wide rather than narrow where hosts
     hardly differ. Interruptions are added at their observed rate.
     """
-    found = [(result, projection) for result in results if (projection := project_run(result)) is not None]
-    if not found:
+    projected = [
+        (result, _with_stalls(result, projection))
+        for result in results
+        if (projection := project_run(result)) is not None
+    ]
+    if not projected:
         return None
+    found = _usable(projected)
     interruptions = _observe_interruptions([result for result, _ in found])
     reason = _why_not(found)
     seconds = usd = None
@@ -75,11 +85,44 @@ def predict_run(results: Sequence[RunResult], *, confidence: float = PREDICTION_
         usd=usd,
         interruptions_per_hour=interruptions.per_hour,
         reason=reason,
+        left_out=len(projected) - len(found),
+    )
+
+
+def _usable(projected: Sequence[tuple[RunResult, Projection]]) -> Sequence[tuple[RunResult, Projection]]:
+    """The steady trials where they are enough, else all, which have no interval."""
+    steady = [(result, projection) for result, projection in projected if _is_steady(result)]
+    return steady if len(steady) >= max(LEAST_STEADY_TRIALS, len(projected) / 2) else projected
+
+
+def _is_steady(result: RunResult) -> bool:
+    """Or not for stalls only: what they add is counted at the rate at which they were seen."""
+    return result.measured is None or result.measured.steady_state.is_reached or _stall_share(result) is not None
+
+
+def _stall_share(result: RunResult) -> float | None:
+    return None if result.measured is None else result.measured.steady_state.stall_share
+
+
+def _with_stalls(result: RunResult, projection: Projection) -> Projection:
+    """Stalls that were seen too rarely to be in the rate may recur: the later run has as many of them as the trials."""
+    share = _stall_share(result)
+    if share is None:
+        return projection
+    added = share * (projection.seconds - projection.overhead_seconds)
+    longer = 1 + added / _training_seconds(projection)
+    billable = None if projection.billable_seconds is None else projection.billable_seconds * longer
+    return replace(
+        projection,
+        seconds=projection.seconds + added,
+        billable_seconds=billable,
+        instance_hours=projection.instance_hours * longer,
+        usd=None if projection.usd is None else projection.usd * Decimal(str(longer)),
     )
 
 
 def _why_not(found: Sequence[tuple[RunResult, Projection]]) -> str | None:
-    unsteady = sum(not result.measured.steady_state.is_reached for result, _ in found if result.measured is not None)
+    unsteady = sum(not _is_steady(result) for result, _ in found)
     if unsteady:
         return f"{unsteady} of {len(found)} trials were not steady"
     without_time = sum(projection.seconds <= 0 for _, projection in found)

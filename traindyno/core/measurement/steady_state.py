@@ -19,7 +19,8 @@ _EARLY_SHARE = 0.1
 class SteadyState:
     """Steps [0, warmup_steps) are not steady. ``reason`` says why ``is_reached`` is false, else it is None.
 
-    ``note`` names the regime of the rate, if the step times changed after the begin of the run.
+    ``note`` names the regime of the rate, if the step times changed after the begin of the run. ``stall_share`` is what
+    stalls add to the time that may or may not recur, if they are the only reason.
     """
 
     warmup_steps: int
@@ -27,6 +28,7 @@ class SteadyState:
     reason: str | None
     was_given: bool
     note: str | None = None
+    stall_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -133,7 +133,7 @@ def _with_unexplained(state: SteadyState, unexplained: Sequence[OneTimeEvent], c
         f"stalls at {'step' if len(unexplained) == 1 else 'steps'} {', '.join(places)} add {share:.1%} to the time, "
         "and too few were seen to decide whether they recur; the rate excludes them"
     )
-    return replace(state, is_reached=False, reason=reason)
+    return replace(state, is_reached=False, reason=reason, stall_share=share)
 
 
 def _variance(

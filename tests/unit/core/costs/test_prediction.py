@@ -87,6 +87,42 @@ def test_trials_that_are_not_steady_have_no_interval() -> None:
     assert found.reason == "1 of 2 trials were not steady"
 
 
+def test_three_steady_trials_have_an_interval_beside_others_that_are_not() -> None:
+    drifting = trial(4, 9.0)
+    assert drifting.measured is not None
+    state = replace(drifting.measured.steady_state, is_reached=False, reason="step times drift")
+    unsteady = replace(drifting, measured=replace(drifting.measured, steady_state=state))
+    steady = [trial(1, 1.0), trial(2, 1.01), trial(3, 1.02)]
+    found = predict_run([*steady, unsteady, unsteady])
+    assert found == replace(predict_run(steady), left_out=2)  # type: ignore[type-var]
+    assert found is not None
+    assert (found.trials, found.reason) == (3, None)
+    fewer_than_half = predict_run([*steady, *[unsteady] * 4])
+    assert fewer_than_half is not None
+    assert (fewer_than_half.seconds, fewer_than_half.left_out) == (None, 0)
+    assert fewer_than_half.reason == "4 of 7 trials were not steady"
+
+
+def test_stalls_that_may_recur_are_added_at_their_rate() -> None:
+    stalled = trial(2, 1.0)
+    assert stalled.measured is not None
+    state = replace(stalled.measured.steady_state, is_reached=False, reason="a stall at step 9", stall_share=0.04)
+    projection = project_run(stalled)
+    assert projection is not None
+    found = predict_run([trial(1, 1.0), replace(stalled, measured=replace(stalled.measured, steady_state=state))])
+    assert found is not None
+    assert found.seconds is not None
+    # 10,170 s, and with 4 % of the 10,001 s at the steady rate more
+    later = projection.seconds + 0.04 * (projection.seconds - projection.overhead_seconds)
+    assert sqrt(found.seconds.low * found.seconds.high) == pytest.approx(sqrt(projection.seconds * later))
+    assert (found.trials, found.left_out, found.reason) == (2, 0, None)
+    assert found.usd is not None
+    assert projection.usd is not None
+    training = projection.instance_hours * 3600
+    dearer = float(projection.usd) * (1 + (later - projection.seconds) / training)
+    assert sqrt(found.usd.low * found.usd.high) == pytest.approx(sqrt(float(projection.usd) * dearer))
+
+
 def test_interruptions_widen_the_interval_by_hand() -> None:
     # three trials of 10,110 (without the 60 s lost), 10,170 and 10,370 s, with 2 interruptions of 30 s each in the
     # 170 + 170 + 171.2 s of their training
