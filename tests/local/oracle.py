@@ -5,7 +5,7 @@ It reads raw rows and documents and shares no code with the lab that wrote them.
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_UP, Decimal
 from typing import Any
@@ -44,7 +44,7 @@ class Evidence:
         return self.table[f"execution#{execution_id}", "suite"]
 
     def results(self, execution_id: str) -> dict[str, Any]:
-        prefix = f"suites/{execution_id}/results/"
+        prefix = results_prefix(execution_id)
         return {
             key.removeprefix(prefix).removesuffix(".json"): document
             for key, document in self.documents.items()
@@ -52,12 +52,13 @@ class Evidence:
         }
 
 
-def gather(chaos: ChaosLab) -> Evidence:
+def gather(chaos: ChaosLab, *executions: str) -> Evidence:
+    """With the results of these executions."""
     deployment = chaos.lab.deployment()
     return Evidence(
         ledger=chaos.ledger(),
         table={(row["pk"], row["sk"]): row for row in _scan(chaos, deployment.table)},
-        documents=dict(_read_documents(chaos, deployment.bucket)),
+        documents=dict(_read_results(chaos, deployment.bucket, executions)),
     )
 
 
@@ -153,9 +154,14 @@ def _scan(chaos: ChaosLab, table: str) -> Iterator[dict[str, Any]]:
             yield {name: read(value) for name, value in item.items()}
 
 
-def _read_documents(chaos: ChaosLab, bucket: str) -> Iterator[tuple[str, Any]]:
+def _read_results(chaos: ChaosLab, bucket: str, executions: Sequence[str]) -> Iterator[tuple[str, Any]]:
     s3 = chaos.lab.client("s3")
-    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="suites/"):
-        for item in page.get("Contents", ()):
-            if "/results/" in item["Key"]:
+    for execution_id in executions:
+        prefix = results_prefix(execution_id)
+        for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+            for item in page.get("Contents", ()):
                 yield item["Key"], json.load(s3.get_object(Bucket=bucket, Key=item["Key"])["Body"])
+
+
+def results_prefix(execution_id: str) -> str:
+    return f"suites/{execution_id}/results/"

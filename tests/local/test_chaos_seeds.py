@@ -41,21 +41,27 @@ class Aftermath:
     statuses: dict[str, str]
     evidence: Evidence
     receipts: dict[str, Any]
-    strays_before_kill: list[str]
-    unsaved: set[str]
+    strays_before_kill: set[str]
+    strays: set[str]
     in_flight: dict[str, int]
 
 
+@pytest.fixture(scope="module")
+def unsaved() -> set[str]:
+    """Jobs that were submitted after MiniStack's last save before a kill: the table does not have them."""
+    return set()
+
+
 @pytest.fixture(scope="module", params=SEEDS)
-def aftermath(request: pytest.FixtureRequest, lab: ChaosLab) -> Iterator[Aftermath]:
+def aftermath(request: pytest.FixtureRequest, lab: ChaosLab, unsaved: set[str]) -> Iterator[Aftermath]:
     seed = int(request.param)
     lab.administer("/_local/faults", {**FAULTS, "seed": seed})
     lab.throttle(THROTTLED_SHARE, seed)
-    yield wreak(lab, seed)
+    yield wreak(lab, seed, unsaved)
     lab.throttle(0.0, seed)
 
 
-def wreak(lab: ChaosLab, seed: int) -> Aftermath:
+def wreak(lab: ChaosLab, seed: int, unsaved: set[str]) -> Aftermath:
     names = {role: f"{role}-{seed}" for role in ("main", "second", "aborted", "stopped", "struck")}
     before = counted(lab, *LANES, has_ended=True)
     start(lab, names["main"], LANES, CELLS_PER_LANE, 3600)
@@ -69,20 +75,21 @@ def wreak(lab: ChaosLab, seed: int) -> Aftermath:
     lab.until_swept(lambda: all(lab.execution_status(names[role]) in ENDED for role in ("main", "second")), 600)
     lab.until_swept(lambda: counted(lab, SLOW_LANE, has_ended=False) == 0, 120)
     receipts = {role: lab.document("receipt", names[role])["receipt"] for role in ("main", "second")}
-    strays = find_strays(gather(lab))
+    strays_before_kill = {*find_strays(gather(lab))} - unsaved
     in_flight["struck"] = start_slow(lab, names["struck"])
     until(lambda: is_saved(lab, names["struck"]), 120)
-    unsaved = strike(lab)
+    unsaved |= strike(lab)
     lab.invoke("ReconcileRuns")
     lab.until_swept(lambda: counted(lab, SLOW_LANE, has_ended=False) == 0, 120)
     lab.invoke("ReconcileRuns")
+    evidence = gather(lab, names["main"], names["second"])
     return Aftermath(
         seed=seed,
         statuses={role: lab.execution_status(name) for role, name in names.items()},
-        evidence=gather(lab),
+        evidence=evidence,
         receipts=receipts,
-        strays_before_kill=strays,
-        unsaved=unsaved,
+        strays_before_kill=strays_before_kill,
+        strays={*find_strays(evidence)} - unsaved,
         in_flight=in_flight,
     )
 
@@ -155,8 +162,7 @@ def test_no_job_outlives_an_execution_that_was_ended(aftermath: Aftermath, role:
 
 
 def test_every_job_is_known_to_the_table(aftermath: Aftermath) -> None:
-    assert aftermath.strays_before_kill == []
-    assert set(find_strays(aftermath.evidence)) <= aftermath.unsaved
+    assert (aftermath.strays_before_kill, aftermath.strays) == (set(), set())
 
 
 def test_a_full_disk_is_told_and_what_comes_after_it_works(aftermath: Aftermath, lab: ChaosLab) -> None:
@@ -175,4 +181,4 @@ def test_a_full_disk_is_told_and_what_comes_after_it_works(aftermath: Aftermath,
     start(lab, after, LANES[:1], SMALL_CELLS, 3600)
     lab.until_swept(lambda: lab.execution_status(after) in ENDED, 300)
     assert lab.execution_status(after) == "SUCCEEDED"
-    assert check_finished(gather(lab), after, lab.document("receipt", after)["receipt"]) == []
+    assert check_finished(gather(lab, after), after, lab.document("receipt", after)["receipt"]) == []

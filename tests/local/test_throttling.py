@@ -65,7 +65,7 @@ def test_an_execution_succeeds_and_its_books_agree(throttled: ChaosLab, name: st
     described = throttled.lab.client("stepfunctions").describe_execution(executionArn=throttled.execution_arn(name))
     assert described["status"] == "SUCCEEDED", described.get("cause")
     receipt: Any = throttled.document("receipt", name)["receipt"]
-    evidence = gather(throttled)
+    evidence = gather(throttled, name)
     assert check_finished(evidence, name, receipt) == []
     assert find_strays(evidence) == []
     # Throttling costs time only: no run needed a second job.
