@@ -106,10 +106,9 @@ def _stall_share(result: RunResult) -> float | None:
 
 def _with_stalls(result: RunResult, projection: Projection) -> Projection:
     """Stalls that were seen too rarely to be in the rate may recur: the later run has as many of them as the trials."""
-    share = _stall_share(result)
-    if share is None:
+    added = (_stall_share(result) or 0.0) * (projection.seconds - projection.overhead_seconds)
+    if not added:
         return projection
-    added = share * (projection.seconds - projection.overhead_seconds)
     longer = 1 + added / _training_seconds(projection)
     billable = None if projection.billable_seconds is None else projection.billable_seconds * longer
     return replace(

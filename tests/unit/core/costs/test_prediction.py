@@ -66,9 +66,13 @@ def test_one_trial_has_no_interval() -> None:
     assert predict_run([]) is None
 
 
-def test_a_trial_without_time_has_no_interval() -> None:
+@pytest.mark.parametrize("stall_share", [None, 0.1])
+def test_a_trial_without_time_has_no_interval(stall_share: float | None) -> None:
     """All of the work was done before the steady window, and the job's phases took 0 s."""
     plain = trial(1, 1.0)
+    assert plain.measured is not None
+    state = replace(plain.measured.steady_state, is_reached=stall_share is None, stall_share=stall_share)
+    plain = replace(plain, measured=replace(plain.measured, steady_state=state))
     attempt = replace(plain.attempts[0], phase_seconds={"training": 0.0}, billable_seconds=0.0)
     found = predict_run([replace(plain, examples=1, attempts=(attempt,)), trial(2, 1.0)])
     assert found is not None
