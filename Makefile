@@ -7,8 +7,6 @@ CLOUD_ENV := .envs/cloud
 LINT_ENV := .envs/lint
 GOLDEN_ENV := .envs/golden
 TEMPLATE := build/cdk.out/Lab.template.json
-# One more than there are cores: tests wait for the local cloud.
-TEST_WORKERS = $(shell $(BIN)/python -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
 # Where this variable is set, each of hundreds of processes compiles this checkout's modules anew.
 export PYTHONDONTWRITEBYTECODE :=
 # Node and the CDK command line are linked into the environment, so that activating it is enough for both.
@@ -30,7 +28,7 @@ unit: install ## Run the unit tests: no AWS, no torch, no local cloud, under a m
 	$(BIN)/python -m pytest tests/unit --numprocesses logical --maxprocesses 4
 
 test: install ## Run every test, with the end-to-end tests in their own local cloud
-	$(BIN)/python -m pytest --numprocesses $(TEST_WORKERS) --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --no-loadscope-reorder
 
 pythons: install ## Run the unit and infra tests on every Python 3.11 to 3.14 of this machine
 	$(BIN)/python -m tests.every_python
@@ -70,7 +68,7 @@ chaos: install ## Rehearse 1,000 runs under faults, interrupt 110 spot runs, sen
 	TRAINDYNO_CHAOS_RUNS=1000 $(BIN)/python -m pytest tests/local/test_chaos.py
 	TRAINDYNO_THROTTLED_EXECUTIONS=20 $(BIN)/python -m pytest tests/local/test_throttling.py
 	TRAINDYNO_SIMULATIONS=10 $(BIN)/python -m pytest tests/simulations
-	TRAINDYNO_CHAOS_SEEDS=1,2,3,4,5 TRAINDYNO_SEED_RUNS=200 $(BIN)/python -m pytest tests/local/test_chaos_seeds.py --numprocesses $(TEST_WORKERS) --no-loadscope-reorder
+	TRAINDYNO_CHAOS_SEEDS=1,2,3,4,5 TRAINDYNO_SEED_RUNS=200 $(BIN)/python -m pytest tests/local/test_chaos_seeds.py --numprocesses 3 --no-loadscope-reorder
 
 xla: install ## Make the environment of compiler xla (gcc and readelf are needed)
 	$(BIN)/python -m training.xla_environment .envs/xla
