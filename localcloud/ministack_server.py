@@ -105,6 +105,7 @@ class Gate:
         elif scope["type"] == "http" and scope["path"] in {SAVE_PATH, FAULTS_PATH}:
             await self._administer(scope["path"], receive, send)
         elif not scope["path"].startswith("/_") and (throttled := self._throttle.refuse(scope["path"], headers)):
+            await _read_whole(receive)
             await _send(send, throttled.status, throttled.headers, throttled.body)
         else:
             try:
@@ -121,6 +122,12 @@ class Gate:
             faults = json.loads((await receive())["body"])
             self._throttle.put_in_force(float(faults["throttling_fraction"]), int(faults["seed"]))
         await _answer(send, 200, {"done": True})
+
+
+async def _read_whole(receive: Receive) -> None:
+    """An answer before the request's body ends the connection, and the client's next request with it."""
+    while (await receive()).get("more_body"):
+        pass
 
 
 async def _refuse(scope: Scope, send: Send, message: str) -> None:

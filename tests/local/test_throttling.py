@@ -3,8 +3,10 @@
 Two executions at once, or as many as ``TRAINDYNO_THROTTLED_EXECUTIONS`` says: ``make chaos`` asks for 20.
 """
 
+import http.client
 import json
 import os
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from localcloud.cloud import require_ports
 from tests.local.chaos_lab import ChaosLab, until
 from tests.local.oracle import check_finished, find_strays, gather
 from tests.local.test_chaos import ENDED, suite_document
@@ -70,6 +73,28 @@ def test_an_execution_succeeds_and_its_books_agree(throttled: ChaosLab, name: st
     assert find_strays(evidence) == []
     # Throttling costs time only: no run needed a second job.
     assert [len(result["attempts"]) for result in evidence.results(name).values()] == [1] * 3
+
+
+def test_a_throttled_request_whose_body_comes_later_leaves_its_connection_open(throttled: ChaosLab) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", require_ports(throttled.home).aws, timeout=30)
+    throttled.throttle(1.0, SEED)
+    try:
+        connection.connect()
+        opened = connection.sock
+        for _ in range(2):
+            connection.putrequest("POST", "/")
+            connection.putheader("X-Amz-Target", "AWSStepFunctions.ListStateMachines")
+            connection.putheader("Content-Type", "application/x-amz-json-1.0")
+            connection.putheader("Content-Length", "2")
+            connection.endheaders()
+            time.sleep(0.3)
+            connection.send(b"{}")
+            answer = connection.getresponse()
+            assert "ThrottlingException" in answer.read().decode()
+            assert connection.sock is opened
+    finally:
+        throttled.throttle(0.0, SEED)
+        connection.close()
 
 
 def test_the_error_type_of_a_failed_function_is_its_exceptions_class(throttled: ChaosLab) -> None:
