@@ -116,18 +116,22 @@ class Gate:
                     self._saver.note_change()
 
     async def _administer(self, path: str, receive: Receive, send: Send) -> None:
+        body = await _read_whole(receive)
         if path == SAVE_PATH:
             await asyncio.to_thread(self._saver.save)
         else:
-            faults = json.loads((await receive())["body"])
+            faults = json.loads(body)
             self._throttle.put_in_force(float(faults["throttling_fraction"]), int(faults["seed"]))
         await _answer(send, 200, {"done": True})
 
 
-async def _read_whole(receive: Receive) -> None:
-    """An answer before the request's body ends the connection, and the client's next request with it."""
-    while (await receive()).get("more_body"):
-        pass
+async def _read_whole(receive: Receive) -> bytes:
+    """The body. An answer before all of it has come ends the connection, and the client's next request with it."""
+    body, has_more = b"", True
+    while has_more:
+        message = await receive()
+        body, has_more = body + message.get("body", b""), message.get("more_body", False)
+    return body
 
 
 async def _refuse(scope: Scope, send: Send, message: str) -> None:

@@ -14,6 +14,7 @@ import runpy
 import signal
 import socket
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,17 +71,22 @@ def answer(connection: socket.socket, process_id: int) -> None:
 
 def become_worker(request: dict[str, Any], files: list[int]) -> None:
     """Runs the program as ``python PROGRAM`` does, and ends as it does."""
-    for target, file in enumerate(files):
-        os.dup2(file, target)
-        os.close(file)
-    os.chdir(request["folder"])
-    os.environ.clear()
-    os.environ.update(request["environment"])
+    take_over(files, request["folder"], request["environment"])
     program = request["program"]
     sys.argv = [program]
     sys.path.insert(0, str(Path(program).parent))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     runpy.run_path(program, run_name="__main__")
+
+
+def take_over(files: Sequence[int], folder: str, environment: Mapping[str, str]) -> None:
+    """This forked process gets these standard files, folder and environment, as a started one does."""
+    for target, file in enumerate(files):
+        os.dup2(file, target)
+        os.close(file)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Starts the Python workers of MiniStack's functions by forking: a start takes a quarter of the CPU time."""
+"""Starts the Python workers of MiniStack's functions by forking a process that has imported boto3 already."""
 
 import contextlib
 import hashlib

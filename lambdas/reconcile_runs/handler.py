@@ -1,6 +1,6 @@
 """Every few minutes: finish or stop the jobs whose events were lost, and log their number.
 
-An event by hand may say ``quiet_seconds``: how long ago the attempts were submitted that are looked at.
+A call by hand may give ``quiet_seconds``: attempts that were submitted later than that are left to their events.
 """
 
 import sys
@@ -28,12 +28,12 @@ def handle(event: dict[str, Any], context: Context) -> None:
     environment = read_environment(SweepEnvironment)
     with use_case("ReconcileRuns") as line:
         swept = sweep(
-            quiet_seconds=float(event.get("quiet_seconds", QUIET_SECONDS)),
             lab=environment.lab,
             services=connect(environment),
             executions=Executions(clients.stepfunctions(), environment.state_machine_arn),
             now=time.time(),
             pace=Pace(may_go_on=lambda: context.get_remaining_time_in_millis() > LAST_MILLISECONDS, sleep=time.sleep),
+            quiet_seconds=float(event.get("quiet_seconds", QUIET_SECONDS)),
         )
         line.note(open=swept.open, overdue=swept.overdue, left=swept.left, stopped=swept.stopped)
     counts = {OPEN_RUNS_METRIC: swept.open, OVERDUE_RUNS_METRIC: swept.overdue}

@@ -13,6 +13,8 @@ import sys
 from importlib import import_module
 from typing import Any
 
+from localcloud.worker_fork_server import take_over
+
 IMPORTED = ("traindyno.cli.main", "localcloud.sagemaker_service.__main__")
 
 
@@ -42,12 +44,7 @@ def run(request: dict[str, Any]) -> None:
         os.open(os.devnull, os.O_RDONLY),
         *(os.open(request[name], os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644) for name in ("output", "errors")),
     ]
-    for target, file in enumerate(files):
-        os.dup2(file, target)
-        os.close(file)
-    os.chdir(request["folder"])
-    os.environ.clear()
-    os.environ.update(request["environment"])
+    take_over(files, request["folder"], request["environment"])
     sys.argv = [request["module"], *request["arguments"]]
     # Each program is a module that has been imported under another name: only its last lines run again.
     runpy.run_module(request["module"], run_name="__main__", alter_sys=True)

@@ -70,6 +70,15 @@ def test_up_starts_only_the_part_that_is_missing(own: LocalLab, part: str) -> No
     assert cloud.find_stall(own.home) is None
 
 
+def test_a_start_of_ministack_removes_the_code_that_the_one_before_has_unpacked(own: LocalLab) -> None:
+    unpacked = own.home.state("tmp") / "ministack-lambda-code-of-before" / "traindyno"
+    unpacked.mkdir(parents=True)
+    kill(own, cloud.MINISTACK)
+    up = own.traindyno("local", "up")
+    assert up.status == 0, up.errors
+    assert not unpacked.parent.exists()
+
+
 def create_saved_table(lab: LocalLab) -> None:
     lab.client("dynamodb").create_table(
         TableName=MARK_TABLE,

@@ -30,8 +30,7 @@ CUTS: list[dict[str, Any]] = [
 WHOLE: list[dict[str, Any]] = [{"strategy": "ddp"}]
 # Of the slices of biases and norms, which the tracker counts in blocks.
 ROUNDING_BYTES = 100_000
-# Gloo may still hold the tensor that it has just sent.
-SMALL_TENSORS_BYTES = 20_000
+SMALL_TENSORS_BYTES = 5_000
 
 
 def test_ranks_hold_their_part_and_one_tensor_more_with_the_values_of_one_process(tmp_path: Path) -> None:

@@ -91,12 +91,12 @@ def predict_run(results: Sequence[RunResult], *, confidence: float = PREDICTION_
 
 def _usable(projected: Sequence[tuple[RunResult, Projection]]) -> Sequence[tuple[RunResult, Projection]]:
     """The steady trials where they are enough, else all, which have no interval."""
-    steady = [(result, projection) for result, projection in projected if _is_steady(result)]
-    return steady if len(steady) >= max(LEAST_STEADY_TRIALS, len(projected) / 2) else projected
+    usable = [(result, projection) for result, projection in projected if _is_usable(result)]
+    return usable if len(usable) >= max(LEAST_STEADY_TRIALS, len(projected) / 2) else projected
 
 
-def _is_steady(result: RunResult) -> bool:
-    """Or not for stalls only: what they add is counted at the rate at which they were seen."""
+def _is_usable(result: RunResult) -> bool:
+    """Steady, or not steady for stalls only, which are counted at the rate at which they were seen."""
     return result.measured is None or result.measured.steady_state.is_reached or _stall_share(result) is not None
 
 
@@ -121,7 +121,7 @@ def _with_stalls(result: RunResult, projection: Projection) -> Projection:
 
 
 def _why_not(found: Sequence[tuple[RunResult, Projection]]) -> str | None:
-    unsteady = sum(not _is_steady(result) for result, _ in found)
+    unsteady = sum(not _is_usable(result) for result, _ in found)
     if unsteady:
         return f"{unsteady} of {len(found)} trials were not steady"
     without_time = sum(projection.seconds <= 0 for _, projection in found)
