@@ -11,6 +11,7 @@ from infra.permissions import Grant
 from infra.sagemaker_role import data_grants, image_grants, log_grant, metric_grant, sagemaker_role
 from infra.serving_grants import LOG_GROUPS
 from traindyno.core.s3_keys import DATA_PREFIX, MODELS_PREFIX, TRANSFORMS_PREFIX
+from traindyno.sagemaker.images import inference_repositories
 
 NAMESPACES = "/aws/sagemaker/*"
 
@@ -20,7 +21,10 @@ def serving_role(
 ) -> iam.Role:
     """An endpoint reads its model. A transform job also reads requests and writes answers."""
     stack = cdk.Stack.of(scope)
-    repository = stack.format_arn(service="ecr", account="*", resource="repository", resource_name="pytorch-inference")
+    repositories = [
+        stack.format_arn(service="ecr", account="*", resource="repository", resource_name=name)
+        for name in inference_repositories()
+    ]
     return sagemaker_role(
         scope,
         "ServedModelRole",
@@ -28,7 +32,7 @@ def serving_role(
         grants=[
             *_objects(results.bucket_arn),
             *data_grants(stack, data_buckets),
-            *image_grants([repository], reason="AWS's inference containers are in an account of AWS for each region."),
+            *image_grants(repositories, reason="AWS's inference containers are in an account of AWS for each region."),
             log_grant(
                 stack,
                 LOG_GROUPS,

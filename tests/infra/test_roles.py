@@ -176,6 +176,8 @@ def test_a_served_model_reads_itself_and_requests_and_writes_answers_only(templa
     assert {name.rpartition("Arn/")[2] for name in resources_for(statements, "s3:PutObject")} == {"transforms/*"}
     assert {name.rpartition("Arn/")[2] for name in resources_for(statements, "s3:GetObject")} == {"models/*", "data/*"}
     assert not {"s3:DeleteObject", "secretsmanager:GetSecretValue", "dynamodb:GetItem"} & actions_of(statements)
+    images = {name.rpartition("repository/")[2] for name in resources_for(statements, "ecr:BatchGetImage")}
+    assert images == {"pytorch-inference", "pytorch-inference-neuronx"}
     named = lab(**OTHER_LAB).statements("ServedModelRole")
     assert "secretsmanager:GetSecretValue" not in actions_of(named)
     assert any(name.endswith(":my-data/*") for name in resources_for(named, "s3:GetObject"))

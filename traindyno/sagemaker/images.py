@@ -85,8 +85,12 @@ def stock_image_uri(name: str, region: str) -> str:
 
 
 def inference_image_uri(kind: str, region: str) -> str:
-    """AWS's inference container for PyTorch; ``kind`` is ``gpu`` or ``none``."""
+    """AWS's inference container for PyTorch; ``kind`` is ``gpu``, ``neuron`` or ``none``."""
     return stock_image_uri(_data("inference_images.json")["images"][kind], region)
+
+
+def inference_repositories() -> list[str]:
+    return sorted({name.partition(":")[0] for name in _data("inference_images.json")["images"].values()})
 
 
 def _stock_key(settings: Settings, instance_type: InstanceType) -> str:

@@ -14,6 +14,8 @@ VARIANT = "AllTraffic"
 PAYLOAD_MIB = 1
 # Of the real-time endpoint; SageMaker's limits are 60 to 3600 seconds.
 START_SECONDS = 900
+# Inferentia's container compiles the model when it starts.
+NEURON_START_SECONDS = 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,7 @@ def build_model_request(deployment: ModelDeployment, settings: ServingSettings) 
             "SAGEMAKER_SUBMIT_DIRECTORY": "/opt/ml/model/code",
             "SAGEMAKER_CONTAINER_LOG_LEVEL": "20",
             "SAGEMAKER_REGION": settings.region,
+            **(_neuron_environment() if _is_inferentia(deployment.instance_type) else {}),
         },
     }
     request: dict[str, Any] = {
@@ -69,11 +72,12 @@ def build_endpoint_config_request(deployment: ModelDeployment, settings: Serving
             "MaxConcurrency": deployment.max_concurrency,
         }
     else:
+        start_seconds = NEURON_START_SECONDS if _is_inferentia(deployment.instance_type) else START_SECONDS
         variant |= {
             "InstanceType": deployment.instance_type,
             "InitialInstanceCount": deployment.instance_count,
             "ModelDataDownloadTimeoutInSeconds": START_SECONDS,
-            "ContainerStartupHealthCheckTimeoutInSeconds": START_SECONDS,
+            "ContainerStartupHealthCheckTimeoutInSeconds": start_seconds,
         }
     request = {
         "EndpointConfigName": deployment.name,
@@ -144,11 +148,28 @@ def invocation(deployment_name: str, body: bytes) -> dict[str, Any]:
 def check_instance_type(instance_type: str) -> None:
     """Raises ModelNotServable for a type that the inference containers don't run on."""
     found = find_instance_type(instance_type)
-    if (found is not None and found.accelerator_kind is AcceleratorKind.NEURON) or instance_type.startswith("ml.inf"):
+    if (found is not None and found.accelerator_kind is AcceleratorKind.NEURON) or instance_type.startswith("ml.inf1"):
         raise ModelNotServable(
-            f"{instance_type}: expected an instance type with CPUs or NVIDIA GPUs; a model must be compiled for AWS's"
-            " own accelerators, which traindyno deploy does not do"
+            f"{instance_type}: expected an instance type with CPUs or NVIDIA GPUs, or ml.inf2; traindyno deploy has no"
+            " container for Trainium and for Inferentia 1"
         )
+
+
+def _is_inferentia(instance_type: str | None) -> bool:
+    return instance_type is not None and instance_type.startswith("ml.inf2.")
+
+
+def _neuron_environment() -> dict[str, str]:
+    """One worker of the model server on one NeuronCore: by default one for each vCPU would take all cores.
+
+    TorchServe 0.11 ends a worker that needs longer than the server's timeout to load its model.
+    Sources: sagemaker-pytorch-inference 2.0.25, and the configuration of the Neuron Runtime.
+    """
+    return {
+        "SAGEMAKER_MODEL_SERVER_WORKERS": "1",
+        "SAGEMAKER_MODEL_SERVER_TIMEOUT": str(NEURON_START_SECONDS),
+        "NEURON_RT_NUM_CORES": "1",
+    }
 
 
 def _image_uri(deployment: ModelDeployment, region: str) -> str:
@@ -158,6 +179,8 @@ def _image_uri(deployment: ModelDeployment, region: str) -> str:
     if instance_type.startswith("local."):
         return LOCAL_IMAGE
     check_instance_type(instance_type)
+    if _is_inferentia(instance_type):
+        return inference_image_uri("neuron", region)
     found = find_instance_type(instance_type)
     has_gpu = found.has_accelerator if found is not None else instance_type.startswith(("ml.g", "ml.p"))
     return inference_image_uri("gpu" if has_gpu else "none", region)

@@ -5,6 +5,8 @@ PyTorch's inference container calls ``model_fn`` once, then ``input_fn``, ``pred
 
 import json
 from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -26,6 +28,10 @@ MOST_PREDICTIONS = 5
 MOST_NEW_TOKENS = 1024
 # A language model gives a probability for each token of its vocabulary at each place of each text.
 TEXTS_AT_ONCE = 8
+# In AWS's container for Inferentia.
+NEURON_LIBRARY = "torch_neuronx"
+# Inferentia runs compiled graphs of fixed shapes: a text is filled up to the next of these numbers of tokens.
+NEURON_LENGTHS = (128, 512)
 AUTO_CLASSES: Mapping[str, Any] = {
     "causal-lm": AutoModelForCausalLM,
     "masked-lm": AutoModelForMaskedLM,
@@ -39,16 +45,75 @@ class BadRequest(ValueError):
 
 
 class Served(NamedTuple):
-    """A model in evaluation mode, with its tokenizer and task."""
+    """A model in evaluation mode, with its tokenizer and task.
+
+    ``longest``: tokens of a text; the others are cut off. ``compiled`` is what answers on Inferentia.
+    """
 
     task: str
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     device: torch.device
+    longest: int
+    compiled: "NeuronGraphs | None" = None
+
+    def logits(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Of labels: texts x labels. Of tokens: texts x places x vocabulary."""
+        if self.compiled is not None:
+            return self.compiled(ids, mask)
+        found: torch.Tensor = self.model(input_ids=ids, attention_mask=mask).logits
+        return found
+
+
+class Logits(torch.nn.Module):
+    """A model with one tensor as its output, as a compiler takes it."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
+        return found
+
+
+class NeuronGraphs:
+    """The model, compiled for one text of each of ``lengths``, in tokens, ascending. Compiling takes minutes.
+
+    Source: the AWS Neuron documentation, "PyTorch NeuronX Tracing API for Inference". Never run on the device.
+    """
+
+    def __init__(self, model: PreTrainedModel, padding: int, lengths: list[int]) -> None:
+        # Other implementations look at the mask's values and leave out a mask of ones: the graph would lack it.
+        model.set_attn_implementation("eager")
+        trace = import_module(NEURON_LIBRARY).trace
+        self._padding = padding
+        self._graphs = {}
+        for length in lengths:
+            example = torch.full((1, length), padding), torch.ones(1, length, dtype=torch.long)
+            self._graphs[length] = trace(Logits(model), example)
+
+    def __call__(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        width = ids.shape[1]
+        length = next(length for length in self._graphs if length >= width)
+        fill = (0, length - width)
+        ids = torch.nn.functional.pad(ids, fill, value=self._padding)
+        mask = torch.nn.functional.pad(mask, fill)
+        graph = self._graphs[length]
+        logits = torch.cat([graph(ids[row : row + 1], mask[row : row + 1]) for row in range(len(ids))])
+        return logits[:, :width] if logits.dim() == 3 else logits
 
 
 def model_fn(model_dir: str) -> Served:
+    if find_spec(NEURON_LIBRARY) is not None:
+        return compile_for_neuron(load(Path(model_dir), torch.device("cpu")))
     return load(Path(model_dir), torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+
+
+def compile_for_neuron(served: Served) -> Served:
+    lengths = sorted({min(length, served.longest) for length in NEURON_LENGTHS})
+    compiled = NeuronGraphs(served.model, int(served.tokenizer.pad_token_id), lengths)
+    return served._replace(longest=lengths[-1], compiled=compiled)
 
 
 def load(folder: Path, device: torch.device) -> Served:
@@ -59,7 +124,7 @@ def load(folder: Path, device: torch.device) -> Served:
     tokenizer.padding_side = "right"
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
-    return Served(task, model, tokenizer, device)
+    return Served(task, model, tokenizer, device, _longest(model, tokenizer))
 
 
 def input_fn(request_body: str | bytes, content_type: str = JSON) -> list[Answer]:
@@ -105,12 +170,12 @@ def output_fn(prediction: list[Any], accept: str = JSON) -> str:
 
 def predict(texts: list[str], parameters: Mapping[str, Any], model: Served) -> list[Answer]:
     """For each text the most probable labels, tokens for its mask, or next tokens, with their probabilities."""
-    batch = model.tokenizer(texts, padding=True, truncation=True, max_length=_longest(model), return_tensors="pt").to(
+    batch = model.tokenizer(texts, padding=True, truncation=True, max_length=model.longest, return_tensors="pt").to(
         model.device
     )
     ids, mask = batch["input_ids"], batch["attention_mask"]
     with torch.inference_mode():
-        logits = model.model(input_ids=ids, attention_mask=mask).logits
+        logits = model.logits(ids, mask)
     rows, name = _asked(model, logits, ids, mask)
     answers: list[Answer] = [{"predictions": _most_probable(row, name)} for row in torch.softmax(rows.float(), dim=-1)]
     if model.task == "causal-lm" and parameters.get("max_new_tokens"):
@@ -143,12 +208,18 @@ def _most_probable(probabilities: torch.Tensor, name: Callable[[int], str]) -> l
 
 
 def _generate(text: str, parameters: Mapping[str, Any], model: Served) -> str:
-    """Greedy, so that the same request has the same answer."""
+    """Greedy, so that the same request has the same answer. It ends where the model takes no more tokens."""
     count = parameters["max_new_tokens"]
     if not isinstance(count, int) or not 1 <= count <= MOST_NEW_TOKENS:
         raise BadRequest(f"parameters.max_new_tokens: expected 1 to {MOST_NEW_TOKENS}, got {count!r}")
-    batch = model.tokenizer(text, truncation=True, max_length=_longest(model), return_tensors="pt").to(model.device)
+    batch = model.tokenizer(text, truncation=True, max_length=model.longest, return_tensors="pt").to(model.device)
     ids, mask = batch["input_ids"], batch["attention_mask"]
+    room = model.longest - ids.shape[1]
+    if room < 1:
+        raise BadRequest(f"a text to continue: expected up to {model.longest - 1} tokens, got {ids.shape[1]} or more")
+    count = min(count, room)
+    if model.compiled is not None:
+        return str(model.tokenizer.decode(_extend(ids, count, model)[0], skip_special_tokens=True))
     with torch.inference_mode():
         made = model.model.generate(  # type: ignore[operator]
             input_ids=ids,
@@ -160,6 +231,19 @@ def _generate(text: str, parameters: Mapping[str, Any], model: Served) -> str:
     return str(model.tokenizer.decode(made[0], skip_special_tokens=True))
 
 
-def _longest(model: Served) -> int:
-    positions = getattr(model.model.config, "max_position_embeddings", None)
-    return int(min(positions or model.tokenizer.model_max_length, model.tokenizer.model_max_length))
+def _extend(ids: torch.Tensor, count: int, model: Served) -> torch.Tensor:
+    """The text with its next tokens. Each is a whole pass: graphs of fixed shapes keep nothing of earlier tokens."""
+    end = model.model.generation_config.eos_token_id
+    ends = end if isinstance(end, list) else [end]
+    for _ in range(count):
+        with torch.inference_mode():
+            token = model.logits(ids, torch.ones_like(ids))[:, -1:].argmax(dim=-1)
+        ids = torch.cat([ids, token], dim=1)
+        if int(token) in ends:
+            break
+    return ids
+
+
+def _longest(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
+    positions = getattr(model.config, "max_position_embeddings", None)
+    return int(min(positions or tokenizer.model_max_length, tokenizer.model_max_length))

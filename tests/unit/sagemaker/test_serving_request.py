@@ -25,6 +25,7 @@ SERVERLESS = replace(
     DEPLOYMENT, hosting=Hosting.SERVERLESS, instance_type=None, memory_mib=2048, max_concurrency=5, usd_per_hour=None
 )
 TRANSFORM = replace(DEPLOYMENT, hosting=Hosting.TRANSFORM, input_s3_uri="s3://results/data/x/", expires_at=None)
+INFERENTIA = replace(DEPLOYMENT, instance_type="ml.inf2.xlarge")
 OWN_NETWORK = replace(
     SETTINGS,
     jobs=LabJobs(
@@ -42,11 +43,14 @@ OWN_NETWORK = replace(
     ("operation", "request_of", "deployment"),
     [
         ("CreateModel", build_model_request, DEPLOYMENT),
+        ("CreateModel", build_model_request, INFERENTIA),
+        ("CreateEndpointConfig", build_endpoint_config_request, INFERENTIA),
         ("CreateEndpointConfig", build_endpoint_config_request, DEPLOYMENT),
         ("CreateEndpointConfig", build_endpoint_config_request, SERVERLESS),
         ("CreateEndpoint", build_endpoint_request, DEPLOYMENT),
         ("CreateTransformJob", build_transform_request, TRANSFORM),
         ("CreateTransformJob", build_check_request, TRANSFORM),
+        ("CreateTransformJob", build_transform_request, replace(TRANSFORM, instance_type="ml.inf2.xlarge")),
     ],
 )
 def test_each_request_is_one_that_sagemaker_knows(
@@ -102,9 +106,31 @@ def test_a_transform_job_reads_lines_and_writes_below_the_labs_own_prefix() -> N
     assert request["TransformOutput"]["S3OutputPath"] == f"s3://results/transforms/{NAME}/"
 
 
-@pytest.mark.parametrize("instance_type", ["ml.inf2.xlarge", "ml.trn1.2xlarge"])
-def test_a_type_that_needs_a_compiled_model_is_refused(instance_type: str) -> None:
-    with pytest.raises(ModelNotServable, match=f"{instance_type}: expected an instance type with CPUs or NVIDIA GPUs"):
+def test_inferentia_gets_its_container_one_worker_and_time_to_compile() -> None:
+    container = build_model_request(INFERENTIA, SETTINGS)["PrimaryContainer"]
+    assert container["Image"] == (
+        "763104351884.dkr.ecr.us-east-1.amazonaws.com/"
+        "pytorch-inference-neuronx:2.9.0-neuronx-py312-sdk2.30.0-ubuntu24.04"
+    )
+    (variant,) = build_endpoint_config_request(INFERENTIA, SETTINGS)["ProductionVariants"]
+    assert variant["ContainerStartupHealthCheckTimeoutInSeconds"] == 3600
+    assert (
+        container["Environment"].items()
+        >= {
+            "SAGEMAKER_PROGRAM": "inference.py",
+            "SAGEMAKER_MODEL_SERVER_WORKERS": "1",
+            "SAGEMAKER_MODEL_SERVER_TIMEOUT": "3600",
+            "NEURON_RT_NUM_CORES": "1",
+        }.items()
+    )
+    (other,) = build_endpoint_config_request(DEPLOYMENT, SETTINGS)["ProductionVariants"]
+    assert other["ContainerStartupHealthCheckTimeoutInSeconds"] == 900
+    assert "NEURON_RT_NUM_CORES" not in build_model_request(DEPLOYMENT, SETTINGS)["PrimaryContainer"]["Environment"]
+
+
+@pytest.mark.parametrize("instance_type", ["ml.inf1.xlarge", "ml.trn1.2xlarge"])
+def test_a_type_without_a_container_is_refused(instance_type: str) -> None:
+    with pytest.raises(ModelNotServable, match=f"{instance_type}: expected .* CPUs or NVIDIA GPUs, or ml.inf2"):
         check_instance_type(instance_type)
 
 
