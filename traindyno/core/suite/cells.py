@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Set
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -104,9 +105,14 @@ def identify(settings: Settings, hyperparameters: Mapping[str, Any]) -> str:
 
     A setting that was added later counts only if it differs from its default, so that earlier ids stay the same.
     """
-    document = suite_converter().unstructure(settings)
-    plain = suite_converter().unstructure(type(settings)(instance=settings.instance))
-    counted = {name: value for name, value in document.items() if name in FIRST_SETTINGS or value != plain.get(name)}
+    document, defaults = suite_converter().unstructure(settings), _default_values(type(settings))
+    counted = {name: value for name, value in document.items() if name in FIRST_SETTINGS or value != defaults.get(name)}
     content = {"settings": counted, "hyperparameters": dict(hyperparameters)}
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:CELL_ID_DIGITS]
+
+
+@cache
+def _default_values(settings_type: type[Settings]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = suite_converter().unstructure(settings_type(instance=""))
+    return found
