@@ -73,7 +73,7 @@ chaos: install ## Rehearse 1,000 runs under faults, interrupt 110 spot runs, sen
 xla: install ## Make the environment of compiler xla (gcc and readelf are needed)
 	$(BIN)/python -m training.xla_environment .envs/xla
 
-frozen: install ## Train with the frozen scripts on the libraries of their time (Python 3.8 to 3.10 is needed; 4 GB)
+frozen: install ## Train with the frozen scripts on the libraries of their time (Python 3.8 to 3.10 is needed; 8 GB)
 	$(BIN)/python -m tests.frozen
 
 schema: install ## Write docs/suite.schema.json and the tables of docs/suite-file.md from the suite's types

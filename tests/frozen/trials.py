@@ -3,7 +3,7 @@
 import os
 import subprocess
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.every_python import ROOT
@@ -34,6 +34,21 @@ class Trial:
     least_accuracy: float | None = None
 
 
+BERT_EAGER = Trial(
+    name="bert-trainium eager",
+    environment="frozen_torch_1_12",
+    folder="bert_trainium",
+    arguments=(
+        "--model_name_or_path {inputs}/bert --seed 100 --max_length 32 --per_device_train_batch_size 8 "
+        "--per_device_eval_batch_size 8 --learning_rate 0.002 --max_train_steps 60 --num_train_epochs 1 "
+        "--output_dir {output}"
+    ),
+    channels={"train": "reviews/train", "val": "reviews/val"},
+    steps=60,
+    batch=8,
+    versions={"torch": "1.12.1", "transformers": "4.21.1"},
+    least_accuracy=0.75,
+)
 TRIALS = (
     Trial(
         name="gpt2-compiler native",
@@ -64,20 +79,12 @@ TRIALS = (
         batch=8,
         versions={"torch": "1.12.1", "transformers": "4.21.1"},
     ),
-    Trial(
-        name="bert-trainium eager",
-        environment="frozen_torch_1_12",
-        folder="bert_trainium",
-        arguments=(
-            "--model_name_or_path {inputs}/bert --seed 100 --max_length 32 --per_device_train_batch_size 8 "
-            "--per_device_eval_batch_size 8 --learning_rate 0.002 --max_train_steps 60 --num_train_epochs 1 "
-            "--output_dir {output}"
-        ),
-        channels={"train": "reviews/train", "val": "reviews/val"},
-        steps=60,
-        batch=8,
-        versions={"torch": "1.12.1", "transformers": "4.21.1"},
-        least_accuracy=0.75,
+    BERT_EAGER,
+    replace(
+        BERT_EAGER,
+        name="bert-trainium eager, PyTorch 1.13",
+        environment="frozen_torch_1_13",
+        versions={"torch": "1.13.1", "transformers": "4.21.1"},
     ),
 )
 
