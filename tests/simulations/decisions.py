@@ -189,12 +189,16 @@ def measure_coverage(levels: Sequence[float], trials: int) -> Coverage:
     )
 
 
-def coverage_with_looks(cells: int, trials: int) -> Coverage:
-    """Elimination shows the intervals of the look at which it stops: at the first answer, or at the last round."""
+def coverage_with_looks(cells: int, trials: int) -> tuple[Coverage, Share]:
+    """Elimination shows the intervals of the look at which it stops: at the first answer, or at the last round.
+
+    The share is of the cell in the last place, chosen after the look. As above, the last cell is the baseline.
+    """
     source = random.Random(f"{SEED} coverage with looks {cells} {trials}")
     shape = Shape(levels=(0.0,) * cells, trials=trials)
     expected: list[bool] = []
     against: list[bool] = []
+    last: list[bool] = []
     for _ in range(repetitions(cells) // 4):
         values = independent(source, shape, ())
         for look in range(1, trials - 1):
@@ -204,16 +208,22 @@ def coverage_with_looks(cells: int, trials: int) -> Coverage:
                 break
         correction = correct_for_selection(found.comparisons, looks.significance)
         estimate = estimate_cell(found.best, value_of, noise, correction)
-        ratio, _ = found.simultaneous(found.rivals[-1].comparison, looks.significance)
         assert estimate is not None
         assert estimate.interval is not None
-        assert ratio is not None
         expected.append(estimate.interval.low <= 1 <= estimate.interval.high)
-        against.append(ratio.low <= 1 <= ratio.high)
-    return Coverage(
+        for place, rival in enumerate(found.rivals, start=2):
+            ratio, _ = found.simultaneous(rival.comparison, looks.significance)
+            assert ratio is not None
+            holds = ratio.low <= 1 <= ratio.high
+            if place == cells:
+                last.append(holds)
+            if int(rival.cell_id, 16) == cells - 1:
+                against.append(holds)
+    coverage = Coverage(
         expected=Share(hits=sum(expected), count=len(expected)),
         against_baseline=Share(hits=sum(against), count=len(against)),
     )
+    return coverage, Share(hits=sum(last), count=len(last))
 
 
 def _count(found: Sequence[Recommendation], holds: Callable[[Recommendation], bool]) -> Share:
