@@ -105,7 +105,8 @@ def identify(settings: Settings, hyperparameters: Mapping[str, Any]) -> str:
 
     A setting that was added later counts only if it differs from its default, so that earlier ids stay the same.
     """
-    document, defaults = suite_converter().unstructure(settings), _default_values(type(settings))
+    settings_type: Any = type(settings)  # mypy holds the type of a dataclass to be unhashable
+    document, defaults = suite_converter().unstructure(settings), _default_values(settings_type)
     counted = {name: value for name, value in document.items() if name in FIRST_SETTINGS or value != defaults.get(name)}
     content = {"settings": counted, "hyperparameters": dict(hyperparameters)}
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
