@@ -68,15 +68,11 @@ def check_finished(evidence: Evidence, execution_id: str, receipt: Row) -> list[
     return [*problems, *_check_money(evidence, execution_id, receipt)]
 
 
-def check_ended(evidence: Evidence, execution_id: str, *, was_killed: bool = False) -> list[str]:
-    """Of an execution that was stopped or failed: none of its jobs runs or waits.
-
-    ``was_killed``: MiniStack was, and SubmitRun with it. Cut off between an attempt's row and its job, it leaves a row
-    without a job, which the sweep closes after 10 minutes.
-    """
+def check_ended(evidence: Evidence, execution_id: str) -> list[str]:
+    """Of an execution that was stopped or failed: none of its jobs runs or waits."""
     problems = []
     for name, attempt in evidence.attempts(execution_id).items():
-        if "open" in attempt and (name in evidence.ledger or not was_killed):
+        if "open" in attempt:
             problems.append(f"{name}: its attempt is still open")
         if name in evidence.ledger and not evidence.ledger[name]["has_ended"]:
             problems.append(f"{name}: still runs")

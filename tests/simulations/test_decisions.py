@@ -85,11 +85,10 @@ def test_looking_after_every_round_claims_no_more_than_one_look(model: NoiseMode
 
 @pytest.mark.parametrize("cells", [2, 8])
 def test_intervals_hold_the_truth_wherever_a_search_stops(cells: int) -> None:
-    """The baseline is chosen before the suite runs. A cell that is named because it is last is a choice of extremes."""
+    """The last place is the worst of equal cells, which is a choice too: its interval has to hold all the same."""
     found, last = coverage_with_looks(cells, trials=6)
-    for share in (found.expected, found.against_baseline):
+    for share in (found.expected, found.against_baseline, last):
         assert share.share >= 0.95 - share.error(0.95)
-    assert last.share >= 0.9 - last.error(0.9)
 
 
 @pytest.mark.parametrize("cells", CELLS)

@@ -1,6 +1,6 @@
 """Serves a model's folder as Inferentia's container does, but with XLA on the CPU: writes answers and compilations.
 
-Run by the Python of the environment that has XLA: ``python neuron_worker.py MODEL_FOLDER``.
+Run by the Python of the environment that has XLA: ``python neuron_worker.py MODEL_FOLDER SAMPLES_FILE``.
 """
 
 import json
@@ -9,14 +9,14 @@ from pathlib import Path
 
 from torch_xla.debug import metrics  # type: ignore[import-not-found,unused-ignore]
 
-FOLDER = Path(sys.argv[1])
+FOLDER, SAMPLES_FILE = Path(sys.argv[1]), sys.argv[2]
 sys.path[:0] = [str(FOLDER / "code"), str(Path(__file__).with_name("neuron_stand_in"))]
 
 import inference  # type: ignore[import-not-found,unused-ignore]  # noqa: E402
 
 
 def main() -> None:
-    samples = json.loads((FOLDER / "evaluation_samples.json").read_text())["samples"]
+    samples = json.loads((FOLDER / SAMPLES_FILE).read_text())["samples"]
     model = inference.model_fn(str(FOLDER))
     at_start = compilations()
     answers = inference.predict([sample["inputs"] for sample in samples], {}, model)

@@ -96,7 +96,7 @@ def test_on_inferentia_compiled_graphs_give_the_same_answers(
 ) -> None:
     plain = handler.load(folder, torch.device("cpu"))
     compiled = handler.model_fn(str(folder))
-    assert compiled.compiled is not None
+    assert isinstance(compiled.logits, handler.NeuronGraphs)
     samples = parse_samples(json.loads((folder / SAMPLES_FILE).read_text())).samples
     together = json.loads(ask(handler, compiled, json.dumps({"inputs": [each.inputs for each in samples]})))
     assert differences(samples, together) == []
@@ -110,6 +110,10 @@ def test_on_inferentia_compiled_graphs_give_the_same_answers(
         for model in (compiled, plain):
             with pytest.raises(handler.BadRequest, match=r"expected up to 15 tokens, got 16 or more"):
                 handler.predict([long], {"max_new_tokens": 3}, model)
+
+
+def test_a_model_is_compiled_for_the_lengths_that_it_takes() -> None:
+    assert [inference.neuron_lengths(longest) for longest in (1024, 300, 16)] == [[128, 512], [128, 300], [16]]
 
 
 @pytest.mark.parametrize("kind", ["BertForSequenceClassification", "GPT2ForSequenceClassification"])
@@ -132,7 +136,7 @@ def test_a_compiled_classifier_takes_texts_of_each_length(kind: str, neuron_libr
 def test_on_inferentia_xla_compiles_all_graphs_before_the_first_request(folder: Path) -> None:
     python = make_environment(REPOSITORY / ".envs" / "xla")
     ended = subprocess.run(
-        [str(python), str(Path(__file__).with_name("neuron_worker.py")), str(folder)],
+        [str(python), str(Path(__file__).with_name("neuron_worker.py")), str(folder), SAMPLES_FILE],
         env={**os.environ, "OMP_NUM_THREADS": "1", **XLA_ENVIRONMENT},
         capture_output=True,
         text=True,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
+from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.s3_keys import check_requests_key, s3_uri, served_model_key, transform_output_prefix
 from traindyno.core.serving.deployment import Hosting, ModelDeployment, ModelNotServable, check_job_name
 from traindyno.core.serving.samples import CONTENT_TYPE, LINES_CONTENT_TYPE
@@ -16,6 +16,14 @@ PAYLOAD_MIB = 1
 START_SECONDS = 900
 # Inferentia's container compiles the model when it starts.
 NEURON_START_SECONDS = 3600
+# One worker of the model server on one NeuronCore: by default one for each vCPU would take all cores. TorchServe 0.11
+# ends a worker that needs longer than the server's timeout to load its model. Sources: sagemaker-pytorch-inference
+# 2.0.25, and the configuration of the Neuron Runtime.
+NEURON_ENVIRONMENT = {
+    "SAGEMAKER_MODEL_SERVER_WORKERS": "1",
+    "SAGEMAKER_MODEL_SERVER_TIMEOUT": str(NEURON_START_SECONDS),
+    "NEURON_RT_NUM_CORES": "1",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +55,7 @@ def build_model_request(deployment: ModelDeployment, settings: ServingSettings) 
             "SAGEMAKER_SUBMIT_DIRECTORY": "/opt/ml/model/code",
             "SAGEMAKER_CONTAINER_LOG_LEVEL": "20",
             "SAGEMAKER_REGION": settings.region,
-            **(_neuron_environment() if _is_inferentia(deployment.instance_type) else {}),
+            **(NEURON_ENVIRONMENT if _container_kind(deployment.instance_type) == "neuron" else {}),
         },
     }
     request: dict[str, Any] = {
@@ -72,12 +80,12 @@ def build_endpoint_config_request(deployment: ModelDeployment, settings: Serving
             "MaxConcurrency": deployment.max_concurrency,
         }
     else:
-        start_seconds = NEURON_START_SECONDS if _is_inferentia(deployment.instance_type) else START_SECONDS
+        is_compiled = _container_kind(deployment.instance_type) == "neuron"
         variant |= {
             "InstanceType": deployment.instance_type,
             "InitialInstanceCount": deployment.instance_count,
             "ModelDataDownloadTimeoutInSeconds": START_SECONDS,
-            "ContainerStartupHealthCheckTimeoutInSeconds": start_seconds,
+            "ContainerStartupHealthCheckTimeoutInSeconds": NEURON_START_SECONDS if is_compiled else START_SECONDS,
         }
     request = {
         "EndpointConfigName": deployment.name,
@@ -147,43 +155,30 @@ def invocation(deployment_name: str, body: bytes) -> dict[str, Any]:
 
 def check_instance_type(instance_type: str) -> None:
     """Raises ModelNotServable for a type that the inference containers don't run on."""
-    found = find_instance_type(instance_type)
-    if (found is not None and found.accelerator_kind is AcceleratorKind.NEURON) or instance_type.startswith("ml.inf1"):
+    if instance_type.startswith(("ml.trn", "ml.inf1")):
         raise ModelNotServable(
             f"{instance_type}: expected an instance type with CPUs or NVIDIA GPUs, or ml.inf2; traindyno deploy has no"
             " container for Trainium and for Inferentia 1"
         )
 
 
-def _is_inferentia(instance_type: str | None) -> bool:
-    return instance_type is not None and instance_type.startswith("ml.inf2.")
-
-
-def _neuron_environment() -> dict[str, str]:
-    """One worker of the model server on one NeuronCore: by default one for each vCPU would take all cores.
-
-    TorchServe 0.11 ends a worker that needs longer than the server's timeout to load its model.
-    Sources: sagemaker-pytorch-inference 2.0.25, and the configuration of the Neuron Runtime.
-    """
-    return {
-        "SAGEMAKER_MODEL_SERVER_WORKERS": "1",
-        "SAGEMAKER_MODEL_SERVER_TIMEOUT": str(NEURON_START_SECONDS),
-        "NEURON_RT_NUM_CORES": "1",
-    }
-
-
 def _image_uri(deployment: ModelDeployment, region: str) -> str:
-    instance_type = deployment.instance_type
+    kind = _container_kind(deployment.instance_type)
+    return LOCAL_IMAGE if kind == "local" else inference_image_uri(kind, region)
+
+
+def _container_kind(instance_type: str | None) -> str:
+    """``local``, or the kind of AWS's inference container. None is a serverless endpoint, which has CPUs."""
     if instance_type is None:
-        return inference_image_uri("none", region)
+        return "none"
     if instance_type.startswith("local."):
-        return LOCAL_IMAGE
+        return "local"
     check_instance_type(instance_type)
-    if _is_inferentia(instance_type):
-        return inference_image_uri("neuron", region)
+    if instance_type.startswith("ml.inf2."):
+        return "neuron"
     found = find_instance_type(instance_type)
     has_gpu = found.has_accelerator if found is not None else instance_type.startswith(("ml.g", "ml.p"))
-    return inference_image_uri("gpu" if has_gpu else "none", region)
+    return "gpu" if has_gpu else "none"
 
 
 def _tags(deployment: ModelDeployment, settings: ServingSettings) -> list[dict[str, str]]:

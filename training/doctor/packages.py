@@ -2,6 +2,8 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
+import torch
+
 NAMES = (
     "torch",
     "transformers",
@@ -20,8 +22,9 @@ NAMES = (
 
 
 def package_versions() -> dict[str, str]:
-    """Without importing them; packages that are not installed are left out."""
-    return {name: found for name in NAMES if (found := _version(name)) is not None}
+    """Packages that are not installed are left out. PyTorch's own version names its build, which pip's may not."""
+    found = {name: found for name in NAMES if (found := _version(name)) is not None}
+    return {**found, "torch": str(torch.__version__)}
 
 
 def _version(name: str) -> str | None:

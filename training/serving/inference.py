@@ -47,26 +47,20 @@ class BadRequest(ValueError):
 class Served(NamedTuple):
     """A model in evaluation mode, with its tokenizer and task.
 
-    ``longest``: tokens of a text; the others are cut off. ``compiled`` is what answers on Inferentia.
+    ``logits`` takes tokens and their mask, and gives texts x labels, or texts x places x vocabulary. ``longest``: of a
+    text, in tokens; the others are cut off.
     """
 
     task: str
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     device: torch.device
+    logits: "Logits | NeuronGraphs"
     longest: int
-    compiled: "NeuronGraphs | None" = None
-
-    def logits(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Of labels: texts x labels. Of tokens: texts x places x vocabulary."""
-        if self.compiled is not None:
-            return self.compiled(ids, mask)
-        found: torch.Tensor = self.model(input_ids=ids, attention_mask=mask).logits
-        return found
 
 
 class Logits(torch.nn.Module):
-    """A model with one tensor as its output, as a compiler takes it."""
+    """A model with one tensor as its output, as the compiler takes it."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
@@ -111,9 +105,14 @@ def model_fn(model_dir: str) -> Served:
 
 
 def compile_for_neuron(served: Served) -> Served:
-    lengths = sorted({min(length, served.longest) for length in NEURON_LENGTHS})
-    compiled = NeuronGraphs(served.model, int(served.tokenizer.pad_token_id), lengths)
-    return served._replace(longest=lengths[-1], compiled=compiled)
+    lengths = neuron_lengths(served.longest)
+    graphs = NeuronGraphs(served.model, int(served.tokenizer.pad_token_id), lengths)
+    return served._replace(longest=lengths[-1], logits=graphs)
+
+
+def neuron_lengths(longest: int) -> list[int]:
+    """In tokens, ascending, for a model that takes ``longest``."""
+    return sorted({min(length, longest) for length in NEURON_LENGTHS})
 
 
 def load(folder: Path, device: torch.device) -> Served:
@@ -124,7 +123,7 @@ def load(folder: Path, device: torch.device) -> Served:
     tokenizer.padding_side = "right"
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
-    return Served(task, model, tokenizer, device, _longest(model, tokenizer))
+    return Served(task, model, tokenizer, device, Logits(model), _longest(model, tokenizer))
 
 
 def input_fn(request_body: str | bytes, content_type: str = JSON) -> list[Answer]:
@@ -218,7 +217,7 @@ def _generate(text: str, parameters: Mapping[str, Any], model: Served) -> str:
     if room < 1:
         raise BadRequest(f"a text to continue: expected up to {model.longest - 1} tokens, got {ids.shape[1]} or more")
     count = min(count, room)
-    if model.compiled is not None:
+    if isinstance(model.logits, NeuronGraphs):
         return str(model.tokenizer.decode(_extend(ids, count, model)[0], skip_special_tokens=True))
     with torch.inference_mode():
         made = model.model.generate(  # type: ignore[operator]

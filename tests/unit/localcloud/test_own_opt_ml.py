@@ -61,7 +61,7 @@ def python_for_nobody() -> str:
             with contextlib.suppress(PermissionError):
                 if as_nobody(str(python), "-c", "").returncode == 0:
                     return str(python)
-    pytest.skip("no python3 that a user without rights may run")
+    raise AssertionError("no python3 on the PATH that a user without rights may run")
 
 
 @pytest.mark.skipif(not NAMESPACES or os.geteuid() != 0, reason="needs root to become another user, and namespaces")

@@ -12,7 +12,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import inf, log
+from math import hypot, inf, log
 from statistics import fmean
 
 from traindyno.core.measurement.many_comparisons import SIGNIFICANCE
@@ -21,6 +21,8 @@ from traindyno.core.measurement.student_t import t_quantile
 
 # A cell is a contender unless it is behind at this two-sided level; chosen so that no simulation errs above 5 %.
 CONTENDER_P = 0.25
+# A cell might be last instead of the one that is if it is ahead by less than so many standard errors; by simulation.
+LAST_PLACE_ERRORS = 1.3
 # Cells that the best is not ahead of at this level might have been selected instead.
 LUCKY_P = 0.1
 POWER = 0.8
@@ -64,6 +66,20 @@ def relate(comparisons: Sequence[Comparison], *, tolerance: float, significance:
 def count_contenders(comparisons: Sequence[Comparison], p: float = CONTENDER_P) -> int:
     """Cells that the best does not beat at the two-sided level ``p``; those with an unknown spread among them."""
     return sum(not _is_beaten(comparison, p) for comparison in comparisons)
+
+
+def count_last(comparisons: Sequence[Comparison]) -> int:
+    """Cells that might be in the last place instead of the one that is; those with an unknown spread among them."""
+    last = min(comparisons, key=lambda each: each.ratio)
+    return sum(each is not last and not _is_ahead(each, last) for each in comparisons)
+
+
+def _is_ahead(comparison: Comparison, last: Comparison) -> bool:
+    """``comparison`` and ``last`` share the best cell, so that their errors add up to more than the difference's."""
+    if comparison.standard_error is None or last.standard_error is None:
+        return False
+    error = hypot(comparison.standard_error, last.standard_error)
+    return log(comparison.ratio / last.ratio) > LAST_PLACE_ERRORS * error
 
 
 def _relation(comparison: Comparison, tolerance: float, significance: float, share: float) -> Relation:
