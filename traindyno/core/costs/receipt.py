@@ -168,11 +168,13 @@ def exact_phase_usd(lines: Sequence[ReceiptLine]) -> dict[str, Decimal]:
     """What each phase cost, unrounded: for receipts so small that most phases cost less than a cent."""
     usd: dict[str, Decimal] = {}
     for line in lines:
+        if line.exact_usd is None:
+            continue
         billed = [phase for phase in line.phases if phase.name not in UNBILLED_PHASES and phase.seconds > 0]
         seconds = sum((Decimal(str(phase.seconds)) for phase in billed), Decimal(0))
-        for phase in billed if line.exact_usd is not None else ():
+        for phase in billed:
             share = Decimal(str(phase.seconds)) / seconds
-            usd[phase.name] = usd.get(phase.name, Decimal(0)) + (line.exact_usd or Decimal(0)) * share
+            usd[phase.name] = usd.get(phase.name, Decimal(0)) + line.exact_usd * share
     return usd
 
 

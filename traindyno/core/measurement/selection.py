@@ -107,8 +107,8 @@ class Correction:
     """
 
     shift: float
-    upper_tail: float = SIGNIFICANCE / 2
-    lower_tail: float = SIGNIFICANCE / 2
+    upper_tail: float
+    lower_tail: float
 
     def of_rate(self) -> "Correction":
         """The same for a quantity of which more is better."""

@@ -78,6 +78,13 @@ def test_spot_terms_are_observed_over_all_spot_jobs_of_an_instance_type() -> Non
     assert set(alone) == {"ml.g5.xlarge"}
 
 
+def test_a_job_without_a_measurement_counts_with_its_time_and_no_interruption() -> None:
+    measured = spot_result("ml.g5.xlarge", training=3600, billable=1800, interruptions=1)
+    (found,) = expect_spot([measured, replace(measured, measured=None)], {}).values()
+    assert found.training_hours == pytest.approx(2)
+    assert found.terms.interruptions_per_hour == pytest.approx(0.5)
+
+
 def test_more_billed_than_trained_saves_nothing_and_no_training_says_nothing() -> None:
     (found,) = expect_spot([spot_result("ml.g5.xlarge", training=100, billable=110)], {}).values()
     assert found.terms.discount == 0

@@ -75,6 +75,7 @@ def test_the_looks_together_spend_the_significance() -> None:
     assert shares == pytest.approx([0.05 * part / 16 for part in (1, 3, 5, 7)])
     assert sum(shares) == pytest.approx(0.05)
     assert Looks().significance == 0.05
+    assert Looks(count=4).significance == pytest.approx(0.05 / 16)
 
 
 def test_correlated_trials_widen_the_interval() -> None:
