@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from tests.unit.run_samples import make_cell
 from tests.unit.suites import unprepared_suite
+from traindyno.core.planning.lanes import split_lanes
 from traindyno.core.planning.quotas import (
     Quota,
     QuotaIncrease,
@@ -18,9 +20,17 @@ from traindyno.core.planning.quotas import (
     run_time_quota,
     warm_pool_quota,
 )
-from traindyno.core.planning.refusals import Refusal, refusal_lines, refuse_hours, refuse_instances, refuse_quota
+from traindyno.core.planning.refusals import (
+    Refusal,
+    refusal_lines,
+    refuse_hours,
+    refuse_instances,
+    refuse_quota,
+    refuse_quotas,
+)
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Purchase
+from traindyno.core.suite.runs import trial_runs
 
 G5 = "ml.g5.xlarge"
 QUOTA = instance_quota(G5, Purchase.ON_DEMAND)
@@ -48,6 +58,15 @@ def test_a_quota_of_as_many_as_are_needed_is_enough() -> None:
     assert refusal.increase == QuotaIncrease(name=QUOTA.name, code=QUOTA.code, current_value=4, desired_value=5)
     (default,) = refuse_quota(reading(applied=None), 5, "a run")
     assert default.reason.endswith("which is 1 (AWS's default)")
+
+
+def test_the_accounts_quota_of_instances_must_hold_the_largest_run_of_any_lane() -> None:
+    cells = [make_cell(instance=G5, instance_count=3), make_cell(instance="ml.g5.48xlarge")]
+    lanes = split_lanes(trial_runs("one", cells, [1]), Purchase.ON_DEMAND)
+    quota = account_quota(Purchase.ON_DEMAND)
+    readings = {quota.name: QuotaReading(quota=quota, applied=2, default=2, in_use=0)}
+    (refusal,) = refuse_quotas(unprepared_suite(), lanes, readings)
+    assert refusal.reason.startswith("a run on 3 instances")
 
 
 def test_instances_in_use_leave_the_rest_available() -> None:

@@ -145,14 +145,15 @@ def test_a_restart_is_another_session_and_its_gap_is_shown() -> None:
     assert log.measured is log.sessions[1]
 
 
-def test_a_session_begins_with_its_first_process() -> None:
+def test_a_session_begins_with_its_first_process_and_ends_with_its_last() -> None:
     files = {
         file_name(rank, start=START + 3 * rank): log_lines(
             rank=rank, world_size=2, step_seconds=[1.0] * 5, start=START + 3 * rank
         )
         for rank in (0, 1)
     }
-    assert read_step_log(files).sessions[0].begin == START
+    (session,) = read_step_log(files).sessions
+    assert (session.begin, session.end) == (START, START + 8)
 
 
 def test_the_rank_that_came_farthest_says_which_steps_are_repeated() -> None:

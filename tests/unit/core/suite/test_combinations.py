@@ -34,6 +34,13 @@ def reasons(settings: dict[str, Any], workload: Any = BUILT_IN) -> list[str]:
             "batch_size_per_device": 8,
             "micro_batches": 4,
         },
+        {
+            "strategy": "pipeline",
+            "pipeline_degree": 4,
+            "pipeline_schedule": "interleaved",
+            "batch_size_per_device": 9,
+            "micro_batches": 3,
+        },
         {"strategy": "ddp", "instance": "ml.trn1.32xlarge", "compiler": "xla"},
         {"strategy": "fsdp", "instance": "ml.trn2.48xlarge", "compiler": "neuron", "image": "mine:1"},
         {"strategy": "ddp", "instance": "ml.trn2.48xlarge", "compiler": "neuron", "image": "mine:1"},
