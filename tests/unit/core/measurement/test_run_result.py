@@ -1,5 +1,5 @@
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from decimal import Decimal
 
 import pytest
@@ -17,6 +17,7 @@ from tests.unit.run_samples import (
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.recurrence import RecurringEvent
 from traindyno.core.measurement.run_result import (
     PaidPrice,
     build_run_result,
@@ -151,6 +152,18 @@ def test_a_result_without_the_fields_of_later_versions_is_read_and_projected_ali
     del document["measured"]["throughput"]["recurring_share"]
     del document["measured"]["steady_state"]["note"]
     assert project_run(parse_run_result(document)) == project_run(result)
+
+
+def test_events_of_a_version_without_their_variance_have_none() -> None:
+    result = completed_result(make_cell(), 1)
+    assert result.measured is not None
+    event = RecurringEvent(name="checkpoint", count=4, steps_between=25.0, seconds=1.0, variance_per_step=0.5)
+    logged = replace(result, measured=replace(result.measured, recurring=(event,)))
+    document = json.loads(json.dumps(run_result_document(logged)))
+    del document["measured"]["recurring"][0]["variance_per_step"]
+    read = parse_run_result(document).measured
+    assert read is not None
+    assert read.recurring == (replace(event, variance_per_step=0.0),)
 
 
 def test_a_loss_that_is_no_number_is_kept_as_the_step_where_it_broke() -> None:

@@ -221,6 +221,13 @@ FORM = {
         {"matrix": {"compiler": "none"}},
         ['matrix.compiler: expected a list of values, got "none"'],
     ),
+    "text and a mapping where lists belong": (
+        {"exclude": {"compiler": "none"}, "pricing": {"regions": "us-west-2"}},
+        [
+            "exclude: expected a list of mappings of settings, got a mapping with compiler",
+            'pricing.regions: expected a list, got "us-west-2"',
+        ],
+    ),
     "a list where a mapping belongs": (
         {"limits": [1]},
         [
