@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from traindyno.core.measurement.contention import LARGEST_FOREIGN_SHARE, measure_contention
+from traindyno.core.measurement.contention import LARGEST_FOREIGN_SHARE, Contention, measure_contention
 from traindyno.core.step_log.content import Environment, HostLoad, ProcessLog, Session
 
 QUIET = HostLoad(
@@ -53,6 +53,22 @@ def test_a_run_alone_on_its_host_is_not_contended() -> None:
     assert found.foreign_share == pytest.approx(0.01)  # 0.2 of 20 CPU seconds
     assert found.queue_share == pytest.approx(0.1 / 9.9)
     assert found.involuntary_switches_per_second == 2.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_contended"),
+    [
+        ({}, False),
+        ({"steal_share": 0.021}, True),
+        ({"queue_share": 0.051, "foreign_share": 0.051}, True),
+        ({"queue_share": 0.051}, False),
+        ({"foreign_share": 0.051}, False),
+    ],
+)
+def test_shares_of_exactly_the_limits_are_no_contention(changes: dict[str, float], is_contended: bool) -> None:
+    at_limits = {"steal_share": 0.02, "queue_share": 0.05, "foreign_share": 0.05}
+    found = Contention(**{**at_limits, **changes}, involuntary_switches_per_second=0.0)
+    assert found.is_contended is is_contended
 
 
 def test_steal_marks_a_run() -> None:

@@ -65,6 +65,8 @@ def test_a_clear_winner_keeps_its_figures_and_one_of_equals_does_not() -> None:
 def test_the_trials_that_would_tell_exceed_those_that_were_run() -> None:
     # error 1 % with 5 trials: s^2 = 5e-4; to show 0.1 + 1.98 %: 5e-4 (t(0.95, 8) + t(0.8, 8))^2 / 0.0208^2 = 8.7
     assert trials_to_decide([behind(0.1, 1.0)], trials=5, tolerance=0.02) == 9
+    # a spread known with 2 degrees of freedom counts as that of 5 trials, with 4: 5e-4 (2.132 + 0.941)^2 / 0.0208^2
+    assert trials_to_decide([behind(0.1, 1.0, degrees=2)], trials=5, tolerance=0.02) == 11
     assert trials_to_decide([behind(5.0, 0.1)], trials=5, tolerance=0.02) == 6
     assert trials_to_decide([behind(0.0, 20.0)], trials=5, tolerance=0.02) is None
     assert trials_to_decide([Comparison(ratio=1.0)], trials=1, tolerance=0.02) is None
