@@ -100,7 +100,9 @@ def test_the_simultaneous_interval_is_dunnetts_or_a_little_wider(cells: int) -> 
     control, *others = (np.log(sample(cell, 8, 0.0, 0.02)) for cell in range(cells))
     pooled = float(np.mean([np.var(group, ddof=1) for group in (control, *others)]))
     comparisons = [comparison_of(control.mean() - other.mean(), pooled * 2 / 8, 7 * cells) for other in others]
-    rivals = tuple(Rival(cell_id="", comparison=each, relation=Relation.OPEN) for each in comparisons)
+    rivals = tuple(
+        Rival(cell_id="", comparison=each, relation=Relation.OPEN, is_across_hosts=False) for each in comparisons
+    )
     best = CellTrials(cell=make_cell(), measured=(), others=())
     found = Recommendation(best=best, rivals=rivals, trials_to_decide=None)
     assert count_contenders(comparisons) == cells - 1

@@ -172,8 +172,7 @@ def read_environment(step_log: StepLog) -> RunEnvironment | None:
 
 
 def _steady_seconds(table: StepTable, step_time: StepTime) -> float:
-    first = step_time.steady_state.warmup_steps
-    wall_seconds = table.wall_seconds(first, len(table) - 1) if first < len(table) else 0.0
+    wall_seconds = table.wall_seconds(step_time.steady_state.warmup_steps, len(table) - 1)
     return max(0.0, wall_seconds - step_time.one_time_seconds)
 
 

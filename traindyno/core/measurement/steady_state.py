@@ -91,7 +91,7 @@ def _latest_level(regimes: Sequence[Regime]) -> int:
     if not regimes:
         return 0
     latest, found = regimes[-1].level, len(regimes) - 1
-    for index in range(len(regimes) - 1, -1, -1):
+    for index in reversed(range(found)):
         if regimes[index].level < latest - LEAST_CHANGE:
             break
         if abs(regimes[index].level - latest) < LEAST_CHANGE:

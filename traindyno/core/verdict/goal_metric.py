@@ -5,7 +5,6 @@ from enum import StrEnum
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.measurement.statistics import Estimate
-from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal, Target
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.quantity import (
@@ -86,13 +85,11 @@ def choose_metric(goal: Goal, rows: Sequence[CellRow]) -> Metric:
 
 def limited_estimate(row: CellRow, goal: Goal) -> tuple[Estimate | None, float | None]:
     """The quantity that the goal limits, and the limit in seconds or USD; None without a limit."""
-    match goal.kind:
-        case GoalKind.CHEAPEST_WITHIN:
-            return row.seconds, float(goal.hours or 0) * SECONDS_PER_HOUR
-        case GoalKind.FASTEST_WITHIN:
-            return row.usd, float(goal.usd or 0)
-        case GoalKind.CHEAPEST | GoalKind.FASTEST | GoalKind.CHEAPEST_TO | GoalKind.FASTEST_TO:
-            return None, None
+    if goal.hours is not None:
+        return row.seconds, float(goal.hours) * SECONDS_PER_HOUR
+    if goal.usd is not None:
+        return row.usd, float(goal.usd)
+    return None, None
 
 
 def is_within_limit(row: CellRow, goal: Goal) -> bool | None:

@@ -41,7 +41,7 @@ class Rival:
     cell_id: str
     comparison: Comparison
     relation: Relation
-    is_across_hosts: bool = False
+    is_across_hosts: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

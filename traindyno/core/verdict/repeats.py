@@ -3,15 +3,13 @@
 In a suite of T trials, the repeat of trial t is trial t + T, its second repeat t + 2 T, and so on.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Suite
-
-Trial = tuple[str, int]
 
 
 def is_contended(result: RunResult) -> bool:
@@ -26,14 +24,16 @@ def needed_repeats(suite: Suite, cells: Sequence[Cell], results: Sequence[RunRes
     longest = suite.measurement.trials * (1 + suite.limits.max_contended_repeats)
     return tuple(
         (known[cell_id], latest.run.trial + suite.measurement.trials)
-        for (cell_id, _), latest in _latest_of_trials(suite, results)
-        if is_contended(latest) and cell_id in known and latest.run.trial + suite.measurement.trials <= longest
+        for latest in _latest_of_trials(suite, results)
+        if is_contended(latest)
+        and (cell_id := planned_cell_id(latest.run)) in known
+        and latest.run.trial + suite.measurement.trials <= longest
     )
 
 
 def set_aside_repeated(suite: Suite, results: Sequence[RunResult]) -> list[RunResult]:
     """All results, without the measurements of runs that were repeated: their costs and outcomes remain."""
-    counted = {latest.run.run_id for _, latest in _latest_of_trials(suite, results)}
+    counted = {latest.run.run_id for latest in _latest_of_trials(suite, results)}
     return [result if result.run.run_id in counted else replace(result, measured=None) for result in results]
 
 
@@ -42,10 +42,11 @@ def planned_results(suite: Suite, results: Sequence[RunResult]) -> list[RunResul
     return [result for result in results if result.run.trial <= suite.measurement.trials]
 
 
-def _latest_of_trials(suite: Suite, results: Sequence[RunResult]) -> Iterator[tuple[Trial, RunResult]]:
-    latest: dict[Trial, RunResult] = {}
+def _latest_of_trials(suite: Suite, results: Sequence[RunResult]) -> Iterable[RunResult]:
+    """Of each trial and its repeats, the last completed run; the first run if none completed."""
+    latest: dict[tuple[str, int], RunResult] = {}
     for result in sorted(results, key=lambda each: each.run.trial):
-        trial = (planned_cell_id(result.run), (result.run.trial - 1) % suite.measurement.trials + 1)
+        trial = (planned_cell_id(result.run), result.run.trial % suite.measurement.trials)
         if trial not in latest or result.outcome is Outcome.COMPLETED:
             latest[trial] = result
-    yield from latest.items()
+    return latest.values()

@@ -154,6 +154,13 @@ def test_a_result_without_the_fields_of_later_versions_is_read_and_projected_ali
     assert project_run(parse_run_result(document)) == project_run(result)
 
 
+def test_peak_memory_is_the_most_that_any_step_reports() -> None:
+    measured = completed_result(make_cell(), 1).measured
+    assert measured is not None
+    # 1,000 bytes at the first of 61 steps, and one more at each following step
+    assert measured.peak_memory_bytes == 1060
+
+
 def test_events_of_a_version_without_their_variance_have_none() -> None:
     result = completed_result(make_cell(), 1)
     assert result.measured is not None

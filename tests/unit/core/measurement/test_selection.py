@@ -67,6 +67,8 @@ def test_the_trials_that_would_tell_exceed_those_that_were_run() -> None:
     assert trials_to_decide([behind(0.1, 1.0)], trials=5, tolerance=0.02) == 9
     # a spread known with 2 degrees of freedom counts as that of 5 trials, with 4: 5e-4 (2.132 + 0.941)^2 / 0.0208^2
     assert trials_to_decide([behind(0.1, 1.0, degrees=2)], trials=5, tolerance=0.02) == 11
+    # three cells 3 % behind, without a zone: 2e-3 (t(0.975, 12) + t(1 - 0.2 / 3, 12))^2 / 0.03^2 = 31.9
+    assert trials_to_decide([behind(3.0, 2.0)] * 3, trials=5, tolerance=0.0) == 32
     assert trials_to_decide([behind(5.0, 0.1)], trials=5, tolerance=0.02) == 6
     assert trials_to_decide([behind(0.0, 20.0)], trials=5, tolerance=0.02) is None
     assert trials_to_decide([Comparison(ratio=1.0)], trials=1, tolerance=0.02) is None

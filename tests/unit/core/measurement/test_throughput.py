@@ -143,6 +143,10 @@ def test_sky_callback_goes_from_begin_to_begin() -> None:
     table = table_of(log_lines(step_seconds=[9.0, 1.0, 2.0, 100.0], samples=6))
     # begins of steps 1 to 3 lie 3 s apart: 2 steps x 6 samples / 3 s; the last step's own 100 s never count
     assert rate_by("sky_callback", table) == pytest.approx(4.0)
+    # two begins are enough, and the samples of the step between them count
+    unequal = log_lines(step_seconds=[1.0, 2.0], samples=6, is_ended=False)
+    unequal += log_lines(step_seconds=[1.0], samples=10, first_step=2, start=START + 3)[1:]
+    assert rate_by("sky_callback", table_of(unequal)) == pytest.approx(8 / 2)
 
 
 def test_optimum_benchmark_is_too_high_by_the_number_of_steps() -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -31,6 +32,11 @@ def test_rounding_of_another_machine_is_no_difference() -> None:
 )
 def test_another_answer_is_a_difference(answer: Any, problem: str) -> None:
     assert problem in "\n".join(differences([SAMPLE], [answer]))
+
+
+def test_a_long_text_is_named_by_its_beginning() -> None:
+    (problem,) = differences([replace(SAMPLE, inputs="a" * 61)], [[]])
+    assert problem.startswith(f"sample 1 ({'a' * 60!r}): ")
 
 
 def test_a_label_that_fell_below_the_listed_ones_counts_as_improbable_not_as_missing() -> None:

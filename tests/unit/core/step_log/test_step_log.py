@@ -327,3 +327,12 @@ def test_processes_that_name_different_worlds_are_reported() -> None:
     assert log.sessions[0].world_size == 3
     assert log.problems[0] == "job job-a1: its processes name different world sizes: [2, 3]"
     assert "no log of rank 2 (world size 3)" in log.problems[1]
+
+
+def test_a_process_that_was_cut_off_before_its_environment_counts_by_its_name() -> None:
+    files = {
+        file_name(0): log_lines(rank=0, world_size=1, step_seconds=[1.0]),
+        file_name(2): log_lines(rank=2, step_seconds=[1.0])[1:],
+    }
+    (session,) = read_step_log(files).sessions
+    assert (session.world_size, session.missing_ranks) == (3, (1,))

@@ -14,7 +14,7 @@ from traindyno.core.verdict.recommendation import Recommendation, Rival, against
 
 def recommendation(*comparisons: Comparison) -> Recommendation:
     rivals = tuple(
-        Rival(cell_id=f"{index:08x}", comparison=each, relation=Relation.OPEN)
+        Rival(cell_id=f"{index:08x}", comparison=each, relation=Relation.OPEN, is_across_hosts=False)
         for index, each in enumerate(comparisons, start=1)
     )
     return Recommendation(
