@@ -19,17 +19,16 @@ class LocalInstanceType:
     name: str
     processes_per_host: int
     gpu_count: int
-    most_hosts: int
 
 
 def is_local(instance_type: str) -> bool:
     return instance_type.startswith(LOCAL_PREFIX)
 
 
-def local_instance_type(name: str, *, gpu_count: int, most_hosts: int) -> LocalInstanceType:
+def local_instance_type(name: str, *, gpu_count: int) -> LocalInstanceType:
     if name == LOCAL_GPU:
-        return LocalInstanceType(name=name, processes_per_host=max(gpu_count, 1), gpu_count=gpu_count, most_hosts=1)
-    return LocalInstanceType(name=name, processes_per_host=1, gpu_count=0, most_hosts=most_hosts)
+        return LocalInstanceType(name=name, processes_per_host=max(gpu_count, 1), gpu_count=gpu_count)
+    return LocalInstanceType(name=name, processes_per_host=1, gpu_count=0)
 
 
 def count_gpus() -> int:

@@ -123,9 +123,7 @@ class JobRun:
     def _train(self, trees: Sequence[HostTree], sync: CheckpointSync | None, image: LocalImage) -> TrainingEnd:
         settings = self._around.settings
         shipping = LogShipping(self._around.log_client, self._job.name, self._logs, settings.checkpoint_sync_seconds)
-        instance_type = local_instance_type(
-            self._job.instance_type, gpu_count=self._around.gpu_count, most_hosts=self._job.instance_count
-        )
+        instance_type = local_instance_type(self._job.instance_type, gpu_count=self._around.gpu_count)
         shipping.start()
         if sync is not None:
             sync.start()

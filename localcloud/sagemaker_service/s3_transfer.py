@@ -1,7 +1,6 @@
 """A job's transfers with S3: downloads of channels and code, uploads of model and outputs."""
 
 import gzip
-import logging
 import tarfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +15,6 @@ from localcloud.sagemaker_service.safe_paths import UnsafePath, stays_inside, un
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
-LOG = logging.getLogger(__name__)
 ABSENT = frozenset({"NoSuchKey", "NoSuchBucket", "404", "AccessDenied", "403"})
 
 

@@ -50,7 +50,7 @@ def print_plan(
     else:
         console.print(f"{suite.name}: {len(planned.cells)} cells, listed by --format json", markup=False)
     console.print()
-    console.print(_lanes(suite, planned))
+    console.print(_lanes(planned))
     if inputs.quotas:
         console.print()
         console.print(_quotas(inputs))
@@ -77,7 +77,7 @@ def _cells(suite: Suite, planned: Plan) -> Table:
     return table
 
 
-def _lanes(suite: Suite, planned: Plan) -> Table:
+def _lanes(planned: Plan) -> Table:
     table = Table(title="lanes", title_justify="left", pad_edge=False)
     table.add_column("instance")
     for heading in LANE_HEADINGS:

@@ -14,7 +14,7 @@ from lambdas.submit_run import handler as submit_run
 from tests.unit.lab.test_reconcile_runs import FixedExecutions
 from tests.unit.lab_in_memory import NOW, MemoryLab, make_lab
 from traindyno.aws import clients
-from traindyno.core.suite.runs import run_document
+from traindyno.core.suite.preparation import owner_document
 from traindyno.lab.environment import BucketEnvironment
 
 
@@ -45,7 +45,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> MemoryLab:
 
 
 def run_event() -> dict[str, Any]:
-    return run_document(make_lab()[1][0])
+    return owner_document(make_lab()[1][0])["run"]  # type: ignore[no-any-return]
 
 
 def test_submit_run_starts_the_suites_image_with_its_source_and_the_labs_role(lab: MemoryLab) -> None:

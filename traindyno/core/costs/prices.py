@@ -25,8 +25,3 @@ PriceList = Mapping[str, Price]
 def cost_usd(seconds: int | Decimal, instance_count: int, usd_per_hour: Decimal) -> Decimal:
     """Exact; round only what is shown."""
     return Decimal(seconds) * instance_count * usd_per_hour / SECONDS_PER_HOUR
-
-
-def spot_saving(*, billable_seconds: Decimal, training_seconds: Decimal) -> Decimal | None:
-    """Spot has no list price: what it saved of the on-demand price is the share of the time that was not billed."""
-    return None if training_seconds <= 0 else 1 - billable_seconds / training_seconds

@@ -31,9 +31,6 @@ class InstanceType:
     devices_per_instance: int | None
     device_memory_gb: float | None
     peak_dense_bf16_flops_per_device: float | None
-    vcpus: int | None
-    memory_gib: float | None
-    has_efa: bool | None
     has_rdma: bool
     has_training_quota: bool
     shares_host: bool
@@ -78,9 +75,6 @@ def _read_row(name: str, row: Mapping[str, Any], accelerators: Mapping[str, Any]
         devices_per_instance=row["devices"] if accelerator else 1,
         device_memory_gb=device.get("memory_gb"),
         peak_dense_bf16_flops_per_device=device.get("peak_dense_bf16_flops"),
-        vcpus=row.get("vcpus"),
-        memory_gib=row.get("memory_gib"),
-        has_efa=row.get("efa"),
         has_rdma=row.get("rdma", False),
         has_training_quota=row.get("has_training_quota", True),
         shares_host=row.get("shares_host", False),

@@ -126,9 +126,3 @@ def robust_long_run_deviation(values: Sequence[float]) -> float:
     middle = median(whitened)
     deviation = DEVIATIONS_PER_MAD * median(abs(value - middle) for value in whitened)
     return max(deviation, LEAST_DEVIATION) / (1 - weight)
-
-
-def mean_interval(values: Sequence[float], *, confidence: float = 0.95) -> tuple[float, float] | None:
-    """Mean and half width of its interval; None below 20 values."""
-    found = estimate_mean(values)
-    return None if found is None else (found.mean, found.half_width(confidence))

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import sqrt
 from statistics import fmean, variance
 
 from traindyno.core.measurement.stalls import Stall
@@ -163,7 +162,3 @@ def _group_alike(stalls: Sequence[Stall]) -> list[list[Stall]]:
         else:
             groups.append([stall])
     return [sorted(group, key=lambda each: each.first) for group in groups]
-
-
-def deviation_per_step(events: Sequence[RecurringEvent]) -> float:
-    return sqrt(sum(event.variance_per_step for event in events))

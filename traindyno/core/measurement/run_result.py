@@ -69,14 +69,6 @@ class RunResult:
         return str(facts.get(WORK_UNIT, SAMPLES))
 
     @property
-    def work_per_second(self) -> float | None:
-        """In ``work_unit`` per second; None if nothing was measured."""
-        throughput = self.measured.throughput if self.measured else None
-        if throughput is None:
-            return None
-        return throughput.tokens_per_second if self.work_unit == TOKENS else throughput.samples_per_second
-
-    @property
     def work_per_example(self) -> float | None:
         """How many of ``work_unit`` an example holds: 1, or the mean tokens of the examples that were trained on."""
         if self.work_unit != TOKENS:

@@ -51,9 +51,5 @@ def waiting_seconds(limits: Limits) -> int:
     return limits.max_pending_seconds + limits.max_job_seconds + GRACE_SECONDS
 
 
-def run_document(run: Run) -> dict[str, Any]:
-    return suite_converter().unstructure(run)  # type: ignore[no-any-return]
-
-
 def parse_run(document: Mapping[str, Any]) -> Run:
     return suite_converter().structure(document, Run)

@@ -17,7 +17,7 @@ from traindyno.core.suite.choices import Search
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.cell_trials import CellTrials, Noise
+from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.confounds import Confound, find_confound
 from traindyno.core.verdict.dropped import DroppedCell, find_dropped
 from traindyno.core.verdict.evidence import Evidence, gather_evidence
@@ -170,7 +170,7 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         expected=(corrected_row(found, rows, noise, suite.goal.target, significance=significance) if found else None),
         rivals=found.rivals if found else (),
         trials_to_decide=found.trials_to_decide if found else None,
-        against_baseline=_against_baseline(found, evidence.baseline, noise, metric, significance),
+        against_baseline=_against_baseline(found, evidence.baseline, significance),
         refused=evidence.refused,
         rows=rows,
         break_evens=(),
@@ -236,7 +236,7 @@ def _find(rows: Sequence[CellRow], found: Recommendation | None) -> Finding:
 
 
 def _against_baseline(
-    found: Recommendation | None, baseline: Cell | None, noise: Noise, metric: Metric, significance: float
+    found: Recommendation | None, baseline: Cell | None, significance: float
 ) -> AgainstBaseline | None:
     rival = against_baseline(found, baseline) if found and baseline else None
     if found is None or rival is None:

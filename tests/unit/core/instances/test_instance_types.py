@@ -18,21 +18,21 @@ def test_every_type_that_a_training_job_may_name_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "devices", "has_efa"),
+    ("name", "kind", "devices"),
     [
-        ("ml.g4dn.12xlarge", AcceleratorKind.GPU, 4, True),
-        ("ml.g5.xlarge", AcceleratorKind.GPU, 1, False),
-        ("ml.p4d.24xlarge", AcceleratorKind.GPU, 8, True),
-        ("ml.p5.4xlarge", AcceleratorKind.GPU, 1, True),
-        ("ml.trn1.32xlarge", AcceleratorKind.NEURON, 32, True),
-        ("ml.trn2.48xlarge", AcceleratorKind.NEURON, 64, True),
-        ("ml.m5.large", AcceleratorKind.NONE, 1, None),
-        ("local.cpu", AcceleratorKind.NONE, 1, None),
+        ("ml.g4dn.12xlarge", AcceleratorKind.GPU, 4),
+        ("ml.g5.xlarge", AcceleratorKind.GPU, 1),
+        ("ml.p4d.24xlarge", AcceleratorKind.GPU, 8),
+        ("ml.p5.4xlarge", AcceleratorKind.GPU, 1),
+        ("ml.trn1.32xlarge", AcceleratorKind.NEURON, 32),
+        ("ml.trn2.48xlarge", AcceleratorKind.NEURON, 64),
+        ("ml.m5.large", AcceleratorKind.NONE, 1),
+        ("local.cpu", AcceleratorKind.NONE, 1),
     ],
 )
-def test_devices_by_hand(name: str, kind: AcceleratorKind, devices: int, has_efa: bool | None) -> None:
+def test_devices_by_hand(name: str, kind: AcceleratorKind, devices: int) -> None:
     found = instance_types()[name]
-    assert (found.accelerator_kind, found.devices_per_instance, found.has_efa) == (kind, devices, has_efa)
+    assert (found.accelerator_kind, found.devices_per_instance) == (kind, devices)
 
 
 def test_peak_flops_of_a_whole_trn1_instance_is_awss_figure() -> None:
@@ -48,7 +48,7 @@ def test_what_is_not_known_is_none_and_never_zero() -> None:
     numbers = [
         value
         for found in instance_types().values()
-        for value in (found.devices_per_instance, found.peak_dense_bf16_flops_per_device, found.memory_gib, found.vcpus)
+        for value in (found.devices_per_instance, found.peak_dense_bf16_flops_per_device, found.device_memory_gb)
     ]
     assert 0 not in numbers
 

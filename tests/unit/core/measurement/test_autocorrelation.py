@@ -12,7 +12,6 @@ from traindyno.core.measurement.autocorrelation import (
     estimate_mean,
     estimate_trend,
     long_run_variance,
-    mean_interval,
     robust_long_run_deviation,
 )
 from traindyno.core.measurement.student_t import two_sided_p
@@ -44,7 +43,6 @@ def test_a_series_without_noise_has_no_error() -> None:
 def test_few_values_have_no_interval() -> None:
     assert estimate_mean([1.0] * 19) is None
     assert estimate_trend([1.0] * 19) is None
-    assert mean_interval([1.0] * 19) is None
 
 
 def test_values_that_resemble_their_neighbours_count_for_fewer() -> None:
@@ -56,19 +54,19 @@ def test_values_that_resemble_their_neighbours_count_for_fewer() -> None:
 
 
 def test_independent_values_have_the_textbook_interval() -> None:
-    found = mean_interval(autoregression(0.0, 2_000, deviation=0.05))
+    found = estimate_mean(autoregression(0.0, 2_000, deviation=0.05))
     assert found is not None
     # 1.96 x 0.05 / sqrt(2,000)
-    assert found[1] == pytest.approx(0.0022, rel=0.15)
+    assert found.half_width(0.95) == pytest.approx(0.0022, rel=0.15)
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.8])
 def test_the_interval_of_a_mean_covers_it(weight: float) -> None:
     covered = 0
     for seed in range(200):
-        found = mean_interval(autoregression(weight, 300, seed=seed))
+        found = estimate_mean(autoregression(weight, 300, seed=seed))
         assert found is not None
-        covered += abs(found[0]) <= found[1]
+        covered += abs(found.mean) <= found.half_width(0.95)
     # 95 % of 200, with a standard error of 1.5 points
     assert 180 <= covered <= 199
 
@@ -160,7 +158,6 @@ def test_a_mean_has_the_long_run_variance_and_the_count_of_independent_values_th
     assert found.mean == pytest.approx(np.mean(values))
     assert found.variance == pytest.approx(long_run / len(values))
     assert found.effective_count == pytest.approx(min(1.0, float(np.var(values)) / long_run) * len(values))
-    assert mean_interval(values, confidence=0.9) == (found.mean, found.half_width(0.9))
 
 
 def test_the_interval_of_a_mean_by_hand() -> None:

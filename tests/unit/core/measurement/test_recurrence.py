@@ -5,10 +5,8 @@ import pytest
 from traindyno.core.measurement.recurrence import (
     STALL,
     Events,
-    RecurringEvent,
     classify_phases,
     classify_stalls,
-    deviation_per_step,
 )
 from traindyno.core.measurement.stalls import Stall, find_stalls, log_levels
 
@@ -123,14 +121,6 @@ def test_the_spread_of_recurring_phases_is_that_of_their_mean_by_steps() -> None
     # variance 8 of two, in 40 steps
     assert event.seconds == 6
     assert event.variance_per_step == pytest.approx(8 / 2 / 40**2)
-
-
-def test_the_deviations_of_several_events_add_as_squares() -> None:
-    events = [
-        RecurringEvent(name="save", count=2, steps_between=10, seconds=1.0, variance_per_step=variance)
-        for variance in (9.0, 16.0)
-    ]
-    assert deviation_per_step(events) == 5
 
 
 @pytest.mark.parametrize(("end", "is_even"), [(73, True), (74, False)])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.suites import unprepared_suite
-from traindyno.core.costs.prices import Price, cost_usd, spot_saving
+from traindyno.core.costs.prices import Price, cost_usd
 from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.planning.plan import Plan, plan_again, plan_suite
@@ -256,9 +256,3 @@ def test_a_request_without_a_code_says_where_to_ask() -> None:
     nameless = QuotaIncrease(name="ml.m5.xlarge for training job usage", code=None, current_value=0, desired_value=1)
     with pytest.raises(ValueError, match="has no known code; expected a request through the Service Quotas console"):
         nameless.request()
-
-
-def test_spot_saves_the_share_of_time_that_is_not_billed() -> None:
-    # 1000 s of training, 320 s billed: 68 per cent saved
-    assert spot_saving(billable_seconds=Decimal(320), training_seconds=Decimal(1000)) == Decimal("0.68")
-    assert spot_saving(billable_seconds=Decimal(0), training_seconds=Decimal(0)) is None

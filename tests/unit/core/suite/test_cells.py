@@ -8,8 +8,9 @@ from collections import Counter
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.suite.cells import baseline_cell, expand_cells
 from traindyno.core.suite.choices import Compiler
+from traindyno.core.suite.preparation import owner_document
 from traindyno.core.suite.processes import world_size
-from traindyno.core.suite.runs import parse_run, run_document, trial_runs
+from traindyno.core.suite.runs import parse_run, trial_runs
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_suite
 
@@ -148,7 +149,7 @@ def test_trials_are_interleaved_in_an_order_drawn_for_each_trial() -> None:
 def test_a_run_survives_its_document() -> None:
     document = script_document(matrix={"instance": ["local.cpu"], "hyperparameters.flag": [True, "x", 1, 0.5]})
     for run in trial_runs("execution-1", expand_cells(parse_suite(document)), [1]):
-        assert parse_run(json.loads(json.dumps(run_document(run)))) == run
+        assert parse_run(json.loads(json.dumps(owner_document(run)["run"]))) == run
 
 
 def test_a_label_leaves_out_the_options_of_other_strategies() -> None:
