@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from traindyno.aws import clients
-from traindyno.aws.notifications import notify, tell
+from traindyno.aws.notifications import notify, put_verdict_event
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.lab.environment import JudgeEnvironment, read_environment
 from traindyno.lab.judge_suite import judge_suite, verdict_event
@@ -29,6 +29,6 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
         detail = verdict_event(execution_id, verdict, environment.bucket)
         text = f"{describe_verdict(verdict).headline}\n\nReport: {detail['report']}\n"
         notify(clients.sns(), environment.topic_arn, subject=f"Traindyno: {verdict.suite_name}", text=text)
-        tell(clients.events(), detail)
+        put_verdict_event(clients.events(), detail)
         line.note(finding=verdict.finding.value)
     return detail

@@ -7,7 +7,7 @@ from traindyno.aws import clients
 from traindyno.aws.data_listing import DataListing
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.lab.environment import LaunchEnvironment, read_environment
-from traindyno.lab.plan_suite import refusal_answer, take_in_suite
+from traindyno.lab.plan_suite import plan_execution, refusal_answer
 from traindyno.lab.services import connect
 from traindyno.lab.use_case import use_case
 
@@ -16,7 +16,7 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
     execution_id, environment = event["execution_id"], read_environment(LaunchEnvironment)
     with use_case("PlanSuite", execution=execution_id) as line:
         try:
-            plan = take_in_suite(
+            plan = plan_execution(
                 event["suite"],
                 execution_id=execution_id,
                 services=connect(environment),

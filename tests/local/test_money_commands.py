@@ -125,7 +125,7 @@ def test_the_receipt_equals_what_the_service_billed(lab: LocalLab, spent: dict[s
     found = receipt_of(lab, "spent")
     lines = found["receipt"]["lines"]
     assert found["is_final"]
-    assert [line["ending"] for line in lines] == ["completed"] * 4
+    assert [line["outcome"] for line in lines] == ["completed"] * 4
     billed = {line["job_name"]: Decimal(line["billable_seconds"]) for line in lines}
     assert billed == billed_by_service(lab, "-spent-")
     total = sum(Decimal(line["usd"]) for line in lines)
@@ -193,7 +193,7 @@ def test_the_receipt_of_a_running_execution_is_not_final(stopped: dict[str, Any]
     running = stopped["running"]
     assert not running["is_final"]
     assert running["receipt"]["total_usd"] is None
-    assert "running" in {line["ending"] for line in running["receipt"]["lines"]}
+    assert "running" in {line["outcome"] for line in running["receipt"]["lines"]}
 
 
 def test_stopping_says_what_was_spent(lab: LocalLab, stopped: dict[str, Any]) -> None:
@@ -202,7 +202,7 @@ def test_stopping_says_what_was_spent(lab: LocalLab, stopped: dict[str, Any]) ->
     final = receipt_of(lab, "stopped")
     assert final["is_final"]
     (line,) = final["receipt"]["lines"]
-    assert line["ending"] == "stopped_by_user"
+    assert line["outcome"] == "stopped_by_user"
     assert {line["job_name"]: Decimal(line["billable_seconds"])} == billed_by_service(lab, "-endless-money-")
 
 

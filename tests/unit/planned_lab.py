@@ -15,7 +15,7 @@ from traindyno.core.s3_keys import step_log_prefix
 from traindyno.core.suite.runs import parse_run
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.finish_run import finish_run
-from traindyno.lab.plan_suite import take_in_suite
+from traindyno.lab.plan_suite import plan_execution
 from traindyno.lab.record_run import record_run
 from traindyno.lab.submit_run import submit_run
 
@@ -58,7 +58,7 @@ def take_in(
     with stubbed("pricing") as (client, stubber):
         for _ in ("of the lab's region", *document.get("pricing", {}).get("regions", ())):
             stubber.add_response("get_products", {"PriceList": [json.dumps(product)] if usd else []})
-        take_in_suite(
+        plan_execution(
             document,
             execution_id=execution_id,
             services=lab.services,

@@ -185,13 +185,14 @@ SHAPES_OF_SERVING = (
 WORDS_OF_OTHER_SERVICES = {"Key", "MetricName", "Name", "Status", "Tags", "Timestamp", "Type", "Value"}
 # Of HTTP and S3
 WORDS_OF_OTHER_SERVICES |= {"Accept", "ETag"}
-SPEAKS_SAGEMAKER = ("traindyno/sagemaker", "localcloud", "tests", "bench")
+# The benchmark of the local service is its client.
+SPEAKS_SAGEMAKER = ("traindyno/sagemaker", "localcloud", "bench/sagemaker_service.py")
 
 
 def test_sagemakers_request_and_description_keys_appear_where_sagemaker_is_spoken_only() -> None:
     keys = sagemaker_keys()
     assert {"TrainingJobName", "ResourceConfig", "SecondaryStatusTransitions", "SelectedInstanceType"} <= keys
-    others = sorted({path for package in MAY_IMPORT for path in (REPO_ROOT / package).rglob("*.py")})
+    others = sorted({path for package in (*MAY_IMPORT, "bench") for path in (REPO_ROOT / package).rglob("*.py")})
     offences = [
         f"{source.relative_to(REPO_ROOT)}:{line} says {key}"
         for source in others
@@ -251,6 +252,27 @@ def test_table_keys_and_conditions_appear_in_the_store_only() -> None:
     assert any(TABLE_KEY.search(text) for _, _, text in texts_of("traindyno/store"))
     found = texts_of(*OURS, apart_from=("traindyno/store/", "infra/storage.py"))
     assert [f"{path}:{line} says {text}" for path, line, text in found if TABLE_KEY.search(text)] == []
+
+
+# The items themselves, the keys of a row, and documents, which each reader parses.
+GIVES_MAPPINGS = ("to_item", "execution_key", "attributes_of", "attribute", "read_json", "read_fixed_json", "find_json")
+
+
+def test_rows_leave_the_store_as_dataclasses_only() -> None:
+    """Then a wrong attribute name is a type error."""
+    functions = [
+        (path, node)
+        for path in sorted((REPO_ROOT / "traindyno/store").glob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and node.returns is not None and not node.name.startswith("_")
+    ]
+    assert {name for _, node in functions if (name := node.name) in GIVES_MAPPINGS} == {*GIVES_MAPPINGS}
+    offences = [
+        f"{path.name}:{node.lineno} {node.name} returns {ast.unparse(node.returns)}"
+        for path, node in functions
+        if node.name not in GIVES_MAPPINGS and node.returns and re.search(r"\b(Any|Item)\b", ast.unparse(node.returns))
+    ]
+    assert offences == []
 
 
 def test_error_codes_of_aws_appear_in_its_adapters_only() -> None:

@@ -19,7 +19,7 @@ def notify(sns: "SNSClient", topic_arn: str, *, subject: str, text: str) -> None
     sns.publish(TopicArn=topic_arn, Subject=subject[:SUBJECT_LENGTH], Message=text)
 
 
-def tell(events: "EventBridgeClient", detail: Mapping[str, Any]) -> None:
+def put_verdict_event(events: "EventBridgeClient", detail: Mapping[str, Any]) -> None:
     answer = events.put_events(
         Entries=[{"Source": EVENT_SOURCE, "DetailType": DETAIL_TYPE, "Detail": json.dumps(detail)}]
     )

@@ -40,7 +40,7 @@ def cost_of(row: DeploymentRow, now: float) -> DeploymentCost:
         since=row.created_at,
         until=row.removed_at,
         expires_at=deployment.expires_at,
-        spent_usd=row.cost_usd(now),
+        spent_usd=row.cost_so_far_usd(now),
         usd_per_million_requests=usd_per_million_requests(per_hour, row.latency),
     )
 

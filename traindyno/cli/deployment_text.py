@@ -39,7 +39,7 @@ def lines_before(deployment: ModelDeployment, earlier: DeploymentRow | None, now
 def lines_after(row: DeploymentRow, now: float) -> Iterator[str]:
     deployment = row.deployment
     if not deployment.is_endpoint:
-        cost = usd_text(row.cost_usd(now))
+        cost = usd_text(row.cost_so_far_usd(now))
         yield AGREE.format(count=row.checked_samples)
         yield f"{deployment.name} has completed: {seconds_text(row.billed_seconds)} of instances, cost {cost}"
         return
@@ -99,7 +99,7 @@ def _cells(row: DeploymentRow, now: float) -> tuple[str, ...]:
         usd_text(per_hour),
         seconds_text(row.latency.p50_seconds) if row.latency else UNKNOWN,
         usd_text(usd_per_million_requests(per_hour, row.latency)),
-        usd_text(row.cost_usd(now)),
+        usd_text(row.cost_so_far_usd(now)),
     )
 
 

@@ -56,4 +56,4 @@ def undeploy(
     else:
         tell(f"{found} is already deleted{f': {row.message}' if row.message else ''}")
     row = services.deployments.find(found) or row
-    tell(f"it cost {usd_text(row.cost_usd(now))} at most")
+    tell(f"it cost {usd_text(row.cost_so_far_usd(now))} at most")

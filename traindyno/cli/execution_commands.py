@@ -1,8 +1,9 @@
 """`traindyno list` and `traindyno stop`."""
 
 import time
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -17,6 +18,7 @@ from traindyno.cli.options import (
 from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
 from traindyno.cli.receipt_command import summary
 from traindyno.cli.target import Target
+from traindyno.core.costs.quantity_text import UNKNOWN
 from traindyno.core.errors import TraindynoError
 
 STOP_SECONDS = 600.0
@@ -24,6 +26,19 @@ STOP_SECONDS = 600.0
 
 class JobsStillRunning(TraindynoError):
     """Training jobs of a stopped execution did not end in time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedExecution:
+    """Times are ISO 8601 in UTC. The count is None until the suite is planned, the headline until it is judged."""
+
+    execution_id: str
+    status: str
+    started_at: str
+    ended_at: str | None
+    run_count: int | None
+    headline: str | None
+    error: str | None
 
 
 @with_options_of(LabChoice)
@@ -34,15 +49,15 @@ def list_executions(
 ) -> None:
     """List executions, the newest first."""
     target = choice.find_target()
-    rows = [_list_row(target, found) for found in target.executions.list_latest(limit)]
+    listed = [_list(target, found) for found in target.executions.list_latest(limit)]
     if output is Format.JSON:
-        print_json(rows)
+        print_json([asdict(each) for each in listed])
         return
     table = Table("execution", "status", "started", "runs", "outcome", pad_edge=False)
-    for row in rows:
-        started = row["started_at"].replace("T", " ")[:19]
-        runs = "unknown" if row["run_count"] is None else str(row["run_count"])
-        table.add_row(row["execution_id"], row["status"].lower(), started, runs, row["headline"] or row["error"] or "")
+    for each in listed:
+        started = each.started_at.replace("T", " ")[:19]
+        runs = UNKNOWN if each.run_count is None else str(each.run_count)
+        table.add_row(each.execution_id, each.status.lower(), started, runs, each.headline or each.error or "")
     STANDARD_OUTPUT.print(table)
 
 
@@ -77,17 +92,17 @@ def _await_jobs(target: Target, execution: str) -> None:
         time.sleep(1)
 
 
-def _list_row(target: Target, found: Execution) -> dict[str, Any]:
+def _list(target: Target, found: Execution) -> ListedExecution:
     row = target.services.executions.find(found.execution_id)
-    return {
-        "execution_id": found.execution_id,
-        "status": found.status,
-        "started_at": _time_text(found.started_at),
-        "ended_at": None if found.ended_at is None else _time_text(found.ended_at),
-        "run_count": row.run_count if row else None,
-        "headline": row.judgement.headline if row and row.judgement else None,
-        "error": found.error,
-    }
+    return ListedExecution(
+        execution_id=found.execution_id,
+        status=found.status,
+        started_at=_time_text(found.started_at),
+        ended_at=None if found.ended_at is None else _time_text(found.ended_at),
+        run_count=row.run_count if row else None,
+        headline=row.judgement.headline if row and row.judgement else None,
+        error=found.error,
+    )
 
 
 def _time_text(epoch_seconds: float) -> str:

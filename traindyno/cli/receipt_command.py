@@ -78,7 +78,7 @@ def _open_ends(found: ExecutionReceipt, unknown: list[str]) -> Iterator[str]:
 def _lines(found: ExecutionReceipt) -> Table:
     table = Table(title=f"{found.execution_id}: training jobs", title_justify="left", pad_edge=False, show_lines=True)
     table.add_column("job and its phases", overflow="fold", max_width=WIDEST)
-    table.add_column("ending")
+    table.add_column("outcome")
     for heading in ("billed", "instances", "price per hour", "computed", "cost"):
         table.add_column(heading, justify="right")
     for line in found.receipt.lines:
@@ -96,7 +96,7 @@ def _cells(line: ReceiptLine, receipt: Receipt) -> tuple[str, ...]:
     price = line.usd_per_instance_hour
     return (
         f"{line.job_name}\n{line.label}, attempt {line.attempt}{_start(line)}\n{phases or 'phases unknown'}",
-        line.ending.replace("_", " "),
+        line.outcome.replace("_", " "),
         UNKNOWN if line.billable_seconds is None else f"{line.billable_seconds.normalize():f} s",
         f"{line.instance_count} × {line.instance}",
         UNKNOWN if price is None else exact_usd_text(price),

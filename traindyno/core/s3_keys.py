@@ -48,8 +48,8 @@ def preparations_prefix(execution_id: str) -> str:
     return f"{SUITES_PREFIX}{execution_id}/preparations/"
 
 
-def preparation_key(execution_id: str, run_id: str) -> str:
-    return f"{preparations_prefix(execution_id)}{run_id}.json"
+def preparation_key(execution_id: str, preparation_id: str) -> str:
+    return f"{preparations_prefix(execution_id)}{preparation_id}.json"
 
 
 def report_prefix(execution_id: str) -> str:

@@ -10,7 +10,7 @@ from traindyno.core.errors import ServiceFault, SlotUnavailable
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.admission import Decision, admit_cost
-from traindyno.core.suite.preparation import owner_id
+from traindyno.core.suite.preparation import owner_text
 from traindyno.lab.services import LabServices
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.spending import Reservation, Settlement
@@ -28,7 +28,7 @@ def reserve_worst_case(row: AttemptRow, *, cap_usd: Decimal, services: LabServic
     admission = admit_cost(
         worst_usd=row.reserved_usd, exposed_usd=money.exposed_usd, spent_usd=money.spent_usd, max_usd=cap_usd
     )
-    name = f"run {owner_id(row.owner)}"
+    name = owner_text(row.owner)
     if admission.decision is Decision.REFUSE:
         raise JobRefused(Outcome.COST_STOPPED, f"{name} was not started: {admission.reason}")
     raise SlotUnavailable(f"{name} waits: {admission.reason}")

@@ -22,9 +22,7 @@ from traindyno.sagemaker.serving_request import (
     build_model_request,
     build_transform_request,
 )
-from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
-
-CAUSE_LENGTH = 4000
+from traindyno.store.model_deployments import MESSAGE_LENGTH, DeploymentRow, DeploymentStatus
 
 
 def deploy_model(
@@ -44,7 +42,7 @@ def deploy_model(
         return _fail(token, error, services)
     except (ModelNotServable, DeploymentRefused, ImageUnavailable) as error:
         services.deployments.settle(
-            deployment.name, DeploymentStatus.FAILED, now=now, message=str(error)[:CAUSE_LENGTH], billed_seconds=None
+            deployment.name, DeploymentStatus.FAILED, now=now, message=str(error)[:MESSAGE_LENGTH], billed_seconds=None
         )
         return _fail(token, error, services)
     except AwsError as error:
@@ -86,5 +84,5 @@ def _write_samples(deployment: ModelDeployment, services: LabServices) -> None:
 
 def _fail(token: str, error: Exception, services: LabServices) -> str:
     """The state machine would not see the name of a raised error."""
-    services.answers.fail(token, error_name=type(error).__name__, cause=str(error)[:CAUSE_LENGTH])
+    services.answers.fail(token, error_name=type(error).__name__, cause=str(error))
     return type(error).__name__

@@ -3,12 +3,11 @@
 from traindyno.core.serving.deployment import check_job_name, deployment_of
 from traindyno.lab.services import LabServices
 from traindyno.sagemaker.serving_description import ENDPOINT_LOG_GROUP, TRANSFORM_LOG_GROUP, ServingState
-from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
+from traindyno.store.model_deployments import MESSAGE_LENGTH, DeploymentRow, DeploymentStatus
 
 # After this time, a resource that SageMaker does not know was never created: DeployModel ended before.
 NEVER_CREATED_SECONDS = 900
 LAST_LINES = 12
-CAUSE_LENGTH = 4000
 FAILURE = "DeploymentFailed"
 
 
@@ -77,8 +76,8 @@ def _explained(row: DeploymentRow, failure: str, services: LabServices) -> str:
         else services.log_tail.read_group(TRANSFORM_LOG_GROUP, f"{name}/")
     )
     if not lines or lines[-1] in failure:
-        return failure[:CAUSE_LENGTH]
-    return "\n".join([failure, *lines[-LAST_LINES:]])[:CAUSE_LENGTH]
+        return failure[:MESSAGE_LENGTH]
+    return "\n".join([failure, *lines[-LAST_LINES:]])[:MESSAGE_LENGTH]
 
 
 def _answer(row: DeploymentRow, services: LabServices) -> None:

@@ -51,15 +51,15 @@ if TYPE_CHECKING:
 TOKENISED = "train/traindyno-data.json"
 PINNED = "by its revision"
 # Step Functions takes causes of up to 32,768 characters.
-CAUSE_LENGTH = 32_000
+REFUSAL_LENGTH = 32_000
 
 
 def refusal_answer(error: SuiteInvalid | SuiteRefused) -> dict[str, dict[str, str]]:
     """A function's answer to the state machine for a suite that can't run, with every reason."""
-    return {"refused": {"error": type(error).__name__, "cause": str(error)[:CAUSE_LENGTH]}}
+    return {"refused": {"error": type(error).__name__, "cause": str(error)[:REFUSAL_LENGTH]}}
 
 
-def take_in_suite(
+def plan_execution(
     document: Mapping[str, Any],
     *,
     execution_id: str,

@@ -17,7 +17,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.admission import Decision, admit_time
 from traindyno.core.planning.job_terms import JobTerms, job_terms
 from traindyno.core.s3_keys import suite_key
-from traindyno.core.suite.preparation import AttemptOwner, owner_id
+from traindyno.core.suite.preparation import AttemptOwner, owner_text
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.prepare_data import answer_preparation, fail_preparation
@@ -67,7 +67,7 @@ def submit_run(
     except NextAttempt as error:
         return start.fail(error, str(error))
     except AwsError as error:
-        about = f"run {owner_id(owner)}"
+        about = owner_text(owner)
         return start.fail(temporary(error, about) or ServiceFault(about), f"{about}: {error}")
 
 
@@ -151,7 +151,7 @@ class _Start:
         return instance_type_of([row.end for row in attempts if row.end])
 
     def _refuse_late(self, suite: Suite, terms: JobTerms, execution: ExecutionRow) -> None:
-        name = f"run {owner_id(self.owner)}"
+        name = owner_text(self.owner)
         if execution.is_stopping:
             raise JobRefused(Outcome.STOPPED_BY_USER, f"{name} was not started: its execution was stopped before")
         admission = admit_time(
@@ -168,7 +168,7 @@ class _Start:
         if unknown:
             raise JobRefused(
                 Outcome.INTERNAL_ERROR,
-                f"run {owner_id(self.owner)}: its execution has no price of {', '.join(unknown)}",
+                f"{owner_text(self.owner)}: its execution has no price of {', '.join(unknown)}",
             )
         return {name: execution.prices[name].usd_per_hour for name in terms.types}
 

@@ -74,7 +74,7 @@ def _row(line: ReceiptLine, receipt: Receipt) -> list[str | None]:
     return [
         f"{line.job_name} ({line.label})" if line.label in (LABEL, CHECK_LABEL) else line.job_name,
         line.instance,
-        line.ending.replace("_", " "),
+        line.outcome.replace("_", " "),
         start_text(line.started_warm),
         UNKNOWN if line.billable_seconds is None else f"{line.billable_seconds.normalize():,f}",
         str(line.instance_count),

@@ -114,7 +114,7 @@ def holding(row: AttemptRow, reserved_usd: Decimal) -> Update:
     return _change(row, "reserved_usd", reserved_usd)
 
 
-def ending(row: AttemptRow, end: Attempt) -> Update:
+def recording_end(row: AttemptRow, end: Attempt) -> Update:
     """Refused if the attempt has ended, or holds something else by now."""
     return _change(row, "end", end)
 

@@ -13,6 +13,8 @@ from traindyno.core.serving.latency import Latency
 from traindyno.store.items import attribute, attributes_of, read_row
 
 PARTITION, PREFIX = "model-deployments", "deployment#"
+# Characters of a row's message that are kept.
+MESSAGE_LENGTH = 4000
 
 
 class DeploymentStatus(StrEnum):
@@ -68,7 +70,7 @@ class DeploymentRow:
         expires_at = self.deployment.expires_at
         return self.is_open and expires_at is not None and now >= expires_at
 
-    def cost_usd(self, now: float) -> Decimal | None:
+    def cost_so_far_usd(self, now: float) -> Decimal | None:
         """The billed cost of a transform job; else an upper bound, from creation to removal; None if unknown."""
         usd_per_hour = self.deployment.usd_per_hour
         if usd_per_hour is None:

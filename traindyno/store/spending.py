@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from traindyno.aws.table import Item, Table, Update, Write
 from traindyno.core.jobs.attempt import Attempt
-from traindyno.store.attempts import AttemptRow, creation, ending, holding, removal
+from traindyno.store.attempts import AttemptRow, creation, holding, recording_end, removal
 from traindyno.store.executions import execution_key
 from traindyno.store.items import attributes_of, read_row
 
@@ -80,7 +80,7 @@ class Spending:
         False if the attempt has ended already, or has changed since it was read.
         """
         settling = [_settling(row, settlement)] if settlement else []
-        return not self._table.write_all([ending(row, end), *settling])
+        return not self._table.write_all([recording_end(row, end), *settling])
 
     def settle_pool(self, execution_id: str, job_name: str, *, reserved_usd: Decimal, spent_usd: Decimal) -> bool:
         """The job's instances are no longer kept warm. Exactly once: False if that is settled already."""

@@ -15,7 +15,7 @@ from traindyno.aws.deployment import Deployment, LabNotDeployed, find_deployment
 from traindyno.aws.embedded_metrics import metrics_line
 from traindyno.aws.executions import Executions, ExecutionUnknown
 from traindyno.aws.log_tail import LogTail
-from traindyno.aws.notifications import notify, tell
+from traindyno.aws.notifications import notify, put_verdict_event
 from traindyno.aws.objects import Objects
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.core.errors import ServiceFault
@@ -119,9 +119,9 @@ def test_people_and_programs_hear_of_a_verdict() -> None:
         bus.add_response("put_events", {"FailedEntryCount": 0, "Entries": [{"EventId": "1"}]}, {"Entries": [entry]})
         bus.add_response("put_events", {"FailedEntryCount": 1, "Entries": [{"ErrorCode": "InternalFailure"}]})
         notify(sns, "t", subject="s" * 200, text="text")
-        tell(events, {"a": 1})
+        put_verdict_event(events, {"a": 1})
         with pytest.raises(ServiceFault, match="InternalFailure"):
-            tell(events, {"a": 1})
+            put_verdict_event(events, {"a": 1})
 
 
 def test_the_log_tail_is_that_of_the_host_that_wrote_last() -> None:

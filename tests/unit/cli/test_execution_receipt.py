@@ -75,7 +75,7 @@ def test_a_result_is_paid_by_its_attempts() -> None:
     found = load(lab, "SUCCEEDED")
     # 300 s at $1.20/h = $0.10
     assert (found.is_final, found.receipt.total_usd) == (True, Decimal("0.10"))
-    assert [line.ending for line in found.receipt.lines] == ["completed"]
+    assert [line.outcome for line in found.receipt.lines] == ["completed"]
 
 
 def test_attempts_of_a_run_without_a_result_are_paid_too() -> None:
@@ -83,7 +83,7 @@ def test_attempts_of_a_run_without_a_result_are_paid_too() -> None:
     note(lab, run, 1, attempt_of(run, error="CapacityUnavailable", billable_seconds=0.0))
     note(lab, run, 2, attempt_of(run, 2, outcome=Outcome.STOPPED_BY_USER, billable_seconds=600.0))
     found = load(lab, "ABORTED")
-    assert [line.ending for line in found.receipt.lines] == ["CapacityUnavailable", "stopped_by_user"]
+    assert [line.outcome for line in found.receipt.lines] == ["CapacityUnavailable", "stopped_by_user"]
     # 600 s at $1.20/h
     assert (found.is_final, found.receipt.total_usd) == (True, Decimal("0.20"))
 
@@ -97,7 +97,7 @@ def test_a_job_in_flight_keeps_the_receipt_open() -> None:
     found = load(lab)
     assert found.running_jobs == (f"{second.run_id}-a1",)
     assert (found.is_final, found.receipt.total_usd, found.receipt.known_usd) == (False, None, Decimal("0.10"))
-    assert [line.ending for line in found.receipt.lines] == ["completed", "running"]
+    assert [line.outcome for line in found.receipt.lines] == ["completed", "running"]
 
 
 def test_a_job_that_outlives_its_execution_keeps_the_receipt_open() -> None:
@@ -112,7 +112,7 @@ def test_a_run_recorded_before_its_job_had_ended_is_paid_as_the_job_ended() -> N
     note(lab, run, 1, attempt_of(run, outcome=Outcome.TIMED_OUT, billable_seconds=900.0, ended_at=1.0))
     found = load(lab, "SUCCEEDED")
     # 900 s at $1.20/h
-    assert (found.receipt.total_usd, found.receipt.lines[0].ending) == (Decimal("0.30"), "timed_out")
+    assert (found.receipt.total_usd, found.receipt.lines[0].outcome) == (Decimal("0.30"), "timed_out")
 
 
 def test_time_for_which_instances_were_kept_warm_is_paid() -> None:

@@ -130,8 +130,8 @@ def test_costs_run_from_creation_to_removal() -> None:
     row = serving.deployments.find(NAME)
     assert row is not None
     # half an hour × 2 instances × $0.204
-    assert row.cost_usd(NOW + 1800) == pytest.approx(Decimal("0.204"))
+    assert row.cost_so_far_usd(NOW + 1800) == pytest.approx(Decimal("0.204"))
     serving.deployments.remove(NAME, now=NOW + 3600)
     removed = serving.deployments.find(NAME)
     assert removed is not None
-    assert removed.cost_usd(NOW + 999_999) == pytest.approx(Decimal("0.408"))
+    assert removed.cost_so_far_usd(NOW + 999_999) == pytest.approx(Decimal("0.408"))

@@ -17,7 +17,7 @@ from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite_file import parse_suite
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.plan_round import plan_next_round
-from traindyno.lab.plan_suite import refusal_answer, take_in_suite
+from traindyno.lab.plan_suite import plan_execution, refusal_answer
 from traindyno.lab.submit_run import submit_run
 
 
@@ -60,7 +60,7 @@ def test_a_script_in_its_owners_bucket_is_used_where_it_is() -> None:
 def test_a_wrong_document_is_refused_before_anything_is_asked_or_written() -> None:
     lab = empty_lab()
     with pytest.raises(SuiteInvalid) as caught, stubbed("pricing") as (client, _):
-        take_in_suite(
+        plan_execution(
             {**unprepared_document(), "matrix": {}, "bogus": 1},
             execution_id=EXECUTION,
             services=lab.services,

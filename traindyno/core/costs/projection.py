@@ -112,7 +112,7 @@ def project(
         billable_share=share,
         billable_seconds=billable,
         instance_hours=training * instance_count / SECONDS_PER_HOUR,
-        usd=None if billable is None else cost_usd(billable, instance_count, usd_per_instance_hour),
+        usd=None if billable is None else known_cost_usd(billable, instance_count, usd_per_instance_hour),
     )
 
 
@@ -153,10 +153,10 @@ def paid_usd(result: RunResult) -> Decimal | None:
         return None
     warm_seconds = sum(attempt.kept_warm_seconds or 0.0 for attempt in result.attempts)
     count, price = result.run.cell.settings.instance_count, result.price.usd_per_instance_hour
-    return cost_usd(result.billable_seconds + warm_seconds, count, price)
+    return known_cost_usd(result.billable_seconds + warm_seconds, count, price)
 
 
-def cost_usd(seconds: float, instance_count: int, usd_per_instance_hour: Decimal | None) -> Decimal | None:
+def known_cost_usd(seconds: float, instance_count: int, usd_per_instance_hour: Decimal | None) -> Decimal | None:
     """None if the price is unknown. Seconds are converted through their shortest text, so that 0.1 is 0.1."""
     if usd_per_instance_hour is None:
         return None

@@ -34,14 +34,14 @@ class PhaseCost:
 class ReceiptLine:
     """One attempt. Seconds of None, and so ``usd``, are unknown. ``exact_usd`` is before rounding.
 
-    ``started_warm`` is None where nothing is kept warm.
+    Without an outcome, ``outcome`` is the error's name or ``running``. ``started_warm`` is None without a warm pool.
     """
 
     run_id: str
     label: str
     attempt: int
     job_name: str
-    ending: str
+    outcome: str
     instance: str
     instance_count: int
     billable_seconds: Decimal | None
@@ -97,7 +97,7 @@ def _line(result: RunResult | PreparationResult, attempt: Attempt, *, is_running
         label=usage.label,
         attempt=attempt.number,
         job_name=attempt.job_name,
-        ending=RUNNING if is_running else outcome or "unknown",
+        outcome=RUNNING if is_running else outcome or "unknown",
         instance=usage.instance,
         instance_count=usage.instance_count,
         billable_seconds=billed,

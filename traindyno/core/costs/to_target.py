@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from traindyno.core.costs.projection import cost_usd, measured_attempt, read_job_time
+from traindyno.core.costs.projection import known_cost_usd, measured_attempt, read_job_time
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.content import Evaluation
 from traindyno.core.suite.goal import Target
@@ -45,7 +45,7 @@ class JobClock:
         if self.billable_share is None:
             return None
         billed = (self.downloading_seconds + logged) * self.billable_share
-        return cost_usd(billed, self.instance_count, self.usd_per_instance_hour)
+        return known_cost_usd(billed, self.instance_count, self.usd_per_instance_hour)
 
 
 def job_clock(result: RunResult) -> JobClock | None:

@@ -16,18 +16,18 @@ FEWEST_POINTS = 10
 Value = TypeVar("Value")
 
 
-def thin_results(results: Sequence[RunResult]) -> tuple[RunResult, ...]:
+def downsample_results(results: Sequence[RunResult]) -> tuple[RunResult, ...]:
     """Each run gets an equal share of the points that a report holds; none if the share is below 10 points."""
     share = max(1, len(results))
     step_times, loss_points = STEP_TIMES_IN_ALL // share, LOSS_POINTS_IN_ALL // share
-    return tuple(_thin(result, step_times=step_times, loss_points=loss_points) for result in results)
+    return tuple(_downsample(result, step_times=step_times, loss_points=loss_points) for result in results)
 
 
-def _thin(result: RunResult, *, step_times: int, loss_points: int) -> RunResult:
+def _downsample(result: RunResult, *, step_times: int, loss_points: int) -> RunResult:
     measured = result.measured
     if measured is None:
         return result
-    timeline, loss = thin_timeline(measured.timeline, step_times), thin_loss(measured.loss, loss_points)
+    timeline, loss = downsample_timeline(measured.timeline, step_times), downsample_loss(measured.loss, loss_points)
     timeline = replace(timeline, seconds=tuple(map(_five_digits, timeline.seconds)))
     loss = replace(loss, points=tuple(map(_rounded, loss.points)))
     return replace(result, measured=replace(measured, timeline=timeline, loss=loss))
@@ -42,7 +42,7 @@ def _five_digits(value: float) -> float:
     return float(f"{value:.5g}")
 
 
-def thin_timeline(timeline: StepTimeline, most: int) -> StepTimeline:
+def downsample_timeline(timeline: StepTimeline, most: int) -> StepTimeline:
     if len(timeline.seconds) <= most:
         return timeline
     if most < FEWEST_POINTS:
@@ -52,7 +52,7 @@ def thin_timeline(timeline: StepTimeline, most: int) -> StepTimeline:
     return replace(timeline, stride=timeline.stride * stride, seconds=seconds)
 
 
-def thin_loss(loss: LossCurve, most: int) -> LossCurve:
+def downsample_loss(loss: LossCurve, most: int) -> LossCurve:
     if len(loss.points) <= most:
         return loss
     if most < FEWEST_POINTS:

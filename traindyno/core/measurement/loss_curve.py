@@ -50,7 +50,7 @@ def draw_loss_curve(*tables: StepTable, began_at: float) -> LossCurve:
     broken = (index for index, loss in enumerate(losses) if loss is not None and not isfinite(loss))
     diverged = next(broken, None)
     return LossCurve(
-        points=tuple(_thin(tables, losses, began_at)),
+        points=tuple(_downsample(tables, losses, began_at)),
         first=finite[0] if finite else None,
         last=finite[-1] if finite else None,
         diverged_at_step=None if diverged is None else numbers[diverged],
@@ -63,7 +63,7 @@ def _mean_loss(table: StepTable, index: int) -> float | None:
     return fmean(losses) if losses else None
 
 
-def _thin(tables: Sequence[StepTable], losses: Sequence[float | None], began_at: float) -> list[LossPoint]:
+def _downsample(tables: Sequence[StepTable], losses: Sequence[float | None], began_at: float) -> list[LossPoint]:
     numbers = [number for table in tables for number in table.numbers]
     counts = [count for table in tables for count in table.samples]
     ends = [max(rank.steps[index].end for rank in table.ranks) for table in tables for index in range(len(table))]

@@ -198,6 +198,11 @@ def owner_id(owner: AttemptOwner) -> str:
     return owner.run_id if isinstance(owner, Run) else owner.preparation_id
 
 
+def owner_text(owner: AttemptOwner) -> str:
+    """Its kind and its id, for messages."""
+    return f"run {owner.run_id}" if isinstance(owner, Run) else f"preparation {owner.preparation_id}"
+
+
 def owner_document(owner: AttemptOwner) -> dict[str, Any]:
     """The form in the state machine: ``{"run": …}`` or ``{"preparation": …}``."""
     kind = "run" if isinstance(owner, Run) else "preparation"

@@ -6,7 +6,7 @@ from typing import Any
 
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
-from traindyno.core.measurement.downsample import thin_results
+from traindyno.core.measurement.downsample import downsample_results
 from traindyno.core.measurement.preparation_result import (
     PreparationResult,
     parse_preparation_result,
@@ -69,7 +69,7 @@ def build_report(
         suite=suite,
         cells=tuple(cells),
         verdict=verdict,
-        results=thin_results(
+        results=downsample_results(
             sorted(results, key=lambda each: (order.get(each.run.cell.cell_id, len(order)), each.run.trial))
         ),
         facts=dict(facts or {}),

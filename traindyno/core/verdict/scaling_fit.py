@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from math import log2, sqrt
 
-from traindyno.core.costs.projection import cost_usd
+from traindyno.core.costs.projection import known_cost_usd
 from traindyno.core.measurement.least_squares import Fit, fit_not_negative
 from traindyno.core.measurement.statistics import CONFIDENCE, Interval
 from traindyno.core.measurement.student_t import t_quantile
@@ -102,7 +102,7 @@ class ScalingFit:
         seconds = self.step_seconds(instances)
         if seconds is None or self.step is None:
             return None
-        return cost_usd(seconds, instances, self.step.usd_per_instance_hour)
+        return known_cost_usd(seconds, instances, self.step.usd_per_instance_hour)
 
     def seconds(self, instances: int, workers: int) -> float:
         """The fitted training time of the whole workload."""

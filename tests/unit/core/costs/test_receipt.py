@@ -104,7 +104,7 @@ def test_an_attempt_that_never_got_its_instances_costs_nothing_but_is_listed() -
         phase_seconds={"waiting": 1800.0},
     )  # fmt: skip
     receipt = write_receipt([replace(result, attempts=(waited, *result.attempts))])
-    assert (receipt.lines[0].ending, receipt.lines[0].usd) == ("CapacityUnavailable", Decimal(0))
+    assert (receipt.lines[0].outcome, receipt.lines[0].usd) == ("CapacityUnavailable", Decimal(0))
     assert phase_usd(receipt.lines[0]) == {"waiting": Decimal(0)}
     assert receipt.total_usd == receipt.lines[1].usd
 
@@ -130,7 +130,7 @@ def test_instances_kept_warm_are_billed_to_the_job_that_left_them() -> None:
 def test_failed_runs_are_paid_for_too() -> None:
     receipt = write_receipt([failed_result(make_cell(), 1, Outcome.OUT_OF_MEMORY)])
     # 50 s at 0.01 USD/s
-    assert (receipt.lines[0].ending, receipt.total_usd) == ("out_of_memory", Decimal("0.50"))
+    assert (receipt.lines[0].outcome, receipt.total_usd) == ("out_of_memory", Decimal("0.50"))
 
 
 def test_nothing_run_costs_nothing() -> None:
@@ -186,7 +186,7 @@ def test_a_job_that_still_runs_and_one_without_an_outcome_say_so() -> None:
     lost = replace(result.attempts[1], outcome=None, error=None)
     running = result.attempts[0].job_name
     receipt = write_receipt([replace(result, attempts=(result.attempts[0], lost))], running_jobs=[running])
-    assert [line.ending for line in receipt.lines] == ["running", "unknown"]
+    assert [line.outcome for line in receipt.lines] == ["running", "unknown"]
 
 
 def test_phases_of_small_receipts_are_costed_without_rounding() -> None:
