@@ -24,7 +24,7 @@ demo: install ## Benchmark this machine: local cloud, quickstart suite, verdict,
 	@$(BIN)/traindyno local up
 	@$(BIN)/traindyno run suites/quickstart.yaml --local
 
-unit: install ## Run the unit tests: no AWS, no torch, no local cloud, under a minute
+unit: install ## Run the unit tests: no AWS, no torch, no local cloud; 1 to 3 minutes
 	$(BIN)/python -m pytest tests/unit --numprocesses logical --maxprocesses 4
 
 test: install ## Run every test, with the end-to-end tests in their own local cloud

@@ -1,5 +1,6 @@
 """What can't be spread is refused before anything is started, with what would be accepted."""
 
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -7,12 +8,13 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from tests.training.strategy_cases import GPT, LLAMA, Case
+from tests.training.strategy_rows import ROWS
 from tests.training.strategy_trial import make_setup
 from traindyno.core.suite.choices import Compiler, Strategy
 from training.compilers import build_compiler
 from training.compilers.dynamo import is_recompilation
 from training.errors import MissingFromImage, WorkloadError
-from training.strategies import build_strategy
+from training.strategies import MODULES, build_strategy
 from training.strategies.conv1d import ConvertedLayers
 from training.strategies.pipeline_stages import cut
 from training.strategies.tensor_plans import check_divisible, plan_for
@@ -23,6 +25,16 @@ from training.topology import Topology
 def causal_model(kind: str, **config: Any) -> PreTrainedModel:
     model: PreTrainedModel = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **config))
     return model
+
+
+@pytest.mark.parametrize("strategy", Strategy)
+def test_every_strategy_has_a_module_that_builds_it(strategy: Strategy) -> None:
+    assert callable(import_module(MODULES[strategy]).build)
+
+
+def test_every_strategy_is_compared_with_one_process() -> None:
+    compared = {row.options["strategy"] for row in ROWS}
+    assert set(Strategy) - compared == {Strategy.SMDDP}  # needs SageMaker's own library
 
 
 def test_a_degree_that_does_not_divide_the_processes_is_refused() -> None:

@@ -4,17 +4,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from traindyno.core.suite.choices import InputMode, Strategy
+from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.processes import global_batch_size
 from traindyno.core.suite.settings import Effect, settings_with
+from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite_file import settings_document, workload_document
 from training.run_settings import RunSettings
 from training.topology import Topology
 
 Identity = Mapping[str, Any]
 SAMPLES_PER_STEP, PROCESSES = "samples_per_step", "processes"
-# Their checkpoints name whole parameters, or slices that PyTorch reshards for any number of processes.
-RESHARDED = (Strategy.SINGLE, Strategy.DDP, Strategy.SMDDP, Strategy.ZERO1, Strategy.FSDP)
 OF_THE_SAME_RUN = (*settings_with(Effect.LEARNING, Effect.DEGREE), "precision", "strategy", "pipeline_schedule")
 # The first steps of a longer run equal those of a shorter one.
 MAY_DIFFER = ("examples",)
@@ -30,7 +29,7 @@ def identity_of(run: RunSettings, topology: Topology) -> Identity:
     }
     if run.tokens is not None:
         identity["tokens"] = run.tokens.key
-    if run.settings.strategy not in RESHARDED or _is_streamed(run):
+    if not TRAITS[run.settings.strategy].resumes_resharded or _is_streamed(run):
         identity[PROCESSES] = topology.world_size
     if _is_streamed(run):
         identity["loader_workers"] = run.settings.loader_workers

@@ -16,6 +16,7 @@ from torch.optim import Optimizer
 
 from traindyno.core.suite.choices import Strategy, Task
 from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.strategies import strategies_with
 from training.accelerators import Accelerator
 from training.blueprint import Blueprint
 from training.compilers import ModelCompiler
@@ -101,7 +102,7 @@ class TrainingStrategy(Protocol):
 
 
 # The other strategies send tensors between devices through torch.distributed, which XLA devices don't support.
-OF_DEVICES_THAT_AVERAGE_THEMSELVES = (Strategy.SINGLE, Strategy.DDP)
+OF_DEVICES_THAT_AVERAGE_THEMSELVES = strategies_with(lambda traits: traits.runs_with_xla)
 
 
 def build_strategy(setup: Setup) -> TrainingStrategy:

@@ -7,6 +7,7 @@ from typing import Any
 from traindyno.core.planning.memory import MemoryEstimate, Remedy, device_memory_bytes, fits
 from traindyno.core.suite.choices import ShardScope, Strategy
 from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.strategies import TRAITS
 
 Estimate = Callable[[Settings], MemoryEstimate | None]
 MOST_TIMES_INSTANCES = 8
@@ -54,7 +55,7 @@ def _smaller_batch(settings: Settings) -> Iterator[Settings]:
 def _sharding(settings: Settings) -> Iterator[Settings]:
     """First shard the state over all processes, then over more instances."""
     sharded = settings
-    if settings.strategy in (Strategy.SINGLE, Strategy.DDP, Strategy.SMDDP, Strategy.ZERO1):
+    if TRAITS[settings.strategy].holds_whole_model:
         sharded = replace(settings, strategy=Strategy.FSDP)
         yield sharded
     elif settings.shard_scope is ShardScope.HYBRID:

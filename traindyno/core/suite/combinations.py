@@ -8,13 +8,14 @@ from traindyno.core.instances.instance_types import AcceleratorKind, InstanceTyp
 from traindyno.core.suite.choices import Compiler, PipelineSchedule, Precision, ShardScope, Strategy, Task
 from traindyno.core.suite.processes import processes_per_replica, world_size
 from traindyno.core.suite.settings import Effect, Settings, degree_setting, setting_descriptions, settings_with
+from traindyno.core.suite.strategies import strategies_with
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Workload
 
 SMDDP_FAMILIES = ("p4d", "p4de", "p3dn")
 TRAINING_COMPILER_FAMILIES = ("p3", "p3dn", "g4dn", "p4d", "g5")
 NATIVE_NEURON_FAMILIES = ("trn2",)
-XLA_STRATEGIES = (Strategy.SINGLE, Strategy.DDP)
+XLA_STRATEGIES = strategies_with(lambda traits: traits.runs_with_xla)
 PIPELINE_MODELS = ("gpt2", "gptj", "bert", "albert")
 STAGES_PER_PROCESS = {PipelineSchedule.INTERLEAVED: 2}
 BLOCK_COUNTS = ("num_hidden_layers", "n_layer")
