@@ -58,7 +58,7 @@ def _configure_project(project: codebuild.Project, triggers: Sequence[IConstruct
         f"IAM5[Resource::arn:{PARTITION}:codebuild:{REGION}:{ACCOUNT}:report-group/{name}-*]": (
             f"{MADE_BY}; CodeBuild names report groups after the project."
         ),
-        "IAM5[Resource::*]": f"{MADE_BY}; ecr:GetAuthorizationToken knows no resources.",
+        "IAM5[Resource::*]": f"{MADE_BY}; ecr:GetAuthorizationToken does not support resource-level permissions.",
         **{
             f"IAM5[Action::s3:{action}*]": f"{MADE_BY}; it reads the image's folder from the CDK's asset bucket."
             for action in ("GetBucket", "GetObject", "List")

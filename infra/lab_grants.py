@@ -144,7 +144,9 @@ def lab_grants(stack: cdk.Stack, lab: str, storage: Storage, *, output_key_arn: 
 
 
 def without_resources(*actions: str) -> Grant:
-    return Grant(actions=actions, resources=["*"], wildcard_reason="These actions know no resources.")
+    return Grant(
+        actions=actions, resources=["*"], wildcard_reason="These actions do not support resource-level permissions."
+    )
 
 
 def pass_role(role: iam.IRole) -> Grant:

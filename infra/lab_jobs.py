@@ -72,7 +72,8 @@ def training_grants(jobs: LabJobs, keys: tuple[str, ...]) -> Iterator[Grant]:
         yield Grant(
             actions=NETWORK_ACTIONS,
             resources=["*"],
-            wildcard_reason="SageMaker makes network interfaces in the job's subnets; most of these know no resources.",
+            wildcard_reason="SageMaker creates network interfaces in the job's subnets; most of these actions do not"
+            " support resource-level permissions.",
         )
     if jobs.hub_token_secrets:
         yield Grant(actions=["secretsmanager:GetSecretValue"], resources=jobs.hub_token_secrets)

@@ -66,7 +66,7 @@ class Monitoring(Construct):
                 f"{item.node.id}Fails",
                 item.function.metric_errors(period=PERIOD, statistic="Sum"),
                 periods=1,
-                description=f"{item.node.id} raised an error: its log group says which. Jobs may run on unnoticed.",
+                description=f"{item.node.id} raised an error: see its log group. Jobs may continue without control.",
             )
 
     def _missing_sweeps(self, functions: Functions) -> None:
@@ -77,7 +77,7 @@ class Monitoring(Construct):
             threshold=1,
             comparison=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
             missing=cloudwatch.TreatMissingData.BREACHING,
-            description="ReconcileRuns has not run for 15 minutes: lost events and costs above the cap go unnoticed.",
+            description="ReconcileRuns has not run for 15 minutes. It detects lost events and costs above the cap.",
         )
 
     def _unhandled_events(self, dead_letters: sqs.IQueue) -> None:

@@ -44,7 +44,7 @@ def image_grants(repositories: Sequence[str], *, reason: str) -> list[Grant]:
         Grant(
             actions=["ecr:GetAuthorizationToken"],
             resources=["*"],
-            wildcard_reason="This action knows no resources.",
+            wildcard_reason="This action does not support resource-level permissions.",
         ),
         Grant(
             actions=["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
@@ -71,6 +71,7 @@ def metric_grant(namespaces: Conditions) -> Grant:
     return Grant(
         actions=["cloudwatch:PutMetricData"],
         resources=["*"],
-        wildcard_reason="This action knows no resources; the condition limits it to SageMaker's namespaces.",
+        wildcard_reason="This action does not support resource-level permissions; the condition limits it to"
+        " SageMaker's namespaces.",
         conditions=namespaces,
     )

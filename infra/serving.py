@@ -51,7 +51,8 @@ class Serving(Construct):
             Grant(
                 actions=[*LOG_DELIVERY, *TRACING],
                 resources=["*"],
-                wildcard_reason="CloudWatch Logs delivery and X-Ray know no resources for these actions.",
+                wildcard_reason="Actions of CloudWatch Logs delivery and X-Ray do not support resource-level"
+                " permissions.",
             ),
         ]
 

@@ -46,7 +46,7 @@ class ServingEvents(Construct):
             self._alarm(
                 f"{item.node.id}Fails",
                 item.function.metric_errors(period=PERIOD, statistic="Sum"),
-                description=f"{item.node.id} raised an error: its log group says which. Endpoints may bill unnoticed.",
+                description=f"{item.node.id} raised an error: see its log group. Endpoints may continue to be billed.",
             )
         self._alarm(
             "EndpointsOverdue",

@@ -53,7 +53,7 @@ def state_machine_role(scope: Construct, construct_id: str, *, functions: Functi
         Grant(
             actions=[*LOG_DELIVERY, *TRACING],
             resources=["*"],
-            wildcard_reason="CloudWatch Logs delivery and X-Ray know no resources for these actions.",
+            wildcard_reason="Actions of CloudWatch Logs delivery and X-Ray do not support resource-level permissions.",
         ),
     ]
     return make_role(

@@ -12,7 +12,7 @@ def refuse(*, host: str, origin: str | None, fetch_site: str | None) -> str | No
     if (host.rpartition(":")[0] or host) not in LOOPBACK_NAMES:
         return f"host {host!r}: the local cloud answers {' and '.join(sorted(LOOPBACK_NAMES))} only"
     if origin is not None:
-        return f"origin {origin!r}: the local cloud answers no web page"
+        return f"origin {origin!r}: the local cloud refuses requests from web pages"
     if fetch_site not in {None, "none", "same-origin"}:
-        return "the local cloud answers no request that a web page of another site makes"
+        return "the local cloud refuses requests from web pages of other sites"
     return None

@@ -25,7 +25,7 @@ class ModelSize:
 
 
 def measure_size(task: Task, config: PreTrainedConfig, sequence_length: int) -> ModelSize:
-    """Of fake tensors: nothing is computed, only counted."""
+    """Count with fake tensors, without computing anything."""
     with FakeTensorMode(), torch.no_grad():
         # PyTorch's fused attention on a CPU is not in the counter's table.
         model = AUTO_CLASSES[task].from_config(deepcopy(config), attn_implementation="eager")

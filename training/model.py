@@ -114,7 +114,7 @@ def empty_model(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
 
 
 def _trusting_its_input(model: PreTrainedModel) -> PreTrainedModel:
-    """Without transformers' check for padding in every batch, which waits for the device: our batches have a mask."""
+    """Remove transformers' check for padding in every batch, which waits for the device: our batches have a mask."""
     for module in model.modules():
         if isinstance(module, PreTrainedModel):
             module.warn_if_padding_and_no_attention_mask = _no_check  # type: ignore[method-assign]

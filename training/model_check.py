@@ -152,7 +152,7 @@ def _check_positions(config: PreTrainedConfig, sequence_length: int | None) -> I
     if needed > positions:
         more = needed - sequence_length
         why = f" ({config.model_type} needs {more} more than the tokens of a sequence)" if more else ""
-        longest = f"expected at most {positions - more} tokens, for the model has {positions} positions{why}"
+        longest = f"expected at most {positions - more} tokens, because the model has {positions} positions{why}"
         yield Problem(path="workload.sequence_length", message=f"{longest}, got {sequence_length}")
 
 

@@ -37,7 +37,7 @@ def model_config(
 
 
 def name_labels(config: PreTrainedConfig, names: Sequence[str]) -> None:
-    """So that the saved model answers with the labels of the data. Classes without a name keep transformers' own."""
+    """Make the saved model answer with the labels of the data. Classes without a name keep transformers' own."""
     named: dict[int, str] = {number: f"LABEL_{number}" for number in range(config.num_labels or 0)}
     named |= dict(enumerate(names))
     config.id2label, config.label2id = named, {name: number for number, name in named.items()}

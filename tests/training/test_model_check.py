@@ -69,13 +69,13 @@ REFUSED: dict[str, tuple[Task, dict[str, Any], dict[str, Any], str]] = {
         Task.CAUSAL_LM,
         {"model_type": "gpt2", "n_positions": 64},
         {},
-        "workload.sequence_length: expected at most 64 tokens, for the model has 64 positions, got 128",
+        "workload.sequence_length: expected at most 64 tokens, because the model has 64 positions, got 128",
     ),
     "RoBERTa's two more": (
         Task.MASKED_LM,
         {"model_type": "roberta", "max_position_embeddings": 128},
         {},
-        "workload.sequence_length: expected at most 126 tokens, for the model has 128 positions "
+        "workload.sequence_length: expected at most 126 tokens, because the model has 128 positions "
         "(roberta needs 2 more than the tokens of a sequence), got 128",
     ),
     "no tensor plan": (

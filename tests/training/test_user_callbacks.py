@@ -153,7 +153,7 @@ def test_a_hugging_face_trainers_short_last_batch_counts_as_what_it_holds(
 def test_processes_in_which_trainer_trains_alone_are_refused_with_the_remedy(tmp_path: Path) -> None:
     end = run_trainer(tmp_path, "64", "unsaid", processes=2)
     assert end.exit_code == 1
-    assert "2 processes were started, but in each of them Trainer trains alone" in end.failure
+    assert "2 processes were started, but Trainer runs alone in each process" in end.failure
     assert "use_cpu=True" in end.failure
 
 

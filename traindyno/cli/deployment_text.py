@@ -79,7 +79,7 @@ def cost_line(cost: DeploymentCost) -> str:
 
 
 def row_document(row: DeploymentRow, now: float) -> dict[str, Any]:
-    """Without the token, which answers the waiting task."""
+    """The row's document without the token, which answers the waiting task."""
     document: dict[str, Any] = to_document(row)
     return {
         **{name: value for name, value in document.items() if name != "token"},

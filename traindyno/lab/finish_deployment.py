@@ -36,7 +36,7 @@ def _describe(row: DeploymentRow, services: LabServices, now: float) -> ServingS
     name, endpoints = _awaited(row), services.endpoints
     state = endpoints.find_endpoint(name) if row.deployment.is_endpoint else endpoints.find_transform(name)
     if state is None and now - row.step_began_at > NEVER_CREATED_SECONDS:
-        return ServingState(is_ready=False, failure=f"SageMaker knows no {row.deployment.hosting} {name}")
+        return ServingState(is_ready=False, failure=f"the {row.deployment.hosting} {name} does not exist in SageMaker")
     return state
 
 

@@ -24,9 +24,9 @@ from traindyno.store.preparations import PreparationSummary
 from traindyno.store.token_cache import TokenCache
 
 HINTS = {
-    Outcome.TIMED_OUT: "; a higher preparation.max_seconds would let it finish",
-    Outcome.OUT_OF_MEMORY: "; a type with more memory can be named as preparation.instance",
-    Outcome.CAPACITY_UNAVAILABLE: "; another type can be named as preparation.instance",
+    Outcome.TIMED_OUT: "; set a higher preparation.max_seconds",
+    Outcome.OUT_OF_MEMORY: "; set preparation.instance to a type with more memory",
+    Outcome.CAPACITY_UNAVAILABLE: "; set preparation.instance to another type",
 }
 
 

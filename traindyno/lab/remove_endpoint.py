@@ -17,7 +17,7 @@ def cancel_deployment(name: str, *, services: LabServices, now: float, message: 
 
 
 def remove_endpoint(name: str, *, services: LabServices, now: float, message: str | None = None) -> bool:
-    """False if it was removed before, or never was. Billing ends first. Safe to repeat."""
+    """False if it was removed before or does not exist. Billing ends first. Safe to repeat."""
     row = services.deployments.find(name)
     if row is None or not row.is_open:
         return False

@@ -57,7 +57,7 @@ def draw_receipt(report: Report) -> Markup:
 
 
 def _lines(receipt: Receipt, total: str) -> Markup:
-    """Without the column of starts if the suite has no warm pool."""
+    """The table of jobs; without a warm pool, it has no column of starts."""
     keeps_warm = any(line.started_warm is not None for line in receipt.lines)
     shown = [index for index, column in enumerate(LINE_COLUMNS) if keeps_warm or column.heading != START]
     rows = [_row(line, receipt) for line in receipt.lines]

@@ -58,10 +58,10 @@ def _is_over(job_name: str, status: str) -> bool:
 
 
 def read_warm_pools(page: Mapping[str, Any]) -> Iterator[WarmPool]:
-    """Of the jobs on one page of ListTrainingJobs."""
+    """The warm pools of the jobs on one page of ListTrainingJobs."""
     return filter(None, map(read_warm_pool, page["TrainingJobSummaries"]))
 
 
 def read_job_names(page: Mapping[str, Any]) -> Iterator[str]:
-    """Of the jobs on one page of ListTrainingJobs."""
+    """The names of the jobs on one page of ListTrainingJobs."""
     return (job["TrainingJobName"] for job in page["TrainingJobSummaries"])

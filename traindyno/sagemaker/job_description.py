@@ -86,7 +86,7 @@ def _meaning(job: Mapping[str, Any], stopped_for: Outcome | None) -> tuple[Meani
         case "Deleting":
             return Outcome.STOPPED_BY_USER, "the job is being deleted"
         case status:
-            raise UnknownJobStatus(f"job {job['TrainingJobName']}: {status} is no end")
+            raise UnknownJobStatus(f"job {job['TrainingJobName']}: {status} is not a final status")
 
 
 def _stopped_meaning(job: Mapping[str, Any], stopped_for: Outcome | None) -> tuple[Meaning, str]:
@@ -94,11 +94,11 @@ def _stopped_meaning(job: Mapping[str, Any], stopped_for: Outcome | None) -> tup
     if secondary == "MaxRuntimeExceeded":
         return Outcome.TIMED_OUT, _time_limit_text(job)
     if secondary == "MaxWaitTimeExceeded":
-        return CapacityUnavailable, "spot capacity did not last for the run within its longest wait"
+        return CapacityUnavailable, "the spot job reached MaxWaitTimeInSeconds before it completed"
     if stopped_for is not None:
         return stopped_for, f"stopped by the lab: {stopped_for}"
     if _ended_in_pending(job):
-        return CapacityUnavailable, "the job waited for capacity as long as it may"
+        return CapacityUnavailable, "the job reached its limit for waiting for capacity (limits.max_pending_seconds)"
     return Outcome.STOPPED_BY_USER, "stopped on request"
 
 

@@ -26,8 +26,8 @@ def _file_system_conflicts(suite: Suite, jobs: LabJobs) -> Iterator[str]:
     for name, address in suite.workload.channels.items():
         if parse_file_system(address) and not jobs.subnet_ids:
             yield (
-                f"workload.channels.{name}: {address} is reached through a VPC, and this lab's jobs run in none:"
-                " deploy it with -c subnets=… -c security_groups=…"
+                f"workload.channels.{name}: {address} is reached through a VPC, and this lab's jobs do not run in"
+                " a VPC: deploy it with -c subnets=… -c security_groups=…"
             )
 
 

@@ -44,7 +44,7 @@ def build_model_request(deployment: ModelDeployment, settings: ServingSettings) 
     """
     if settings.jobs.subnet_ids and deployment.hosting is Hosting.SERVERLESS:
         raise ModelNotServable(
-            f"{deployment.name}: SageMaker runs no serverless endpoint in a VPC, and this lab's models are to run in"
+            f"{deployment.name}: SageMaker does not support serverless endpoints in a VPC, and this lab's models run in"
             f" {', '.join(settings.jobs.subnet_ids)}; expected an instance type (--instance)"
         )
     container = {

@@ -65,7 +65,7 @@ class Spending:
         return self._reserve(row.owner.execution_id, row.reserved_usd, cap_usd, creation(row), also)
 
     def withdraw(self, row: AttemptRow, *, also: Sequence[Write] = ()) -> bool:
-        """No job was started: the attempt never was. False if it has been withdrawn already."""
+        """Delete the attempt's row and release its reservation, because no job started; False if done before."""
         nothing = Settlement(released_usd=row.reserved_usd, spent_usd=Decimal(0))
         return not self._table.write_all([removal(row.job_name), _settling(row, nothing), *also])
 

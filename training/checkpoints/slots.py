@@ -105,7 +105,7 @@ class Slots:
         return problem or Found(slot=slot, folder=folder, step=int(facts["step"]), facts=facts)
 
     def _gathered(self, value: Any) -> list[Any]:
-        """Of every process, by rank."""
+        """The value of every process, by rank."""
         if self._group is None:
             return [value]
         values: list[Any] = [None] * self._topology.world_size

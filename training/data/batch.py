@@ -10,6 +10,6 @@ def sample_count(batch: Batch) -> int:
 
 
 def token_count(batch: Batch) -> int:
-    """Without padding."""
+    """Tokens without padding."""
     mask = batch.get("attention_mask")
     return batch["input_ids"].numel() if mask is None else int(mask.sum())

@@ -89,7 +89,7 @@ def _streamed(
     from training.data.rows import find_files  # noqa: PLC0415  # pyarrow: only streams read files while training
 
     if run.measurement.evaluates and evaluation is None:
-        raise WorkloadError("nothing can be held out of a stream: expected dataset.evaluation_split")
+        raise WorkloadError("streamed data has no held-out part: expected dataset.evaluation_split")
     return TokenDataset(
         train=None,
         files=find_files(dataset, job.data_root, dataset.split),

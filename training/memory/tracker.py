@@ -82,7 +82,7 @@ class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def storage_bytes(tensors: Iterable[torch.Tensor]) -> int:
-    """Of the storages behind these tensors, each once: of a sharded tensor, this process's part."""
+    """Bytes of the storages behind these tensors, each counted once; of a sharded tensor, this process's part."""
     storages = {
         id(storage): storage for tensor in tensors for part in _plain(tensor) for storage in [part.untyped_storage()]
     }

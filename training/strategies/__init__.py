@@ -60,7 +60,7 @@ class TrainingStrategy(Protocol):
         """Materialise the model, or this rank's part of it, on the device; wrap and compile it."""
 
     def build_optimizer(self, build: OptimizerBuilder) -> Optimizer:
-        """Of the parameters that this rank updates."""
+        """The optimizer of the parameters that this rank updates."""
 
     def forward_backward(self, batches: Sequence[Batch]) -> torch.Tensor | None:
         """Leave in ``grad`` the mean gradient of one step's batches over all replicas, scaled by the number format.

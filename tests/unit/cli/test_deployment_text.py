@@ -58,7 +58,7 @@ def test_the_check_the_latency_and_the_costs_are_said_after() -> None:
     done = replace(ROW, deployment=replace(DEPLOYMENT, hosting=Hosting.TRANSFORM), billed_seconds=600.0)
     # 600 s × $0.204 an hour
     text = "\n".join(lines_after(done, NOW))
-    assert "has completed: 10.0 min of instances, cost $0.034" in text
+    assert "has completed: 10 min of instances, cost $0.034" in text
     assert "8 answers agree" in text
 
 

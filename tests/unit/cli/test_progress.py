@@ -80,7 +80,7 @@ def test_one_line_says_what_runs_how_long_and_for_how_much() -> None:
     ):
         assert part in line, (part, line)
     # One of four runs in 60 s: three more take 180 s.
-    assert "about 3.00 min left" in line
+    assert "about 3 min left" in line
 
 
 @pytest.mark.parametrize(

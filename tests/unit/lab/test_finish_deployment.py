@@ -121,13 +121,13 @@ def test_a_transform_job_that_was_never_created_fails_a_while_after_its_check() 
     serving.deployments.record_check(NAME, now=NOW + 2000, checked_samples=2, latency=None)
     assert finish_deployment(NAME, services=serving, now=NOW + 2600) is None
     assert finish_deployment(NAME, services=serving, now=NOW + 3000) is DeploymentStatus.FAILED
-    assert f"SageMaker knows no transform {NAME}" in (row_of(serving).message or "")
+    assert f"the transform {NAME} does not exist in SageMaker" in (row_of(serving).message or "")
 
 
 def test_what_was_never_created_fails_after_a_while(serving: MemoryServing) -> None:
     assert finish_deployment(NAME, services=serving, now=NOW + 600) is None
     assert finish_deployment(NAME, services=serving, now=NOW + 1000) is DeploymentStatus.FAILED
-    assert "SageMaker knows no endpoint" in (row_of(serving).message or "")
+    assert f"the endpoint {NAME} does not exist in SageMaker" in (row_of(serving).message or "")
 
 
 def test_events_of_others_are_passed_over(serving: MemoryServing) -> None:

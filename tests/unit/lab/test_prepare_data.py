@@ -292,7 +292,7 @@ def test_a_preparation_that_took_too_long_says_what_would_help() -> None:
     finish_run(job, lab=SETTINGS.lab, services=lab.services, now=NOW + 500)
     ((_, name, cause),) = lab.answers.given
     assert name == "PreparationFailed"
-    assert cause.endswith("; a higher preparation.max_seconds would let it finish")
+    assert cause.endswith("; set a higher preparation.max_seconds")
 
 
 @pytest.mark.parametrize("left", [None, "another key"])

@@ -19,12 +19,12 @@ def test_another_name_of_this_address_is_refused(host: str) -> None:
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "", "http://127.0.0.1:4566"])
 def test_any_origin_is_refused(origin: str) -> None:
-    assert "no web page" in str(refuse(host="127.0.0.1:4566", origin=origin, fetch_site=None))
+    assert "refuses requests from web pages" in str(refuse(host="127.0.0.1:4566", origin=origin, fetch_site=None))
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "anything"])
 def test_a_request_that_a_page_makes_without_an_origin_is_refused(site: str) -> None:
-    assert "another site" in str(refuse(host="127.0.0.1:4566", origin=None, fetch_site=site))
+    assert "other sites" in str(refuse(host="127.0.0.1:4566", origin=None, fetch_site=site))
 
 
 def test_an_address_that_a_person_types_is_answered() -> None:

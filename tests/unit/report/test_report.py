@@ -307,7 +307,7 @@ def test_a_run_of_one_step_can_be_drawn() -> None:
     )
     page = render(report_of([result], suite))
     structure_of(page)
-    assert "too few steps to see warm-up end: 1 of at least 6" in page
+    assert "too few steps to find the end of the warm-up: 1 of at least 6" in page
 
 
 def test_a_run_that_ended_at_its_target_can_be_drawn_and_says_so() -> None:

@@ -69,7 +69,9 @@ def test_each_request_is_one_that_sagemaker_knows(
 
 def test_a_serverless_endpoint_is_refused_where_models_run_in_a_vpc() -> None:
     assert "VpcConfig" not in build_model_request(SERVERLESS, SETTINGS)
-    with pytest.raises(ModelNotServable, match=r"no serverless endpoint in a VPC.* subnet-0123456789abcdef0; expected"):
+    with pytest.raises(
+        ModelNotServable, match=r"does not support serverless endpoints in a VPC.* subnet-0123456789abcdef0; expected"
+    ):
         build_model_request(SERVERLESS, OWN_NETWORK)
 
 

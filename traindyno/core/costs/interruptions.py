@@ -48,7 +48,7 @@ def restart_of(result: RunResult) -> Restart:
 
 
 def expect_delay(terms: SpotTerms, training_seconds: float, restart: Restart) -> Delay | None:
-    """Of a run with this training time, which starts again from its last checkpoint, or from its first step.
+    """The delay of a run with this training time, which starts again from its last checkpoint, or from its first step.
 
     Interruptions at the rate r are a Poisson process. With segments of t hours between checkpoints and R hours to load
     and compile again, h hours of training take exp(r R) × (exp(r t) − 1) ÷ (r t) × h hours on average (Daly 2006; the

@@ -133,7 +133,7 @@ def _why_not(found: Sequence[tuple[RunResult, Projection]]) -> str | None:
 def _interval(
     values: Sequence[float], projections: Sequence[Projection], interruptions: _Interruptions, confidence: float
 ) -> Interval:
-    """Of seconds or of cost; interruptions add the same share to both."""
+    """The interval of seconds or of cost; interruptions add the same share to both."""
     logs = [log(value) for value in values]
     training_hours = fmean([_training_seconds(each) for each in projections]) / SECONDS_PER_HOUR
     added, added_variance = interruptions.added_seconds(training_hours)
@@ -149,7 +149,7 @@ def _training_seconds(projection: Projection) -> float:
 
 
 def _observe_interruptions(results: Sequence[RunResult]) -> _Interruptions:
-    """Over the trials together."""
+    """Interruptions over all trials together."""
     measured = [result.measured for result in results if result.measured is not None]
     count = sum(each.interruptions or 0 for each in measured)
     attempts = [attempt for result in results if (attempt := measured_attempt(result)) is not None]

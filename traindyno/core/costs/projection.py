@@ -187,7 +187,7 @@ def _without_interruptions(job_time: JobTime, attempt: Attempt, measured: Measur
 
 
 def _unbilled_seconds(attempt: Attempt, interruptions: int) -> float:
-    """Of the time between sessions: without instances, and starting them again. Every start counts alike."""
+    """Seconds between sessions that are not billed: without instances, and starting again. All starts count alike."""
     phases = attempt.phase_seconds
     if not phases.get(INTERRUPTED):
         return 0.0

@@ -25,14 +25,16 @@ def count_text(value: int | None) -> str:
 
 
 def seconds_text(seconds: float | None) -> str:
+    """``45.2 s``, ``2 min 44 s``, ``3.50 h``."""
     if seconds is None:
         return UNKNOWN
     if seconds < 1:
         return f"{number_text(seconds * 1000)} ms"
     if seconds < 2 * MINUTE:
         return f"{number_text(seconds)} s"
-    if seconds < 2 * HOUR:
-        return f"{number_text(seconds / MINUTE)} min"
+    if round(seconds) < 2 * HOUR:
+        minutes, rest = divmod(round(seconds), MINUTE)
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     return f"{number_text(seconds / HOUR)} h" if seconds < 2 * DAY else f"{number_text(seconds / DAY)} days"
 
 
@@ -46,9 +48,10 @@ def usd_text(usd: Decimal | float | None) -> str:
 
 
 def range_text(low: str, high: str) -> str:
-    """Two written quantities as a range; a unit that they share is written once."""
+    """Two written quantities as a range; a unit that they share is written once. Minutes and seconds are kept whole."""
     number, _, unit = low.partition(" ")
-    return f"{number} to {high}" if unit and high.endswith(f" {unit}") else f"{low} to {high}"
+    is_shared = unit and high.partition(" ")[2] == unit and " " not in unit
+    return f"{number} to {high}" if is_shared else f"{low} to {high}"
 
 
 def share_text(share: float | None, *, digits: int = 1) -> str:
@@ -69,5 +72,5 @@ def bytes_text(count: int | None) -> str:
 
 
 def start_text(started_warm: bool | None) -> str:
-    """Of a job, or of the run that it was for."""
+    """How a job started, or the run that it was for."""
     return "–" if started_warm is None else "warm" if started_warm else "cold"

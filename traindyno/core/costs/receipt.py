@@ -132,7 +132,7 @@ def _usage(result: RunResult | PreparationResult) -> _Usage:
 
 
 def _logged_attempt(result: RunResult | PreparationResult) -> Attempt | None:
-    """The one whose step log the phases are of."""
+    """The attempt whose step log gives the phases."""
     return result.attempts[-1] if isinstance(result, PreparationResult) else measured_attempt(result)
 
 

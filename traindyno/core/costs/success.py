@@ -21,7 +21,7 @@ class SuccessRate:
 
 
 def measure_success(results: Sequence[RunResult]) -> SuccessRate:
-    """Over all attempts of a cell's runs that were billed; one that never got an instance costs time only."""
+    """Over all attempts of a cell's runs that were billed; an attempt without an instance costs time but no money."""
     counted = [
         (result, attempt)
         for result in results

@@ -58,7 +58,7 @@ def draw_loss_curve(*tables: StepTable, began_at: float) -> LossCurve:
 
 
 def _mean_loss(table: StepTable, index: int) -> float | None:
-    """Over the ranks that logged one (of a pipeline, the last stage)."""
+    """The mean over the ranks that logged a loss (of a pipeline, the last stage)."""
     losses = [loss for rank in table.ranks if (loss := rank.steps[index].loss) is not None]
     return fmean(losses) if losses else None
 

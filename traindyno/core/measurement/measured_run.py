@@ -181,12 +181,12 @@ def _sessions_of_job(step_log: StepLog, session: Session) -> list[Session]:
 
 
 def _began(divided: Sequence[SessionSteps], began_at: float) -> float:
-    """Of the run's first steps that were kept, where they are of an earlier job than the measured one."""
+    """When the first kept steps began, which an earlier job than the measured one may have run."""
     return min([began_at, *(each.session.begin for each in divided if len(each.kept))])
 
 
 def _kept_seconds(divided: Sequence[SessionSteps], measured: Session) -> float:
-    """Of the other sessions of the measured job."""
+    """Seconds of the kept steps in the other sessions of the measured job."""
     others = (each for each in divided if each.session is not measured and each.session.job_name == measured.job_name)
     return sum(wall_seconds(each.kept) for each in others)
 

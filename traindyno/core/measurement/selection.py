@@ -30,7 +30,7 @@ MOST_TRIALS = 200
 
 
 class Relation(StrEnum):
-    """Of another cell to the best. Equivalent cells are also not better; beaten ones may be either."""
+    """The relation of another cell to the best. Equivalent cells are also not better; beaten ones may be either."""
 
     BEATEN = "beaten"
     EQUIVALENT = "equivalent"

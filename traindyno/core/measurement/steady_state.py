@@ -82,7 +82,9 @@ def _given_window(count: int, warmup_steps: int | None) -> tuple[int, str | None
         reason = None if warmup_steps < count else f"{count} steps ran and the suite's warm-up takes {warmup_steps}"
         return min(warmup_steps, count), reason
     if count < 1 + LEAST_STEADY_STEPS:
-        return min(1, count), f"too few steps to see warm-up end: {count} of at least {1 + LEAST_STEADY_STEPS}"
+        return min(
+            1, count
+        ), f"too few steps to find the end of the warm-up: {count} of at least {1 + LEAST_STEADY_STEPS}"
     return 1, None
 
 

@@ -38,8 +38,8 @@ def admit_cost(*, worst_usd: Decimal, exposed_usd: Decimal, spent_usd: Decimal, 
     if exposed_usd + worst_usd <= max_usd:
         return Admission(decision=Decision.START, reason="")
     what = (
-        f"it may cost {exact_usd_text(worst_usd)} beside {exact_usd_text(spent_usd)} spent"
-        f" of limits.max_usd {exact_usd_text(max_usd)}"
+        f"its worst case is {exact_usd_text(worst_usd)}; {exact_usd_text(spent_usd)} of limits.max_usd"
+        f" {exact_usd_text(max_usd)} is spent"
     )
     if spent_usd + worst_usd > max_usd:
         return Admission(decision=Decision.REFUSE, reason=what)

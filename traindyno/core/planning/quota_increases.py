@@ -68,7 +68,8 @@ class NeededIncrease:
     def next_step(self) -> str:
         """What the user has to do, or to wait for."""
         if self.increase.code is None:
-            return f"ask for {self.increase.desired_value} of it in the Service Quotas console: its code is not known"
+            value = self.increase.desired_value
+            return f"request the value {value} in the Service Quotas console; the quota's code is unknown"
         if self.is_to_send:
             return "send it: traindyno quotas request"
         if not self._is_enough:

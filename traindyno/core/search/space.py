@@ -24,7 +24,7 @@ class Axis:
 
     @property
     def degrees_of_freedom(self) -> int:
-        """Of its main effect: those of a smooth curve for numbers, one for each further name."""
+        """Those of its main effect: of a smooth curve for numbers, and one for each further name."""
         return self.levels - 1 if self.positions is None else min(2, self.levels - 1)
 
 

@@ -206,7 +206,7 @@ class StepLog:
 
     @property
     def evaluations(self) -> tuple[Evaluation, ...]:
-        """Of all sessions."""
+        """The evaluations of all sessions."""
         return tuple(evaluation for session in self.sessions for evaluation in session.evaluations)
 
     @property
@@ -216,7 +216,7 @@ class StepLog:
 
     @property
     def environments(self) -> tuple[Environment, ...]:
-        """Of the last session, by rank."""
+        """The environments of the last session's processes, by rank."""
         processes = self.sessions[-1].processes if self.sessions else ()
         return tuple(process.environment for process in processes if process.environment)
 

@@ -52,7 +52,7 @@ def _hint(arn: str) -> str:
     if not EC2_RESERVATION.search(arn):
         return ""
     return (
-        ": training jobs run on no EC2 capacity reservation; reserve a SageMaker training plan for the target"
+        ": training jobs can't use EC2 capacity reservations; reserve a SageMaker training plan for the target"
         " training-job and give its ARN"
     )
 

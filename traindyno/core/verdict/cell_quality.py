@@ -51,7 +51,7 @@ def measure_quality(trials: CellTrials, target: Target | None, noise: Noise) -> 
 
 
 def estimate_accuracy(results: Sequence[RunResult]) -> Estimate | None:
-    """Of the last evaluation of each trial that has one."""
+    """The accuracy of the last evaluation, over the trials that have one."""
     shares = last_values(results, Quality.ACCURACY)
     return estimate_share(shares) if shares else None
 

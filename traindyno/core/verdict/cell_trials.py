@@ -158,7 +158,7 @@ def hosts_of(result: RunResult) -> str | None:
 def estimate_cell(
     trials: CellTrials, quantity: Quantity, noise: Noise, correction: Correction | None = None
 ) -> Estimate | None:
-    """Over the cell's hosts; if all trials ran on one set of hosts, for that set. None if no trial has a value."""
+    """The estimate over the cell's hosts, or for the one set on which all trials ran. None if no trial has a value."""
     known = trials.trials(quantity)
     if not known:
         return None

@@ -25,7 +25,7 @@ def steps_per_second(result: RunResult) -> float | None:
 
 
 def training_seconds(result: RunResult) -> float | None:
-    """Of the whole workload at the measured rate, without starting, loading and compiling."""
+    """Seconds to train the whole workload at the measured rate, without starting, loading and compiling."""
     return result.examples / result.samples_per_second if result.samples_per_second else None
 
 
@@ -35,7 +35,7 @@ def projected_seconds(result: RunResult) -> float | None:
 
 
 def projected_billable_seconds(result: RunResult) -> float | None:
-    """Of each instance."""
+    """Billed seconds of each instance for the whole workload."""
     projection = project_run(result)
     return projection.billable_seconds if projection else None
 

@@ -105,7 +105,7 @@ def _strong_key(cell: Cell) -> str:
 
 
 def _best_by_size(group: Sequence[_Timed]) -> list[_Timed]:
-    """Of several ways to divide the batch on one number of instances, the fastest."""
+    """For each number of instances, the fastest of several ways to divide the batch."""
     best: dict[tuple[int, int], _Timed] = {}
     for each in sorted(group, key=lambda each: each.time.seconds, reverse=True):
         best[each.time.instance_count, each.time.loader_workers] = each

@@ -58,7 +58,7 @@ class HeldOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepWork:
-    """Of a curve whose cells do the same work in a step: its ``samples``, and the number of ``steps`` in the workload.
+    """The work of a curve whose cells do the same in a step: its ``samples``, and the workload's number of ``steps``.
 
     ``usd_per_instance_hour`` is None where no price is known.
     """
@@ -70,7 +70,7 @@ class StepWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingFit:
-    """Of cells that differ in nothing but instances and loader workers, or of cells with the same global batch.
+    """The fit to cells that differ in instances and loader workers only, or to cells with the same global batch.
 
     ``seconds_of_terms``: term → its coefficient, in seconds; 0 where the measurements show no such term. ``step``: of
     cells with the same global batch, which divide it among their devices; None where a step grows with the instances.
@@ -98,7 +98,7 @@ class ScalingFit:
         return self.seconds(instances, self.loader_workers) / self.step.steps if self.step else None
 
     def step_usd(self, instances: int) -> Decimal | None:
-        """Of all instances together; None where no price is known, too."""
+        """The cost of a step on all instances together; None where no price is known, too."""
         seconds = self.step_seconds(instances)
         if seconds is None or self.step is None:
             return None

@@ -132,7 +132,7 @@ class Verdict:
         return next(row for row in self.rows if row.cell_id == cell_id)
 
     def estimate(self, metric: Metric) -> Estimate | None:
-        """Of the recommended cell, corrected for its selection."""
+        """The metric of the recommended cell, corrected for its selection."""
         return estimate_of(self.expected, metric) if self.expected else None
 
 
@@ -266,7 +266,7 @@ def _spent(rows: Sequence[CellRow]) -> Decimal | None:
 
 
 def _find_confounds(found: Recommendation | None, evidence: Evidence, suite: Suite) -> tuple[Confound, ...]:
-    """Of the recommended cell against the runner-up and against the baseline."""
+    """Confounds between the recommended cell and the runner-up, and between it and the baseline."""
     cells = [each.cell for each in evidence.trials]
     baseline = evidence.baseline
     if found is None or baseline is None:

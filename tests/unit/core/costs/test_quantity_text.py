@@ -52,7 +52,8 @@ def test_counts_have_separators() -> None:
         (0.999, "999 ms"),
         (1, "1.00 s"),
         (119, "119 s"),
-        (120, "2.00 min"),
+        (120, "2 min"),
+        (164, "2 min 44 s"),
         (7_140, "119 min"),
         (7_200, "2.00 h"),
         (172_000, "47.8 h"),
@@ -85,7 +86,8 @@ def test_money_has_cents_and_more_digits_below_ten_cents(usd: Decimal | float | 
 
 def test_a_unit_that_both_ends_of_a_range_share_is_written_once() -> None:
     assert range_text("1.00 s", "2.00 s") == "1.00 to 2.00 s"
-    assert range_text("90.0 s", "2.50 min") == "90.0 s to 2.50 min"
+    assert range_text("90.0 s", "2 min 30 s") == "90.0 s to 2 min 30 s"
+    assert range_text("2 min 30 s", "5 min 30 s") == "2 min 30 s to 5 min 30 s"
     assert range_text("$1.00", "$2.00") == "$1.00 to $2.00"
 
 

@@ -108,7 +108,7 @@ def test_ten_thousand_steps_take_less_than_a_second() -> None:
 def test_too_few_steps_say_so() -> None:
     steady = find_steady_state([3.0, 1.0, 1.0])
     assert not steady.is_reached
-    assert steady.reason == "too few steps to see warm-up end: 3 of at least 6"
+    assert steady.reason == "too few steps to find the end of the warm-up: 3 of at least 6"
 
 
 def test_a_given_warm_up_is_taken_as_it_is() -> None:
@@ -138,10 +138,10 @@ def test_five_steps_and_a_fifth_of_all_must_be_steady(count: int, warmup_steps: 
 def test_six_steps_are_enough_to_see_warm_up_end_and_five_are_not() -> None:
     assert find_steady_state([3.0] + [1.0] * 5).is_reached
     five = find_steady_state([3.0] + [1.0] * 4)
-    assert (five.warmup_steps, five.reason) == (1, "too few steps to see warm-up end: 5 of at least 6")
+    assert (five.warmup_steps, five.reason) == (1, "too few steps to find the end of the warm-up: 5 of at least 6")
     none = find_steady_window([])
     assert (none.state.warmup_steps, none.levels, none.stalls, none.trend) == (0, (), (), None)
-    assert none.state.reason == "too few steps to see warm-up end: 0 of at least 6"
+    assert none.state.reason == "too few steps to find the end of the warm-up: 0 of at least 6"
 
 
 def test_a_warm_up_of_as_many_steps_as_ran_leaves_none() -> None:

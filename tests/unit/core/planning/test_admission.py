@@ -49,7 +49,7 @@ def test_a_job_starts_waits_or_is_refused_by_what_it_may_cost(exposed: str, spen
 
 def test_a_refusal_names_the_sums() -> None:
     refused = admit_cost(worst_usd=usd("3"), exposed_usd=usd("9"), spent_usd=usd("8.5"), max_usd=usd("10"))
-    assert refused.reason == "it may cost $3.00 beside $8.50 spent of limits.max_usd $10.00"
+    assert refused.reason == "its worst case is $3.00; $8.50 of limits.max_usd $10.00 is spent"
 
 
 def test_a_job_that_could_outlast_the_suite_is_not_started() -> None:

@@ -174,7 +174,7 @@ def test_expected_cost_and_time_by_hand() -> None:
     narrow = plan(suite, history(first, billable=300, seconds=400), history(second, billable=600, seconds=700), usage=2)
     assert narrow.expected.hours == Decimal("1400.0") / 3600
     assert expected_cost_text(planned.expected, why_none=None) == "$1.80 expected, from 6 earlier runs of these cells"
-    assert expected_time_text(planned.expected) == "11.7 min expected, from 6 earlier runs of these cells"
+    assert expected_time_text(planned.expected) == "11 min 40 s expected, from 6 earlier runs of these cells"
 
 
 def test_a_cell_that_was_never_measured_leaves_the_whole_unknown() -> None:

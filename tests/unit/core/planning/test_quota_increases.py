@@ -61,4 +61,4 @@ def test_a_quota_without_a_known_code_is_for_the_console() -> None:
     increase = QuotaIncrease(name="P9", code=None, current_value=0, desired_value=2)
     found = NeededIncrease(increase=increase, request=None)
     assert not found.is_to_send
-    assert "2 of it in the Service Quotas console" in found.next_step
+    assert "the value 2 in the Service Quotas console" in found.next_step

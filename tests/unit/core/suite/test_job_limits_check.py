@@ -103,7 +103,7 @@ def test_channels_have_names_of_their_own(name: str, is_valid: bool) -> None:
     ("arn", "says"),
     [
         (PLAN, None),
-        ("arn:aws:ec2:us-east-1:111111111111:capacity-reservation/cr-0abc", "run on no EC2 capacity reservation"),
+        ("arn:aws:ec2:us-east-1:111111111111:capacity-reservation/cr-0abc", "can't use EC2 capacity reservations"),
         ("plan-1", 'got "plan-1"'),
     ],
 )

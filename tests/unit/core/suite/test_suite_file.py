@@ -187,7 +187,7 @@ def test_what_is_wrong_with_a_suites_claims_is_named_where_it_stands() -> None:
 )
 def test_a_capacity_reservation_of_ec2_is_refused_with_what_to_use_instead(arn: str) -> None:
     (problem,) = problems(small_document(training_plans={"ml.g5.xlarge": arn}))
-    assert "training jobs run on no EC2 capacity reservation; reserve a SageMaker training plan" in problem
+    assert "training jobs can't use EC2 capacity reservations; reserve a SageMaker training plan" in problem
 
 
 FORM = {

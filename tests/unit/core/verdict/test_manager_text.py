@@ -26,7 +26,7 @@ def how_sure(verdict: Verdict) -> str:
 def test_the_work_its_time_its_cost_and_what_is_saved() -> None:
     # a ratio of 0.8 of the cost
     assert takes(make_verdict()) == (
-        "The whole work (100,000 examples) takes about 16.7 min and costs about $10.00, "
+        "The whole work (100,000 examples) takes about 16 min 40 s and costs about $10.00, "
         "20.0 % less cost than the next best, fsdp."
     )
     assert ", 20.0 % less time than the next best, fsdp." in takes(make_verdict(metric=Metric.SECONDS))
@@ -59,7 +59,7 @@ def test_training_to_a_target_takes_what_the_target_took() -> None:
         metric=Metric.USD_TO_TARGET,
         rows=(make_row(quality=quality), make_row(SECOND)),
     )
-    assert takes(verdict).startswith("Training to accuracy 90 % takes about 5.00 min and costs about $3.00, ")
+    assert takes(verdict).startswith("Training to accuracy 90 % takes about 5 min and costs about $3.00, ")
 
 
 def test_all_runs_count_and_only_measured_cells() -> None:

@@ -187,12 +187,12 @@ def test_a_scaling_curve_in_sentences() -> None:
     times = [sized(count, 10 + 800 / count + 2 * count, variation=0.001) for count in (1, 2, 4, 8, 16, 32)]
     lines = describe_scaling(fitted(times))
     assert lines[0].startswith(
-        "training time by number of instances N: serial: 10.0 s, compute / N: 13.3 min, N: 2.00 s; residual "
+        "training time by number of instances N: serial: 10.0 s, compute / N: 13 min 20 s, N: 2.00 s; residual "
     )
     # 10 + 800 / 64 + 128
     (prediction,) = [line for line in lines if line.startswith("predicted: ")]
-    assert prediction.startswith("predicted: 2.51 min (")
-    assert prediction.endswith(" min) on 64 instances")
+    assert prediction.startswith("predicted: 2 min 31 s (")
+    assert prediction.endswith(" s) on 64 instances")
     assert "more than 20 instances save no time" in " ".join(lines)
     workers = [sized(count, 10 + 90 / (1 + each), workers=each) for count in (1, 2, 4) for each in (0, 9)]
     assert describe_scaling(fitted(workers))[-3].endswith("on 8 instances with 9 loader workers")

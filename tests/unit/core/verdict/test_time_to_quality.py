@@ -102,7 +102,9 @@ def test_the_fastest_to_a_quality_may_not_be_the_fastest_per_step() -> None:
     assert best.seconds.interval is not None
     text = describe_verdict(verdict)
     assert text.headline == "Use ddp: it is fastest to accuracy 90 %."
-    assert text.support[0] == ("ddp reaches accuracy 90 % in 2.17 min (95% interval 2.16 to 2.18 min), for $0.70.")
+    assert text.support[0] == (
+        "ddp reaches accuracy 90 % in 2 min 10 s (95% interval 2 min 9 s to 2 min 11 s), for $0.70."
+    )
 
 
 def test_a_cell_that_never_reached_the_target_is_said_so_and_not_ranked() -> None:

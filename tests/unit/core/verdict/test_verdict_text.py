@@ -63,7 +63,7 @@ def test_a_goal_is_named_with_its_limit(goal: Goal, text: str) -> None:
 
 def test_a_metric_has_its_unit() -> None:
     assert [metric_text(metric, 1000.0) for metric in Metric] == [
-        {"seconds": "16.7 min", "usd": "$1,000.00", "instance_hours": "1,000 instance hours"}[
+        {"seconds": "16 min 40 s", "usd": "$1,000.00", "instance_hours": "1,000 instance hours"}[
             metric.value.removesuffix("_to_target")
         ]
         for metric in Metric
@@ -87,7 +87,7 @@ def test_a_clear_winner_is_supported_by_its_cost_its_time_and_its_margin() -> No
     text = described()
     assert text.headline == "Use ddp: it is cheapest."
     assert text.support == (
-        "ddp would do the work of 100,000 examples for $10.00 (95% interval $9.00 to $11.00), in 16.7 min.",
+        "ddp would do the work of 100,000 examples for $10.00 (95% interval $9.00 to $11.00), in 16 min 40 s.",
         "That is 20.0 % (95% interval 10.0 to 30.0 %) less than the runner-up, fsdp (3 and 3 trials; "
         "confidence that it beats each cell 99.0 %).",
     )
@@ -97,9 +97,9 @@ def test_a_clear_winner_is_supported_by_its_cost_its_time_and_its_margin() -> No
 def test_the_goals_own_quantity_comes_first() -> None:
     fastest = Goal(kind=GoalKind.FASTEST)
     time = described(metric=Metric.SECONDS, goal=fastest).support[0]
-    assert time.endswith("in 16.7 min (95% interval 15.0 to 18.3 min), for $10.00.")
+    assert time.endswith("in 16 min 40 s (95% interval 15 min to 18 min 20 s), for $10.00.")
     unpriced = described(metric=Metric.SECONDS, goal=fastest, rows=(make_row(usd=None), make_row(SECOND)))
-    assert unpriced.support[0].endswith("in 16.7 min (95% interval 15.0 to 18.3 min).")
+    assert unpriced.support[0].endswith("in 16 min 40 s (95% interval 15 min to 18 min 20 s).")
     untimed = described(rows=(make_row(seconds=None, usd=make_estimate(10.0)), make_row(SECOND)))
     assert untimed.support[0].endswith("for $10.00, in an unknown time.")
 
@@ -111,7 +111,7 @@ def test_to_a_target_counts_what_the_target_took() -> None:
         metric=Metric.USD_TO_TARGET,
         rows=(make_row(quality=quality), make_row(SECOND)),
     )
-    assert text.support[0] == "ddp reaches accuracy 90 % for $3.00, in 5.00 min."
+    assert text.support[0] == "ddp reaches accuracy 90 % for $3.00, in 5 min."
 
 
 @pytest.mark.parametrize(("p", "confidence"), [(0.001, "99.9 %"), (0.0009, "above 99.9 %"), (0.3, "70.0 %")])
