@@ -17,6 +17,7 @@ from localcloud.sagemaker_service.aws_clients import local_aws_clients
 from localcloud.sagemaker_service.instance_table import usable_cores
 from localcloud.sagemaker_service.service import Service
 from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, Settings
+from traindyno.core.documents.versions import VersionUnknown
 
 LOG_BYTES = 5 * 1024 * 1024
 
@@ -25,7 +26,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = _read_settings(arguments)
     settings.state_folder.mkdir(parents=True, exist_ok=True)
     _log_to(settings.state_folder / "service.log")
-    with Service(settings, local_aws_clients(settings.aws_endpoint, settings.region)) as service:
+    try:
+        built = Service(settings, local_aws_clients(settings.aws_endpoint, settings.region))
+    except VersionUnknown as error:
+        sys.exit(str(error))
+    with built as service:
         for number in (signal.SIGTERM, signal.SIGINT):
             # In a thread, because shutdown waits for the loop that this signal has interrupted.
             signal.signal(number, lambda *_: threading.Thread(target=service.stop).start())

@@ -12,7 +12,10 @@ from typing import Any
 import cattrs
 
 from localcloud.sagemaker_service.job import Engine, Job
+from traindyno.core.documents.versions import Format, VersionUnknown
 
+# A change of SCHEMA or of Job with which older rows can't be read needs the next version.
+FORMAT = Format(name="the local cloud's stored jobs", version=1, key="user_version")
 SCHEMA = """
 create table if not exists jobs (
   name text primary key, created_ms integer, modified_ms integer, status text, engine text, claimed integer,
@@ -48,13 +51,21 @@ EventsOf = Callable[[Job], Sequence[NewEvent]]
 
 
 class JobStore:
-    """Each change of a job and its events are one transaction."""
+    """Each change of a job and its events are one transaction. Raises VersionUnknown for a file of another version."""
 
     def __init__(self, path: Path, events_of: EventsOf) -> None:
         self._events_of = events_of
         self._lock = threading.RLock()
         self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-        self._connection.executescript("pragma journal_mode=wal; pragma synchronous=normal;" + SCHEMA)
+        try:
+            _check_version(self._connection, path)
+        except VersionUnknown:
+            self._connection.close()
+            raise
+        self._connection.executescript(
+            "pragma journal_mode=wal; pragma synchronous=normal;"
+            f"begin; {SCHEMA} pragma {FORMAT.key}={FORMAT.version}; commit;"
+        )
 
     def add(self, job: Job) -> bool:
         """Whether the job is new; an existing job of that name is not changed."""
@@ -193,6 +204,22 @@ class JobStore:
         for event in events:
             row = (event.due_seconds, json.dumps(event.document))
             connection.execute("insert into events (due_seconds, failures, document) values (?, 0, ?)", row)
+
+
+def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+    """A file without tables is new. One with tables and version 0 is from before there were versions, when the tables
+    changed without one.
+    """
+    table_count: int = connection.execute("select count(*) from sqlite_master where type = 'table'").fetchone()[0]
+    found: int = connection.execute(f"pragma {FORMAT.key}").fetchone()[0]
+    if not table_count:
+        return
+    try:
+        FORMAT.read({FORMAT.key: found})
+    except VersionUnknown as error:
+        raise VersionUnknown(
+            f"{path}: {error}; to remove all state of the local cloud: traindyno local down --erase"
+        ) from error
 
 
 def _structured(document: str) -> Job:

@@ -49,9 +49,15 @@ def write_stretch(
     job: Job, trace: Trace, work: SimulatedWork, *, start_ms: int, until_ms: int, first_step: int
 ) -> Stretch:
     """``until_ms`` truncates the log: steps that end later are missing, and so is the last line."""
-    lines = list(_lines(job, trace, work, start=start_ms / 1000, until=until_ms / 1000, first_step=first_step))
-    body = "".join(json.dumps(line) + "\n" for line in lines)
-    done = sum(line["kind"] == "step" for line in lines)
+    samples = [trace.samples_per_step or work.samples_of(rank) for rank in range(work.world_size)]
+    stretch = {
+        each: list(
+            _lines(job, trace, work, samples=each, start=start_ms / 1000, until=until_ms / 1000, first_step=first_step)
+        )
+        for each in set(samples)
+    }
+    bodies = {each: "".join(json.dumps(line) + "\n" for line in lines) for each, lines in stretch.items()}
+    done = sum(line["kind"] == "step" for line in stretch[samples[0]])
     hosts = host_names(job.instance_count)
     files = {
         f"rank-{rank:05d}.{start_ms}.jsonl": json.dumps(
@@ -60,14 +66,14 @@ def write_stretch(
             )
         )
         + "\n"
-        + body
+        + bodies[samples[rank]]
         for rank in range(work.world_size)
     }
     return Stretch(files=files, next_step=first_step + done)
 
 
 def _lines(
-    job: Job, trace: Trace, work: SimulatedWork, *, start: float, until: float, first_step: int
+    job: Job, trace: Trace, work: SimulatedWork, *, samples: int, start: float, until: float, first_step: int
 ) -> Iterator[dict[str, Any]]:
     now = start
     for name, seconds in (("load", trace.load_seconds), ("compile", trace.compile_seconds)):
@@ -76,7 +82,6 @@ def _lines(
                 return
             yield phase_line(name, now, now + seconds)
             now += seconds
-    samples = trace.samples_per_step or work.samples_per_step
     last_step = total_steps(trace, work)
     series = itertools.islice(step_seconds(trace, job.name), first_step, last_step)
     for step, seconds in enumerate(series, start=first_step):

@@ -3,13 +3,18 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 import cattrs
 
 from localcloud.sagemaker_service.job import Job
+from traindyno.core.errors import SuiteInvalid
 from traindyno.core.instances.instance_types import find_instance_type
+from traindyno.core.suite.processes import global_batch_size, world_size
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite_file import parse_settings
 
 CONVERTER = cattrs.Converter(forbid_extra_keys=True)
 NOMINAL_PARAMETERS = 124_000_000
@@ -29,8 +34,8 @@ class TraceInvalid(Exception):
 class Trace:
     """Seconds of each phase. ``match`` names values that a job must have: of ``instance_type``, ``instance_count``, its
     settings and its own hyperparameters; the matching trace with the most values is used. ``recorded_step_seconds`` are
-    repeated in their order, instead of ``step_seconds`` with its random deviation. ``accuracy`` is what an evaluation
-    at the end measures, a share.
+    repeated in their order, instead of ``step_seconds`` with its random deviation. ``samples_per_step`` are those of
+    one process, in place of its share of the batch. ``accuracy`` is what an evaluation at the end measures, a share.
     """
 
     name: str
@@ -78,9 +83,13 @@ class SimulatedWork:
     world_size: int
     processes_per_host: int
     steps: int
-    samples_per_step: int
+    global_batch_size: int
     sequence_length: int
     checkpoint_every_steps: int | None = None
+
+    def samples_of(self, rank: int) -> int:
+        """This process's share of a step, as the training strategies count it: the shares add up to the batch."""
+        return self.global_batch_size * (rank + 1) // self.world_size - self.global_batch_size * rank // self.world_size
 
     def steps_in_checkpoint(self, steps: int) -> int:
         """Of so many finished steps, those in the last periodic checkpoint: an interrupted job resumes after them.
@@ -94,23 +103,32 @@ class SimulatedWork:
 def read_work(job: Job) -> SimulatedWork:
     given = {name: _decoded(value) for name, value in job.request.get("HyperParameters", {}).items()}
     settings, workload = _mapping(given.get("settings")), _mapping(given.get("workload"))
-    instance = find_instance_type(job.instance_type)
-    per_host = 1 if settings.get("strategy") == "single" or instance is None else instance.devices_per_instance or 1
-    world_size = per_host * job.instance_count
-    samples = int(settings.get("batch_size_per_device", DEFAULT_SAMPLES))
+    planned = _settings_of(job, settings)
+    processes = world_size(planned) or job.instance_count
+    batch_size = max(global_batch_size(planned, processes), 1)
     measurement = _mapping(given.get("measurement"))
     most_steps = int(measurement.get("max_steps", DEFAULT_STEPS))
     examples = workload.get("examples")
-    steps = most_steps if examples is None else min(most_steps, max(-(-int(examples) // (samples * world_size)), 1))
+    steps = most_steps if examples is None else min(most_steps, max(ceil(int(examples) / batch_size), 1))
     return SimulatedWork(
         values={**given, **settings, "instance_type": job.instance_type, "instance_count": job.instance_count},
-        world_size=world_size,
-        processes_per_host=per_host,
+        world_size=processes,
+        processes_per_host=processes // job.instance_count,
         steps=steps,
-        samples_per_step=samples,
+        global_batch_size=batch_size,
         sequence_length=int(workload.get("sequence_length") or NOMINAL_SEQUENCE_LENGTH),
         checkpoint_every_steps=_whole(measurement.get("checkpoint_every_steps")),
     )
+
+
+def _settings_of(job: Job, given: Mapping[str, Any]) -> Settings:
+    """On the instances that the job has; another program's hyperparameter of this name says nothing of its batch."""
+    nominal = {"batch_size_per_device": DEFAULT_SAMPLES}
+    placed = {"instance": job.instance_type, "instance_count": job.instance_count}
+    try:
+        return parse_settings({**nominal, **given, **placed})
+    except SuiteInvalid:
+        return parse_settings({**nominal, **placed})
 
 
 def choose_trace(job: Job, traces: Iterable[Trace]) -> Trace:
@@ -123,7 +141,7 @@ def nominal_trace(job: Job, work: SimulatedWork) -> Trace:
     """The same formula for every strategy and compiler: it tests a suite and does not predict its answer."""
     instance = find_instance_type(job.instance_type)
     peak = (instance.peak_dense_bf16_flops_per_device if instance else None) or NOMINAL_FLOPS_PER_DEVICE
-    flops = 6 * NOMINAL_PARAMETERS * work.sequence_length * work.samples_per_step
+    flops = 6 * NOMINAL_PARAMETERS * work.sequence_length * work.global_batch_size / work.world_size
     step_seconds = NOMINAL_STEP_OVERHEAD_SECONDS + flops / (NOMINAL_UTILISATION * peak)
     return Trace(name="nominal", step_seconds=step_seconds)
 

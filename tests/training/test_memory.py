@@ -91,6 +91,15 @@ def test_fake_tensors_need_what_real_ones_do(name: str) -> None:
     assert estimated == measure_memory(workload, settings, model_path=None)
 
 
+def test_single_uses_one_of_an_instances_devices() -> None:
+    workload = workload_of(GPT2, "causal-lm")
+    one, four = (
+        estimate_memory(workload, settings_of(instance=instance, strategy="single"), model_path=None)
+        for instance in (ONE, FOUR)
+    )
+    assert one == four
+
+
 def test_parameters_gradients_and_optimizer_state_by_hand() -> None:
     # One layer: 4 x 64^2 attention + 3 x 64 x 128 of the MLP + 2 norms of 64; embeddings and head 2 x 500 x 64, a norm.
     count = 3 * (4 * 64**2 + 3 * 64 * 128 + 2 * 64) + 2 * 500 * 64 + 64

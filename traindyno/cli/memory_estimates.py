@@ -23,6 +23,7 @@ from traindyno.cli.training_code import (
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.planning.memory import (
+    FINDINGS,
     CellMemory,
     MemoryFinding,
     memory_key,
@@ -57,7 +58,7 @@ def estimate_cells(suite: Suite, *, beside: Path, say: Say) -> tuple[CellMemory,
     _check_installed()
     cells = expand_cells(suite)
     model_path, model_content = _find_model(suite.workload, beside)
-    code = f"{training_code_digest()} {model_content}"
+    code = f"{training_code_digest()} {model_content} {FINDINGS.version}"
     wanted = {
         settings: cache_folder("memory") / f"{memory_key(suite.workload, settings, code=code)}.json"
         for settings in distinct_settings(cells)

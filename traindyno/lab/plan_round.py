@@ -7,13 +7,13 @@ from typing import Any
 from traindyno.core.errors import TraindynoError
 from traindyno.core.planning.lane_plan import LanePlan
 from traindyno.core.planning.lanes import Lane, split_lanes
+from traindyno.core.planning.pack_items import pack_items
 from traindyno.core.planning.packs import pack_runs
 from traindyno.core.planning.plan import Plan, read_stored_plan
 from traindyno.core.s3_keys import lane_key, plan_key, suite_key
 from traindyno.core.suite.choices import Search
-from traindyno.core.suite.preparation import is_packed, owner_document
-from traindyno.core.suite.runs import waiting_seconds
-from traindyno.core.suite.suite import Limits, Run, Suite
+from traindyno.core.suite.preparation import is_packed
+from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.rounds import plan_round
 from traindyno.store.results import load_results
@@ -48,7 +48,7 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
         packs: list[dict[str, Any]] = []
         for pack in _packs(lane, plans[lane.lane_id]):
             key = lane_key(execution_id, number, lane.lane_id, pack=len(packs) + 1)
-            bucket.write_json(key, _items(pack.runs, suite.limits))
+            bucket.write_json(key, pack_items(pack.runs, suite.limits))
             packs.append({"items_key": key, "concurrency": pack.concurrency})
         pointers.append({"lane_id": lane.lane_id, "packs": packs})
     return {
@@ -74,10 +74,6 @@ def _packs(lane: Lane, plan: LanePlan) -> list[_Pack]:
     if plan.instances_at_once is None:
         return [_Pack(runs=lane.runs, concurrency=plan.concurrency)]
     return [_Pack(runs=pack, concurrency=len(pack)) for pack in pack_runs(lane.runs, plan.instances_at_once)]
-
-
-def _items(runs: Sequence[Run], limits: Limits) -> list[dict[str, Any]]:
-    return [{**owner_document(run), "timeout_seconds": waiting_seconds(limits)} for run in runs]
 
 
 def _with_tokens(runs: Sequence[Run], suite: Suite, plan: Plan, cache: TokenCache) -> tuple[Run, ...]:

@@ -7,6 +7,7 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.measurement.preparation_result import PreparationResult, parse_preparation_result
 from traindyno.core.measurement.run_result import RunResult, parse_run_result
 from traindyno.core.planning.memory import CellMemory, MemoryFinding, memory_of_cells, parse_findings
+from traindyno.core.planning.pack_items import run_ids_of
 from traindyno.core.planning.plan import Plan, read_stored_plan
 from traindyno.core.s3_keys import plan_key, preparations_prefix, results_prefix, rounds_prefix, s3_uri, suite_key
 from traindyno.core.suite.fallback_cells import with_cells_of
@@ -59,7 +60,7 @@ def load_rounds(bucket: ResultsBucket, execution_id: str) -> tuple[Round, ...]:
     run_ids: dict[int, list[str]] = {}
     for key in bucket.list_keys(prefix):
         number = int(key.removeprefix(prefix).partition("/")[0])
-        run_ids.setdefault(number, []).extend(str(item["run"]["run_id"]) for item in bucket.read_json(key))
+        run_ids.setdefault(number, []).extend(run_ids_of(bucket.read_json(key)))
     return tuple(Round(number=number, run_ids=tuple(found)) for number, found in sorted(run_ids.items()))
 
 
@@ -70,7 +71,8 @@ def load_memory(bucket: ResultsBucket, plan: Plan) -> tuple[CellMemory, ...]:
         tokens = TokenCache(bucket).find(token_set.key, oldest=0.0) if token_set.memory_digest else None
         if tokens is not None and tokens.s3_uri is not None:
             folder = tokens.s3_uri.removeprefix(s3_uri(bucket.name, ""))
-            findings |= parse_findings(bucket.find_json(f"{folder}{MEMORY_FILE}") or ())
+            document = bucket.find_json(f"{folder}{MEMORY_FILE}")
+            findings |= parse_findings(document) if document is not None else {}
     return plan.memory or memory_of_cells(plan.cells, findings)
 
 

@@ -3,6 +3,7 @@
 from traindyno.core.s3_keys import ready_tokens_key, s3_uri, tokens_folder
 from traindyno.core.suite.suite import Tokens
 from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST, describe_mismatch
+from traindyno.core.suite.tokens_marker import TokensMarker, parse_tokens_marker, tokens_marker_document
 from traindyno.store.results_bucket import ResultsBucket
 
 # Storage keeps prepared data for 90 days, and an execution may take 28 of them.
@@ -14,11 +15,12 @@ class TokenCache:
         self._bucket = bucket
 
     def find(self, key: str, *, oldest: float) -> Tokens | None:
-        """None also if they were made before ``oldest``, an epoch time."""
-        marker = self._bucket.find_json(ready_tokens_key(key))
-        if marker is None or marker["made_at"] < oldest:
+        """None also if they were made before ``oldest``, an epoch time. Raises VersionUnknown."""
+        document = self._bucket.find_json(ready_tokens_key(key))
+        if document is None:
             return None
-        return Tokens(key=key, s3_uri=marker["s3_uri"])
+        marker = parse_tokens_marker(document)
+        return Tokens(key=key, s3_uri=marker.s3_uri) if marker.made_at >= oldest else None
 
     def keep(self, key: str, job_name: str, *, made_at: float) -> str | None:
         """Mark the job's output as ready; returns the reason if it can't be used. Safe to repeat."""
@@ -28,6 +30,7 @@ class TokenCache:
         problem = describe_mismatch(manifest, key=key)
         if problem:
             return f"the job completed, but its output at {uri} can't be used: {problem}"
-        marker = {"key": key, "s3_uri": uri, "job_name": job_name, "made_at": made_at, "manifest": manifest}
-        self._bucket.write_json(ready_tokens_key(key), marker)
+        marker = TokensMarker(s3_uri=uri, made_at=made_at)
+        document = tokens_marker_document(marker, key=key, job_name=job_name, manifest=manifest)
+        self._bucket.write_json(ready_tokens_key(key), document)
         return None

@@ -6,7 +6,7 @@ from typing import Any
 
 from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.processes import global_batch_size
-from traindyno.core.suite.settings import Effect, settings_with
+from traindyno.core.suite.settings import settings_of_checkpoints
 from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite_file import settings_document, workload_document
 from training.run_settings import RunSettings
@@ -14,7 +14,6 @@ from training.topology import Topology
 
 Identity = Mapping[str, Any]
 SAMPLES_PER_STEP, PROCESSES = "samples_per_step", "processes"
-OF_THE_SAME_RUN = (*settings_with(Effect.LEARNING, Effect.DEGREE), "precision", "strategy", "pipeline_schedule")
 # The first steps of a longer run equal those of a shorter one.
 MAY_DIFFER = ("examples",)
 
@@ -24,7 +23,7 @@ def identity_of(run: RunSettings, topology: Topology) -> Identity:
     settings, workload = settings_document(run.settings), workload_document(run.workload)
     identity: dict[str, Any] = {
         **{f"workload.{name}": value for name, value in workload.items() if name not in MAY_DIFFER},
-        **{name: settings[name] for name in OF_THE_SAME_RUN if name in settings},
+        **{name: settings[name] for name in settings_of_checkpoints() if name in settings},
         SAMPLES_PER_STEP: global_batch_size(run.settings, topology.world_size),
     }
     if run.tokens is not None:

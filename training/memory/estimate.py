@@ -8,7 +8,6 @@ import torch
 from torch.optim import Optimizer
 
 from traindyno.callbacks import StepLogger
-from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.planning.memory import MemoryEstimate
 from traindyno.core.suite.choices import DatasetFormat, Strategy, Task
 from traindyno.core.suite.processes import processes_per_replica, world_size
@@ -75,13 +74,11 @@ def _of_the_largest(settings: Settings, of_process: Callable[[Topology], MemoryE
 
 def planned_topologies(settings: Settings) -> list[Topology]:
     """The processes with different parts of the model: those of one replica of a pipeline, else the first."""
-    instance_type, processes = find_instance_type(settings.instance), world_size(settings)
-    assert instance_type is not None
+    processes = world_size(settings)
     assert processes is not None
-    assert instance_type.devices_per_instance is not None
     is_pipeline = settings.strategy is Strategy.PIPELINE
     return [
-        Topology(rank=rank, world_size=processes, local_world_size=instance_type.devices_per_instance)
+        Topology(rank=rank, world_size=processes, local_world_size=processes // settings.instance_count)
         for rank in range(processes_per_replica(settings, processes) if is_pipeline else 1)
     ]
 

@@ -10,9 +10,10 @@ import pytest
 from rich.console import Console
 
 from tests.unit.suites import unprepared_document, unprepared_suite
-from traindyno.cli import training_code
+from traindyno.cli import memory_estimates, training_code
 from traindyno.cli.memory_estimates import EstimatesUnavailable, estimate_cells
 from traindyno.cli.memory_table import print_memory
+from traindyno.core.documents.versions import Format
 from traindyno.core.planning.plan import plan_suite
 from traindyno.core.suite.suite_file import parse_suite
 
@@ -79,6 +80,16 @@ def test_an_estimate_of_changed_training_code_is_made_again(
     monkeypatch.setattr(training_code, "training_folder", lambda: code)
     for content in ("a = 1", "a = 1", "a = 2"):
         (code / "estimate.py").write_text(content)
+        estimate_cells(unprepared_suite(), beside=tmp_path, say=silent)
+    assert (tmp_path / "requests").read_text() == "asked\nasked\n"
+
+
+@needs_torch
+def test_an_estimate_of_another_version_of_findings_is_made_again(
+    tmp_path: Path, python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for version in (1, 1, 2):
+        monkeypatch.setattr(memory_estimates, "FINDINGS", Format(name="memory findings", version=version))
         estimate_cells(unprepared_suite(), beside=tmp_path, say=silent)
     assert (tmp_path / "requests").read_text() == "asked\nasked\n"
 

@@ -78,6 +78,7 @@ def plan(
 
 
 def mark_ready(lab: MemoryLab, key: str, *, made_at: float = NOW) -> None:
+    """As it was written before markers had a version."""
     marker = {"key": key, "s3_uri": f"s3://results/{tokens_folder(key, 'job')}", "made_at": made_at}
     lab.bucket.write_json(ready_tokens_key(key), marker)
 
@@ -399,3 +400,4 @@ def test_the_marker_says_what_it_marks() -> None:
     marker = json.loads(lab.objects.contents[ready_tokens_key(KEY)])
     assert marker["manifest"]["parts"] == {"train": {"sequences": 10, "tokens": 1280}}
     assert marker["job_name"] == job
+    assert marker["version"] == 1

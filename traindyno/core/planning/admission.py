@@ -6,8 +6,6 @@ from enum import StrEnum
 
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, cost_usd
-from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite import Suite
 
 # SageMaker gives a stopped job two minutes to save, and bills them.
 STOP_SECONDS = 120
@@ -25,12 +23,6 @@ class Decision(StrEnum):
 class Admission:
     decision: Decision
     reason: str
-
-
-def worst_case_usd(suite: Suite, settings: Settings, usd_per_hour: Decimal) -> Decimal:
-    """One attempt at its time limit, with its instances kept warm afterwards for as long as the suite asks."""
-    seconds = suite.limits.max_job_seconds + suite.warm_pool_seconds
-    return cost_usd(seconds, settings.instance_count, usd_per_hour)
 
 
 def admit_cost(*, worst_usd: Decimal, exposed_usd: Decimal, spent_usd: Decimal, max_usd: Decimal) -> Admission:

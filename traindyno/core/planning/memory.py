@@ -2,12 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from traindyno.core.costs.quantity_text import bytes_text
 from traindyno.core.documents.stored import from_document, to_document
+from traindyno.core.documents.versions import Format
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.memory_settings import memory_settings
@@ -18,6 +19,7 @@ from traindyno.core.suite.suite_converter import suite_converter
 from traindyno.core.suite.workload import Workload
 
 BYTES_PER_GB = 10**9
+FINDINGS = Format(name="memory findings", version=1, unmarked=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,19 +119,22 @@ def memory_of_cells(cells: Iterable[Cell], findings: Mapping[Settings, MemoryFin
     )
 
 
-def findings_document(findings: Mapping[Settings, MemoryFinding]) -> list[dict[str, Any]]:
+def findings_document(findings: Mapping[Settings, MemoryFinding]) -> dict[str, Any]:
     """The document that the preparation job writes; ``parse_findings`` reads it."""
-    return [
+    found = [
         {"settings": suite_converter().unstructure(settings), "finding": to_document(finding)}
         for settings, finding in findings.items()
     ]
+    return FINDINGS.mark({"findings": found})
 
 
-def parse_findings(document: Iterable[Mapping[str, Any]]) -> dict[Settings, MemoryFinding]:
+def parse_findings(document: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> dict[Settings, MemoryFinding]:
+    """Before it had a version, the document was the list of findings. Raises VersionUnknown."""
     converter = suite_converter()
+    marked = document if isinstance(document, Mapping) else {"findings": document}
     return {
         converter.structure(each["settings"], Settings): from_document(each["finding"], MemoryFinding)
-        for each in document
+        for each in FINDINGS.read(marked)["findings"]
     }
 
 

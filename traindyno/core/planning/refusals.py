@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
 from traindyno.core.instances.instance_types import instance_types
-from traindyno.core.planning.admission import worst_case_usd
+from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.lanes import Lane
 from traindyno.core.planning.quotas import (
     QuotaIncrease,
@@ -50,22 +50,21 @@ def _increase_text(increase: QuotaIncrease) -> str:
 
 def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Iterator[Refusal]:
     for lane in lanes:
-        types = accepted_types(suite, lane.instance_type)
-        unknown = [name for name in types if name not in prices]
+        terms = run_terms(lane.largest, suite)
+        unknown = [name for name in terms.types if name not in prices]
         yield from (
             Refusal(reason=f"the price of {name} is unknown, so limits.max_usd can't be enforced") for name in unknown
         )
         if unknown:
             continue
-        dearest = max(types, key=lambda name: prices[name].usd_per_hour)
+        dearest = max(terms.types, key=lambda name: prices[name].usd_per_hour)
         price = prices[dearest].usd_per_hour
-        one_job_usd = worst_case_usd(suite, lane.largest, price)
+        one_job_usd = terms.worst_case_usd(price)
         if one_job_usd > suite.limits.max_usd:
-            seconds = suite.limits.max_job_seconds + suite.warm_pool_seconds
             yield Refusal(
-                reason=f"one job on {lane.largest.instance_count} x {dearest} may cost"
-                f" {exact_usd_text(one_job_usd)} ({seconds} s at {exact_usd_text(price)} per instance hour),"
-                f" over limits.max_usd {exact_usd_text(suite.limits.max_usd)}: raise it, or lower"
+                reason=f"one job on {terms.instance_count} x {dearest} may cost"
+                f" {exact_usd_text(one_job_usd)} ({terms.longest_seconds} s at {exact_usd_text(price)} per instance"
+                f" hour), over limits.max_usd {exact_usd_text(suite.limits.max_usd)}: raise it, or lower"
                 " limits.max_job_seconds"
             )
 

@@ -6,17 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.settings import Settings, setting_descriptions
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_converter import suite_converter
 
-WITHOUT_EFFECT = (
-    "learning_rate", "weight_decay", "seed", "loader_workers", "prefetch_factor", "pin_memory", "image",
-)  # fmt: skip
+WITHOUT_EFFECT = tuple(name for name, description in setting_descriptions().items() if not description.changes_memory)
 # A hyperparameter takes 2,500 characters, and a job 100 of them.
 PART_CHARACTERS = 2300
 PART = "memory_"
-MOST_DISTINCT = 500
 
 
 def memory_settings(settings: Settings) -> Settings:

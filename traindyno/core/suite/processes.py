@@ -8,10 +8,15 @@ from traindyno.core.suite.settings import LearningRate, Settings, degree_setting
 
 
 def world_size(settings: Settings) -> int | None:
-    """Processes of the whole job; None if the instance type's number of devices is unknown."""
+    """Processes of the whole job, one for each device; None if the instance type's number of devices is unknown.
+
+    Strategy ``single`` uses one device of an instance.
+    """
     instance_type = find_instance_type(settings.instance)
     devices = instance_type.devices_per_instance if instance_type else None
-    return None if devices is None else devices * settings.instance_count
+    if devices is None:
+        return None
+    return settings.instance_count * (1 if settings.strategy is Strategy.SINGLE else devices)
 
 
 def processes_per_replica(settings: Settings, processes: int) -> int:

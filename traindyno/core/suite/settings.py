@@ -46,12 +46,16 @@ class Effect(StrEnum):
 class SettingDescription(FieldDescription):
     """``used_by``: the strategies whose option it is; empty if every strategy uses it.
 
-    ``is_seen_by_scripts``: it affects a user's own script, through its launcher.
+    ``is_seen_by_scripts``: it affects a user's own script, through its launcher. ``changes_memory``: it changes the
+    size of a tensor. ``is_fixed_by_checkpoints``: a run with another value can't resume from a checkpoint; always True
+    with effect ``learning`` or ``degree``.
     """
 
     used_by: tuple[Strategy, ...] = ()
     effect: Effect | None = None
     is_seen_by_scripts: bool = False
+    changes_memory: bool = True
+    is_fixed_by_checkpoints: bool = False
 
 
 def setting(
@@ -63,6 +67,8 @@ def setting(
     used_by: tuple[Strategy, ...] = (),
     effect: Effect | None = None,
     is_seen_by_scripts: bool = False,
+    changes_memory: bool = True,
+    is_fixed_by_checkpoints: bool = False,
 ) -> Mapping[str, FieldDescription]:
     """The ``metadata`` of a field of Settings."""
     return as_metadata(
@@ -74,6 +80,8 @@ def setting(
             used_by=used_by,
             effect=effect,
             is_seen_by_scripts=is_seen_by_scripts,
+            changes_memory=changes_memory,
+            is_fixed_by_checkpoints=is_fixed_by_checkpoints or effect in (Effect.LEARNING, Effect.DEGREE),
         )
     )
 
@@ -116,14 +124,18 @@ class Settings:
     strategy: Strategy = field(
         default=Strategy.DDP,
         metadata=setting(
-            "how one model is trained by several processes", effect=Effect.PLACEMENT, is_seen_by_scripts=True
+            "how one model is trained by several processes",
+            effect=Effect.PLACEMENT,
+            is_seen_by_scripts=True,
+            is_fixed_by_checkpoints=True,
         ),
     )
     compiler: Compiler = field(
         default=Compiler.NONE, metadata=setting("what compiles the model's graph", is_seen_by_scripts=True)
     )
     precision: Precision = field(
-        default=Precision.FP32, metadata=setting("the number format of the forward pass; fp16 scales the loss")
+        default=Precision.FP32,
+        metadata=setting("the number format of the forward pass; fp16 scales the loss", is_fixed_by_checkpoints=True),
     )
     batch_size_per_device: int = field(
         default=1,
@@ -146,12 +158,19 @@ class Settings:
     )
     learning_rate: LearningRate = field(
         default=LearningRate(base=5e-5),
-        metadata=setting("a number, or {base, reference_batch_size, scale_with: global_batch}", default="0.00005"),
+        metadata=setting(
+            "a number, or {base, reference_batch_size, scale_with: global_batch}",
+            default="0.00005",
+            changes_memory=False,
+        ),
     )
     weight_decay: float = field(
         default=0.0,
         metadata=setting(
-            "decay of weight matrices; biases and norms have none", bound=NOT_NEGATIVE, effect=Effect.LEARNING
+            "decay of weight matrices; biases and norms have none",
+            bound=NOT_NEGATIVE,
+            effect=Effect.LEARNING,
+            changes_memory=False,
         ),
     )
     gradient_clip_norm: float | None = field(
@@ -166,6 +185,7 @@ class Settings:
             "the seed of weights, data order and dropout",
             bound=Bound(least=0, most=MOST_SEED),
             effect=Effect.LEARNING,
+            changes_memory=False,
         ),
     )
     loader_workers: int = field(
@@ -173,15 +193,21 @@ class Settings:
         metadata=setting(
             "worker processes of the data loader in each training process; 0 loads in that process itself",
             bound=Bound(least=0, most=1024),
+            changes_memory=False,
         ),
     )
     prefetch_factor: int | None = field(
         default=None,
         metadata=setting(
-            "batches that each loader worker prepares ahead", bound=Bound(least=1, most=1024), default="PyTorch's 2"
+            "batches that each loader worker prepares ahead",
+            bound=Bound(least=1, most=1024),
+            default="PyTorch's 2",
+            changes_memory=False,
         ),
     )
-    pin_memory: bool = field(default=False, metadata=setting("copy batches to page-locked host memory"))
+    pin_memory: bool = field(
+        default=False, metadata=setting("copy batches to page-locked host memory", changes_memory=False)
+    )
     padding: Padding = field(
         default=Padding.MAX_LENGTH,
         metadata=setting("the length to which the sequences of a batch are padded; bucket groups like lengths"),
@@ -225,7 +251,11 @@ class Settings:
     )
     pipeline_schedule: PipelineSchedule = field(
         default=PipelineSchedule.GPIPE,
-        metadata=setting("the order of forward and backward passes of micro-batches", used_by=(Strategy.PIPELINE,)),
+        metadata=setting(
+            "the order of forward and backward passes of micro-batches",
+            used_by=(Strategy.PIPELINE,),
+            is_fixed_by_checkpoints=True,
+        ),
     )
     micro_batches: int = field(
         default=1,
@@ -248,6 +278,7 @@ class Settings:
             "a container image of your own, or repository:tag of one of AWS's",
             default="the lab's",
             is_seen_by_scripts=True,
+            changes_memory=False,
         ),
     )
 
@@ -271,6 +302,11 @@ def setting_descriptions(kind: type = Settings) -> dict[str, SettingDescription]
 def settings_with(*effects: Effect) -> tuple[str, ...]:
     """The settings that change one of these, in the order of the fields."""
     return tuple(name for name, description in setting_descriptions().items() if description.effect in effects)
+
+
+def settings_of_checkpoints() -> tuple[str, ...]:
+    """The settings whose value a checkpoint fixes, in the order of the fields."""
+    return tuple(name for name, description in setting_descriptions().items() if description.is_fixed_by_checkpoints)
 
 
 def options_of_strategies() -> tuple[str, ...]:

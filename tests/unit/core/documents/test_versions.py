@@ -5,13 +5,18 @@ from typing import Any
 
 import pytest
 
-from tests.unit.run_samples import completed_result, make_cell
+from tests.unit.run_samples import completed_result, make_cell, make_run, make_suite
 from tests.unit.suites import small_suite
 from traindyno.core.documents.versions import Format, VersionUnknown
+from traindyno.core.measurement.preparation_result import parse_preparation_result
 from traindyno.core.measurement.run_result import parse_run_result, run_result_document
+from traindyno.core.planning.memory import MemoryEstimate, MemoryFinding, findings_document, parse_findings
+from traindyno.core.planning.pack_items import pack_items, run_ids_of
 from traindyno.core.planning.plan import read_stored_plan
+from traindyno.core.serving.samples import parse_samples
 from traindyno.core.suite.suite_file import read_stored_suite, stored_suite, suite_document
 from traindyno.core.suite.tokens_manifest import describe_mismatch, tokens_manifest
+from traindyno.core.suite.tokens_marker import TokensMarker, parse_tokens_marker, tokens_marker_document
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.core.verdict.verdict import parse_verdict
 
@@ -60,6 +65,11 @@ READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "run result": parse_run_result,
     "verdict": parse_verdict,
     "report data": parse_report,
+    "preparation result": parse_preparation_result,
+    "evaluation samples": parse_samples,
+    "tokens marker": parse_tokens_marker,
+    "memory findings": parse_findings,
+    "pack item": lambda document: run_ids_of([document]),
 }
 
 
@@ -90,3 +100,29 @@ def test_tokens_of_another_version_are_a_mismatch() -> None:
     assert describe_mismatch({**manifest, "version": 9}, key="k") == (
         "traindyno-tokens.json: expected version 1, got 9: a newer Traindyno wrote it, so update this one"
     )
+
+
+def test_a_tokens_marker_has_a_version_and_one_from_before_is_read_alike() -> None:
+    marker = TokensMarker(s3_uri="s3://results/tokens/k/job/", made_at=1_790_000_000.5)
+    document = tokens_marker_document(marker, key="k", job_name="job", manifest=tokens_manifest("k", {}))
+    assert document.pop("version") == 1
+    assert parse_tokens_marker({**document, "version": 1}) == marker
+    assert parse_tokens_marker(document) == marker
+
+
+def test_memory_findings_have_a_version_and_the_list_from_before_is_read_alike() -> None:
+    estimate = MemoryEstimate(peak_bytes=8, parameter_bytes=1, gradient_bytes=1, optimizer_bytes=2)
+    findings = {make_cell().settings: MemoryFinding(estimate=estimate)}
+    document = findings_document(findings)
+    assert document["version"] == 1
+    assert parse_findings(document) == findings
+    assert parse_findings(document["findings"]) == findings
+
+
+def test_the_items_of_a_pack_are_a_list_and_each_has_a_version() -> None:
+    """Step Functions reads the items of a Distributed Map from a list only."""
+    runs = [make_run(make_cell(), trial) for trial in (1, 2)]
+    items = pack_items(runs, make_suite().limits)
+    assert [item.pop("version") for item in items] == [1, 1]
+    assert run_ids_of([{**item, "version": 1} for item in items]) == ("0000000a-t1", "0000000a-t2")
+    assert run_ids_of(items) == ("0000000a-t1", "0000000a-t2")

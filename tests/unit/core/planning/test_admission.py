@@ -6,7 +6,6 @@ from decimal import Decimal
 
 import pytest
 
-from tests.unit.suites import small_suite
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.planning.admission import (
     STOP_SECONDS,
@@ -14,23 +13,11 @@ from traindyno.core.planning.admission import (
     admit_cost,
     admit_time,
     needed_reservation_usd,
-    worst_case_usd,
 )
-from traindyno.core.suite.settings import Settings
-
-LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800}
 
 
 def usd(text: str) -> Decimal:
     return Decimal(text)
-
-
-def test_the_worst_case_of_an_attempt_keeps_its_instances_warm_to_the_end() -> None:
-    settings = Settings(instance="ml.g5.xlarge", instance_count=2)
-    # 1800 s x 2 x 1.408 / 3600, and 2400 s with ten minutes of a warm pool
-    assert worst_case_usd(small_suite(limits=LIMITS), settings, usd("1.408")) == usd("1.408")
-    warm = small_suite(limits=LIMITS, warm_pool_seconds=600)
-    assert worst_case_usd(warm, settings, usd("1.408")) == usd("1.408") * 2400 / 1800
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,11 @@
 from decimal import Decimal
 
 from tests.unit.suites import small_suite
-from traindyno.core.planning.job_terms import JobTerms, job_terms
+from traindyno.core.planning.job_terms import JobTerms, job_terms, run_terms
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import DataPreparation, preparation_seconds
 from traindyno.core.suite.runs import trial_runs
+from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run, Suite
 
 LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800}
@@ -22,6 +23,15 @@ def test_a_run_has_the_suites_limits_and_its_instances() -> None:
     assert terms == JobTerms(types=("ml.g5.xlarge",), instance_count=3, max_job_seconds=1800, keep_warm_seconds=600)
     # 2,400 s x 3 instances at $1.50 an hour
     assert terms.worst_case_usd(Decimal("1.50")) == Decimal(3)
+
+
+def test_the_worst_case_of_an_attempt_keeps_its_instances_warm_to_the_end() -> None:
+    settings = Settings(instance="ml.g5.xlarge", instance_count=2)
+    # 1800 s x 2 x 1.408 / 3600, and 2400 s with ten minutes of a warm pool
+    price = Decimal("1.408")
+    assert run_terms(settings, small_suite(limits=LIMITS)).worst_case_usd(price) == price
+    warm = small_suite(limits=LIMITS, warm_pool_seconds=600)
+    assert run_terms(settings, warm).worst_case_usd(price) == price * 2400 / 1800
 
 
 def test_an_attempt_that_was_placed_keeps_its_type() -> None:

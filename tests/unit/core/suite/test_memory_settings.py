@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.memory_settings import (
@@ -11,7 +12,7 @@ from traindyno.core.suite.memory_settings import (
     parse_memory_parts,
     settings_digest,
 )
-from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.settings import LearningRate, Settings, setting_descriptions
 
 PLAIN = Settings(instance="ml.p4d.24xlarge")
 MANY = [replace(PLAIN, batch_size_per_device=size, strategy=Strategy.FSDP) for size in range(1, 400)]
@@ -34,6 +35,21 @@ def test_parts_are_as_large_as_a_hyperparameter_takes_and_read_back_in_order() -
 def test_no_settings_make_no_parts() -> None:
     assert memory_parts([]) == {}
     assert list(parse_memory_parts({"epochs": 1})) == []
+
+
+def test_what_changes_no_tensors_size_stands_beside_each_field() -> None:
+    given: dict[str, Any] = {
+        "learning_rate": LearningRate(base=0.1),
+        "weight_decay": 0.5,
+        "seed": 9,
+        "loader_workers": 7,
+        "prefetch_factor": 3,
+        "pin_memory": True,
+        "image": "mine",
+    }
+    assert memory_settings(replace(PLAIN, **given)) == PLAIN
+    unlike = [name for name, description in setting_descriptions().items() if not description.changes_memory]
+    assert unlike == list(given)
 
 
 def test_only_what_changes_the_memory_is_kept_and_written() -> None:

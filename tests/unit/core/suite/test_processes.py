@@ -29,6 +29,8 @@ def settings(**changes: Any) -> Settings:
 def test_a_job_has_a_process_for_each_device() -> None:
     assert world_size(P4D) == 16
     assert world_size(UNKNOWN) is None
+    alone = settings(strategy=Strategy.SINGLE, instance_count=1)
+    assert (world_size(alone), planned_batch_size(alone)) == (1, 4)
 
 
 def test_a_replica_takes_the_processes_of_its_degree_or_all() -> None:

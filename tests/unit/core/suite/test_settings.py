@@ -27,6 +27,7 @@ from traindyno.core.suite.settings import (
     options_of_strategies,
     setting,
     setting_descriptions,
+    settings_of_checkpoints,
     settings_with,
 )
 from traindyno.core.suite.suite import Suite
@@ -143,3 +144,9 @@ def test_a_learning_rate_scales_with_the_global_batch() -> None:
     assert planned_learning_rate(settings) == pytest.approx(1e-4)
     unknown = Settings(instance="ml.g7.24xlarge", learning_rate=rate)
     assert planned_learning_rate(unknown) is None
+
+
+def test_a_checkpoint_fixes_what_changes_the_losses_the_degrees_and_the_form_of_the_weights() -> None:
+    assert set(settings_of_checkpoints()) == {
+        *settings_with(Effect.LEARNING, Effect.DEGREE), "strategy", "precision", "pipeline_schedule",
+    }  # fmt: skip

@@ -1,0 +1,58 @@
+"""The identity of a checkpoint is the same in every version, or the attempts of a run could not continue each other."""
+
+import pytest
+
+from tests.training.run_documents import run_document
+from traindyno.core.suite.suite_file import parse_measurement, parse_settings, parse_workload
+from training.checkpoints.identity import difference, identity_of
+from training.run_settings import RunSettings
+from training.topology import Topology
+
+PIPELINE = {
+    "strategy": "pipeline",
+    "pipeline_degree": 4,
+    "pipeline_schedule": "1f1b",
+    "micro_batches": 4,
+    "precision": "bf16",
+    "gradient_accumulation_steps": 3,
+    "gradient_clip_norm": 1.0,
+}
+
+
+def run_of(settings: dict[str, object]) -> RunSettings:
+    document = run_document(settings=settings)
+    return RunSettings(
+        run_id="run",
+        workload=parse_workload(document["workload"]),
+        settings=parse_settings(document["settings"]),
+        measurement=parse_measurement(document["measurement"]),
+    )
+
+
+def test_the_settings_in_an_identity() -> None:
+    identity = identity_of(run_of(PIPELINE), Topology(world_size=8))
+    assert {name: value for name, value in identity.items() if not name.startswith("workload.")} == {
+        "optimizer": "adamw",
+        "weight_decay": 0.0,
+        "gradient_clip_norm": 1.0,
+        "seed": 0,
+        "packing": True,
+        "pipeline_degree": 4,
+        "dropout": 0.0,
+        "precision": "bf16",
+        "strategy": "pipeline",
+        "pipeline_schedule": "1f1b",
+        # 2 replicas x 3 passes x 4 samples
+        "samples_per_step": 24,
+        "processes": 8,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("precision", "fp32"), ("strategy", "ddp"), ("pipeline_schedule", "gpipe")]
+)
+def test_another_form_of_the_weights_is_another_run(name: str, value: str) -> None:
+    topology = Topology(world_size=4)
+    given = {**PIPELINE, "gradient_accumulation_steps": 1}
+    found, expected = (identity_of(run_of(settings), topology) for settings in (given, {**given, name: value}))
+    assert f"{name} {given[name]!r}, where this run has {value!r}" in str(difference(found, expected))

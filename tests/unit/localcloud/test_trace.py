@@ -1,0 +1,122 @@
+"""The steps and samples of a simulated job are those of a real one with the same settings."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from localcloud.sagemaker_service.job import Engine, Job, Status
+from localcloud.sagemaker_service.simulated_log import write_stretch
+from localcloud.sagemaker_service.trace import (
+    DEFAULT_SAMPLES,
+    NOMINAL_STEP_OVERHEAD_SECONDS,
+    Trace,
+    nominal_trace,
+    read_work,
+)
+from tests.unit.run_samples import make_cell, make_run, make_suite
+from tests.unit.sagemaker.test_request import SETTINGS
+from traindyno.core.step_log.reader import read_step_log
+from traindyno.core.suite.choices import Strategy
+from traindyno.core.suite.processes import planned_batch_size
+from traindyno.core.suite.suite import Cell, Measurement
+from traindyno.sagemaker.request import build_training_job_request
+
+FOUR_DEVICES: dict[str, Any] = {"instance": "ml.g5.12xlarge", "batch_size_per_device": 2}
+TRACE = Trace(name="trace", step_seconds=1.0)
+
+
+def simulated(request: dict[str, Any]) -> Job:
+    return Job(
+        name="job",
+        arn="arn",
+        engine=Engine.REPLAY,
+        request=request,
+        created_ms=0,
+        modified_ms=0,
+        status=Status.IN_PROGRESS,
+        transitions=(),
+    )
+
+
+def job_of(cell: Cell, examples: int = 100) -> Job:
+    suite = make_suite(examples=examples, measurement=Measurement(max_steps=1000))
+    return simulated(build_training_job_request(make_run(cell), suite, attempt=1, settings=SETTINGS))
+
+
+def plain_job(instance_type: str = "ml.g5.12xlarge", **hyperparameters: str) -> Job:
+    """Of another program than Traindyno."""
+    resources = {"InstanceType": instance_type, "InstanceCount": 2}
+    return simulated({"ResourceConfig": resources, "HyperParameters": hyperparameters})
+
+
+def samples_by_rank(job: Job, trace: Trace = TRACE) -> list[int]:
+    """Of the first step."""
+    work = read_work(job)
+    stretch = write_stretch(job, trace, work, start_ms=0, until_ms=10**9, first_step=0)
+    log = read_step_log({f"job/{name}": text.splitlines(keepends=True) for name, text in stretch.files.items()})
+    (session,) = log.sessions
+    return [process.steps[0].samples for process in session.processes]
+
+
+@pytest.mark.parametrize(
+    ("settings", "samples", "steps"),
+    [
+        # 4 replicas x 2 samples; 100 samples are 12.5 steps
+        ({"strategy": Strategy.DDP}, [2, 2, 2, 2], 13),
+        # 4 replicas x 3 passes x 2 samples
+        ({"strategy": Strategy.DDP, "gradient_accumulation_steps": 3}, [6, 6, 6, 6], 5),
+        # 2 replicas x 2 samples, whose processes count one each
+        ({"strategy": Strategy.TENSOR, "tensor_degree": 2}, [1, 1, 1, 1], 25),
+        # one replica of all four processes
+        ({"strategy": Strategy.TENSOR}, [0, 1, 0, 1], 50),
+        # 2 replicas x 3 samples
+        ({"strategy": Strategy.PIPELINE, "pipeline_degree": 2, "batch_size_per_device": 3}, [1, 2, 1, 2], 17),
+        # one process, although the instance has four devices
+        ({"strategy": Strategy.SINGLE}, [2], 50),
+    ],
+)
+def test_a_simulated_job_has_the_batch_of_a_real_one(settings: dict[str, Any], samples: list[int], steps: int) -> None:
+    cell = make_cell(**{**FOUR_DEVICES, **settings})
+    job = job_of(cell)
+    assert samples_by_rank(job) == samples
+    assert sum(samples) == planned_batch_size(cell.settings)
+    assert read_work(job).steps == steps
+
+
+def test_the_nominal_time_of_a_step_is_that_of_its_samples_on_one_device() -> None:
+    def seconds(**settings: Any) -> float:
+        job = job_of(make_cell(**{**FOUR_DEVICES, **settings}))
+        return (nominal_trace(job, read_work(job)).step_seconds or 0.0) - NOMINAL_STEP_OVERHEAD_SECONDS
+
+    two_samples = seconds()
+    assert two_samples > 0
+    assert seconds(gradient_accumulation_steps=3) == pytest.approx(3 * two_samples)
+    assert seconds(strategy=Strategy.TENSOR, tensor_degree=2) == pytest.approx(two_samples / 2)
+
+
+def test_a_job_of_another_program_has_a_nominal_batch_on_each_device() -> None:
+    for given in ({}, {"settings": '"fast"'}, {"settings": '{"depth": 3}'}, {"settings": '{"strategy": "fast"}'}):
+        job = plain_job(**given)
+        assert samples_by_rank(job) == [DEFAULT_SAMPLES] * 8
+        assert read_work(job).steps == 100
+
+
+def test_settings_that_name_no_batch_have_the_nominal_one() -> None:
+    assert samples_by_rank(plain_job(settings='{"strategy": "single"}')) == [DEFAULT_SAMPLES] * 2
+
+
+def test_a_type_with_an_unknown_number_of_devices_has_one_process_on_each_instance() -> None:
+    assert samples_by_rank(plain_job("ml.unheard.of")) == [DEFAULT_SAMPLES] * 2
+
+
+def test_the_trace_says_how_many_samples_each_process_has() -> None:
+    job = job_of(make_cell(**FOUR_DEVICES, gradient_accumulation_steps=3))
+    assert samples_by_rank(job, replace(TRACE, samples_per_step=7)) == [7] * 4
+
+
+def test_a_degree_of_more_processes_than_the_job_has_leaves_one_sample() -> None:
+    """A suite with it is refused; the service takes any request."""
+    job = plain_job(settings='{"strategy": "tensor", "tensor_degree": 64}', workload='{"examples": 3}')
+    assert sum(samples_by_rank(job)) == 1
+    assert read_work(job).steps == 3
