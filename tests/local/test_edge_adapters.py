@@ -12,7 +12,14 @@ from tests.local.aws_double import AwsDouble
 from tests.local.jobs import client, job_request, stage_script, wait_until
 from tests.local.local_lab import LocalLab
 from tests.local.running_service import RunningService, start_service
-from tests.unit.aws.edge_contracts import AnswersContract, JobsContract, LogTailContract, WarmPoolContract, new_name
+from tests.unit.aws.edge_contracts import (
+    AnswersContract,
+    JobsContract,
+    LogTailContract,
+    LogWriter,
+    WarmPoolContract,
+    new_name,
+)
 from traindyno.aws.log_tail import JOB_LOG_GROUP, LogTail
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
@@ -108,15 +115,15 @@ class TestLogTail(LogTailContract):
         return LogTail(lab.client("logs"))
 
     @pytest.fixture
-    def write(self, lab: LocalLab) -> Callable[[str, list[str], int], None]:
+    def write(self, lab: LocalLab) -> LogWriter:
         logs = lab.client("logs")
 
-        def write(stream: str, lines: list[str], age_seconds: int) -> None:
-            if not logs.describe_log_groups(logGroupNamePrefix=JOB_LOG_GROUP)["logGroups"]:
-                logs.create_log_group(logGroupName=JOB_LOG_GROUP)
-            logs.create_log_stream(logGroupName=JOB_LOG_GROUP, logStreamName=stream)
+        def write(stream: str, lines: list[str], age_seconds: int, group: str = JOB_LOG_GROUP) -> None:
+            if not logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]:
+                logs.create_log_group(logGroupName=group)
+            logs.create_log_stream(logGroupName=group, logStreamName=stream)
             at = round((time.time() - age_seconds) * 1000)
             events = [{"timestamp": at + number, "message": line} for number, line in enumerate(lines)]
-            logs.put_log_events(logGroupName=JOB_LOG_GROUP, logStreamName=stream, logEvents=events)
+            logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
 
         return write

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from tests.unit.memory_table import MemoryTable
 from tests.unit.suites import small_document
-from traindyno.aws.log_tail import LogTail
+from traindyno.aws.log_tail import JOB_LOG_GROUP, LogTail
 from traindyno.aws.objects import Objects
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
@@ -192,27 +194,33 @@ class Answers(TaskAnswers):
 
 
 class MemoryLogs:
-    """The two calls of CloudWatch Logs' client that ``LogTail`` makes. A stream without lines is not there."""
+    """The two calls of CloudWatch Logs' client that ``LogTail`` makes. A group or stream without lines is not there."""
 
     def __init__(self) -> None:
-        self.streams: dict[str, list[dict[str, Any]]] = {}
+        self.groups: dict[str, dict[str, list[dict[str, Any]]]] = {}
 
-    def write(self, stream: str, lines: Sequence[str], age_seconds: int) -> None:
+    def write(self, stream: str, lines: Sequence[str], age_seconds: int, group: str = JOB_LOG_GROUP) -> None:
         at = round((NOW - age_seconds) * 1000)
-        self.streams[stream] = [{"timestamp": at + number, "message": line} for number, line in enumerate(lines)]
+        events = [{"timestamp": at + number, "message": line} for number, line in enumerate(lines)]
+        self.groups.setdefault(group, {})[stream] = events
 
     def describe_log_streams(self, **arguments: Any) -> dict[str, Any]:
-        found = [name for name in self.streams if name.startswith(arguments["logStreamNamePrefix"])]
+        streams = self.groups.get(arguments["logGroupName"])
+        if streams is None:
+            error = {"Code": "ResourceNotFoundException", "Message": "The specified log group does not exist."}
+            raise ClientError({"Error": error}, "DescribeLogStreams")
         return {
             "logStreams": [
-                {"logStreamName": name, "lastEventTimestamp": self.streams[name][-1]["timestamp"]}
-                for name in sorted(found)
+                {"logStreamName": name, "lastEventTimestamp": events[-1]["timestamp"]}
+                for name, events in sorted(streams.items())
+                if name.startswith(arguments.get("logStreamNamePrefix", ""))
             ]
         }
 
     def get_log_events(self, **arguments: Any) -> dict[str, Any]:
         assert not arguments["startFromHead"]
-        return {"events": self.streams[arguments["logStreamName"]][-arguments["limit"] :]}
+        events = self.groups[arguments["logGroupName"]][arguments["logStreamName"]]
+        return {"events": events[-arguments["limit"] :]}
 
 
 class MemoryLab(LabServices):

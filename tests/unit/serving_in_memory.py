@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from tests.unit.lab_in_memory import NOW, Answers, MemoryObjects
+from tests.unit.lab_in_memory import NOW, Answers, MemoryLogs, MemoryObjects
 from tests.unit.memory_table import MemoryTable
 from traindyno.aws.endpoints import Endpoints, InvocationFailed, Invocations
 from traindyno.aws.log_tail import LogTail
@@ -115,28 +115,16 @@ class ScriptedInvocations(Invocations):
         return json.dumps({"predictions": predictions}).encode()
 
 
-@dataclass
-class ScriptedTail(LogTail):
-    lines: tuple[str, ...] = ("loading the model", "RuntimeError: no weights")
-    groups: list[str] = field(default_factory=list)
-    streams: list[str] = field(default_factory=list)
-
-    def read_group(self, log_group: str, stream_prefix: str = "") -> tuple[str, ...]:
-        self.groups.append(log_group)
-        self.streams.append(stream_prefix)
-        return self.lines
-
-
 class MemoryServing(LabServices):
     endpoints: ScriptedEndpoints
     invocations: ScriptedInvocations
     answers: Answers
-    log_tail: ScriptedTail
+    log_tail: LogTail
 
     def __init__(self) -> None:
-        self.table, self.objects = MemoryTable(), MemoryObjects()
+        self.table, self.objects, self.logs = MemoryTable(), MemoryObjects(), MemoryLogs()
         super().__init__(table=self.table, objects=self.objects)
         self.endpoints, self.invocations = ScriptedEndpoints(), ScriptedInvocations()
-        self.answers, self.log_tail = Answers(), ScriptedTail()
+        self.answers, self.log_tail = Answers(), LogTail(self.logs)
         self.objects.contents[SAVED_MODEL] = b"the model"
         self.bucket.write_json(SAVED_SAMPLES, samples_document(SAMPLES))

@@ -2,15 +2,16 @@
 
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
-from traindyno.aws.log_tail import LINE_COUNT, LogTail
+from traindyno.aws.log_tail import JOB_LOG_GROUP, LINE_COUNT, LogTail
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.sagemaker.job_description import has_ended, read_job_end
+from traindyno.sagemaker.serving_description import ENDPOINT_LOG_GROUP, TRANSFORM_LOG_GROUP
 
 READ_OF_A_JOB = {
     "TrainingJobName",
@@ -110,17 +111,38 @@ class AnswersContract:
         assert not answers.succeed(token, {})
 
 
+class LogWriter(Protocol):
+    def __call__(self, stream: str, lines: list[str], age_seconds: int, group: str = JOB_LOG_GROUP) -> None: ...
+
+
 class LogTailContract:
     """``log_tail``, and ``write`` of a stream's lines, which are as old as the seconds given."""
 
-    def test_the_tail_is_of_the_host_that_wrote_last(
-        self, log_tail: LogTail, write: Callable[[str, list[str], int], None]
-    ) -> None:
+    def test_the_tail_is_of_the_host_that_wrote_last(self, log_tail: LogTail, write: LogWriter) -> None:
         job = new_name("job")
         write(f"{job}/algo-2-1", [f"line {number}" for number in range(LINE_COUNT + 20)], 10)
         write(f"{job}/algo-1-1", ["first to end"], 600)
         write(f"{new_name('other')}/algo-1-1", ["of another job"], 0)
         assert log_tail.read(job) == tuple(f"line {number}" for number in range(20, LINE_COUNT + 20))
 
-    def test_a_job_that_wrote_nothing_has_no_tail(self, log_tail: LogTail) -> None:
+    def test_a_job_that_wrote_nothing_has_no_tail(self, log_tail: LogTail, write: LogWriter) -> None:
+        write(f"{new_name('other')}/algo-1-1", ["of another job"], 0)
         assert log_tail.read(new_name("silent")) == ()
+
+    def test_an_endpoint_has_a_group_of_its_own_with_all_of_its_streams(
+        self, log_tail: LogTail, write: LogWriter
+    ) -> None:
+        group = f"{ENDPOINT_LOG_GROUP}/{new_name('endpoint')}"
+        write("AllTraffic/i-1", ["loading the model", "RuntimeError: no weights"], 10, group)
+        write("AllTraffic/i-0", ["ended before"], 600, group)
+        write("AllTraffic/i-1", ["of another endpoint"], 0, f"{ENDPOINT_LOG_GROUP}/{new_name('other')}")
+        assert log_tail.read_group(group) == ("loading the model", "RuntimeError: no weights")
+
+    def test_transform_jobs_share_a_group(self, log_tail: LogTail, write: LogWriter) -> None:
+        name = new_name("transform")
+        write(f"{name}/i-1", ["AlgorithmError"], 10, TRANSFORM_LOG_GROUP)
+        write(f"{new_name('other')}/i-1", ["of another job"], 0, TRANSFORM_LOG_GROUP)
+        assert log_tail.read_group(TRANSFORM_LOG_GROUP, f"{name}/") == ("AlgorithmError",)
+
+    def test_a_group_that_does_not_exist_has_no_tail(self, log_tail: LogTail) -> None:
+        assert log_tail.read_group(f"{ENDPOINT_LOG_GROUP}/{new_name('silent')}") == ()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.aws.edge_contracts import AnswersContract, JobsContract, LogTailContract, WarmPoolContract
+from tests.unit.aws.edge_contracts import AnswersContract, JobsContract, LogTailContract, LogWriter, WarmPoolContract
 from tests.unit.lab_in_memory import Answers, MemoryLogs, ScriptedJobs
 from traindyno.aws.log_tail import LogTail
 from traindyno.core.jobs.warm_pool import WarmPool
@@ -66,5 +66,5 @@ class TestMemoryLogs(LogTailContract):
         return LogTail(logs)
 
     @pytest.fixture
-    def write(self, logs: MemoryLogs) -> Callable[[str, list[str], int], None]:
+    def write(self, logs: MemoryLogs) -> LogWriter:
         return logs.write

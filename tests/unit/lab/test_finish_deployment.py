@@ -6,8 +6,11 @@ from tests.unit.lab_in_memory import NOW
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, READY, MemoryServing
 from traindyno.core.serving.deployment import Hosting, check_job_name
 from traindyno.lab.finish_deployment import finish_deployment
-from traindyno.sagemaker.serving_description import ServingState
+from traindyno.sagemaker.serving_description import ENDPOINT_LOG_GROUP, TRANSFORM_LOG_GROUP, ServingState
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
+
+LOG_GROUP = f"{ENDPOINT_LOG_GROUP}/{NAME}"
+LINES = ["loading the model", "RuntimeError: no weights"]
 
 
 @pytest.fixture
@@ -46,16 +49,17 @@ def test_an_endpoint_that_is_still_created_answers_nothing(serving: MemoryServin
 def test_a_failed_endpoint_says_why_with_the_containers_last_lines(serving: MemoryServing) -> None:
     reason = "The primary container did not pass the ping health check."
     serving.endpoints.states[NAME] = ServingState(is_ready=False, failure=reason)
+    serving.logs.write("AllTraffic/i-1", LINES, 0, LOG_GROUP)
     finish_deployment(NAME, services=serving, now=NOW)
     ((_, name, cause),) = serving.answers.given
     assert name == "DeploymentFailed"
     assert cause == f"{reason}\nloading the model\nRuntimeError: no weights"
     assert row_of(serving).message == cause
-    assert serving.log_tail.groups == [f"/aws/sagemaker/Endpoints/{NAME}"]
 
 
 def test_lines_that_the_reason_holds_already_are_not_said_twice(serving: MemoryServing) -> None:
     serving.endpoints.states[NAME] = ServingState(is_ready=False, failure="ended: RuntimeError: no weights")
+    serving.logs.write("AllTraffic/i-1", LINES, 0, LOG_GROUP)
     finish_deployment(NAME, services=serving, now=NOW)
     assert row_of(serving).message == "ended: RuntimeError: no weights"
 
@@ -94,10 +98,11 @@ def test_the_job_over_the_samples_answers_the_task_and_settles_nothing() -> None
 def test_a_job_over_the_samples_that_fails_fails_the_deployment_with_its_own_log() -> None:
     serving = with_row(Hosting.TRANSFORM)
     serving.endpoints.states[CHECK] = ServingState(is_ready=False, failure="AlgorithmError", seconds=30.0)
+    serving.logs.write(f"{CHECK}/i-1", LINES, 10, TRANSFORM_LOG_GROUP)
+    serving.logs.write(f"{NAME}/i-1", ["of another job"], 0, TRANSFORM_LOG_GROUP)
     assert finish_deployment(CHECK, services=serving, now=NOW) is DeploymentStatus.FAILED
-    assert (row_of(serving).message or "").startswith("AlgorithmError\nloading the model")
+    assert row_of(serving).message == "AlgorithmError\nloading the model\nRuntimeError: no weights"
     assert row_of(serving).billed_seconds == 30.0
-    assert serving.log_tail.streams == [f"{CHECK}/"]
 
 
 def test_a_transform_job_brings_its_billed_time_with_the_checks() -> None:
