@@ -13,13 +13,16 @@ from tests.local.jobs import client, job_request, stage_script, wait_until
 from tests.local.local_lab import LocalLab
 from tests.local.running_service import RunningService, start_service
 from tests.unit.aws.edge_contracts import (
+    CAUSE,
     AnswersContract,
+    ExecutionsContract,
     JobsContract,
     LogTailContract,
     LogWriter,
     WarmPoolContract,
     new_name,
 )
+from traindyno.aws.executions import Executions
 from traindyno.aws.log_tail import JOB_LOG_GROUP, LogTail
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
@@ -37,6 +40,22 @@ KEPT_WARM = {
     "VolumeSizeInGB": 30,
     "KeepAlivePeriodInSeconds": 3600,
 }
+
+
+class WaitingMachine:
+    """A state machine of one task, which waits for its answer: an activity."""
+
+    def __init__(self, stepfunctions: Any) -> None:
+        self.stepfunctions = stepfunctions
+        self._activity = stepfunctions.create_activity(name=new_name("activity"))["activityArn"]
+        definition = {"StartAt": "Wait", "States": {"Wait": {"Type": "Task", "Resource": self._activity, "End": True}}}
+        self.arn: str = stepfunctions.create_state_machine(
+            name=new_name("machine"), definition=json.dumps(definition), roleArn="arn:aws:iam::000000000000:role/test"
+        )["stateMachineArn"]
+
+    def next_token(self) -> str:
+        """Of the execution that waits longest."""
+        return str(self.stepfunctions.get_activity_task(activityArn=self._activity)["taskToken"])
 
 
 class TestJobs(JobsContract):
@@ -96,14 +115,30 @@ class TestAnswers(AnswersContract):
 
     @pytest.fixture
     def token(self, lab: LocalLab) -> str:
-        stepfunctions = lab.client("stepfunctions")
-        activity = stepfunctions.create_activity(name=new_name("activity"))["activityArn"]
-        definition = {"StartAt": "Wait", "States": {"Wait": {"Type": "Task", "Resource": activity, "End": True}}}
-        machine = stepfunctions.create_state_machine(
-            name=new_name("machine"), definition=json.dumps(definition), roleArn="arn:aws:iam::000000000000:role/test"
-        )["stateMachineArn"]
-        stepfunctions.start_execution(stateMachineArn=machine, input="{}")
-        return str(stepfunctions.get_activity_task(activityArn=activity)["taskToken"])
+        waiting = WaitingMachine(lab.client("stepfunctions"))
+        Executions(waiting.stepfunctions, waiting.arn).start(new_name("execution"), {})
+        return waiting.next_token()
+
+
+@pytest.mark.local
+class TestExecutions(ExecutionsContract):
+    """Against MiniStack."""
+
+    @pytest.fixture
+    def machine(self, lab: LocalLab) -> WaitingMachine:
+        return WaitingMachine(lab.client("stepfunctions"))
+
+    @pytest.fixture
+    def executions(self, machine: WaitingMachine) -> Executions:
+        return Executions(machine.stepfunctions, machine.arn)
+
+    @pytest.fixture
+    def end(self, machine: WaitingMachine) -> Callable[[str, str | None], None]:
+        def end(_name: str, error: str | None) -> None:
+            answers, token = TaskAnswers(machine.stepfunctions), machine.next_token()
+            assert answers.fail(token, error_name=error, cause=CAUSE) if error else answers.succeed(token, {})
+
+        return end
 
 
 @pytest.mark.local

@@ -5,12 +5,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from tests.unit.memory_table import MemoryTable
 from tests.unit.suites import small_document
+from traindyno.aws.executions import RUNNING, Execution, Executions, ExecutionUnknown
 from traindyno.aws.log_tail import JOB_LOG_GROUP, LogTail
 from traindyno.aws.objects import Objects
 from traindyno.aws.task_answers import TaskAnswers
@@ -191,6 +193,44 @@ class Answers(TaskAnswers):
         self.gone.add(token)
         self.given.append((token, name, text))
         return True
+
+
+class MemoryExecutions(Executions):
+    """A started execution runs until ``end`` says otherwise; each starts a second after the one before."""
+
+    def __init__(self) -> None:
+        self._executions: dict[str, Execution] = {}
+
+    def start(self, execution_id: str, suite: Mapping[str, Any]) -> None:
+        assert execution_id not in self._executions, "no contract says what a repeated start does"
+        self._executions[execution_id] = Execution(
+            execution_id=execution_id,
+            status=RUNNING,
+            started_at=NOW + len(self._executions),
+            ended_at=None,
+            error=None,
+            cause=None,
+        )
+
+    def describe(self, execution_id: str) -> Execution:
+        if execution_id not in self._executions:
+            raise ExecutionUnknown(f"no execution {execution_id}")
+        return self._executions[execution_id]
+
+    def list_latest(self, count: int) -> Iterator[Execution]:
+        return islice(reversed(self._executions.values()), count)
+
+    def list_running(self) -> Iterator[str]:
+        return (each.execution_id for each in self._executions.values() if each.is_running)
+
+    def stop(self, execution_id: str, *, reason: str) -> None:
+        self.end(execution_id, "ABORTED", error="StoppedByUser", cause=reason)
+
+    def end(self, execution_id: str, status: str, *, error: str | None = None, cause: str | None = None) -> None:
+        running = self._executions[execution_id]
+        self._executions[execution_id] = replace(
+            running, status=status, ended_at=running.started_at + 100, error=error, cause=cause
+        )
 
 
 class MemoryLogs:

@@ -1,11 +1,13 @@
 """What the lab expects of jobs, task answers and logs: tests for the doubles and, in tests/local, the real adapters."""
 
+import time
 import uuid
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import pytest
 
+from traindyno.aws.executions import Executions, ExecutionUnknown
 from traindyno.aws.log_tail import JOB_LOG_GROUP, LINE_COUNT, LogTail
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
@@ -26,8 +28,20 @@ READ_OF_A_JOB = {
 }
 
 
+SUITE = {"name": "quick-look"}
+CAUSE = "limits.max_usd: too small"
+
+
 def new_name(what: str) -> str:
     return f"{what}-{uuid.uuid4().hex[:8]}"
+
+
+def eventually(is_true: Callable[[], bool]) -> None:
+    """A double is there at the first look."""
+    deadline = time.monotonic() + 60
+    while not is_true():
+        assert time.monotonic() < deadline, "not so within 60 s"
+        time.sleep(0.05)
 
 
 class JobsContract:
@@ -96,6 +110,64 @@ class WarmPoolContract:
         assert jobs.keeping_warm(kept) == []
         assert [pool.is_over for pool in jobs.warm_pools(kept)] == [True]
         assert not jobs.release_instances(kept)
+
+
+class ExecutionsContract:
+    """``executions`` of a state machine of its own; ``end`` of a running one, with an error and ``CAUSE`` or without.
+
+    No test repeats a start: MiniStack refuses it, and Step Functions accepts it while the execution runs.
+    """
+
+    @pytest.fixture
+    def started(self, executions: Executions) -> str:
+        name = new_name("execution")
+        executions.start(name, SUITE)
+        return name
+
+    def test_a_started_execution_runs(self, executions: Executions, started: str) -> None:
+        found = executions.describe(started)
+        assert (found.execution_id, found.is_running) == (started, True)
+        assert (found.ended_at, found.error, found.cause) == (None, None, None)
+        assert list(executions.list_running()) == [started]
+        assert [each.execution_id for each in executions.list_latest(5)] == [started]
+
+    @pytest.mark.parametrize(
+        ("error", "status"), [("SuiteRefused", "FAILED"), (None, "SUCCEEDED")], ids=["failed", "succeeded"]
+    )
+    def test_an_ended_execution_says_how_and_runs_no_more(
+        self,
+        executions: Executions,
+        end: Callable[[str, str | None], None],
+        started: str,
+        error: str | None,
+        status: str,
+    ) -> None:
+        end(started, error)
+        eventually(lambda: not executions.describe(started).is_running)
+        found = executions.describe(started)
+        assert (found.status, found.error, found.cause) == (status, error, CAUSE if error else None)
+        assert found.ended_at is not None
+        assert found.ended_at >= found.started_at
+        assert list(executions.list_running()) == []
+
+    def test_a_stopped_execution_carries_the_reason(self, executions: Executions, started: str) -> None:
+        executions.stop(started, reason="stopped by ada")
+        found = executions.describe(started)
+        assert (found.status, found.error, found.cause) == ("ABORTED", "StoppedByUser", "stopped by ada")
+        assert found.ended_at is not None
+        assert list(executions.list_running()) == []
+
+    def test_the_latest_executions_come_first(self, executions: Executions, started: str) -> None:
+        later = new_name("later")
+        executions.start(later, SUITE)
+        assert [each.execution_id for each in executions.list_latest(5)] == [later, started]
+        assert [each.execution_id for each in executions.list_latest(1)] == [later]
+        assert set(executions.list_running()) == {started, later}
+
+    def test_an_unknown_execution_has_its_own_error(self, executions: Executions, started: str) -> None:
+        name = new_name("unknown")
+        with pytest.raises(ExecutionUnknown, match=name):
+            executions.describe(name)
 
 
 class AnswersContract:

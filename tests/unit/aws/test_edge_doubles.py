@@ -6,8 +6,16 @@ from typing import Any
 
 import pytest
 
-from tests.unit.aws.edge_contracts import AnswersContract, JobsContract, LogTailContract, LogWriter, WarmPoolContract
-from tests.unit.lab_in_memory import Answers, MemoryLogs, ScriptedJobs
+from tests.unit.aws.edge_contracts import (
+    CAUSE,
+    AnswersContract,
+    ExecutionsContract,
+    JobsContract,
+    LogTailContract,
+    LogWriter,
+    WarmPoolContract,
+)
+from tests.unit.lab_in_memory import Answers, MemoryExecutions, MemoryLogs, ScriptedJobs
 from traindyno.aws.log_tail import LogTail
 from traindyno.core.jobs.warm_pool import WarmPool
 
@@ -44,6 +52,20 @@ class TestScriptedPools(WarmPoolContract):
     def kept(self, jobs: ScriptedJobs) -> str:
         jobs.pools = [WarmPool(job_name="kept", is_over=False, retained_seconds=1, reused_by=None)]
         return "kept"
+
+
+class TestMemoryExecutions(ExecutionsContract):
+    @pytest.fixture
+    def executions(self) -> MemoryExecutions:
+        return MemoryExecutions()
+
+    @pytest.fixture
+    def end(self, executions: MemoryExecutions) -> Callable[[str, str | None], None]:
+        def end(name: str, error: str | None) -> None:
+            status = "FAILED" if error else "SUCCEEDED"
+            executions.end(name, status, error=error, cause=CAUSE if error else None)
+
+        return end
 
 
 class TestAnswers(AnswersContract):
