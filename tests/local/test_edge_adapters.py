@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.archives import tar_gz
 from tests.local.aws_double import AwsDouble
 from tests.local.jobs import client, job_request, stage_script, wait_until
 from tests.local.local_lab import LocalLab
@@ -19,13 +20,21 @@ from tests.unit.aws.edge_contracts import (
     JobsContract,
     LogTailContract,
     LogWriter,
+    ServingContract,
+    Settler,
     WarmPoolContract,
+    new_deployment,
     new_name,
 )
+from tests.unit.serving_in_memory import SAMPLES, SETTINGS
+from traindyno.aws.endpoints import Endpoints, Invocations
 from traindyno.aws.executions import Executions
 from traindyno.aws.log_tail import JOB_LOG_GROUP, LogTail
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
+from traindyno.core.s3_keys import served_model_key
+from traindyno.core.serving.deployment import ModelDeployment
+from traindyno.core.serving.samples import request_of
 
 WAIT_FOR_EXIT_STATUS = """
 import os, pathlib, sys, time
@@ -34,12 +43,57 @@ while not status.exists():
     time.sleep(0.05)
 sys.exit(int(status.read_text()))
 """
+HANDLER = """
+import json
+def model_fn(folder):
+    return "model"
+def input_fn(body, content_type):
+    return [json.loads(line)["inputs"].split()[1] for line in body.decode().splitlines()]
+def predict_fn(words, model):
+    return [[{"label": word, "score": 0.9}, {"label": "other", "score": 0.1}] for word in words]
+def output_fn(answers, accept):
+    return "\\n".join(json.dumps({"predictions": predictions}) for predictions in answers)
+"""
+LOADS_NOTHING = """
+def model_fn(folder):
+    raise RuntimeError("no weights")
+"""
 KEPT_WARM = {
     "InstanceType": "ml.g5.12xlarge",
     "InstanceCount": 1,
     "VolumeSizeInGB": 30,
     "KeepAlivePeriodInSeconds": 3600,
 }
+
+
+class TestServing(ServingContract):
+    """Against the local SageMaker service, whose containers really answer."""
+
+    @pytest.fixture
+    def endpoints(self, service: RunningService) -> Endpoints:
+        return Endpoints(client("sagemaker", service.endpoint))
+
+    @pytest.fixture
+    def invocations(self, service: RunningService) -> Invocations:
+        return Invocations(client("sagemaker-runtime", service.endpoint))
+
+    @pytest.fixture
+    def staged(self, aws: AwsDouble) -> Callable[[bool], ModelDeployment]:
+        def staged(loads: bool) -> ModelDeployment:
+            deployment = new_deployment()
+            handler = HANDLER if loads else LOADS_NOTHING
+            aws.objects[f"{SETTINGS.bucket}/{served_model_key(deployment.name)}"] = tar_gz(
+                {"code/inference.py": handler}
+            )
+            requests = f"{SETTINGS.bucket}/requests/{deployment.name}/samples.jsonl"
+            aws.objects[requests] = "\n".join(map(request_of, SAMPLES.samples)).encode()
+            return deployment
+
+        return staged
+
+    @pytest.fixture
+    def settle(self) -> Settler:
+        return lambda _name, _loads: None
 
 
 class WaitingMachine:

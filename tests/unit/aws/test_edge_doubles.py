@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,11 +14,17 @@ from tests.unit.aws.edge_contracts import (
     JobsContract,
     LogTailContract,
     LogWriter,
+    ServingContract,
+    Settler,
     WarmPoolContract,
+    new_deployment,
 )
 from tests.unit.lab_in_memory import Answers, MemoryExecutions, MemoryLogs, ScriptedJobs
+from tests.unit.serving_in_memory import ScriptedEndpoints, ScriptedInvocations
 from traindyno.aws.log_tail import LogTail
 from traindyno.core.jobs.warm_pool import WarmPool
+from traindyno.core.serving.deployment import ModelDeployment
+from traindyno.sagemaker.serving_description import ServingState
 
 
 class TestScriptedJobs(JobsContract):
@@ -76,6 +83,31 @@ class TestAnswers(AnswersContract):
     @pytest.fixture
     def token(self) -> str:
         return uuid.uuid4().hex
+
+
+class TestScriptedEndpoints(ServingContract):
+    @pytest.fixture
+    def endpoints(self) -> ScriptedEndpoints:
+        return ScriptedEndpoints()
+
+    @pytest.fixture
+    def invocations(self, endpoints: ScriptedEndpoints) -> ScriptedInvocations:
+        return ScriptedInvocations(endpoints)
+
+    @pytest.fixture
+    def staged(self) -> Callable[[bool], ModelDeployment]:
+        return lambda _loads: new_deployment()
+
+    @pytest.fixture
+    def settle(self, endpoints: ScriptedEndpoints) -> Settler:
+        def settle(name: str, loads: bool) -> None:
+            settled = ServingState(is_ready=loads, failure=None if loads else "RuntimeError: no weights")
+            if name in endpoints.hosted:
+                endpoints.hosted[name] = settled
+            else:
+                endpoints.transforms[name] = replace(settled, seconds=30.0)
+
+        return settle
 
 
 class TestMemoryLogs(LogTailContract):
