@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from tests.unit.aws.edge_contracts import (
     AnswersContract,
     ExecutionsContract,
     JobsContract,
+    ListingContract,
     LogTailContract,
     LogWriter,
+    QuotasContract,
     ServingContract,
     Settler,
     WarmPoolContract,
@@ -27,9 +30,11 @@ from tests.unit.aws.edge_contracts import (
     new_name,
 )
 from tests.unit.serving_in_memory import SAMPLES, SETTINGS
+from traindyno.aws.data_listing import DataListing
 from traindyno.aws.endpoints import Endpoints, Invocations
 from traindyno.aws.executions import Executions
 from traindyno.aws.log_tail import JOB_LOG_GROUP, LogTail
+from traindyno.aws.quotas import Quotas
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.s3_keys import served_model_key
@@ -58,12 +63,50 @@ LOADS_NOTHING = """
 def model_fn(folder):
     raise RuntimeError("no weights")
 """
+NO_AWS = "http://127.0.0.1:9"
 KEPT_WARM = {
     "InstanceType": "ml.g5.12xlarge",
     "InstanceCount": 1,
     "VolumeSizeInGB": 30,
     "KeepAlivePeriodInSeconds": 3600,
 }
+
+
+class TestQuotas(QuotasContract):
+    """Against the local SageMaker service, which has AWS's table of quotas."""
+
+    @pytest.fixture
+    def quotas_of(self, tmp_path: Path) -> Iterator[Callable[[int | None], Quotas]]:
+        with ExitStack() as running:
+
+            def quotas_of(applied: int | None) -> Quotas:
+                granted = () if applied is None else ("--grant-quotas", str(applied))
+                endpoint = running.enter_context(start_service(tmp_path, NO_AWS, *granted)).endpoint
+                service_quotas, sagemaker = (client(name, endpoint) for name in ("service-quotas", "sagemaker"))
+                return Quotas(service_quotas, client("cloudwatch", NO_AWS), sagemaker, sleep=no_wait)
+
+            yield quotas_of
+
+
+@pytest.mark.local
+class TestDataListing(ListingContract):
+    """Against MiniStack."""
+
+    @pytest.fixture
+    def bucket(self, lab: LocalLab) -> str:
+        return lab.deployment().bucket
+
+    @pytest.fixture
+    def listing(self, lab: LocalLab) -> DataListing:
+        return DataListing(lab.client("s3"))
+
+    @pytest.fixture
+    def put(self, lab: LocalLab) -> Callable[[str, bytes], None]:
+        def put(uri: str, content: bytes) -> None:
+            bucket, _, key = uri.removeprefix("s3://").partition("/")
+            lab.client("s3").put_object(Bucket=bucket, Key=key, Body=content)
+
+        return put
 
 
 class TestServing(ServingContract):
@@ -110,6 +153,10 @@ class WaitingMachine:
     def next_token(self) -> str:
         """Of the execution that waits longest."""
         return str(self.stepfunctions.get_activity_task(activityArn=self._activity)["taskToken"])
+
+
+def no_wait(_seconds: float) -> None:
+    pass
 
 
 class TestJobs(JobsContract):

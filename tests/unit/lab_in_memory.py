@@ -247,8 +247,10 @@ class MemoryLogs:
     def describe_log_streams(self, **arguments: Any) -> dict[str, Any]:
         streams = self.groups.get(arguments["logGroupName"])
         if streams is None:
-            error = {"Code": "ResourceNotFoundException", "Message": "The specified log group does not exist."}
-            raise ClientError({"Error": error}, "DescribeLogStreams")
+            message = "The specified log group does not exist."
+            raise ClientError(
+                {"Error": {"Code": "ResourceNotFoundException", "Message": message}}, "DescribeLogStreams"
+            )
         return {
             "logStreams": [
                 {"logStreamName": name, "lastEventTimestamp": events[-1]["timestamp"]}

@@ -8,15 +8,29 @@ from typing import Any, Protocol
 
 import pytest
 
+from tests.unit.lab_in_memory import NOW
 from tests.unit.serving_in_memory import DEPLOYMENT, NEW, READY, SAMPLES, SETTINGS
+from traindyno.aws.data_listing import DataListing
 from traindyno.aws.endpoints import DeploymentRefused, Endpoints, InvocationFailed, Invocations
 from traindyno.aws.executions import Executions, ExecutionUnknown
 from traindyno.aws.log_tail import JOB_LOG_GROUP, LINE_COUNT, LogTail
+from traindyno.aws.quotas import Quotas
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
+from traindyno.core.errors import SuiteRefused
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.planning.quotas import (
+    QuotaReading,
+    UsageSource,
+    account_quota,
+    instance_quota,
+    job_size_quota,
+    run_time_quota,
+    warm_pool_quota,
+)
 from traindyno.core.serving.deployment import ModelDeployment
 from traindyno.core.serving.samples import differences, read_answer, request_of
+from traindyno.core.suite.choices import Purchase
 from traindyno.sagemaker.job_description import has_ended, read_job_end
 from traindyno.sagemaker.serving_description import ENDPOINT_LOG_GROUP, TRANSFORM_LOG_GROUP, ServingState
 from traindyno.sagemaker.serving_request import (
@@ -42,6 +56,7 @@ READ_OF_A_JOB = {
 # Of an endpoint or transform job, and whether its model loads.
 Settler = Callable[[str, bool], None]
 SUITE = {"name": "quick-look"}
+FIELD = "workload.dataset.path"
 CAUSE = "limits.max_usd: too small"
 
 
@@ -199,6 +214,77 @@ class AnswersContract:
     def test_a_failure_is_an_answer_too(self, answers: TaskAnswers, token: str) -> None:
         assert answers.fail(token, error_name="Refused", cause="x" * 5000)
         assert not answers.succeed(token, {})
+
+
+class QuotasContract:
+    """``quotas_of`` an account without jobs, with one applied value of every quota of instances; None: with none."""
+
+    @pytest.mark.parametrize("applied", [None, 0, 4])
+    def test_a_quota_of_instances_has_its_value_and_what_is_in_use(
+        self, quotas_of: Callable[[int | None], Quotas], applied: int | None
+    ) -> None:
+        quotas = (
+            *(instance_quota("ml.g5.xlarge", purchase) for purchase in Purchase),
+            warm_pool_quota("ml.g5.xlarge"),
+            account_quota(Purchase.ON_DEMAND),
+        )
+        assert quotas_of(applied).read(quotas, now=NOW) == {
+            quota.name: QuotaReading(
+                quota=quota,
+                applied=applied,
+                default=quota.default,
+                in_use=0,
+                in_use_source=UsageSource.JOBS,
+                in_use_as_of=NOW,
+            )
+            for quota in quotas
+        }
+
+    def test_limits_of_one_job_count_nothing_in_use(self, quotas_of: Callable[[int | None], Quotas]) -> None:
+        size, run_time = job_size_quota(Purchase.ON_DEMAND), run_time_quota()
+        assert quotas_of(4).read([size, run_time], now=NOW) == {
+            size.name: QuotaReading(quota=size, applied=4, default=size.default, in_use=None),
+            run_time.name: QuotaReading(quota=run_time, applied=None, default=run_time.default, in_use=None),
+        }
+
+    def test_a_quota_that_nobody_lists_says_so(self, quotas_of: Callable[[int | None], Quotas]) -> None:
+        quota = instance_quota("ml.new9.xlarge", Purchase.ON_DEMAND)
+        reading = QuotaReading(quota=quota, applied=None, default=None, in_use=None, is_not_listed=True)
+        assert quotas_of(4).read([quota], now=NOW) == {quota.name: reading}
+
+
+class ListingContract:
+    """``listing``, and ``put`` of an object's content by its URI in ``bucket``."""
+
+    def test_the_digest_is_of_names_and_contents_below_the_prefix(
+        self, listing: DataListing, put: Callable[[str, bytes], None], bucket: str
+    ) -> None:
+        first, copy = (f"s3://{bucket}/{new_name('data')}/" for _ in range(2))
+        for prefix in (first, copy):
+            put(f"{prefix}train.csv", b"a,1")
+            put(f"{prefix}test/part.csv", b"b,2")
+        digest, names = listing.content(FIELD, first)
+        assert names == {"train.csv", "test/part.csv"}
+        assert listing.content(FIELD, copy) == (digest, names)
+        put(f"{copy}train.csv", b"a,2")
+        changed, same_names = listing.content(FIELD, copy)
+        assert changed != digest
+        assert same_names == names
+        put(f"{first}more.csv", b"c,3")
+        assert listing.content(FIELD, first)[0] not in {digest, changed}
+
+    def test_a_prefix_without_objects_is_refused(
+        self, listing: DataListing, put: Callable[[str, bytes], None], bucket: str
+    ) -> None:
+        put(f"s3://{bucket}/{new_name('data')}/train.csv", b"a,1")
+        uri = f"s3://{bucket}/{new_name('empty')}/"
+        with pytest.raises(SuiteRefused, match=f"{FIELD}: {uri} has no objects"):
+            listing.content(FIELD, uri)
+
+    def test_a_bucket_that_does_not_exist_is_refused(self, listing: DataListing) -> None:
+        uri = f"s3://{new_name('unknown')}/data/"
+        with pytest.raises(SuiteRefused, match=rf"{FIELD}: the lab can't list {uri} \(NoSuchBucket\)"):
+            listing.content(FIELD, uri)
 
 
 class ServingContract:

@@ -12,16 +12,21 @@ from tests.unit.aws.edge_contracts import (
     AnswersContract,
     ExecutionsContract,
     JobsContract,
+    ListingContract,
     LogTailContract,
     LogWriter,
+    QuotasContract,
     ServingContract,
     Settler,
     WarmPoolContract,
     new_deployment,
 )
 from tests.unit.lab_in_memory import Answers, MemoryExecutions, MemoryLogs, ScriptedJobs
+from tests.unit.planned_lab import FixedQuotas, MemoryBuckets
 from tests.unit.serving_in_memory import ScriptedEndpoints, ScriptedInvocations
+from traindyno.aws.data_listing import DataListing
 from traindyno.aws.log_tail import LogTail
+from traindyno.aws.quotas import Quotas
 from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.core.serving.deployment import ModelDeployment
 from traindyno.sagemaker.serving_description import ServingState
@@ -83,6 +88,30 @@ class TestAnswers(AnswersContract):
     @pytest.fixture
     def token(self) -> str:
         return uuid.uuid4().hex
+
+
+class TestFixedQuotas(QuotasContract):
+    @pytest.fixture
+    def quotas_of(self) -> Callable[[int | None], Quotas]:
+        return FixedQuotas
+
+
+class TestMemoryBuckets(ListingContract):
+    @pytest.fixture
+    def buckets(self) -> MemoryBuckets:
+        return MemoryBuckets()
+
+    @pytest.fixture
+    def bucket(self) -> str:
+        return "results"
+
+    @pytest.fixture
+    def listing(self, buckets: MemoryBuckets) -> DataListing:
+        return DataListing(buckets)
+
+    @pytest.fixture
+    def put(self, buckets: MemoryBuckets) -> Callable[[str, bytes], None]:
+        return buckets.objects.__setitem__
 
 
 class TestScriptedEndpoints(ServingContract):
