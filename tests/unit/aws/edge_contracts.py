@@ -140,7 +140,7 @@ class WarmPoolContract:
         assert (pool.job_name, pool.is_over, pool.reused_by) == (kept, False, None)
         assert jobs.pool_taken_by(new_name("other"), kept) is None
         assert jobs.release_instances(kept)
-        assert jobs.keeping_warm(kept) == []
+        eventually(lambda: jobs.keeping_warm(kept) == [])
         assert [pool.is_over for pool in jobs.warm_pools(kept)] == [True]
         assert not jobs.release_instances(kept)
 
