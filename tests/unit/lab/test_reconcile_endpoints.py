@@ -51,7 +51,7 @@ def test_a_lost_event_is_made_up_for() -> None:
 def test_a_lost_event_of_a_transform_job_after_its_check_is_made_up_for() -> None:
     transform = replace(DEPLOYMENT, hosting=Hosting.TRANSFORM, expires_at=None)
     serving = with_row(None, deployment=transform, status=DeploymentStatus.CREATING, checked_at=NOW + 500)
-    serving.endpoints.transforms[NAME] = READY
+    serving.endpoints.transforms[NAME] = serving.endpoints.hosted.pop(NAME)
     sweep_endpoints(services=serving, now=NOW + 530)
     assert serving.answers.given == []
     sweep_endpoints(services=serving, now=NOW + 600)
