@@ -60,6 +60,8 @@ class TransformEngine(HostingEngine):
             job = self._store.get(TransformJob, name)
             if job is None or job.status in ENDED:
                 return
+            if job.status is TransformStatus.STOPPING and status is TransformStatus.IN_PROGRESS:
+                return  # it was stopped before its thread began
             now_ms = self._clock.now_ms()
             started_ms = job.started_ms
             if started_ms is None and status is TransformStatus.IN_PROGRESS:

@@ -3,19 +3,43 @@
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.archives import tar_gz
 from tests.local.aws_double import AwsDouble
 from tests.local.jobs import client, job_request, stage_script, wait_until
 from tests.local.local_lab import LocalLab
 from tests.local.running_service import RunningService, start_service
-from tests.unit.aws.edge_contracts import AnswersContract, JobsContract, LogTailContract, WarmPoolContract, new_name
+from tests.unit.aws.edge_contracts import (
+    CAUSE,
+    AnswersContract,
+    ExecutionsContract,
+    JobsContract,
+    ListingContract,
+    LogTailContract,
+    LogWriter,
+    QuotasContract,
+    ServingContract,
+    Settler,
+    WarmPoolContract,
+    new_deployment,
+    new_name,
+)
+from tests.unit.serving_in_memory import SAMPLES, SETTINGS
+from traindyno.aws.data_listing import DataListing
+from traindyno.aws.endpoints import Endpoints, Invocations
+from traindyno.aws.executions import Executions
 from traindyno.aws.log_tail import JOB_LOG_GROUP, LogTail
+from traindyno.aws.quotas import Quotas
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
+from traindyno.core.s3_keys import served_model_key
+from traindyno.core.serving.deployment import ModelDeployment
+from traindyno.core.serving.samples import request_of
 
 WAIT_FOR_EXIT_STATUS = """
 import os, pathlib, sys, time
@@ -24,12 +48,115 @@ while not status.exists():
     time.sleep(0.05)
 sys.exit(int(status.read_text()))
 """
+HANDLER = """
+import json
+def model_fn(folder):
+    return "model"
+def input_fn(body, content_type):
+    return [json.loads(line)["inputs"].split()[1] for line in body.decode().splitlines()]
+def predict_fn(words, model):
+    return [[{"label": word, "score": 0.9}, {"label": "other", "score": 0.1}] for word in words]
+def output_fn(answers, accept):
+    return "\\n".join(json.dumps({"predictions": predictions}) for predictions in answers)
+"""
+LOADS_NOTHING = """
+def model_fn(folder):
+    raise RuntimeError("no weights")
+"""
+NO_AWS = "http://127.0.0.1:9"
 KEPT_WARM = {
     "InstanceType": "ml.g5.12xlarge",
     "InstanceCount": 1,
     "VolumeSizeInGB": 30,
     "KeepAlivePeriodInSeconds": 3600,
 }
+
+
+class TestQuotas(QuotasContract):
+    """Against the local SageMaker service, which has AWS's table of quotas."""
+
+    @pytest.fixture
+    def quotas_of(self, tmp_path: Path) -> Iterator[Callable[[int | None], Quotas]]:
+        with ExitStack() as running:
+
+            def quotas_of(applied: int | None) -> Quotas:
+                granted = () if applied is None else ("--grant-quotas", str(applied))
+                endpoint = running.enter_context(start_service(tmp_path, NO_AWS, *granted)).endpoint
+                service_quotas, sagemaker = (client(name, endpoint) for name in ("service-quotas", "sagemaker"))
+                return Quotas(service_quotas, client("cloudwatch", NO_AWS), sagemaker, sleep=no_wait)
+
+            yield quotas_of
+
+
+@pytest.mark.local
+class TestDataListing(ListingContract):
+    """Against MiniStack."""
+
+    @pytest.fixture
+    def bucket(self, lab: LocalLab) -> str:
+        return lab.deployment().bucket
+
+    @pytest.fixture
+    def listing(self, lab: LocalLab) -> DataListing:
+        return DataListing(lab.client("s3"))
+
+    @pytest.fixture
+    def put(self, lab: LocalLab) -> Callable[[str, bytes], None]:
+        def put(uri: str, content: bytes) -> None:
+            bucket, _, key = uri.removeprefix("s3://").partition("/")
+            lab.client("s3").put_object(Bucket=bucket, Key=key, Body=content)
+
+        return put
+
+
+class TestServing(ServingContract):
+    """Against the local SageMaker service, whose containers really answer."""
+
+    @pytest.fixture
+    def endpoints(self, service: RunningService) -> Endpoints:
+        return Endpoints(client("sagemaker", service.endpoint))
+
+    @pytest.fixture
+    def invocations(self, service: RunningService) -> Invocations:
+        return Invocations(client("sagemaker-runtime", service.endpoint))
+
+    @pytest.fixture
+    def staged(self, aws: AwsDouble) -> Callable[[bool], ModelDeployment]:
+        def staged(loads: bool) -> ModelDeployment:
+            deployment = new_deployment()
+            handler = HANDLER if loads else LOADS_NOTHING
+            aws.objects[f"{SETTINGS.bucket}/{served_model_key(deployment.name)}"] = tar_gz(
+                {"code/inference.py": handler}
+            )
+            requests = f"{SETTINGS.bucket}/requests/{deployment.name}/samples.jsonl"
+            aws.objects[requests] = "\n".join(map(request_of, SAMPLES.samples)).encode()
+            return deployment
+
+        return staged
+
+    @pytest.fixture
+    def settle(self) -> Settler:
+        return lambda _name, _loads: None
+
+
+class WaitingMachine:
+    """A state machine of one task, which waits for its answer: an activity."""
+
+    def __init__(self, stepfunctions: Any) -> None:
+        self.stepfunctions = stepfunctions
+        self._activity = stepfunctions.create_activity(name=new_name("activity"))["activityArn"]
+        definition = {"StartAt": "Wait", "States": {"Wait": {"Type": "Task", "Resource": self._activity, "End": True}}}
+        self.arn: str = stepfunctions.create_state_machine(
+            name=new_name("machine"), definition=json.dumps(definition), roleArn="arn:aws:iam::000000000000:role/test"
+        )["stateMachineArn"]
+
+    def next_token(self) -> str:
+        """Of the execution that waits longest."""
+        return str(self.stepfunctions.get_activity_task(activityArn=self._activity)["taskToken"])
+
+
+def no_wait(_seconds: float) -> None:
+    pass
 
 
 class TestJobs(JobsContract):
@@ -89,14 +216,30 @@ class TestAnswers(AnswersContract):
 
     @pytest.fixture
     def token(self, lab: LocalLab) -> str:
-        stepfunctions = lab.client("stepfunctions")
-        activity = stepfunctions.create_activity(name=new_name("activity"))["activityArn"]
-        definition = {"StartAt": "Wait", "States": {"Wait": {"Type": "Task", "Resource": activity, "End": True}}}
-        machine = stepfunctions.create_state_machine(
-            name=new_name("machine"), definition=json.dumps(definition), roleArn="arn:aws:iam::000000000000:role/test"
-        )["stateMachineArn"]
-        stepfunctions.start_execution(stateMachineArn=machine, input="{}")
-        return str(stepfunctions.get_activity_task(activityArn=activity)["taskToken"])
+        waiting = WaitingMachine(lab.client("stepfunctions"))
+        Executions(waiting.stepfunctions, waiting.arn).start(new_name("execution"), {})
+        return waiting.next_token()
+
+
+@pytest.mark.local
+class TestExecutions(ExecutionsContract):
+    """Against MiniStack."""
+
+    @pytest.fixture
+    def machine(self, lab: LocalLab) -> WaitingMachine:
+        return WaitingMachine(lab.client("stepfunctions"))
+
+    @pytest.fixture
+    def executions(self, machine: WaitingMachine) -> Executions:
+        return Executions(machine.stepfunctions, machine.arn)
+
+    @pytest.fixture
+    def end(self, machine: WaitingMachine) -> Callable[[str, str | None], None]:
+        def end(_name: str, error: str | None) -> None:
+            answers, token = TaskAnswers(machine.stepfunctions), machine.next_token()
+            assert answers.fail(token, error_name=error, cause=CAUSE) if error else answers.succeed(token, {})
+
+        return end
 
 
 @pytest.mark.local
@@ -108,15 +251,15 @@ class TestLogTail(LogTailContract):
         return LogTail(lab.client("logs"))
 
     @pytest.fixture
-    def write(self, lab: LocalLab) -> Callable[[str, list[str], int], None]:
+    def write(self, lab: LocalLab) -> LogWriter:
         logs = lab.client("logs")
 
-        def write(stream: str, lines: list[str], age_seconds: int) -> None:
-            if not logs.describe_log_groups(logGroupNamePrefix=JOB_LOG_GROUP)["logGroups"]:
-                logs.create_log_group(logGroupName=JOB_LOG_GROUP)
-            logs.create_log_stream(logGroupName=JOB_LOG_GROUP, logStreamName=stream)
+        def write(stream: str, lines: list[str], age_seconds: int, group: str = JOB_LOG_GROUP) -> None:
+            if not logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]:
+                logs.create_log_group(logGroupName=group)
+            logs.create_log_stream(logGroupName=group, logStreamName=stream)
             at = round((time.time() - age_seconds) * 1000)
             events = [{"timestamp": at + number, "message": line} for number, line in enumerate(lines)]
-            logs.put_log_events(logGroupName=JOB_LOG_GROUP, logStreamName=stream, logEvents=events)
+            logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
 
         return write

@@ -5,11 +5,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from itertools import islice
 from typing import Any
+
+from botocore.exceptions import ClientError
 
 from tests.unit.memory_table import MemoryTable
 from tests.unit.suites import small_document
-from traindyno.aws.log_tail import LogTail
+from traindyno.aws.executions import RUNNING, Execution, Executions, ExecutionUnknown
+from traindyno.aws.log_tail import JOB_LOG_GROUP, LogTail
 from traindyno.aws.objects import Objects
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
@@ -191,28 +195,74 @@ class Answers(TaskAnswers):
         return True
 
 
-class MemoryLogs:
-    """The two calls of CloudWatch Logs' client that ``LogTail`` makes. A stream without lines is not there."""
+class MemoryExecutions(Executions):
+    """A started execution runs until ``end`` says otherwise; each starts a second after the one before."""
 
     def __init__(self) -> None:
-        self.streams: dict[str, list[dict[str, Any]]] = {}
+        self._executions: dict[str, Execution] = {}
 
-    def write(self, stream: str, lines: Sequence[str], age_seconds: int) -> None:
+    def start(self, execution_id: str, suite: Mapping[str, Any]) -> None:
+        assert execution_id not in self._executions, "no contract says what a repeated start does"
+        self._executions[execution_id] = Execution(
+            execution_id=execution_id,
+            status=RUNNING,
+            started_at=NOW + len(self._executions),
+            ended_at=None,
+            error=None,
+            cause=None,
+        )
+
+    def describe(self, execution_id: str) -> Execution:
+        if execution_id not in self._executions:
+            raise ExecutionUnknown(f"no execution {execution_id}")
+        return self._executions[execution_id]
+
+    def list_latest(self, count: int) -> Iterator[Execution]:
+        return islice(reversed(self._executions.values()), count)
+
+    def list_running(self) -> Iterator[str]:
+        return (each.execution_id for each in self._executions.values() if each.is_running)
+
+    def stop(self, execution_id: str, *, reason: str) -> None:
+        self.end(execution_id, "ABORTED", error="StoppedByUser", cause=reason)
+
+    def end(self, execution_id: str, status: str, *, error: str | None = None, cause: str | None = None) -> None:
+        running = self._executions[execution_id]
+        self._executions[execution_id] = replace(
+            running, status=status, ended_at=running.started_at + 100, error=error, cause=cause
+        )
+
+
+class MemoryLogs:
+    """The two calls of CloudWatch Logs' client that ``LogTail`` makes. A group or stream without lines is not there."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, dict[str, list[dict[str, Any]]]] = {}
+
+    def write(self, stream: str, lines: Sequence[str], age_seconds: int, group: str = JOB_LOG_GROUP) -> None:
         at = round((NOW - age_seconds) * 1000)
-        self.streams[stream] = [{"timestamp": at + number, "message": line} for number, line in enumerate(lines)]
+        events = [{"timestamp": at + number, "message": line} for number, line in enumerate(lines)]
+        self.groups.setdefault(group, {})[stream] = events
 
     def describe_log_streams(self, **arguments: Any) -> dict[str, Any]:
-        found = [name for name in self.streams if name.startswith(arguments["logStreamNamePrefix"])]
+        streams = self.groups.get(arguments["logGroupName"])
+        if streams is None:
+            message = "The specified log group does not exist."
+            raise ClientError(
+                {"Error": {"Code": "ResourceNotFoundException", "Message": message}}, "DescribeLogStreams"
+            )
         return {
             "logStreams": [
-                {"logStreamName": name, "lastEventTimestamp": self.streams[name][-1]["timestamp"]}
-                for name in sorted(found)
+                {"logStreamName": name, "lastEventTimestamp": events[-1]["timestamp"]}
+                for name, events in sorted(streams.items())
+                if name.startswith(arguments.get("logStreamNamePrefix", ""))
             ]
         }
 
     def get_log_events(self, **arguments: Any) -> dict[str, Any]:
         assert not arguments["startFromHead"]
-        return {"events": self.streams[arguments["logStreamName"]][-arguments["limit"] :]}
+        events = self.groups[arguments["logGroupName"]][arguments["logStreamName"]]
+        return {"events": events[-arguments["limit"] :]}
 
 
 class MemoryLab(LabServices):

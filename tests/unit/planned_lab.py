@@ -1,8 +1,12 @@
 """A lab in memory whose suite is planned, with the quotas and prices that a test gives."""
 
+import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
+
+from botocore.exceptions import ClientError
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, no_sleep
 from tests.unit.step_log_samples import log_lines
@@ -10,7 +14,7 @@ from tests.unit.stubbed import stubbed
 from tests.unit.suites import unprepared_document
 from traindyno.aws.data_listing import DataListing
 from traindyno.aws.quotas import Quotas
-from traindyno.core.planning.quotas import Quota, QuotaReading
+from traindyno.core.planning.quotas import Quota, QuotaReading, UsageSource, run_time_quota
 from traindyno.core.s3_keys import step_log_prefix
 from traindyno.core.suite.runs import parse_run
 from traindyno.lab.check_quotas import check_quotas
@@ -21,24 +25,49 @@ from traindyno.lab.submit_run import submit_run
 
 
 class FixedQuotas(Quotas):
-    def __init__(self, applied: int) -> None:
+    """Of an account without jobs. ``applied``: the value of every quota of instances; None if it has AWS's defaults."""
+
+    def __init__(self, applied: int | None) -> None:
         self._value = applied
 
     def read(self, quotas: Iterable[Quota], *, now: float) -> dict[str, QuotaReading]:
-        seconds = 432_000
-        return {
-            quota.name: QuotaReading(
-                quota=quota, applied=seconds if "run time" in quota.name else self._value, default=None, in_use=0
-            )
-            for quota in quotas
-        }
+        return {quota.name: self._read_one(quota, now) for quota in quotas}
+
+    def _read_one(self, quota: Quota, now: float) -> QuotaReading:
+        unused = QuotaReading(quota=quota, applied=None, default=quota.default, in_use=None)
+        if quota.code is None:
+            return replace(unused, is_not_listed=True)
+        applied = replace(unused, applied=None if quota == run_time_quota() else self._value)
+        if quota.counts is None:
+            return applied
+        return replace(applied, in_use=0, in_use_source=UsageSource.JOBS, in_use_as_of=now)
 
 
-class NoListing(DataListing):
-    """Synthetic data has no objects."""
+class MemoryBuckets:
+    """The call of S3's client that ``DataListing`` makes. ``objects`` by URI; a bucket without objects is not there."""
 
-    def __init__(self) -> None:
-        pass
+    def __init__(self, objects: Mapping[str, bytes] | None = None) -> None:
+        self.objects = dict(objects or {})
+
+    def get_paginator(self, operation_name: str) -> "MemoryBuckets":
+        assert operation_name == "list_objects_v2"
+        return self
+
+    def paginate(self, *, Bucket: str, Prefix: str) -> Iterator[dict[str, Any]]:
+        start = f"s3://{Bucket}/"
+        if not any(uri.startswith(start) for uri in self.objects):
+            message = "The specified bucket does not exist"
+            raise ClientError({"Error": {"Code": "NoSuchBucket", "Message": message}}, "ListObjectsV2")
+        found = sorted(uri for uri in self.objects if uri.startswith(f"{start}{Prefix}"))
+        # Each object on a page of its own; a listing of nothing is a page without Contents.
+        yield from ({"Contents": [self._row(uri, start)]} for uri in found)
+        if not found:
+            yield {}
+
+    def _row(self, uri: str, start: str) -> dict[str, Any]:
+        content = self.objects[uri]
+        etag = hashlib.md5(content, usedforsecurity=False).hexdigest()
+        return {"Key": uri.removeprefix(start), "Size": len(content), "ETag": f'"{etag}"'}
 
 
 def take_in(
@@ -64,7 +93,7 @@ def take_in(
             services=lab.services,
             settings=SETTINGS,
             pricing=client,
-            listing=listing or NoListing(),
+            listing=listing or DataListing(MemoryBuckets()),
             now=NOW,
         )
 

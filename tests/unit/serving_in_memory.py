@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from tests.unit.lab_in_memory import NOW, Answers, MemoryObjects
+from tests.unit.lab_in_memory import NOW, Answers, MemoryLogs, MemoryObjects
 from tests.unit.memory_table import MemoryTable
-from traindyno.aws.endpoints import Endpoints, InvocationFailed, Invocations
+from traindyno.aws.endpoints import DeploymentRefused, Endpoints, InvocationFailed, Invocations
 from traindyno.aws.log_tail import LogTail
 from traindyno.core.s3_keys import samples_key, saved_model_key
 from traindyno.core.serving.deployment import Hosting, ModelDeployment
@@ -54,89 +54,96 @@ SAMPLES = EvaluationSamples(
 )
 SAVED_MODEL = saved_model_key(DEPLOYMENT.execution_id, DEPLOYMENT.run_id, DEPLOYMENT.job_name)
 SAVED_SAMPLES = samples_key(DEPLOYMENT.execution_id, DEPLOYMENT.run_id, DEPLOYMENT.job_name)
+NEW = ServingState(is_ready=False, failure=None)
 READY = ServingState(is_ready=True, failure=None)
 
 
 @dataclass
 class ScriptedEndpoints(Endpoints):
-    """``refusals`` are raised by the next creations. ``states``: what a description says, by name."""
+    """``refusals`` are raised by the next creations. Endpoints (``hosted``) and ``transforms`` are new until a test
+    gives them another state. ``deleted``: the calls, in their order.
+    """
 
     requests: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
-    states: dict[str, ServingState] = field(default_factory=dict)
+    models: set[str] = field(default_factory=set)
+    hosted: dict[str, ServingState] = field(default_factory=dict)
+    transforms: dict[str, ServingState] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
     refusals: list[Exception] = field(default_factory=list)
 
     def create_model(self, request: Mapping[str, Any]) -> None:
         self._take("model", request)
+        self.models.add(request["ModelName"])
 
     def create_endpoint(self, config: Mapping[str, Any], endpoint: Mapping[str, Any]) -> None:
-        self._take("endpoint-config", config)
+        (variant,) = config["ProductionVariants"]
+        self._take("endpoint-config", config, model=variant["ModelName"])
         self._take("endpoint", endpoint)
+        self.hosted.setdefault(endpoint["EndpointName"], NEW)
 
     def create_transform(self, request: Mapping[str, Any]) -> None:
-        self._take("transform-job", request)
+        self._take("transform-job", request, model=request["ModelName"])
+        self.transforms.setdefault(request["TransformJobName"], NEW)
 
     def find_endpoint(self, name: str) -> ServingState | None:
-        return self.states.get(name)
+        return self.hosted.get(name)
 
     def find_transform(self, name: str) -> ServingState | None:
-        return self.states.get(name)
+        return self.transforms.get(name)
 
     def delete_endpoint(self, name: str) -> None:
         self.deleted.append(f"endpoint {name}")
+        self.hosted.pop(name, None)
 
     def stop_transform(self, name: str) -> None:
         self.deleted.append(f"transform {name}")
+        if self.transforms.get(name) == NEW:
+            self.transforms[name] = ServingState(is_ready=False, failure="the transform job ended as Stopped")
 
     def delete_model(self, name: str) -> None:
         self.deleted.append(f"model {name}")
+        self.models.discard(name)
 
-    def _take(self, kind: str, request: Mapping[str, Any]) -> None:
+    def _take(self, kind: str, request: Mapping[str, Any], *, model: str | None = None) -> None:
         if self.refusals:
             raise self.refusals.pop(0)
+        if model is not None and model not in self.models:
+            raise DeploymentRefused(f'SageMaker refused the {kind}: Could not find model "{model}"')
         self.requests.append((kind, request))
 
 
 @dataclass
 class ScriptedInvocations(Invocations):
-    """Answers as the samples say, but for the words in ``wrong``."""
+    """Those of ``endpoints`` that are ready answer as the samples say, but for the words in ``wrong``."""
 
+    endpoints: ScriptedEndpoints
     wrong: set[str] = field(default_factory=set)
     asked: list[str] = field(default_factory=list)
-    fails: bool = False
 
     def ask(self, endpoint_name: str, body: bytes) -> bytes:
-        if self.fails:
-            raise InvocationFailed(f"endpoint {endpoint_name}: ModelError")
-        word = json.loads(body)["inputs"].split()[1]
+        if self.endpoints.find_endpoint(endpoint_name) != READY:
+            raise InvocationFailed(f"endpoint {endpoint_name}: ValidationError: not found")
+        document = json.loads(body)
+        if "inputs" not in document:
+            raise InvocationFailed(f"endpoint {endpoint_name}: ModelError: KeyError: 'inputs'")
+        word = document["inputs"].split()[1]
         self.asked.append(word)
         score = 0.5 if word in self.wrong else 0.9
         predictions = [{"label": word, "score": score}, {"label": "other", "score": 1 - score}]
         return json.dumps({"predictions": predictions}).encode()
 
 
-@dataclass
-class ScriptedTail(LogTail):
-    lines: tuple[str, ...] = ("loading the model", "RuntimeError: no weights")
-    groups: list[str] = field(default_factory=list)
-    streams: list[str] = field(default_factory=list)
-
-    def read_group(self, log_group: str, stream_prefix: str = "") -> tuple[str, ...]:
-        self.groups.append(log_group)
-        self.streams.append(stream_prefix)
-        return self.lines
-
-
 class MemoryServing(LabServices):
     endpoints: ScriptedEndpoints
     invocations: ScriptedInvocations
     answers: Answers
-    log_tail: ScriptedTail
+    log_tail: LogTail
 
     def __init__(self) -> None:
-        self.table, self.objects = MemoryTable(), MemoryObjects()
+        self.table, self.objects, self.logs = MemoryTable(), MemoryObjects(), MemoryLogs()
         super().__init__(table=self.table, objects=self.objects)
-        self.endpoints, self.invocations = ScriptedEndpoints(), ScriptedInvocations()
-        self.answers, self.log_tail = Answers(), ScriptedTail()
+        self.endpoints = ScriptedEndpoints()
+        self.invocations = ScriptedInvocations(self.endpoints)
+        self.answers, self.log_tail = Answers(), LogTail(self.logs)
         self.objects.contents[SAVED_MODEL] = b"the model"
         self.bucket.write_json(SAVED_SAMPLES, samples_document(SAMPLES))

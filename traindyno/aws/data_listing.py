@@ -1,7 +1,7 @@
 """The objects under an S3 prefix, with a digest of their keys and ETags that changes with their content."""
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
@@ -9,14 +9,17 @@ from botocore.exceptions import ClientError
 from traindyno.aws.client_errors import error_code
 from traindyno.core.errors import SuiteRefused
 
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
 UNREADABLE = {"AccessDenied", "NoSuchBucket", "AllAccessDisabled", "403", "404"}
 
 
+class ListingClient(Protocol):
+    """The call of boto3's S3 client that is used here."""
+
+    def get_paginator(self, operation_name: Literal["list_objects_v2"], /) -> Any: ...
+
+
 class DataListing:
-    def __init__(self, s3: "S3Client") -> None:
+    def __init__(self, s3: ListingClient) -> None:
         self._s3 = s3
 
     def content(self, field: str, uri: str) -> tuple[str, frozenset[str]]:

@@ -1,16 +1,44 @@
 """What the lab expects of jobs, task answers and logs: tests for the doubles and, in tests/local, the real adapters."""
 
+import time
 import uuid
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, Protocol
 
 import pytest
 
-from traindyno.aws.log_tail import LINE_COUNT, LogTail
+from tests.unit.lab_in_memory import NOW
+from tests.unit.serving_in_memory import DEPLOYMENT, NEW, READY, SAMPLES, SETTINGS
+from traindyno.aws.data_listing import DataListing
+from traindyno.aws.endpoints import DeploymentRefused, Endpoints, InvocationFailed, Invocations
+from traindyno.aws.executions import Executions, ExecutionUnknown
+from traindyno.aws.log_tail import JOB_LOG_GROUP, LINE_COUNT, LogTail
+from traindyno.aws.quotas import Quotas
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
+from traindyno.core.errors import SuiteRefused
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.planning.quotas import (
+    QuotaReading,
+    UsageSource,
+    account_quota,
+    instance_quota,
+    job_size_quota,
+    run_time_quota,
+    warm_pool_quota,
+)
+from traindyno.core.serving.deployment import ModelDeployment
+from traindyno.core.serving.samples import differences, read_answer, request_of
+from traindyno.core.suite.choices import Purchase
 from traindyno.sagemaker.job_description import has_ended, read_job_end
+from traindyno.sagemaker.serving_description import ENDPOINT_LOG_GROUP, TRANSFORM_LOG_GROUP, ServingState
+from traindyno.sagemaker.serving_request import (
+    build_endpoint_config_request,
+    build_endpoint_request,
+    build_model_request,
+    build_transform_request,
+)
 
 READ_OF_A_JOB = {
     "TrainingJobName",
@@ -25,8 +53,28 @@ READ_OF_A_JOB = {
 }
 
 
+# Of an endpoint or transform job, and whether its model loads.
+Settler = Callable[[str, bool], None]
+SUITE = {"name": "quick-look"}
+FIELD = "workload.dataset.path"
+CAUSE = "limits.max_usd: too small"
+
+
 def new_name(what: str) -> str:
     return f"{what}-{uuid.uuid4().hex[:8]}"
+
+
+def eventually(is_true: Callable[[], bool]) -> None:
+    """A double is there at the first look."""
+    deadline = time.monotonic() + 60
+    while not is_true():
+        assert time.monotonic() < deadline, "not so within 60 s"
+        time.sleep(0.05)
+
+
+def new_deployment() -> ModelDeployment:
+    name = new_name("traindyno--served")
+    return replace(DEPLOYMENT, name=name, instance_type="local.cpu", input_s3_uri=f"s3://results/requests/{name}/")
 
 
 class JobsContract:
@@ -92,9 +140,67 @@ class WarmPoolContract:
         assert (pool.job_name, pool.is_over, pool.reused_by) == (kept, False, None)
         assert jobs.pool_taken_by(new_name("other"), kept) is None
         assert jobs.release_instances(kept)
-        assert jobs.keeping_warm(kept) == []
+        eventually(lambda: jobs.keeping_warm(kept) == [])
         assert [pool.is_over for pool in jobs.warm_pools(kept)] == [True]
         assert not jobs.release_instances(kept)
+
+
+class ExecutionsContract:
+    """``executions`` of a state machine of its own; ``end`` of a running one, with an error and ``CAUSE`` or without.
+
+    No test repeats a start: MiniStack refuses it, and Step Functions accepts it while the execution runs.
+    """
+
+    @pytest.fixture
+    def started(self, executions: Executions) -> str:
+        name = new_name("execution")
+        executions.start(name, SUITE)
+        return name
+
+    def test_a_started_execution_runs(self, executions: Executions, started: str) -> None:
+        found = executions.describe(started)
+        assert (found.execution_id, found.is_running) == (started, True)
+        assert (found.ended_at, found.error, found.cause) == (None, None, None)
+        assert list(executions.list_running()) == [started]
+        assert [each.execution_id for each in executions.list_latest(5)] == [started]
+
+    @pytest.mark.parametrize(
+        ("error", "status"), [("SuiteRefused", "FAILED"), (None, "SUCCEEDED")], ids=["failed", "succeeded"]
+    )
+    def test_an_ended_execution_says_how_and_runs_no_more(
+        self,
+        executions: Executions,
+        end: Callable[[str, str | None], None],
+        started: str,
+        error: str | None,
+        status: str,
+    ) -> None:
+        end(started, error)
+        eventually(lambda: not executions.describe(started).is_running)
+        found = executions.describe(started)
+        assert (found.status, found.error, found.cause) == (status, error, CAUSE if error else None)
+        assert found.ended_at is not None
+        assert found.ended_at >= found.started_at
+        assert list(executions.list_running()) == []
+
+    def test_a_stopped_execution_carries_the_reason(self, executions: Executions, started: str) -> None:
+        executions.stop(started, reason="stopped by ada")
+        found = executions.describe(started)
+        assert (found.status, found.error, found.cause) == ("ABORTED", "StoppedByUser", "stopped by ada")
+        assert found.ended_at is not None
+        assert list(executions.list_running()) == []
+
+    def test_the_latest_executions_come_first(self, executions: Executions, started: str) -> None:
+        later = new_name("later")
+        executions.start(later, SUITE)
+        assert [each.execution_id for each in executions.list_latest(5)] == [later, started]
+        assert [each.execution_id for each in executions.list_latest(1)] == [later]
+        assert set(executions.list_running()) == {started, later}
+
+    def test_an_unknown_execution_has_its_own_error(self, executions: Executions, started: str) -> None:
+        name = new_name("unknown")
+        with pytest.raises(ExecutionUnknown, match=name):
+            executions.describe(name)
 
 
 class AnswersContract:
@@ -110,17 +216,228 @@ class AnswersContract:
         assert not answers.succeed(token, {})
 
 
+class QuotasContract:
+    """``quotas_of`` an account without jobs, with one applied value of every quota of instances; None: with none."""
+
+    @pytest.mark.parametrize("applied", [None, 0, 4])
+    def test_a_quota_of_instances_has_its_value_and_what_is_in_use(
+        self, quotas_of: Callable[[int | None], Quotas], applied: int | None
+    ) -> None:
+        quotas = (
+            *(instance_quota("ml.g5.xlarge", purchase) for purchase in Purchase),
+            warm_pool_quota("ml.g5.xlarge"),
+            account_quota(Purchase.ON_DEMAND),
+        )
+        assert quotas_of(applied).read(quotas, now=NOW) == {
+            quota.name: QuotaReading(
+                quota=quota,
+                applied=applied,
+                default=quota.default,
+                in_use=0,
+                in_use_source=UsageSource.JOBS,
+                in_use_as_of=NOW,
+            )
+            for quota in quotas
+        }
+
+    def test_limits_of_one_job_count_nothing_in_use(self, quotas_of: Callable[[int | None], Quotas]) -> None:
+        size, run_time = job_size_quota(Purchase.ON_DEMAND), run_time_quota()
+        assert quotas_of(4).read([size, run_time], now=NOW) == {
+            size.name: QuotaReading(quota=size, applied=4, default=size.default, in_use=None),
+            run_time.name: QuotaReading(quota=run_time, applied=None, default=run_time.default, in_use=None),
+        }
+
+    def test_a_quota_that_nobody_lists_says_so(self, quotas_of: Callable[[int | None], Quotas]) -> None:
+        quota = instance_quota("ml.new9.xlarge", Purchase.ON_DEMAND)
+        reading = QuotaReading(quota=quota, applied=None, default=None, in_use=None, is_not_listed=True)
+        assert quotas_of(4).read([quota], now=NOW) == {quota.name: reading}
+
+
+class ListingContract:
+    """``listing``, and ``put`` of an object's content by its URI in ``bucket``."""
+
+    def test_the_digest_is_of_names_and_contents_below_the_prefix(
+        self, listing: DataListing, put: Callable[[str, bytes], None], bucket: str
+    ) -> None:
+        first, copy = (f"s3://{bucket}/{new_name('data')}/" for _ in range(2))
+        for prefix in (first, copy):
+            put(f"{prefix}train.csv", b"a,1")
+            put(f"{prefix}test/part.csv", b"b,2")
+        digest, names = listing.content(FIELD, first)
+        assert names == {"train.csv", "test/part.csv"}
+        assert listing.content(FIELD, copy) == (digest, names)
+        put(f"{copy}train.csv", b"a,2")
+        changed, same_names = listing.content(FIELD, copy)
+        assert changed != digest
+        assert same_names == names
+        put(f"{first}more.csv", b"c,3")
+        assert listing.content(FIELD, first)[0] not in {digest, changed}
+
+    def test_a_prefix_without_objects_is_refused(
+        self, listing: DataListing, put: Callable[[str, bytes], None], bucket: str
+    ) -> None:
+        put(f"s3://{bucket}/{new_name('data')}/train.csv", b"a,1")
+        uri = f"s3://{bucket}/{new_name('empty')}/"
+        with pytest.raises(SuiteRefused, match=f"{FIELD}: {uri} has no objects"):
+            listing.content(FIELD, uri)
+
+    def test_a_bucket_that_does_not_exist_is_refused(self, listing: DataListing) -> None:
+        uri = f"s3://{new_name('unknown')}/data/"
+        with pytest.raises(SuiteRefused, match=rf"{FIELD}: the lab can't list {uri} \(NoSuchBucket\)"):
+            listing.content(FIELD, uri)
+
+
+class ServingContract:
+    """``endpoints`` and ``invocations`` of one account. ``staged``: a deployment with a new name, whose model
+    answers as ``SAMPLES`` or does not load. ``settle`` does SageMaker's part on a double.
+    """
+
+    @pytest.mark.parametrize("loads", [True, False])
+    def test_an_endpoint_is_new_then_ready_or_failed_until_it_is_deleted(
+        self, endpoints: Endpoints, staged: Callable[[bool], ModelDeployment], settle: Settler, loads: bool
+    ) -> None:
+        deployment = staged(loads)
+        name = deployment.name
+        host(endpoints, deployment)
+        assert endpoints.find_endpoint(name) == NEW
+        settle(name, loads)
+        eventually(lambda: is_settled(endpoints.find_endpoint(name)))
+        found = endpoints.find_endpoint(name)
+        assert found is not None
+        assert (found.is_ready, found.failure is None, found.seconds) == (loads, loads, None)
+        host(endpoints, deployment)
+        assert (endpoints.find_endpoint(name), endpoints.find_transform(name)) == (found, None)
+        endpoints.delete_endpoint(name)
+        eventually(lambda: endpoints.find_endpoint(name) is None)
+        endpoints.delete_endpoint(name)
+
+    @pytest.mark.parametrize("loads", [True, False])
+    def test_a_transform_job_works_until_its_end_which_nothing_changes(
+        self, endpoints: Endpoints, staged: Callable[[bool], ModelDeployment], settle: Settler, loads: bool
+    ) -> None:
+        deployment = staged(loads)
+        name = deployment.name
+        transform(endpoints, deployment)
+        assert (endpoints.find_transform(name), endpoints.find_endpoint(name)) == (NEW, None)
+        settle(name, loads)
+        eventually(lambda: is_settled(endpoints.find_transform(name)))
+        found = endpoints.find_transform(name)
+        assert found is not None
+        assert (found.is_ready, found.failure is None) == (loads, loads)
+        assert found.seconds is not None
+        assert found.seconds > 0
+        endpoints.stop_transform(name)
+        transform(endpoints, deployment)
+        assert endpoints.find_transform(name) == found
+
+    def test_a_transform_job_that_works_can_be_stopped(
+        self, endpoints: Endpoints, staged: Callable[[bool], ModelDeployment]
+    ) -> None:
+        deployment = staged(True)
+        transform(endpoints, deployment)
+        endpoints.stop_transform(deployment.name)
+        eventually(lambda: is_settled(endpoints.find_transform(deployment.name)))
+        found = endpoints.find_transform(deployment.name)
+        assert found is not None
+        assert (found.is_ready, found.failure) == (False, "the transform job ended as Stopped")
+
+    def test_a_deleted_model_is_served_no_more(
+        self, endpoints: Endpoints, staged: Callable[[bool], ModelDeployment]
+    ) -> None:
+        deployment = staged(True)
+        endpoints.create_model(build_model_request(deployment, SETTINGS))
+        endpoints.delete_model(deployment.name)
+        endpoints.delete_model(deployment.name)
+        with pytest.raises(DeploymentRefused, match=f"Could not find model.*{deployment.name}"):
+            endpoints.create_endpoint(
+                build_endpoint_config_request(deployment, SETTINGS), build_endpoint_request(deployment, SETTINGS)
+            )
+        with pytest.raises(DeploymentRefused, match=f"Could not find model.*{deployment.name}"):
+            endpoints.create_transform(build_transform_request(deployment, SETTINGS))
+        assert endpoints.find_endpoint(deployment.name) is None
+        assert endpoints.find_transform(deployment.name) is None
+
+    def test_of_an_unknown_name_there_is_nothing_to_find_delete_or_stop(self, endpoints: Endpoints) -> None:
+        name = new_name("unknown")
+        endpoints.delete_endpoint(name)
+        endpoints.stop_transform(name)
+        endpoints.delete_model(name)
+        assert (endpoints.find_endpoint(name), endpoints.find_transform(name)) == (None, None)
+
+    def test_an_endpoint_answers_once_it_is_ready(
+        self,
+        endpoints: Endpoints,
+        invocations: Invocations,
+        staged: Callable[[bool], ModelDeployment],
+        settle: Settler,
+    ) -> None:
+        deployment = staged(True)
+        name = deployment.name
+        requests = [request_of(sample).encode() for sample in SAMPLES.samples]
+        with pytest.raises(InvocationFailed, match=name):
+            invocations.ask(name, requests[0])
+        host(endpoints, deployment)
+        with pytest.raises(InvocationFailed, match=name):
+            invocations.ask(name, requests[0])
+        settle(name, True)
+        eventually(lambda: endpoints.find_endpoint(name) == READY)
+        with pytest.raises(InvocationFailed, match=name):
+            invocations.ask(name, b'{"unreadable": "a good film"}')
+        answers = [read_answer(invocations.ask(name, request).decode()) for request in requests]
+        assert differences(SAMPLES.samples, answers) == []
+        endpoints.delete_endpoint(name)
+        with pytest.raises(InvocationFailed, match=name):
+            invocations.ask(name, requests[0])
+
+
+def host(endpoints: Endpoints, deployment: ModelDeployment) -> None:
+    endpoints.create_model(build_model_request(deployment, SETTINGS))
+    endpoints.create_endpoint(
+        build_endpoint_config_request(deployment, SETTINGS), build_endpoint_request(deployment, SETTINGS)
+    )
+
+
+def transform(endpoints: Endpoints, deployment: ModelDeployment) -> None:
+    endpoints.create_model(build_model_request(deployment, SETTINGS))
+    endpoints.create_transform(build_transform_request(deployment, SETTINGS))
+
+
+def is_settled(state: ServingState | None) -> bool:
+    return state is not None and state.is_settled
+
+
+class LogWriter(Protocol):
+    def __call__(self, stream: str, lines: list[str], age_seconds: int, group: str = JOB_LOG_GROUP) -> None: ...
+
+
 class LogTailContract:
     """``log_tail``, and ``write`` of a stream's lines, which are as old as the seconds given."""
 
-    def test_the_tail_is_of_the_host_that_wrote_last(
-        self, log_tail: LogTail, write: Callable[[str, list[str], int], None]
-    ) -> None:
+    def test_the_tail_is_of_the_host_that_wrote_last(self, log_tail: LogTail, write: LogWriter) -> None:
         job = new_name("job")
         write(f"{job}/algo-2-1", [f"line {number}" for number in range(LINE_COUNT + 20)], 10)
         write(f"{job}/algo-1-1", ["first to end"], 600)
         write(f"{new_name('other')}/algo-1-1", ["of another job"], 0)
         assert log_tail.read(job) == tuple(f"line {number}" for number in range(20, LINE_COUNT + 20))
 
-    def test_a_job_that_wrote_nothing_has_no_tail(self, log_tail: LogTail) -> None:
+    def test_a_job_that_wrote_nothing_has_no_tail(self, log_tail: LogTail, write: LogWriter) -> None:
+        write(f"{new_name('other')}/algo-1-1", ["of another job"], 0)
         assert log_tail.read(new_name("silent")) == ()
+
+    def test_an_endpoint_has_a_group_of_its_own_with_all_of_its_streams(
+        self, log_tail: LogTail, write: LogWriter
+    ) -> None:
+        group = f"{ENDPOINT_LOG_GROUP}/{new_name('endpoint')}"
+        write("AllTraffic/i-1", ["loading the model", "RuntimeError: no weights"], 10, group)
+        write("AllTraffic/i-0", ["ended before"], 600, group)
+        write("AllTraffic/i-1", ["of another endpoint"], 0, f"{ENDPOINT_LOG_GROUP}/{new_name('other')}")
+        assert log_tail.read_group(group) == ("loading the model", "RuntimeError: no weights")
+
+    def test_transform_jobs_share_a_group(self, log_tail: LogTail, write: LogWriter) -> None:
+        name = new_name("transform")
+        write(f"{name}/i-1", ["AlgorithmError"], 10, TRANSFORM_LOG_GROUP)
+        write(f"{new_name('other')}/i-1", ["of another job"], 0, TRANSFORM_LOG_GROUP)
+        assert log_tail.read_group(TRANSFORM_LOG_GROUP, f"{name}/") == ("AlgorithmError",)
+
+    def test_a_group_that_does_not_exist_has_no_tail(self, log_tail: LogTail) -> None:
+        assert log_tail.read_group(f"{ENDPOINT_LOG_GROUP}/{new_name('silent')}") == ()

@@ -2,14 +2,34 @@
 
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.unit.aws.edge_contracts import AnswersContract, JobsContract, LogTailContract, WarmPoolContract
-from tests.unit.lab_in_memory import Answers, MemoryLogs, ScriptedJobs
+from tests.unit.aws.edge_contracts import (
+    CAUSE,
+    AnswersContract,
+    ExecutionsContract,
+    JobsContract,
+    ListingContract,
+    LogTailContract,
+    LogWriter,
+    QuotasContract,
+    ServingContract,
+    Settler,
+    WarmPoolContract,
+    new_deployment,
+)
+from tests.unit.lab_in_memory import Answers, MemoryExecutions, MemoryLogs, ScriptedJobs
+from tests.unit.planned_lab import FixedQuotas, MemoryBuckets
+from tests.unit.serving_in_memory import ScriptedEndpoints, ScriptedInvocations
+from traindyno.aws.data_listing import DataListing
 from traindyno.aws.log_tail import LogTail
+from traindyno.aws.quotas import Quotas
 from traindyno.core.jobs.warm_pool import WarmPool
+from traindyno.core.serving.deployment import ModelDeployment
+from traindyno.sagemaker.serving_description import ServingState
 
 
 class TestScriptedJobs(JobsContract):
@@ -46,6 +66,20 @@ class TestScriptedPools(WarmPoolContract):
         return "kept"
 
 
+class TestMemoryExecutions(ExecutionsContract):
+    @pytest.fixture
+    def executions(self) -> MemoryExecutions:
+        return MemoryExecutions()
+
+    @pytest.fixture
+    def end(self, executions: MemoryExecutions) -> Callable[[str, str | None], None]:
+        def end(name: str, error: str | None) -> None:
+            status = "FAILED" if error else "SUCCEEDED"
+            executions.end(name, status, error=error, cause=CAUSE if error else None)
+
+        return end
+
+
 class TestAnswers(AnswersContract):
     @pytest.fixture
     def answers(self) -> Answers:
@@ -54,6 +88,55 @@ class TestAnswers(AnswersContract):
     @pytest.fixture
     def token(self) -> str:
         return uuid.uuid4().hex
+
+
+class TestFixedQuotas(QuotasContract):
+    @pytest.fixture
+    def quotas_of(self) -> Callable[[int | None], Quotas]:
+        return FixedQuotas
+
+
+class TestMemoryBuckets(ListingContract):
+    @pytest.fixture
+    def buckets(self) -> MemoryBuckets:
+        return MemoryBuckets()
+
+    @pytest.fixture
+    def bucket(self) -> str:
+        return "results"
+
+    @pytest.fixture
+    def listing(self, buckets: MemoryBuckets) -> DataListing:
+        return DataListing(buckets)
+
+    @pytest.fixture
+    def put(self, buckets: MemoryBuckets) -> Callable[[str, bytes], None]:
+        return buckets.objects.__setitem__
+
+
+class TestScriptedEndpoints(ServingContract):
+    @pytest.fixture
+    def endpoints(self) -> ScriptedEndpoints:
+        return ScriptedEndpoints()
+
+    @pytest.fixture
+    def invocations(self, endpoints: ScriptedEndpoints) -> ScriptedInvocations:
+        return ScriptedInvocations(endpoints)
+
+    @pytest.fixture
+    def staged(self) -> Callable[[bool], ModelDeployment]:
+        return lambda _loads: new_deployment()
+
+    @pytest.fixture
+    def settle(self, endpoints: ScriptedEndpoints) -> Settler:
+        def settle(name: str, loads: bool) -> None:
+            settled = ServingState(is_ready=loads, failure=None if loads else "RuntimeError: no weights")
+            if name in endpoints.hosted:
+                endpoints.hosted[name] = settled
+            else:
+                endpoints.transforms[name] = replace(settled, seconds=30.0)
+
+        return settle
 
 
 class TestMemoryLogs(LogTailContract):
@@ -66,5 +149,5 @@ class TestMemoryLogs(LogTailContract):
         return LogTail(logs)
 
     @pytest.fixture
-    def write(self, logs: MemoryLogs) -> Callable[[str, list[str], int], None]:
+    def write(self, logs: MemoryLogs) -> LogWriter:
         return logs.write

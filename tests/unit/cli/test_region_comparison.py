@@ -1,6 +1,6 @@
 """`traindyno plan --regions`, against AWS's own service models."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -8,10 +8,10 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 from rich.console import Console
 
 from tests.unit.aws.test_prices_and_quotas import product
+from tests.unit.lab_in_memory import no_sleep
 from tests.unit.planned_lab import FixedQuotas
 from tests.unit.stubbed import stubbed
 from tests.unit.suites import small_suite
@@ -23,7 +23,6 @@ from traindyno.cli.region_comparison import (
     regions_table,
     split_regions,
 )
-from traindyno.core.planning.quotas import Quota, QuotaReading
 from traindyno.core.planning.regions import RegionalType, plan_hours, plan_size
 from traindyno.core.suite.cells import expand_cells
 
@@ -32,14 +31,16 @@ SUITE = small_suite(training={}, baseline={}, matrix={"instance": [P5], "instanc
 STARTS = datetime(2026, 11, 25, 11, 30, tzinfo=UTC)
 
 
-class DeniedQuotas(Quotas):
+@contextmanager
+def denied_quotas() -> Iterator[Quotas]:
     """Of a region that the account has not enabled."""
-
-    def __init__(self) -> None:
-        pass
-
-    def read(self, quotas: Iterable[Quota], *, now: float) -> dict[str, QuotaReading]:
-        raise ClientError({"Error": {"Code": "UnrecognizedClientException", "Message": "not enabled"}}, "GetQuota")
+    with (
+        stubbed("service-quotas") as (quotas, stubber),
+        stubbed("cloudwatch") as (cloudwatch, _),
+        stubbed("sagemaker") as (sagemaker, _),
+    ):
+        stubber.add_client_error("get_service_quota", "UnrecognizedClientException", "not enabled")
+        yield Quotas(quotas, cloudwatch, sagemaker, sleep=no_sleep)
 
 
 def offering(starts: datetime, fee: str) -> dict[str, Any]:
@@ -89,7 +90,8 @@ def test_regions_stand_side_by_side_with_prices_quotas_and_the_earliest_plan() -
         region("55.04", FixedQuotas(4), [offering(later, "3000"), offering(STARTS, "2880.00")]) as east,
         region("60.00", FixedQuotas(2), []) as west,
         region(None, FixedQuotas(9), None) as south,
-        region("58.00", DeniedQuotas(), None, error="AccessDeniedException") as north,
+        denied_quotas() as denied,
+        region("58.00", denied, None, error="AccessDeniedException") as north,
     ):
         found = compared(us_east_1=east, us_west_2=west, sa_east_1=south, eu_north_1=north)
     first = found["us-east-1"]
@@ -100,8 +102,8 @@ def test_regions_stand_side_by_side_with_prices_quotas_and_the_earliest_plan() -
     assert (first.plan.offer.usd_per_hour, first.plan.offer.starts_at) == (Decimal(30), STARTS.timestamp())
     assert (found["us-west-2"].fits, found["us-west-2"].plan.reason) == (False, "none is offered")
     assert (found["sa-east-1"].price, found["sa-east-1"].plan.reason) == (None, "not offered here")
-    denied = found["eu-north-1"]
-    assert (denied.fits, denied.plan.reason) == (None, "AccessDeniedException: no")
+    closed = found["eu-north-1"]
+    assert (closed.fits, closed.plan.reason) == (None, "AccessDeniedException: no")
     console = Console(file=StringIO(), width=200)
     console.print(regions_table(list(found.values())))
     assert isinstance(console.file, StringIO)

@@ -5,7 +5,15 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.lab_in_memory import NOW, no_sleep
-from tests.unit.serving_in_memory import DEPLOYMENT, NAME, MemoryServing, ScriptedInvocations
+from tests.unit.serving_in_memory import (
+    DEPLOYMENT,
+    NAME,
+    NEW,
+    READY,
+    MemoryServing,
+    ScriptedEndpoints,
+    ScriptedInvocations,
+)
 from traindyno.aws.endpoints import InvocationFailed
 from traindyno.core.errors import Throttled
 from traindyno.core.s3_keys import transform_output_prefix
@@ -20,6 +28,7 @@ def serving() -> MemoryServing:
     serving.deployments.create(
         DeploymentRow(deployment=DEPLOYMENT, status=DeploymentStatus.READY, created_at=NOW, token="t")
     )
+    serving.endpoints.hosted[NAME] = READY
     return serving
 
 
@@ -61,7 +70,7 @@ def test_an_answer_that_is_not_the_training_jobs_is_refused_and_not_recorded(ser
 
 
 def test_an_endpoint_that_does_not_answer_is_refused(serving: MemoryServing) -> None:
-    serving.invocations.fails = True
+    serving.endpoints.hosted[NAME] = NEW
     with pytest.raises(InvocationFailed):
         check_endpoint(DEPLOYMENT, services=serving, clock=lambda: 0.0, sleep=no_sleep, now=NOW)
 
@@ -75,10 +84,12 @@ def test_an_answer_that_is_no_json_is_refused_with_its_text(
 
 
 class ThrottledInvocations(ScriptedInvocations):
-    """Every second request is refused; ``waited`` are the waits before its repetition."""
+    """Every second request is refused, with the error that tests/unit/aws/test_endpoints.py shows for a busy endpoint.
+    ``waited`` are the waits before its repetition.
+    """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, endpoints: ScriptedEndpoints) -> None:
+        super().__init__(endpoints)
         self.waited: list[float] = []
         self._count = 0
 
@@ -90,7 +101,7 @@ class ThrottledInvocations(ScriptedInvocations):
 
 
 def test_throttled_requests_are_sent_again_and_are_not_timed(serving: MemoryServing) -> None:
-    serving.invocations = throttled = ThrottledInvocations()
+    serving.invocations = throttled = ThrottledInvocations(serving.endpoints)
     clock = ticking(0.02)
     row = check_endpoint(
         DEPLOYMENT, services=serving, clock=lambda: next(clock), sleep=throttled.waited.append, now=NOW

@@ -11,8 +11,7 @@ from lambdas.plan_suite import handler as plan_suite
 from lambdas.reconcile_runs import handler as reconcile_runs
 from lambdas.record_run import handler as record_run
 from lambdas.submit_run import handler as submit_run
-from tests.unit.lab.test_reconcile_runs import FixedExecutions
-from tests.unit.lab_in_memory import NOW, MemoryLab, make_lab
+from tests.unit.lab_in_memory import EXECUTION, NOW, MemoryExecutions, MemoryLab, make_lab
 from traindyno.aws import clients
 from traindyno.core.suite.preparation import owner_document
 from traindyno.lab.environment import BucketEnvironment
@@ -108,7 +107,9 @@ def test_the_sweep_logs_its_counts_for_cloudwatch(
     monkeypatch.setattr(time, "time", lambda: NOW + 10)
     monkeypatch.setenv("STATE_MACHINE_ARN", "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites")
     monkeypatch.setattr(clients, "stepfunctions", lambda: None)
-    monkeypatch.setattr(reconcile_runs, "Executions", lambda *_: FixedExecutions())
+    executions = MemoryExecutions()
+    executions.start(EXECUTION, {})
+    monkeypatch.setattr(reconcile_runs, "Executions", lambda *_: executions)
     reconcile_runs.handle(event, Unhurried())
     line = json.loads(capsys.readouterr().out)
     assert (line["OpenRuns"], line["OverdueRuns"]) == (overdue, overdue)

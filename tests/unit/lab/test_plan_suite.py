@@ -5,9 +5,10 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, no_sleep
-from tests.unit.planned_lab import FixedQuotas, NoListing, empty_lab, measure, planned, take_in
+from tests.unit.planned_lab import FixedQuotas, MemoryBuckets, empty_lab, measure, planned, take_in
 from tests.unit.stubbed import stubbed
 from tests.unit.suites import script_document, unprepared_document
+from traindyno.aws.data_listing import DataListing
 from traindyno.core.documents.stored import from_document
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.core.planning.plan import Plan
@@ -66,7 +67,7 @@ def test_a_wrong_document_is_refused_before_anything_is_asked_or_written() -> No
             services=lab.services,
             settings=SETTINGS,
             pricing=client,
-            listing=NoListing(),
+            listing=DataListing(MemoryBuckets()),
             now=NOW,
         )
     assert "bogus" in str(caught.value)

@@ -1,12 +1,12 @@
 """From a suite's data to tokens that its runs read: keys, the cache's marker, and how a preparation's end is told."""
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, MemoryLab, no_sleep
+from tests.unit.planned_lab import MemoryBuckets
 from tests.unit.stubbed import stubbed
 from tests.unit.suites import small_document, small_suite
 from traindyno.aws.data_listing import DataListing
@@ -47,17 +47,6 @@ TOKEN = "waiting-task"
 HUB_DATA = {"path": "nyu-mll/glue", "name": "sst2"}
 
 
-class FixedListing(DataListing):
-    """S3 prefixes by URI: a digest of what lies there, and the names."""
-
-    def __init__(self, contents: Mapping[str, tuple[str, set[str]]]) -> None:
-        self.contents = contents
-
-    def content(self, field: str, uri: str) -> tuple[str, frozenset[str]]:
-        digest, names = self.contents[uri]
-        return digest, frozenset(names)
-
-
 def workload(**changes: Any) -> dict[str, Any]:
     return {**small_document()["workload"], **changes}
 
@@ -66,12 +55,13 @@ def plan(
     suite: Suite, lab: MemoryLab | None = None, *, execution: str = EXECUTION, content: str = "d1", **files: set[str]
 ) -> tuple[TokenSet, ...]:
     names = files.get("names", {"train.csv"})
+    objects = {f"s3://bucket/data/abc/{name}": content.encode() for name in names}
     return plan_tokens(
         suite,
         expand_cells(suite),
         execution_id=execution,
         settings=SETTINGS,
-        listing=FixedListing({"s3://bucket/data/abc/": (content, names)}),
+        listing=DataListing(MemoryBuckets(objects)),
         cache=TokenCache((lab or MemoryLab()).bucket),
         now=NOW,
     )
@@ -140,7 +130,9 @@ TENSOR: dict[str, Any] = {
 }
 
 
-def plan_check(lab: MemoryLab, *, execution: str = EXECUTION, model: str = "me/model", digest: str = "d1") -> TokenSet:
+def plan_check(
+    lab: MemoryLab, *, execution: str = EXECUTION, model: str = "me/model", config: bytes = b"{}"
+) -> TokenSet:
     """Of a streamed suite, whose model is known by its name."""
     dataset = {"path": "s3://bucket/data/abc/", "input_mode": "stream"}
     suite = small_suite(workload=workload(dataset=dataset, model=model), **TENSOR)
@@ -149,7 +141,7 @@ def plan_check(lab: MemoryLab, *, execution: str = EXECUTION, model: str = "me/m
         expand_cells(suite),
         execution_id=execution,
         settings=SETTINGS,
-        listing=FixedListing({"s3://bucket/model/": (digest, {"config.json"})}),
+        listing=DataListing(MemoryBuckets({"s3://bucket/model/config.json": config})),
         cache=TokenCache(lab.bucket),
         now=NOW,
     )
@@ -166,7 +158,7 @@ def test_a_named_model_is_checked_once_by_the_lab() -> None:
 
 
 def test_a_model_in_s3_is_checked_again_if_its_files_change() -> None:
-    keys = [plan_check(MemoryLab(), model="s3://bucket/model/", digest=digest).key for digest in ("d1", "d1", "d2")]
+    keys = [plan_check(MemoryLab(), model="s3://bucket/model/", config=config).key for config in (b"1", b"1", b"2")]
     assert keys[0] == keys[1] != keys[2]
 
 

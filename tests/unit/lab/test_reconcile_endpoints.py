@@ -18,7 +18,7 @@ def with_row(expires_at: float | None, **changes: Any) -> MemoryServing:
         checked_samples=8,
     )
     serving.deployments.create(replace(row, **changes))
-    serving.endpoints.states[NAME] = READY
+    serving.endpoints.hosted[NAME] = READY
     return serving
 
 
@@ -51,6 +51,7 @@ def test_a_lost_event_is_made_up_for() -> None:
 def test_a_lost_event_of_a_transform_job_after_its_check_is_made_up_for() -> None:
     transform = replace(DEPLOYMENT, hosting=Hosting.TRANSFORM, expires_at=None)
     serving = with_row(None, deployment=transform, status=DeploymentStatus.CREATING, checked_at=NOW + 500)
+    serving.endpoints.transforms[NAME] = serving.endpoints.hosted.pop(NAME)
     sweep_endpoints(services=serving, now=NOW + 530)
     assert serving.answers.given == []
     sweep_endpoints(services=serving, now=NOW + 600)
@@ -59,7 +60,7 @@ def test_a_lost_event_of_a_transform_job_after_its_check_is_made_up_for() -> Non
 
 def test_an_endpoint_that_somebody_deleted_elsewhere_is_noted() -> None:
     serving = with_row(None)
-    del serving.endpoints.states[NAME]
+    del serving.endpoints.hosted[NAME]
     assert sweep_endpoints(services=serving, now=NOW + 500).removed == 1
     row = serving.deployments.find(NAME)
     assert row is not None

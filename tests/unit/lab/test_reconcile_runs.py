@@ -1,24 +1,13 @@
 import pytest
 
-from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
-from traindyno.aws.executions import Execution, Executions, ExecutionUnknown
+from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryExecutions, MemoryLab, make_lab, no_sleep
+from traindyno.aws.executions import RUNNING
 from traindyno.lab.reconcile_runs import Swept, sweep
 from traindyno.lab.stop_runs import Pace
 from traindyno.lab.submit_run import submit_run
 
+FORGOTTEN = "FORGOTTEN"  # Step Functions deletes an execution 90 days after its end
 UNHURRIED = Pace(may_go_on=lambda: True, sleep=lambda _: None)
-
-
-class FixedExecutions(Executions):
-    def __init__(self, status: str = "RUNNING") -> None:
-        self._status = status
-
-    def describe(self, execution_id: str) -> Execution:
-        if self._status == "FORGOTTEN":
-            raise ExecutionUnknown(execution_id)
-        return Execution(
-            execution_id=execution_id, status=self._status, started_at=NOW, ended_at=None, error=None, cause=None
-        )
 
 
 def lab_with_jobs(count: int) -> tuple[MemoryLab, list[str]]:
@@ -28,8 +17,13 @@ def lab_with_jobs(count: int) -> tuple[MemoryLab, list[str]]:
     return lab, list(lab.jobs.jobs)
 
 
-def look(lab: MemoryLab, *, status: str = "RUNNING", now: float = NOW + 500, pace: Pace = UNHURRIED) -> Swept:
-    return sweep(lab="traindyno", services=lab.services, executions=FixedExecutions(status), now=now, pace=pace)
+def look(lab: MemoryLab, *, status: str = RUNNING, now: float = NOW + 500, pace: Pace = UNHURRIED) -> Swept:
+    executions = MemoryExecutions()
+    if status != FORGOTTEN:
+        executions.start(EXECUTION, {})
+    if status not in {RUNNING, FORGOTTEN}:
+        executions.end(EXECUTION, status)
+    return sweep(lab="traindyno", services=lab.services, executions=executions, now=now, pace=pace)
 
 
 def test_a_job_whose_end_nobody_heard_of_is_finished_and_one_at_work_is_left_alone() -> None:
@@ -47,7 +41,7 @@ def test_what_was_submitted_a_moment_ago_is_not_looked_at() -> None:
     assert lab.answers.given == []
 
 
-@pytest.mark.parametrize("status", ["ABORTED", "FAILED", "TIMED_OUT", "SUCCEEDED", "FORGOTTEN"])
+@pytest.mark.parametrize("status", ["ABORTED", "FAILED", "TIMED_OUT", "SUCCEEDED", FORGOTTEN])
 def test_jobs_of_an_execution_that_is_over_are_stopped_and_it_starts_no_more(status: str) -> None:
     lab, names = lab_with_jobs(2)
     assert look(lab, status=status).stopped == 2

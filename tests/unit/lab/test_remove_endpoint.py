@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.lab_in_memory import NOW
-from tests.unit.serving_in_memory import DEPLOYMENT, NAME, MemoryServing
+from tests.unit.serving_in_memory import DEPLOYMENT, NAME, NEW, READY, MemoryServing
 from traindyno.core.s3_keys import check_requests_key, served_model_key
-from traindyno.core.serving.deployment import Hosting
+from traindyno.core.serving.deployment import Hosting, check_job_name
 from traindyno.lab.remove_endpoint import cancel_deployment, remove_endpoint
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 
@@ -16,6 +16,10 @@ def deployed(hosting: Hosting) -> MemoryServing:
         deployment=replace(DEPLOYMENT, hosting=hosting), status=DeploymentStatus.READY, created_at=NOW, token="t"
     )
     serving.deployments.create(row)
+    if hosting is Hosting.ENDPOINT:
+        serving.endpoints.hosted[NAME] = READY
+    else:
+        serving.endpoints.transforms |= {check_job_name(NAME): READY, NAME: NEW}
     serving.objects.contents |= {served_model_key(NAME): b"copy", check_requests_key(NAME): b"requests"}
     return serving
 
@@ -24,6 +28,7 @@ def test_an_endpoint_goes_with_its_model_and_its_copy_and_its_row_stays() -> Non
     serving = deployed(Hosting.ENDPOINT)
     assert remove_endpoint(NAME, services=serving, now=NOW + 60, message="expired")
     assert serving.endpoints.deleted == [f"endpoint {NAME}", f"model {NAME}"]
+    assert serving.endpoints.find_endpoint(NAME) is None
     assert served_model_key(NAME) not in serving.objects.contents
     row = serving.deployments.find(NAME)
     assert row is not None
@@ -36,6 +41,9 @@ def test_a_transform_job_and_its_check_are_stopped_and_what_they_read_is_deleted
     serving = deployed(Hosting.TRANSFORM)
     assert remove_endpoint(NAME, services=serving, now=NOW)
     assert serving.endpoints.deleted == [f"transform {NAME}-check", f"transform {NAME}", f"model {NAME}"]
+    stopped = serving.endpoints.find_transform(NAME)
+    assert stopped is not None
+    assert stopped.is_settled
     assert serving.objects.contents.keys() & {served_model_key(NAME), check_requests_key(NAME)} == set()
 
 

@@ -46,7 +46,7 @@ def serving(monkeypatch: pytest.MonkeyPatch) -> MemoryServing:
 def deployed(serving: MemoryServing) -> dict[str, Any]:
     document = deployment_document(DEPLOYMENT)
     deploy_model.handle({"token": "t", "deployment": document}, None)
-    serving.endpoints.states[NAME] = READY
+    serving.endpoints.hosted[NAME] = READY
     return document
 
 

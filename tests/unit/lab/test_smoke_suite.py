@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.lab.test_prepare_data import FixedListing
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, no_sleep
-from tests.unit.planned_lab import FixedQuotas, empty_lab, measure, take_in
+from tests.unit.planned_lab import FixedQuotas, MemoryBuckets, empty_lab, measure, take_in
+from traindyno.aws.data_listing import DataListing
 from traindyno.bundle import REPO_ROOT
 from traindyno.core.errors import SuiteRefused
 from traindyno.core.planning.plan import read_stored_plan
@@ -34,7 +34,7 @@ def smoke_suite() -> dict[str, Any]:
 
 def taken_in(usd: str) -> MemoryLab:
     lab = empty_lab()
-    listing = FixedListing({DATA: ("digest", {"python.txt"})})
+    listing = DataListing(MemoryBuckets({f"{DATA}python.txt": b"import this"}))
     take_in(lab, smoke_suite(), usd=usd, instance="ml.m5.large", listing=listing)
     return lab
 

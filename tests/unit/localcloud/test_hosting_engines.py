@@ -166,6 +166,18 @@ def test_a_transform_job_that_is_stopped_while_its_container_starts_is_stopped(
     assert (status_of(store, TransformJob, "t"), reason_of(store, TransformJob, "t")) == ("Stopped", "")
 
 
+def test_a_transform_job_that_is_stopped_before_its_thread_begins_stays_stopped(
+    store: HostingStore, settings: Settings
+) -> None:
+    engine = engine_of(TransformEngine, store, Objects(), settings)
+    new_transform(store)
+    engine.move("t", TransformStatus.STOPPING)
+    engine.run("t")
+    until(lambda: status_of(store, TransformJob, "t") in {TransformStatus.STOPPED, TransformStatus.COMPLETED})
+    engine.close()
+    assert status_of(store, TransformJob, "t") == TransformStatus.STOPPED
+
+
 def test_a_service_that_ends_while_containers_start_leaves_their_status_to_the_next_start(
     store: HostingStore, settings: Settings
 ) -> None:
