@@ -127,6 +127,18 @@ def test_stalls_that_may_recur_are_added_at_their_rate() -> None:
     assert sqrt(found.usd.low * found.usd.high) == pytest.approx(sqrt(float(projection.usd) * dearer))
 
 
+def test_stalls_of_a_trial_without_billed_seconds_leave_its_cost_unknown() -> None:
+    stalled = trial(2, 1.0)
+    assert stalled.measured is not None
+    state = replace(stalled.measured.steady_state, is_reached=False, reason="a stall at step 9", stall_share=0.04)
+    unbilled = tuple(replace(attempt, billable_seconds=None) for attempt in stalled.attempts)
+    measured = replace(stalled.measured, steady_state=state)
+    found = predict_run([trial(1, 1.0), replace(stalled, measured=measured, attempts=unbilled)])
+    assert found is not None
+    assert found.seconds is not None
+    assert found.usd is None
+
+
 def test_interruptions_widen_the_interval_by_hand() -> None:
     # three trials of 10,110 (without the 60 s lost), 10,170 and 10,370 s, with 2 interruptions of 30 s each in the
     # 170 + 170 + 171.2 s of their training

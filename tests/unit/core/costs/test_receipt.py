@@ -197,3 +197,11 @@ def test_phases_of_small_receipts_are_costed_without_rounding() -> None:
     assert {name: float(usd) for name, usd in found.items()} == pytest.approx(
         {"downloading": 0.002, "training": 0.010, "uploading": 0.002}
     )
+
+
+def test_a_phase_of_less_than_a_second_has_its_share() -> None:
+    attempt = make_attempt(billable_seconds=1.0, phase_seconds={"downloading": 0.25, "training": 0.75})
+    result = replace(completed_result(make_cell(), 1), attempts=(attempt,), phases_seconds={})
+    paid = replace(result, price=replace(PRICE, usd_per_instance_hour=Decimal("36")))
+    usd = {name: float(usd) for name, usd in exact_phase_usd(write_receipt([paid]).lines).items()}
+    assert usd == pytest.approx({"downloading": 0.0025, "training": 0.0075})

@@ -35,6 +35,12 @@ def test_one_loss_that_is_not_finite_marks_the_point_of_many_steps() -> None:
     assert [index for index, point in enumerate(curve.points) if isnan(point.loss)] == [50]
 
 
+def test_a_curve_has_at_most_200_points() -> None:
+    assert len(curve_of(*[1.0] * 200).points) == 200
+    # two steps in a point
+    assert len(curve_of(*[1.0] * 201).points) == 101
+
+
 def test_steps_without_a_loss_have_no_point() -> None:
     assert [point.step for point in curve_of(None, 2.0, None).points] == [1]
 

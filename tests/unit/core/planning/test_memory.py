@@ -54,6 +54,16 @@ def test_a_device_has_what_its_data_sheet_says() -> None:
     assert device_memory_bytes("ml.m7i.xlarge") is None
 
 
+def test_batches_are_halved_until_one_fits() -> None:
+    # 10 GB of state and 3 x 8 of activations fit into 40 GB, 6 x 8 do not
+    (smaller,) = (
+        remedy.changes["batch_size_per_device"]
+        for remedy in find_remedies(p4d(batch_size_per_device=6), modelled)
+        if set(remedy.changes) == {"batch_size_per_device"}
+    )
+    assert smaller == 3
+
+
 def test_each_remedy_is_the_smallest_change_of_its_kind() -> None:
     # 80/8 = 10 GB of state + 16 x 8 = 128 GB; checkpointing 10 + 32 = 42 is too much for 40 GB; batches 8 (74), 4 (42),
     # 2 (26 GB) fit; more instances never do, for the activations alone are 128 GB.

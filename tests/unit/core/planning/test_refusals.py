@@ -61,7 +61,7 @@ def test_a_quota_of_as_many_as_are_needed_is_enough() -> None:
 
 
 def test_the_accounts_quota_of_instances_must_hold_the_largest_run_of_any_lane() -> None:
-    cells = [make_cell(instance=G5, instance_count=3), make_cell(instance="ml.g5.48xlarge")]
+    cells = [make_cell(instance=G5, instance_count=count) for count in (1, 3)] + [make_cell(instance="ml.g5.48xlarge")]
     lanes = split_lanes(trial_runs("one", cells, [1]), Purchase.ON_DEMAND)
     quota = account_quota(Purchase.ON_DEMAND)
     readings = {quota.name: QuotaReading(quota=quota, applied=2, default=2, in_use=0)}

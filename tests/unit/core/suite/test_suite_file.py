@@ -399,6 +399,11 @@ CONTENT = {
         {"matrix": {"compiler": ["none", "neuron"]}},
         "matrix.compiler: compiler neuron (TorchNeuron) runs on ml.trn2 only, got ml.g5.xlarge (in cell neuron;",
     ),
+    "an impossible combination of two cells": (
+        {"matrix": {"compiler": ["none", "neuron"], "seed": [1, 2]}},
+        "matrix.compiler: compiler neuron (TorchNeuron) runs on ml.trn2 only, got ml.g5.xlarge (in cell neuron · seed 1"
+        " and 1 more;",
+    ),
 }
 
 

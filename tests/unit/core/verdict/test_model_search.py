@@ -5,14 +5,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 
+import pytest
+
 from bench.response_surface import Surface, SurfaceCell
 from bench.surface_lab import draw_result, play
+from tests.unit.run_samples import make_cell
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import GoalKind, Precision, Search
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Run, Suite
+from traindyno.core.verdict.model_search import runs_at_once
 from traindyno.core.verdict.rounds import last_round, plan_round
 from traindyno.core.verdict.verdict import Finding, judge, parse_verdict, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
@@ -63,6 +67,11 @@ def rounds_of(
         rounds.append(runs)
         results += [result_of(surface, suite, run, 1) for run in runs]
     return rounds, results
+
+
+@pytest.mark.parametrize(("cells", "runs"), [(2, 1), (24, 1), (48, 2), (96, 4)])
+def test_a_round_has_a_run_for_each_24_cells(cells: int, runs: int) -> None:
+    assert runs_at_once([make_cell(seed=seed) for seed in range(cells)]) == runs
 
 
 def test_the_first_round_is_one_trial_of_a_few_cells_with_the_baseline() -> None:

@@ -208,3 +208,10 @@ def test_a_prediction_without_a_spread_has_no_range() -> None:
         "without the largest size, the curve predicts 90.0 s on 8 instances; measured: 100 s (−10.0 %)",
         "predicted: 50.0 s on 16 instances",
     )
+
+
+def test_the_curve_is_that_of_the_loader_workers_at_the_largest_size() -> None:
+    times = [sized(count, 10 + 800 / count, variation=0.001) for count in (1, 2, 4, 8)]
+    more = [sized(2, 10 + 700 / 2, workers=4, variation=0.001)]
+    assert fitted([*times, *more]).loader_workers == 0
+    assert fitted([*times, sized(8, 10 + 700 / 8, workers=4, variation=0.001)]).loader_workers == 4
