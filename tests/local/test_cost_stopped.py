@@ -97,4 +97,4 @@ def test_what_a_job_logged_until_it_was_stopped_is_its_runs_result(overrun: Over
         assert throughput["samples_per_second"] == pytest.approx(samples_per_second, rel=0.05)
         assert 3 <= throughput["steps"] < 71
         assert result["message"] == "stopped by the lab: cost_stopped"
-    assert all("may cost" in result["message"] for result in overrun.results if not result["attempts"])
+    assert all("its worst case is" in result["message"] for result in overrun.results if not result["attempts"])
