@@ -52,9 +52,11 @@ def test_the_last_place_counts_the_cells_that_might_be_last_instead() -> None:
 def test_the_last_place_counts_no_more_than_all_pairs() -> None:
     # three equal cells: two contenders, the best and the other that might be last are 4 choices, and there are 3 pairs
     near, last = comparison_of(-0.001, 0.0001, 8), comparison_of(-0.002, 0.0001, 8)
-    interval, _ = recommendation(near, last).simultaneous(last, 0.05)
-    assert interval is not None
-    assert log(interval.high) == pytest.approx(-0.002 + t_quantile(1 - 0.025 / 3, 8) * 0.01)
+    # four: the best, three contenders and two that might be last are 6 choices, as many as there are pairs
+    for others, choices in (([near], 3), ([near, near], 6)):
+        interval, _ = recommendation(*others, last).simultaneous(last, 0.05)
+        assert interval is not None
+        assert log(interval.high) == pytest.approx(-0.002 + t_quantile(1 - 0.025 / choices, 8) * 0.01)
 
 
 @pytest.mark.parametrize(("difference", "is_detected"), [(-0.2, True), (0.2, True), (-0.001, False), (0.001, False)])
