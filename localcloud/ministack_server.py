@@ -2,8 +2,8 @@
 
 MiniStack saves its state only when it is asked to end. It answers any web page that reaches its port, where
 a Lambda function runs code as the person who started it. It starts a worker for each of many calls, each as a new
-interpreter. It gives every exception of a function the same error type. All this is changed here, around its ASGI
-application, its pool of workers, their start and its call of a function.
+interpreter. It gives every exception of a function the same error type. It takes several answers of one task. All this
+is changed here, around its ASGI application, its pool of workers, their start, its call of a function and its answers.
 """
 
 import asyncio
@@ -25,11 +25,13 @@ from hypercorn.config import Config
 from ministack import app as ministack
 from ministack.core import lambda_runtime
 from ministack.core.persistence import save_state
-from ministack.services import lambda_svc
+from ministack.core.responses import error_response_json
+from ministack.services import lambda_svc, stepfunctions
 
 from localcloud.function_errors import with_error_type
 from localcloud.function_workers import Worker, WorkerPool
 from localcloud.loopback_gate import refuse
+from localcloud.single_answers import SingleAnswers
 from localcloud.throttling import Throttle
 from localcloud.worker_processes import ForkedWorkers
 
@@ -156,6 +158,7 @@ def main() -> None:
     _limit_worker_starts()
     _fork_workers()
     _name_errors()
+    _take_single_answers()
     saver = Saver()
     config = Config()
     config.bind = [f"{os.environ['BIND_HOST']}:{os.environ['GATEWAY_PORT']}"]
@@ -197,6 +200,15 @@ def _fork_workers() -> None:
 def _name_errors() -> None:
     execute = lambda_svc._execute_function_warm
     lambda_svc._execute_function_warm = lambda *arguments: with_error_type(execute(*arguments))
+
+
+def _take_single_answers() -> None:
+    answers = SingleAnswers(
+        stepfunctions._task_tokens,
+        lambda: error_response_json("TaskDoesNotExist", "the task has its answer already", 400),
+    )
+    stepfunctions._send_task_success = answers.once(stepfunctions._send_task_success)
+    stepfunctions._send_task_failure = answers.once(stepfunctions._send_task_failure)
 
 
 def _workers_of(name: str, config: Mapping[str, Any], qualifier: str) -> Sequence[Worker]:
