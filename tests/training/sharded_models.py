@@ -22,6 +22,8 @@ from training.strategies import Setup, TrainingStrategy, build_strategy
 from training.topology import read_topology
 
 CPU = torch.device("cpu")
+# A thread of the process group may release a gathered tensor late, which only adds: the least of three peaks counts.
+SAVES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +96,12 @@ def _place(model: Model, values: dict[str, Any]) -> Placed:
     with MemoryTracker() as tracker:
         strategy.place(model.blueprint(**values))
         peak, kept = tracker.peak_bytes, tracker.current_bytes
-        tracker.reset_peak()
-        _save(strategy, model, is_first=topology.is_first)
-    return Placed(
-        state=strategy.gather_state_dict(), peak_bytes=peak, kept_bytes=kept, saving_peak_bytes=tracker.peak_bytes
-    )
+        saving = []
+        for _ in range(SAVES):
+            tracker.reset_peak()
+            _save(strategy, model, is_first=topology.is_first)
+            saving.append(tracker.peak_bytes)
+    return Placed(state=strategy.gather_state_dict(), peak_bytes=peak, kept_bytes=kept, saving_peak_bytes=min(saving))
 
 
 def _save(strategy: TrainingStrategy, model: Model, *, is_first: bool) -> None:
