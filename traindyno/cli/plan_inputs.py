@@ -69,7 +69,7 @@ def read_plan_inputs(
         if prices is None:
             region = region or account_region()
             prices = read_prices(clients.pricing(), planned_instances(suite, cells), region=region, now=now)
-        quotas = given.readings if given else read_quotas(suite, cells, now=now)
+        quotas = given.needed(needed_quotas(suite, cells)) if given else read_quotas(suite, cells, now=now)
     except (NoCredentialsError, NoRegionError) as error:
         raise AccountUnreachable(
             f"{str(error).rstrip('.')}: give --profile or --region, --local for the local cloud, "

@@ -112,7 +112,7 @@ def _quotas(inputs: PlanInputs) -> Table:
         table.add_column(heading, justify="right")
     table.add_column("known from")
     for reading in inputs.quotas.values():
-        applied = "none" if reading.applied is None else f"{reading.applied:,}"
+        applied = "none" if reading.applied is None and reading.limit is not None else count_text(reading.applied)
         counts = reading.quota.counts is not None
         table.add_row(
             reading.quota.name,

@@ -81,6 +81,21 @@ def test_the_table_names_lanes_quotas_cost_and_where_prices_come_from(tmp_path: 
         assert words in answer.output
 
 
+def test_a_file_of_quotas_is_shown_as_far_as_the_suite_needs_it(tmp_path: Path) -> None:
+    quotas = f"{ENOUGH}  ml.p5.48xlarge for training job usage: 2\n  ml.g6e.xlarge for training job usage: 3\n"
+    answer = plan(tmp_path, *FILES, "--format", "json", quotas=quotas)
+    assert [(each["quota"]["name"], each["applied"]) for each in answer.json()["quotas"]] == [
+        ("ml.g5.xlarge for training job usage", 4),
+        ("Maximum number of instances per training job", None),
+        ("Number of instances across all training jobs", 8),
+        ("Longest run time for a training job", None),
+    ]
+    table = plan(tmp_path, *FILES, quotas=quotas).output
+    assert "ml.p5.48xlarge" not in table
+    (row,) = [line for line in table.splitlines() if "Longest run time" in line]
+    assert row.count("unknown") == 2  # applied, and AWS's default, which nobody says holds
+
+
 def test_every_refusal_comes_with_its_request_and_exit_status_2(tmp_path: Path) -> None:
     limits = {"max_usd": 0.5, "max_hours": 0.1, "max_job_seconds": 1800}
     answer = plan(tmp_path, *FILES, "--format", "json", quotas=NONE_LEFT, limits=limits)

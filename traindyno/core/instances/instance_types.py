@@ -1,4 +1,4 @@
-"""Instance types: devices, memory and network; None for unknown values."""
+"""Instance types: devices, memory, vCPUs and network; None for unknown values."""
 
 import json
 import re
@@ -23,12 +23,16 @@ class AcceleratorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceType:
-    """A device is used by one training process: a GPU, a NeuronCore, or all cores of a host without either."""
+    """A device is used by one training process: a GPU, a NeuronCore, or all cores of a host without either.
+
+    ``vcpus`` is None for this machine's own types.
+    """
 
     name: str
     accelerator_kind: AcceleratorKind
     accelerator: str | None
     devices_per_instance: int | None
+    vcpus: int | None
     device_memory_gb: float | None
     peak_dense_bf16_flops_per_device: float | None
     has_rdma: bool
@@ -73,6 +77,7 @@ def _read_row(name: str, row: Mapping[str, Any], accelerators: Mapping[str, Any]
         accelerator_kind=AcceleratorKind(device["kind"]),
         accelerator=accelerator,
         devices_per_instance=row["devices"] if accelerator else 1,
+        vcpus=row.get("vcpus"),
         device_memory_gb=device.get("memory_gb"),
         peak_dense_bf16_flops_per_device=device.get("peak_dense_bf16_flops"),
         has_rdma=row.get("rdma", False),

@@ -16,6 +16,7 @@ from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expe
 from traindyno.core.planning.history import CellHistory, Histories
 from traindyno.core.planning.lane_plan import LanePlan, plan_lane, write_notes
 from traindyno.core.planning.lanes import Concurrency, Lane, LaneDemand, share_instances, split_lanes
+from traindyno.core.planning.loader_notes import loader_notes
 from traindyno.core.planning.memory import CellMemory, too_large
 from traindyno.core.planning.preparation_plan import PreparationPlan, plan_preparation, refuse_preparation
 from traindyno.core.planning.quotas import (
@@ -117,7 +118,11 @@ def plan_suite(
             *refuse_preparation(suite, preparation, quotas),
             *(Refusal(reason=reason) for reason in too_large(suite, cells, memory)),
         ),
-        notes=(*write_notes(suite, lane_plans, quotas), *frozen_notes(cells, suite.workload)),
+        notes=(
+            *write_notes(suite, lane_plans, quotas),
+            *loader_notes(cells),
+            *frozen_notes(cells, suite.workload),
+        ),
         expected=_expect(lane_plans, concurrency.lanes),
         history=tuple(histories[cell.cell_id] for cell in cells if cell.cell_id in histories),
         memory=tuple(memory),

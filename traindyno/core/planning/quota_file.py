@@ -1,6 +1,6 @@
 """Quotas from a file, so that a suite can be planned without credentials."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -10,7 +10,7 @@ from cattrs.errors import BaseValidationError
 from traindyno.core.documents.converter import strict_converter
 from traindyno.core.documents.problems import FieldProblems, Unexpected, problems_of, shown
 from traindyno.core.errors import DocumentInvalid, Problem
-from traindyno.core.planning.quotas import QuotaReading, UsageSource, known_quotas
+from traindyno.core.planning.quotas import Quota, QuotaReading, UsageSource, known_quotas
 
 SHAPE = "region and quotas"
 
@@ -35,6 +35,14 @@ class QuotaFile:
 class GivenQuotas:
     region: str
     readings: Mapping[str, QuotaReading]
+
+    def needed(self, quotas: Iterable[Quota]) -> dict[str, QuotaReading]:
+        """Readings of these quotas only; one that the file does not name is unknown, AWS's default included."""
+        return {quota.name: self.readings.get(quota.name) or _unknown(quota) for quota in quotas}
+
+
+def _unknown(quota: Quota) -> QuotaReading:
+    return QuotaReading(quota=quota, applied=None, default=None, in_use=None)
 
 
 def parse_quotas(document: Mapping[str, Any]) -> GivenQuotas:

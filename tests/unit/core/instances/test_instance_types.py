@@ -42,6 +42,77 @@ def test_peak_flops_of_a_whole_trn1_instance_is_awss_figure() -> None:
     assert trn1.peak_dense_bf16_flops_per_device * 32 == pytest.approx(3.04e15)
 
 
+def test_every_type_has_vcpus_and_a_larger_size_never_fewer() -> None:
+    families: dict[str, list[tuple[float, int]]] = {}
+    for found in instance_types().values():
+        if not found.is_local:
+            assert found.vcpus is not None, found.name
+            families.setdefault(found.family, []).append((size_of(found.name), found.vcpus))
+    assert len(families) > 30
+    for family, sizes in families.items():
+        ordered = [vcpus for _, vcpus in sorted(sizes)]
+        assert ordered == sorted(ordered), family
+        assert len(set(ordered)) == len(ordered) or family == "t3", family  # t3.medium and t3.large have 2 each
+
+
+def test_two_types_only_have_another_number_of_vcpus_than_four_for_each_xlarge() -> None:
+    remote = [found for found in instance_types().values() if not found.is_local]
+    assert {found.name for found in remote if found.vcpus != size_of(found.name) * 4} == {
+        "ml.t3.medium",  # 2, as t3.large
+        "ml.c4.8xlarge",  # 36
+    }
+
+
+def size_of(name: str) -> float:
+    """xlarge is 1."""
+    size = name.rsplit(".", 1)[1].removesuffix("large")
+    return {"medium": 0.25, "": 0.5, "x": 1.0}.get(size) or float(size.removesuffix("x"))
+
+
+@pytest.mark.parametrize(
+    ("name", "vcpus"),
+    [
+        ("ml.p4d.24xlarge", 96),  # the loader tip of the post: 12 workers for each of 8 GPUs
+        ("ml.trn1.2xlarge", 8),
+        ("ml.trn1.32xlarge", 128),
+        ("ml.g4dn.12xlarge", 48),
+        ("ml.p5.48xlarge", 192),
+        ("ml.p2.16xlarge", 64),
+        ("ml.c4.8xlarge", 36),
+        ("ml.c5.9xlarge", 36),
+        ("ml.c5.18xlarge", 72),
+        ("ml.m4.10xlarge", 40),
+        ("ml.t3.medium", 2),
+        ("ml.p6e-gb200.36xlarge", 144),
+    ],
+)
+def test_vcpus_by_hand(name: str, vcpus: int) -> None:
+    assert instance_types()[name].vcpus == vcpus
+
+
+def test_this_machines_vcpus_are_not_in_the_table() -> None:
+    assert [found.vcpus for found in instance_types().values() if found.is_local] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("name", "instance_gb"),
+    [("ml.p6-b200.48xlarge", 1_440), ("ml.p6-b300.48xlarge", 2_144), ("ml.p6e-gb200.36xlarge", 740)],
+)
+def test_the_memory_of_a_p6_instance_is_awss_figure(name: str, instance_gb: int) -> None:
+    found = instance_types()[name]
+    assert found.device_memory_gb is not None
+    assert found.devices_per_instance is not None
+    assert found.device_memory_gb * found.devices_per_instance == instance_gb
+
+
+def test_every_accelerator_that_aws_trains_on_has_memory() -> None:
+    """So that a plan with estimates can refuse a cell on any of them."""
+    unknown = {
+        found.name for found in instance_types().values() if found.has_accelerator and not found.device_memory_gb
+    }
+    assert unknown == {"local.gpu"}
+
+
 def test_what_is_not_known_is_none_and_never_zero() -> None:
     assert instance_types()["ml.p3.16xlarge"].peak_dense_bf16_flops_per_device is None
     assert instance_types()["ml.g7.24xlarge"].devices_per_instance is None

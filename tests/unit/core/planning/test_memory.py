@@ -122,6 +122,14 @@ def test_a_cell_beyond_its_device_is_refused_with_what_would_help() -> None:
     assert "measure_anyway: true" in reasons[0]
 
 
+@pytest.mark.parametrize(("instance", "too_much_gb"), [("ml.p6-b200.48xlarge", 181), ("ml.p6-b300.48xlarge", 269)])
+def test_a_cell_beyond_a_blackwell_device_is_refused_too(instance: str, too_much_gb: int) -> None:
+    training = {"instance": instance, "strategy": "ddp"}
+    suite = unprepared_suite(baseline={}, training=training, matrix={"batch_size_per_device": [1, too_much_gb]})
+    (reason,) = [each.reason for each in planned(suite).refusals if "by estimate" in each.reason]
+    assert f"a device of {instance} has" in reason
+
+
 def test_measure_anyway_shows_it_and_refuses_nothing() -> None:
     plan = planned(suite_of_batches(measure_anyway=True))
     assert plan.refusals == ()

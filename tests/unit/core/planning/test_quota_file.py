@@ -7,6 +7,8 @@ import pytest
 
 from traindyno.core.errors import DocumentInvalid
 from traindyno.core.planning.quota_file import parse_quotas
+from traindyno.core.planning.quotas import instance_quota, run_time_quota
+from traindyno.core.suite.choices import Purchase
 
 P4D = "ml.p4d.24xlarge for training job usage"
 
@@ -36,6 +38,15 @@ def test_a_known_quota_brings_its_code_and_others_stay_unknown() -> None:
     readings = parse_quotas(document({P4D: 4})).readings
     assert readings[P4D].quota.code == "L-09B4A649"
     assert list(readings) == [P4D]
+
+
+def test_a_suite_gets_the_quotas_that_it_needs_and_no_others() -> None:
+    given = parse_quotas(document({P4D: 4, "ml.g5.xlarge for training job usage": 8}))
+    wanted = [instance_quota("ml.p4d.24xlarge", Purchase.ON_DEMAND), run_time_quota()]
+    named, unnamed = given.needed(wanted).values()
+    assert (named.quota, named.applied) == (wanted[0], 4)
+    # AWS's default of 432,000 s is not assumed for an account of which nothing was said
+    assert (unnamed.quota, unnamed.applied, unnamed.limit) == (wanted[1], None, None)
 
 
 def test_all_problems_come_at_once() -> None:
