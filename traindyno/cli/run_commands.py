@@ -29,6 +29,7 @@ from traindyno.cli.verdict_table import print_verdict
 from traindyno.core.costs.quantity_text import usd_text
 from traindyno.core.errors import PreparationFailed, SuiteInvalid, SuiteRefused, TraindynoError
 from traindyno.core.s3_keys import report_data_key, report_html_key
+from traindyno.core.serving.servable_suite import why_not_servable
 from traindyno.core.verdict.report_data import parse_report
 
 FAILED, REFUSED, NOTHING_MEASURED, INTERRUPTED = 1, 2, 3, 130
@@ -63,6 +64,9 @@ def run(
     document = stage.stage_suite(loaded.document)
     execution_id = name or _execution_id(loaded.suite.name)
     target.executions.start(execution_id, document)
+    not_servable = why_not_servable(loaded.suite)
+    if not_servable is not None:
+        tell(f"this execution will have no model to deploy: {not_servable}")
     tell(f"started {execution_id}; stop it with: traindyno stop {execution_id}{target.option}")
     if wait:
         finish(target, follow_to_end(target, execution_id), output, folder)

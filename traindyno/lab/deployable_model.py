@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import samples_key, suite_key, verdict_key
-from traindyno.core.serving.deployment import SERVED_TASKS, ModelNotServable
+from traindyno.core.serving.deployment import ModelNotServable
 from traindyno.core.serving.samples import parse_samples
+from traindyno.core.serving.servable_suite import why_not_servable
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.verdict import parse_verdict
@@ -51,15 +52,9 @@ def find_deployable_model(execution_id: str, cell: str | None, bucket: ResultsBu
 
 
 def _check_suite(suite: Suite, execution_id: str) -> None:
-    if suite.workload.task not in SERVED_TASKS:
-        raise ModelNotServable(
-            f"execution {execution_id} has task {suite.workload.task}; expected one of {', '.join(SERVED_TASKS)}: "
-            "the inference handler knows no other model"
-        )
-    if not suite.measurement.save_model:
-        raise ModelNotServable(
-            f"the suite of {execution_id} kept no model; add to it measurement: {{save_model: true}}, then run it again"
-        )
+    reason = why_not_servable(suite)
+    if reason is not None:
+        raise ModelNotServable(f"execution {execution_id} has no model to deploy: {reason}")
 
 
 def _check_samples(found: DeployableModel, bucket: ResultsBucket) -> None:
@@ -67,9 +62,8 @@ def _check_samples(found: DeployableModel, bucket: ResultsBucket) -> None:
     document = bucket.find_json(key)
     if document is None or not parse_samples(document).samples:
         raise ModelNotServable(
-            f"run {found.run.run_id} left no evaluation samples at s3://{bucket.name}/{key}: its data has no tokenizer"
-            " (format synthetic), was streamed without an evaluation_split, holds no text, or an older version trained"
-            " it; run the suite again"
+            f"run {found.run.run_id} left no evaluation samples at s3://{bucket.name}/{key}: its data was"
+            " streamed without an evaluation_split, holds no text, or an older version trained it; run the suite again"
         )
 
 

@@ -1,0 +1,20 @@
+"""Whether an execution of a suite will have a model to deploy."""
+
+from traindyno.core.serving.deployment import SERVED_TASKS
+from traindyno.core.suite.choices import DatasetFormat
+from traindyno.core.suite.suite import Suite
+
+
+def why_not_servable(suite: Suite) -> str | None:
+    """None where ``traindyno deploy`` can serve the models of its runs."""
+    workload = suite.workload
+    if workload.task not in SERVED_TASKS:
+        return (
+            f"models of task {workload.task} can't be served; expected one of {', '.join(SERVED_TASKS)}: "
+            "the inference handler knows no other model"
+        )
+    if workload.dataset is not None and workload.dataset.format is DatasetFormat.SYNTHETIC:
+        return "synthetic data has no tokenizer, so its models can't be served; expected a dataset of text"
+    if not suite.measurement.save_model:
+        return "the suite keeps no model; add to it measurement: {save_model: true}, then run it again"
+    return None
