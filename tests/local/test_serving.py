@@ -1,25 +1,47 @@
-"""A classifier from its training to an endpoint that answers, in a local cloud: the whole way, and one that fails."""
+"""A classifier from its training to an endpoint that answers, in a local cloud, by the commands of README and of the
+page about the Trainium post; and the ways in which it fails.
+"""
 
 import io
 import json
+import os
+import re
+import shlex
+import subprocess
+import sys
 import tarfile
 from typing import Any
 
 import pytest
+import yaml
 from botocore.exceptions import ClientError
 
-from tests.local.local_lab import LocalLab
+from tests.local.forked_programs import REPO_ROOT
+from tests.local.local_lab import Answer, LocalLab
+from tests.local.test_reference_suites import BRIEF_COMPILATION, reference_suite
 from tests.training.run_documents import MODELS, SEQUENCE_LENGTH, write_reviews
 
 pytestmark = pytest.mark.local
 
-EXECUTION = "served"
+EXECUTION = "mine"
+README = (REPO_ROOT / "README.md").read_text().partition("## In your AWS account")[2].partition("\n## ")[0]
+# What README does with one suite, without the comments: plan, run, deploy, undeploy, stop
+SEQUENCE = re.findall(r"^    traindyno +(.*?(?:mine|NAME).*?) *(?:#.*)?$", README, re.MULTILINE)
+PAGE = (REPO_ROOT / "docs" / "experiments" / "bert-trainium.md").read_text()
+COMMANDS = re.findall(
+    r"^    traindyno (.*)$",
+    PAGE.partition("<!-- commands: run by tests/local/test_serving.py -->\n")[2].partition("<!-- end -->")[0],
+    re.MULTILINE,
+)
+REQUEST = PAGE.partition("```python\n")[2].partition("```")[0]
+PACK = "bert-trainium/local"
 
 
 @pytest.fixture(scope="module")
 def trained(lab: LocalLab) -> str:
     """The S3 key of the model that the suite's one run has saved."""
     suite = {
+        "name": "mine",
         "goal": "fastest",
         "workload": {
             "task": "sequence-classification",
@@ -35,15 +57,36 @@ def trained(lab: LocalLab) -> str:
         "measurement": {"trials": 1, "max_steps": 20, "evaluate": True, "save_model": True},
         "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 120, "max_contended_repeats": 0},
     }
-    ran = lab.traindyno("run", str(lab.write_suite("served", suite)), "--local", "--name", EXECUTION)
-    assert ran.status == 0, ran.errors
+    put_suite(lab, "mine", suite)
+    planned, ran = (
+        as_written(lab, next(line for line in SEQUENCE if line.startswith(word))) for word in ("plan", "run")
+    )
+    assert (planned.status, ran.status) == (0, 0), planned.errors + ran.errors
+    assert "no model to deploy" not in ran.errors
     listed = lab.client("s3").list_objects_v2(Bucket=lab.deployment().bucket, Prefix=f"runs/{EXECUTION}/")["Contents"]
     (key,) = [row["Key"] for row in listed if row["Key"].endswith("/model.tar.gz")]
     return str(key)
 
 
+def put_suite(lab: LocalLab, name: str, suite: dict[str, Any]) -> None:
+    path = lab.folder / "suites" / f"{name}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(suite, sort_keys=False))
+
+
+def line_of(command: str) -> str:
+    (line,) = [line for line in SEQUENCE if line.split()[0] == command]
+    return line
+
+
+def as_written(lab: LocalLab, line: str, *options: str) -> Answer:
+    """The rest of a command line after ``traindyno``, in the local cloud."""
+    words = shlex.split(line)
+    return lab.traindyno(*words, *(["--local"] if "--local" not in words else []), *options)
+
+
 def deployed(lab: LocalLab, *options: str) -> dict[str, Any]:
-    answer = lab.traindyno("deploy", EXECUTION, "--local", "--owner", "ada", *options, "--format", "json")
+    answer = as_written(lab, line_of("deploy"), "--owner", "ada", *options, "--format", "json")
     assert answer.status == 0, answer.errors
     row: dict[str, Any] = answer.json()
     return row
@@ -55,6 +98,12 @@ def ask(lab: LocalLab, name: str, text: str) -> dict[str, Any]:
     answer = runtime.invoke_endpoint(EndpointName=name, Body=body, ContentType="application/json")
     document: dict[str, Any] = json.loads(answer["Body"].read())
     return document
+
+
+def test_readme_names_the_commands_in_the_order_in_which_they_work() -> None:
+    """The tests below run each of these lines."""
+    assert [line.split()[0] for line in SEQUENCE] == ["plan", "run", "deploy", "undeploy", "stop"]
+    assert "make install" in README.partition("traindyno doctor --aws")[0]
 
 
 def test_a_trained_classifier_is_deployed_checked_invoked_listed_and_deleted(lab: LocalLab, trained: str) -> None:
@@ -79,13 +128,36 @@ def test_a_trained_classifier_is_deployed_checked_invoked_listed_and_deleted(lab
     assert (billed["name"], float(billed["usd_per_hour"]), billed["until"]) == (name, 0.10, None)
     assert billed["expires_at"] == pytest.approx(billed["since"] + 24 * 3600, abs=60)
     assert 0 < float(billed["spent_usd"]) < 0.01
-    removed = lab.traindyno("undeploy", name, "--local")
+    removed = as_written(lab, line_of("undeploy").replace("NAME", name))
     assert removed.status == 0, removed.errors
     assert f"{name} is deleted" in removed.errors
     assert lab.traindyno("endpoints", "--local", "--format", "json").json() == []
     assert lab.client("sagemaker").list_endpoints(StatusEquals="InService")["Endpoints"] == []
     prefix = lab.client("s3").list_objects_v2(Bucket=lab.deployment().bucket, Prefix=f"models/{name}")
     assert "Contents" not in prefix
+    stopped = as_written(lab, line_of("stop"))
+    assert "has ended already (succeeded)" in stopped.errors
+
+
+def test_the_trainium_pack_goes_on_to_an_endpoint_as_its_page_says(lab: LocalLab) -> None:
+    """With fewer steps, and each cell once."""
+    suite = reference_suite(PACK)
+    suite["measurement"]["max_steps"] = 30
+    suite["workload"]["environment"] |= BRIEF_COMPILATION
+    put_suite(lab, PACK, {"name": "bert-trainium-local", **suite})
+    ran, served, listed = (as_written(lab, line) for line in COMMANDS)
+    assert (ran.status, served.status, listed.status) == (0, 0, 0), ran.errors + served.errors + listed.errors
+    (name,) = set(re.findall(r"traindyno undeploy (\S+)", served.errors))
+    assert "8 answers agree with the training job's own" in served.output + served.errors
+    assert "bert-trainium-l" in listed.output
+    variables = {**os.environ, **lab.traindyno("local", "env", "--format", "json").json()}
+    asks = [sys.executable, "-c", REQUEST.replace("NAME", name)]
+    asked = subprocess.run(asks, env=variables, capture_output=True, text=True, check=False)
+    assert asked.returncode == 0, asked.stderr
+    answers = [line.split() for line in asked.stdout.splitlines()]
+    assert len(answers) == 2
+    assert all(0.5 <= float(score) <= 1 for _, score in answers)
+    assert as_written(lab, f"undeploy {name} --local").status == 0
 
 
 def test_a_transform_job_answers_the_lines_of_a_local_file(lab: LocalLab, trained: str) -> None:

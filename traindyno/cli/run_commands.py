@@ -1,6 +1,7 @@
 """`traindyno run`, `watch` and `report`: start a suite, follow it to its end, show its verdict."""
 
 import secrets
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -30,6 +31,7 @@ from traindyno.core.costs.quantity_text import usd_text
 from traindyno.core.errors import PreparationFailed, SuiteInvalid, SuiteRefused, TraindynoError
 from traindyno.core.s3_keys import report_data_key, report_html_key
 from traindyno.core.serving.servable_suite import why_not_servable
+from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.report_data import parse_report
 
 FAILED, REFUSED, NOTHING_MEASURED, INTERRUPTED = 1, 2, 3, 130
@@ -64,14 +66,20 @@ def run(
     document = stage.stage_suite(loaded.document)
     execution_id = name or _execution_id(loaded.suite.name)
     target.executions.start(execution_id, document)
-    not_servable = why_not_servable(loaded.suite)
-    if not_servable is not None:
-        tell(f"this execution will have no model to deploy: {not_servable}")
-    tell(f"started {execution_id}; stop it with: traindyno stop {execution_id}{target.option}")
+    for line in start_lines(loaded.suite, execution_id, target.option):
+        tell(line)
     if wait:
         finish(target, follow_to_end(target, execution_id), output, folder)
     elif output is Format.JSON:
         print_json({"execution_id": execution_id})
+
+
+def start_lines(suite: Suite, execution_id: str, option: str) -> Iterator[str]:
+    """``option`` names the lab in the commands that the lines propose."""
+    yield f"started {execution_id}; stop it with: traindyno stop {execution_id}{option}"
+    reason = why_not_servable(suite)
+    if reason is not None:
+        yield f"this execution will have no model to deploy: {reason}"
 
 
 def _execution_id(suite_name: str) -> str:
