@@ -4,14 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from traindyno.core.costs.quantity_text import bytes_text, number_text, range_text, seconds_text, share_text, usd_text
-from traindyno.core.measurement.statistics import Estimate, Interval
+from traindyno.core.measurement.statistics import Interval
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.verdict import Verdict
+from traindyno.report.cell_charts import CELL_CHARTS
 from traindyno.report.estimate_text import estimate_cell
-from traindyno.report.figure import draw_figure
-from traindyno.report.interval_chart import Bar, draw_intervals, interval_data
 from traindyno.report.markup import Markup, element, join
-from traindyno.report.plot import Unit
 from traindyno.report.table import Column, draw_table
 
 CAPTION = (
@@ -47,7 +45,7 @@ def draw_cells(verdict: Verdict) -> Markup:
         ),
         element("p", f"Unknown for every cell: {', '.join(hidden)}.", class_="hint") if hidden else None,
         _not_steady(rows),
-        _rate_chart(rows, verdict),
+        *(chart.draw(rows, verdict.recommended) for chart in CELL_CHARTS),
         id="cells",
     )
 
@@ -96,6 +94,11 @@ CELL_COLUMNS = (
         draw=lambda row: estimate_cell(row.tokens_per_second, number_text),
     ),
     CellColumn(
+        column=Column(heading="Steps/s", is_number=True, explanation="iterations; a step is one of the optimizer"),
+        is_known=lambda row: row.steps_per_second is not None,
+        draw=lambda row: estimate_cell(row.steps_per_second, number_text),
+    ),
+    CellColumn(
         column=Column(heading="CV", is_number=True, explanation="standard deviation of the trials' rates ÷ their mean"),
         is_known=lambda row: row.samples_per_second is not None and row.samples_per_second.variation is not None,
         draw=lambda row: share_text(row.samples_per_second.variation) if row.samples_per_second else "–",
@@ -120,6 +123,18 @@ CELL_COLUMNS = (
         draw=lambda row: _interval(row.prediction.seconds if row.prediction else None, seconds_text),
     ),
     CellColumn(
+        column=Column(
+            heading="Billed time", is_number=True, explanation="seconds of each instance that SageMaker bills"
+        ),
+        is_known=lambda row: row.billable_seconds is not None,
+        draw=lambda row: estimate_cell(row.billable_seconds, seconds_text),
+    ),
+    CellColumn(
+        column=Column(heading="Price per hour", is_number=True, explanation="of all instances"),
+        is_known=lambda row: row.usd_per_hour is not None,
+        draw=lambda row: usd_text(row.usd_per_hour),
+    ),
+    CellColumn(
         column=Column(heading="Cost", is_number=True),
         is_known=lambda row: row.usd is not None,
         draw=lambda row: estimate_cell(row.usd, usd_text),
@@ -130,7 +145,9 @@ CELL_COLUMNS = (
         draw=lambda row: _interval(row.prediction.usd if row.prediction else None, usd_text),
     ),
     CellColumn(
-        column=Column(heading="Billed", is_number=True, explanation="billable ÷ training time; below 100 % with spot"),
+        column=Column(
+            heading="Billed share", is_number=True, explanation="billable ÷ training time; below 100 % with spot"
+        ),
         is_known=lambda row: row.billable_share is not None and row.billable_share < 1,
         draw=lambda row: share_text(row.billable_share),
         is_optional=True,
@@ -197,16 +214,3 @@ def _not_steady(rows: Sequence[CellRow]) -> Markup | None:
     if not items:
         return None
     return element("details", element("summary", "Trials that were not steady"), element("ul", *items))
-
-
-def _rate_chart(rows: Sequence[CellRow], verdict: Verdict) -> Markup | None:
-    bars = [_bar(row, verdict, row.samples_per_second) for row in rows if row.samples_per_second]
-    if not bars:
-        return None
-    title = "Samples per second, all devices"
-    picture = draw_intervals(bars, title=title, unit=lambda _: Unit(size=1), value_text=number_text)
-    return draw_figure(title, picture, data=interval_data("samples-per-second", "samples_per_second", bars))
-
-
-def _bar(row: CellRow, verdict: Verdict, estimate: Estimate) -> Bar:
-    return Bar(label=row.label, estimate=estimate, is_best=row.cell_id == verdict.recommended)

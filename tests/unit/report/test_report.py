@@ -168,6 +168,7 @@ def test_every_plot_has_its_data_as_csv(page: str, report: Report) -> None:
     assert {
         "verdict.csv",
         "samples-per-second.csv",
+        "billed-seconds.csv",
         "cost-against-time.csv",
         "training-loss.csv",
         "phases.csv",
@@ -388,12 +389,30 @@ def test_the_cells_show_what_recurs_what_is_billed_and_what_one_run_will_take() 
     whole = cells_section(shown)
     for heading in ("Before training", "One run, time", "One run, cost"):
         assert heading in headings_of(plain)
-    for heading, value in (("Billed", "30.0 %"), ("Recurring", "25.0 %")):
+    for heading, value in (("Billed share", "30.0 %"), ("Recurring", "25.0 %")):
         assert heading not in headings_of(plain)
         assert heading in headings_of(shown)
         assert value in whole
     # equal trials: both ends of the interval are the projected time, 12,499 x 1.3 s + 170 s
     assert "4.56 to 4.56 h" in whole
+
+
+def test_the_cells_show_iterations_price_and_billed_time() -> None:
+    """As the table of the Trainium post, and the Training Compiler post's chart of billable seconds."""
+    suite = sample_suite()
+    cell = expand_cells(suite)[0]
+    report = report_of([completed_result(cell, trial, step_seconds=0.5, suite=suite) for trial in (1, 2)], suite)
+    (row,) = [row for row in report.verdict.rows if row.trials]
+    # 2 steps a second; 100,000 examples in steps of 8 are 12,500: the first of 10 s, the others of 0.5 s, 100 s beside
+    assert row.steps_per_second is not None
+    assert row.steps_per_second.mean == pytest.approx(2.0)
+    assert row.billable_seconds is not None
+    assert row.billable_seconds.mean == pytest.approx(100 + 10 + 12_499 * 0.5)
+    assert (row.usd_per_hour, replace(row, instance_count=2).usd_per_hour) == (36, 72)
+    assert {"Steps/s", "Billed time", "Price per hour"} <= set(headings_of(report))
+    whole = cells_section(report)
+    assert "$36.00" in whole
+    assert "Billed time of each instance" in whole
 
 
 def cells_markup(report: Report) -> str:

@@ -12,10 +12,12 @@ from traindyno.core.suite.goal import Target
 from traindyno.core.verdict.cell_quality import CellQuality, estimate_accuracy, measure_quality
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, mean_of
 from traindyno.core.verdict.quantity import (
+    projected_billable_seconds,
     projected_instance_hours,
     projected_seconds,
     projected_usd,
     samples_per_second,
+    steps_per_second,
     tokens_per_second,
 )
 from traindyno.core.verdict.repeats import is_contended
@@ -34,9 +36,9 @@ class CellRow:
 
     ``seconds`` is wall clock: ``before_training_seconds`` of it pass until training starts (waiting for capacity,
     starting, downloading), and all that is paid once are ``overhead_seconds``, of which ``training_overhead_seconds``
-    are training time. ``billable_share`` is what SageMaker bills of the training time. ``recurring_share`` is the part
-    of the step time that checkpoints, evaluation and stalls take. ``prediction`` is of one future run.
-    ``waiting_seconds`` is the mean wait for capacity.
+    are training time. ``billable_seconds`` of each instance are what SageMaker bills, ``billable_share`` of the
+    training time. ``recurring_share`` is the part of the step time that checkpoints, evaluation and stalls take.
+    ``prediction`` is of one future run. ``waiting_seconds`` is the mean wait for capacity.
     """
 
     cell_id: str
@@ -73,6 +75,13 @@ class CellRow:
     recurring_share: float | None = None
     unsteady_reasons: tuple[str, ...] = ()
     prediction: Prediction | None = None
+    steps_per_second: Estimate | None = None
+    billable_seconds: Estimate | None = None
+
+    @property
+    def usd_per_hour(self) -> Decimal | None:
+        """Of all instances; None if the price is unknown."""
+        return None if self.usd_per_instance_hour is None else self.usd_per_instance_hour * self.instance_count
 
     @property
     def attempted(self) -> int:
@@ -105,7 +114,9 @@ def _row(trials: CellTrials, noise: Noise, target: Target | None) -> CellRow:
         host_draws=trials.host_draws,
         samples_per_second=estimate_cell(trials, samples_per_second, noise),
         tokens_per_second=estimate_cell(trials, tokens_per_second, noise),
+        steps_per_second=estimate_cell(trials, steps_per_second, noise),
         seconds=estimate_cell(trials, projected_seconds, noise),
+        billable_seconds=estimate_cell(trials, projected_billable_seconds, noise),
         usd=estimate_cell(trials, projected_usd, noise),
         instance_hours=estimate_cell(trials, projected_instance_hours, noise),
         accuracy=estimate_accuracy(trials.measured),
