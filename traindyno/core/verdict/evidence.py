@@ -40,6 +40,12 @@ class Evidence:
     compared: tuple[CellTrials, ...]
     survey: Survey | None
 
+    @property
+    def samples_per_step(self) -> Mapping[str, int]:
+        """Cell id → the samples of a step of all ranks, as measured; without unknown ones."""
+        known = ((each.cell.cell_id, each.samples_per_step) for each in self.trials)
+        return {cell_id: samples for cell_id, samples in known if samples is not None}
+
 
 def gather_evidence(
     suite: Suite,
