@@ -276,9 +276,9 @@ def _find_confounds(found: Recommendation | None, evidence: Evidence, suite: Sui
         find_confound(
             other,
             best,
+            suite=suite,
             cells=cells,
-            baseline=baseline,
-            workload=suite.workload,
+            samples_per_step=evidence.samples_per_step,
             warm_shares={row.cell_id: row.warm_share for row in evidence.rows},
             versions={each.cell.cell_id: each.versions for each in evidence.trials},
         )
