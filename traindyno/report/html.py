@@ -17,6 +17,7 @@ from traindyno.report.markup import Markup, element, join
 from traindyno.report.memory_section import draw_memory
 from traindyno.report.pricing_section import draw_pricing
 from traindyno.report.provenance_section import draw_provenance
+from traindyno.report.rates_section import draw_rates
 from traindyno.report.raw_data_section import draw_raw_data
 from traindyno.report.receipt_section import draw_receipt
 from traindyno.report.runs_section import draw_runs
@@ -31,6 +32,7 @@ SECTION_NAMES = {
     "cells": "Cells",
     "trade-off": "Cost and time",
     "heat": "Settings",
+    "rates": "Rates",
     "pricing": "Prices",
     "scaling": "Scaling",
     "loss": "Loss and quality",
@@ -54,6 +56,7 @@ def render(report: Report) -> str:
         "cells": draw_cells(report.verdict),
         "trade-off": draw_trade_off(report.verdict),
         "heat": draw_heat(report),
+        "rates": draw_rates(report),
         "pricing": draw_pricing(report),
         "scaling": draw_scaling(report),
         "loss": draw_learning_section(report),

@@ -1,6 +1,6 @@
 """Scaling over instances, with the cost of each size."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.verdict.report_data import Report
@@ -10,12 +10,14 @@ from traindyno.core.verdict.scaling_text import describe_scaling
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.download import PlotData
 from traindyno.report.estimate_text import estimate_cell
-from traindyno.report.figure import draw_figure
+from traindyno.report.figure import View, draw_figure, draw_views
+from traindyno.report.line_chart import Line, Measured, Part, divide_lines, draw_lines
 from traindyno.report.markup import Markup, element, join
-from traindyno.report.scaling_chart import MeasuredPoint, ScalingLine, draw_scaling_lines
+from traindyno.report.plot import Unit
 from traindyno.report.table import Column, draw_table
 
-MOST_LINES, MOST_POINTS = 8, 40
+MOST_POINTS = 40
+PERCENT = Unit(size=0.01, after=" %")
 COLUMNS = [
     Column(heading="Cell"),
     Column(heading="Instances", is_number=True),
@@ -29,15 +31,15 @@ COLUMNS = [
 
 
 def draw_scaling(report: Report) -> Markup | None:
-    series = measure_scaling(report.cells, report.results)
+    series = measure_scaling(report.suite, report.cells, report.results)
     if not series and not report.verdict.scaling:
         return None
     rows = [_row(report.verdict, point) for each in series for point in each.points]
-    lines = [_line(report, each) for each in series]
+    lines = [line for line in (_line(report, each) for each in series) if len(line.points) > 1]
     return element(
         "section",
         element("h2", "Scaling"),
-        _figure([line for line in lines if len(line.points) > 1]),
+        draw_views("scaling", [*_views(lines, series)]) if lines else None,
         _table(rows),
         *(_curve(report.verdict, fit) for fit in report.verdict.scaling),
         id="scaling",
@@ -50,55 +52,82 @@ def _table(rows: Sequence[Sequence[str | None]]) -> Markup | None:
     return draw_table(
         COLUMNS,
         rows,
-        caption="Relative to the fewest instances of equal cells. Weak: speed-up ÷ ratio of instances, for the "
-        "same batch per device. Strong: the whole workload's time, with all that is paid once.",
+        caption="Relative to the fewest instances of equal cells. Weak: speed-up ÷ ratio of instances. Strong: the "
+        "whole workload's time, with all that is paid once.",
     )
 
 
-def _figure(lines: Sequence[ScalingLine]) -> Markup | None:
-    if not lines:
-        return None
-    title = "Samples per second over instances"
-    curve = "; lines: the fitted curve, with all that is paid once" if any(line.fit for line in lines) else ""
+def _views(lines: Sequence[Line], series: Sequence[ScalingSeries]) -> Iterator[View]:
+    """The rate and the efficiency of each part of the lines."""
+    points = {each.cell.label: each.points for each in series}
+    for index, part in enumerate(divide_lines(lines)):
+        suffix = f"-{index + 1}" if index else ""
+        yield View(name=part.name, content=join(_rate(part, suffix), _efficiency(part, points, suffix)))
+
+
+def _rate(part: Part, suffix: str) -> Markup:
+    title = _title("Samples per second over instances", part)
+    curve = "; lines: the fitted curve, with all that is paid once" if any(line.fit for line in part.lines) else ""
     note = f"dots: measured; dashed: ideal, in proportion to the fewest instances{curve}"
-    left_out = f"; the first {MOST_LINES} of {len(lines)} series" if len(lines) > MOST_LINES else ""
     data = PlotData(
-        name="scaling",
+        name=f"scaling{suffix}",
         header=("series", "instances", "samples_per_second", "ideal_samples_per_second", "fitted_samples_per_second"),
         rows=[
-            (
-                line.label,
-                point.instance_count,
-                point.rate.mean,
-                line.ideal_rate(point.instance_count),
-                line.fitted(point),
-            )
-            for line in lines
+            (line.label, point.x, point.y, _ideal(line.points[0], point.x), dict(line.fit).get(point.x))
+            for line in part.lines
             for point in line.points
         ],
     )
-    picture = draw_scaling_lines(lines[:MOST_LINES], title=title)
-    return draw_figure(title, picture, data=data, note=f"{note}{left_out}")
+    picture = draw_lines(part.lines, across_name="instances", title=title)
+    return draw_figure(title, picture, data=data, note=note)
 
 
-def _line(report: Report, series: ScalingSeries) -> ScalingLine:
-    verdict = report.verdict
-    rows = [(point, verdict.row(point.cell_id)) for point in series.points]
-    return ScalingLine(
-        label=rows[0][1].label.removeprefix(f"{rows[0][0].instance_count} × "),
-        points=tuple(
-            MeasuredPoint(instance_count=point.instance_count, rate=row.samples_per_second)
-            for point, row in rows
-            if row.samples_per_second
-        ),
-        fit=_fitted(report, series),
+def _efficiency(part: Part, points: Mapping[str, Sequence[ScalingPoint]], suffix: str) -> Markup:
+    title = _title("Scaling efficiency over instances", part)
+    lines = [
+        Line(
+            cell=line.cell,
+            points=tuple(
+                Measured(x=point.instance_count, y=point.efficiency, interval=point.efficiency_interval)
+                for point in points[line.label]
+            ),
+        )
+        for line in part.lines
+    ]
+    data = PlotData(
+        name=f"scaling-efficiency{suffix}",
+        header=("series", "instances", "efficiency"),
+        rows=[(line.label, point.x, point.y) for line in lines for point in line.points],
     )
+    picture = draw_lines(lines, across_name="instances", title=title, unit=PERCENT)
+    note = "samples per second and instance ÷ those of the fewest instances"
+    return draw_figure(title, picture, data=data, note=note)
+
+
+def _title(what: str, part: Part) -> str:
+    return f"{what}, {part.name}" if part.name else what
+
+
+def _ideal(first: Measured, instances: float) -> float:
+    """In proportion to the fewest instances."""
+    return first.y * instances / first.x
+
+
+def _line(report: Report, series: ScalingSeries) -> Line:
+    rates = {row.cell_id: row.samples_per_second for row in report.verdict.rows}
+    points = tuple(
+        Measured(x=point.instance_count, y=rate.mean, interval=rate.interval)
+        for point in series.points
+        if (rate := rates[point.cell_id])
+    )
+    ideal = tuple((point.x, _ideal(points[0], point.x)) for point in (*points[:1], *points[1:][-1:]))
+    return Line(cell=series.cell, points=points, fit=_fitted(report, series), ideal=ideal)
 
 
 def _fitted(report: Report, series: ScalingSeries) -> tuple[tuple[float, float], ...]:
     """Rates of the fitted curve from the fewest instances to twice the most; empty where no curve was fitted."""
     ids = {point.cell_id for point in series.points}
-    fits = (each for each in report.verdict.scaling if each.step is None and ids & set(each.cell_ids))
+    fits = (each for each in report.verdict.scaling if ids <= set(each.cell_ids))
     fit = next(fits, None)
     if fit is None:
         return ()

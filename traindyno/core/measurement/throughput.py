@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, median_low
 
 from traindyno.core.measurement.step_time import StepTime, measure_step_time
 from traindyno.core.step_log.step_table import StepTable
@@ -26,6 +26,8 @@ class Throughput:
 
     ``seconds`` is what the steps of the steady window take on the slowest rank, with the recurring events (checkpoints,
     evaluation, stalls) at their rate and without one-time events; ``recurring_share`` is the events' part of it.
+    ``samples_per_step`` is the median, of all ranks together: an epoch's last step may have fewer; None in results of
+    earlier versions.
     """
 
     first_step: int
@@ -45,6 +47,7 @@ class Throughput:
     tflops_per_device: float | None
     model_flops_utilization: float | None
     recurring_share: float = 0.0
+    samples_per_step: int | None = None
 
 
 def measure_table(table: StepTable, *, warmup_steps: int | None) -> StepTime:
@@ -100,6 +103,7 @@ def measure_throughput(
             else None
         ),
         recurring_share=1 - core_seconds * (last - first + 1) / seconds,
+        samples_per_step=median_low(table.samples[first:]),
     )
 
 

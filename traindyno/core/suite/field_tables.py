@@ -11,7 +11,7 @@ from traindyno.core.documents.field_description import FieldDescription, describ
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.pricing import PlanTerms, Pricing, SpotTerms
 from traindyno.core.suite.settings import LearningRate, SettingDescription, Settings
-from traindyno.core.suite.suite import JobOptions, Limits, Measurement, Preparation, Suite
+from traindyno.core.suite.suite import JobOptions, Limits, Measurement, Preparation, Scaling, Suite
 from traindyno.core.suite.workload import Workload
 
 SECTION = re.compile(r"(<!-- fields: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -29,6 +29,7 @@ TABLES: dict[str, tuple[tuple[type, str], ...]] = {
         (SpotTerms, "pricing.spot.TYPE."),
         (PlanTerms, "pricing.training_plan.TYPE."),
     ),
+    "scaling": ((Scaling, "scaling."),),
     "limits": ((Limits, "limits."), (Suite, "")),
 }
 

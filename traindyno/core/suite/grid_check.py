@@ -9,6 +9,7 @@ from traindyno.core.suite.cells import expand_cells, grid_points, included_point
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.combinations import find_impossible
 from traindyno.core.suite.fallback_cells import accepted_types, cell_on
+from traindyno.core.suite.scaling_check import check_scaling
 from traindyno.core.suite.setting_values import check_value
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, setting_descriptions
 from traindyno.core.suite.suite import Cell, Suite
@@ -67,7 +68,7 @@ def _check_script_axis(path: str, name: str) -> Iterator[Problem]:
 def check_points(suite: Suite) -> Iterator[Problem]:
     problems = [*_check_baseline(suite), *_check_excluded(suite)]
     if not problems:
-        problems = [*_check_included(suite), *_check_combinations(suite)]
+        problems = [*_check_included(suite), *_check_combinations(suite), *check_scaling(suite)]
     yield from problems
 
 

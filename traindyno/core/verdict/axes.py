@@ -55,6 +55,11 @@ def find_axes(cells: Sequence[Cell]) -> tuple[Axis, ...]:
     return tuple(sorted(axes, key=lambda axis: -len(axis.values)))
 
 
+def value_text(cell: Cell, name: str) -> str:
+    """The text of a setting's or hyperparameter's value."""
+    return _text(_values(cell).get(name))
+
+
 def map_heat(cells: Sequence[Cell], verdict: Verdict) -> tuple[HeatMap, ...]:
     """One map for each pair of axes, by the goal's metric."""
     points = {cell.cell_id: {name: _text(value) for name, value in _values(cell).items()} for cell in cells}

@@ -58,6 +58,13 @@ class CellTrials:
         return {name: str(version) for name, version in found.items()} if isinstance(found, Mapping) else {}
 
     @property
+    def samples_per_step(self) -> int | None:
+        """Of all ranks; None if a trial's are unknown, or trials differ in it."""
+        rates = [each.measured.throughput for each in self.measured if each.measured and each.measured.throughput]
+        found = {rate.samples_per_step for rate in rates}
+        return next(iter(found)) if len(found) == 1 else None
+
+    @property
     def host_draws(self) -> int | None:
         """How many different sets of hosts the measured trials ran on; None if a trial's hosts are unknown."""
         trials = [Trial(value=1.0, hosts=hosts_of(result)) for result in self.measured]

@@ -2,24 +2,28 @@
 
 import json
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from traindyno.core.suite.choices import LearningRateScaling
-from traindyno.core.suite.combinations import find_impossible
-from traindyno.core.suite.processes import planned_batch_size, planned_learning_rate
-from traindyno.core.suite.settings import Effect, LearningRate, Settings, options_of_strategies, settings_with
-from traindyno.core.suite.suite import Cell
-from traindyno.core.suite.suite_file import settings_document
+from traindyno.core.suite.arguments import arguments_of, with_all_arguments
+from traindyno.core.suite.choices import LearningRateScaling, Task
+from traindyno.core.suite.processes import planned_batch_size, planned_learning_rate, world_size
+from traindyno.core.suite.settings import (
+    HYPERPARAMETER_PREFIX,
+    Effect,
+    LearningRate,
+    options_of_strategies,
+    settings_with,
+)
+from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import Workload
+from traindyno.core.verdict.control_cells import PLACEMENTS, Control, changed_fields, find_controls
+from traindyno.core.verdict.global_batch import GlobalBatches
 
 Versions = Mapping[str, str]
 
-MOST_CONTROLS = 3
 SYSTEMATIC_SHARE = 0.5
-# They determine how many replicas of the model share a global batch.
-PLACEMENTS = settings_with(Effect.PLACEMENT, Effect.DEGREE)
 LearningKey = tuple[Hashable, ...]
 
 
@@ -28,15 +32,6 @@ class Difference:
     name: str
     first: str
     second: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Control:
-    """A cell that differs in one setting less. ``include``: a suite's entry for it. ``cell_id`` is set if it exists."""
-
-    cell_id: str | None
-    include: Mapping[str, Any]
-    isolates: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,79 +48,69 @@ def find_confound(
     first: Cell,
     second: Cell,
     *,
+    suite: Suite,
     cells: Sequence[Cell],
-    baseline: Cell,
-    workload: Workload,
+    samples_per_step: Mapping[str, int] = MappingProxyType({}),
     warm_shares: Mapping[str, float | None] = MappingProxyType({}),
     versions: Mapping[str, Versions] = MappingProxyType({}),
 ) -> Confound | None:
     """None if the two cells differ in one setting only.
 
-    By cell id, ``warm_shares`` is the share of its trials that started warm, and ``versions`` what its runs reported.
+    By cell id, ``samples_per_step`` is what the step logs measured, of all ranks; ``warm_shares`` the share of its
+    trials that started warm, and ``versions`` what its runs reported.
     """
-    changed = _independent_changes(first, second)
+    batches = GlobalBatches(task=suite.workload.task, measured=samples_per_step)
+    first, second = (with_all_arguments(cell, suite.workload) for cell in (first, second))
+    changed = _independent_changes(first, second, batches)
     differences = [_difference(name, first, second) for name in changed]
-    differences += _derived_differences(first.settings, second.settings, changed)
+    differences += _derived_differences(first, second, changed, batches)
     differences += _different_starts(warm_shares.get(first.cell_id), warm_shares.get(second.cell_id))
     differences += _version_differences(versions.get(first.cell_id, {}), versions.get(second.cell_id, {}))
     if len(differences) < 2:
         return None
-    controls = _controls(first, second, changed)
-    possible = [(isolates, control) for isolates, control in controls if not find_impossible(control, workload)]
+    others = [with_all_arguments(cell, suite.workload) for cell in cells]
     return Confound(
         first_cell_id=first.cell_id,
         second_cell_id=second.cell_id,
         differences=tuple(differences),
-        controls=tuple(_control(control, isolates, cells, baseline) for isolates, control in possible[:MOST_CONTROLS]),
+        controls=find_controls(first, second, changed, suite=suite, cells=others, batches=batches),
     )
 
 
-def changed_fields(first: Cell, second: Cell) -> list[str]:
-    names = [
-        field.name
-        for field in fields(Settings)
-        if getattr(first.settings, field.name) != getattr(second.settings, field.name)
-    ]
-    given = sorted({*first.hyperparameters, *second.hyperparameters})
-    return names + [
-        f"hyperparameters.{name}"
-        for name in given
-        if first.hyperparameters.get(name) != second.hyperparameters.get(name)
-    ]
-
-
-def _independent_changes(first: Cell, second: Cell) -> list[str]:
+def _independent_changes(first: Cell, second: Cell, batches: GlobalBatches) -> list[str]:
     """Without the changes that follow from others: a strategy's own options, and batches that keep the global batch."""
     changed = changed_fields(first, second)
     if "strategy" in changed:
         changed = [name for name in changed if name not in options_of_strategies()]
-    if (
-        set(settings_with(Effect.PLACEMENT, Effect.DEGREE)).intersection(changed)
-        and "gradient_accumulation_steps" not in changed
-    ):
-        batch = planned_batch_size(first.settings)
-        if batch is not None and batch == planned_batch_size(second.settings):
-            changed = [name for name in changed if name != "batch_size_per_device"]
+    if set(PLACEMENTS).intersection(changed) and "gradient_accumulation_steps" not in changed:
+        batch = batches.of(first)
+        if batch is not None and batch == batches.of(second):
+            divider = batches.divider(first, second)
+            changed = [name for name in changed if name != divider]
     return changed
 
 
-def learning_key(cell: Cell) -> LearningKey:
-    """Cells with the same key should have the same losses."""
-    return (
-        *(getattr(cell.settings, name) for name in settings_with(Effect.LEARNING)),
-        json.dumps(cell.hyperparameters, sort_keys=True, default=str),
-        planned_batch_size(cell.settings),
-        planned_learning_rate(cell.settings),
-    )
+def learning_key(cell: Cell, workload: Workload, samples_per_step: int | None) -> LearningKey:
+    """Cells with the same key should have the same losses. ``samples_per_step``: as the step log measured it.
+
+    Scripts whose batch is not known are compared on the same number of processes only.
+    """
+    learning = tuple(getattr(cell.settings, name) for name in settings_with(Effect.LEARNING))
+    arguments = json.dumps(dict(arguments_of(cell, workload)), sort_keys=True, default=str)
+    if workload.task is not Task.SCRIPT:
+        return (*learning, arguments, planned_batch_size(cell.settings), planned_learning_rate(cell.settings))
+    processes = world_size(cell.settings) if samples_per_step is None else None
+    return (*learning, arguments, samples_per_step, processes)
 
 
-def _derived_differences(first: Settings, second: Settings, changed: Sequence[str]) -> list[Difference]:
+def _derived_differences(first: Cell, second: Cell, changed: list[str], batches: GlobalBatches) -> list[Difference]:
     found = []
-    batches = planned_batch_size(first), planned_batch_size(second)
-    if batches[0] != batches[1] and not (len(changed) == 1 and changed[0] in settings_with(Effect.BATCH)):
-        found.append(Difference(name="global batch", first=_known(batches[0]), second=_known(batches[1])))
-    rates = planned_learning_rate(first), planned_learning_rate(second)
-    if rates[0] != rates[1] and "learning_rate" not in changed:
+    sizes = batches.of(first), batches.of(second)
+    is_known = batches.is_planned or None not in sizes
+    if is_known and sizes[0] != sizes[1] and not batches.is_only_batch(changed):
+        found.append(Difference(name="global batch", first=_known(sizes[0]), second=_known(sizes[1])))
+    rates = planned_learning_rate(first.settings), planned_learning_rate(second.settings)
+    if batches.is_planned and rates[0] != rates[1] and "learning_rate" not in changed:
         found.append(Difference(name="learning rate", first=_known(rates[0]), second=_known(rates[1])))
     return found
 
@@ -145,60 +130,9 @@ def _version_differences(first: Versions, second: Versions) -> list[Difference]:
     ]
 
 
-def _controls(first: Cell, second: Cell, changed: Sequence[str]) -> list[tuple[str, Cell]]:
-    """The effect that each control would show alone, and the control."""
-    if len(changed) == 1:
-        same_batch = _with_global_batch_of(first.settings, second.settings)
-        return [(changed[0], replace(second, settings=same_batch))] if same_batch else []
-    return [(name, _restored(first, second, name)) for name in changed]
-
-
-def _restored(first: Cell, second: Cell, name: str) -> Cell:
-    """The first cell with the second's value of one setting: compared with the first, it shows this setting alone.
-
-    What follows from the setting changes too: a strategy's options, and the batch that keeps the global batch.
-    """
-    if name.startswith("hyperparameters."):
-        key = name.removeprefix("hyperparameters.")
-        return replace(first, hyperparameters={**first.hyperparameters, key: second.hyperparameters[key]})
-    names = [name, *options_of_strategies()] if name == "strategy" else [name]
-    settings = replace(first.settings, **{each: getattr(second.settings, each) for each in names})
-    if name in PLACEMENTS:
-        settings = _with_global_batch_of(first.settings, settings) or settings
-    return replace(first, settings=settings)
-
-
-def _with_global_batch_of(wanted: Settings, settings: Settings) -> Settings | None:
-    batch, own = planned_batch_size(wanted), planned_batch_size(settings)
-    if batch is None or not own or batch == own:  # none if a degree needs more processes than exist
-        return None
-    size, rest = divmod(settings.batch_size_per_device * batch, own)
-    return replace(settings, batch_size_per_device=size) if size and not rest else None
-
-
-def _control(control: Cell, isolates: str, cells: Sequence[Cell], baseline: Cell) -> Control:
-    existing = next(
-        (
-            cell.cell_id
-            for cell in cells
-            if (cell.settings, cell.hyperparameters) == (control.settings, control.hyperparameters)
-        ),
-        None,
-    )
-    document = settings_document(control.settings)
-    changed = changed_fields(baseline, control)
-    include = {
-        name: control.hyperparameters.get(name.removeprefix("hyperparameters."))
-        if name.startswith("hyperparameters.")
-        else document.get(name)
-        for name in changed
-    }
-    return Control(cell_id=existing, include=include, isolates=isolates)
-
-
 def _difference(name: str, first: Cell, second: Cell) -> Difference:
-    if name.startswith("hyperparameters."):
-        key = name.removeprefix("hyperparameters.")
+    if name.startswith(HYPERPARAMETER_PREFIX):
+        key = name.removeprefix(HYPERPARAMETER_PREFIX)
         return Difference(
             name=name, first=_text(first.hyperparameters.get(key)), second=_text(second.hyperparameters.get(key))
         )

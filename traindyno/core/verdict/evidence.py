@@ -13,6 +13,7 @@ from traindyno.core.search.survey import Seen, Survey, survey_cells
 from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.cell_row import CellRow, build_rows
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, group_trials, mean_of, measure_noise
 from traindyno.core.verdict.confounds import LearningKey, learning_key
@@ -40,6 +41,12 @@ class Evidence:
     compared: tuple[CellTrials, ...]
     survey: Survey | None
 
+    @property
+    def samples_per_step(self) -> Mapping[str, int]:
+        """Cell id → the samples of a step of all ranks, as measured; without unknown ones."""
+        known = ((each.cell.cell_id, each.samples_per_step) for each in self.trials)
+        return {cell_id: samples for cell_id, samples in known if samples is not None}
+
 
 def gather_evidence(
     suite: Suite,
@@ -56,7 +63,7 @@ def gather_evidence(
     metric = choose_metric(suite.goal, build_rows(trials, Noise()))
     noise = measure_noise(trials, quantity_of(metric, suite.goal.target), host_prior or STATED_PRIOR)
     rows = build_rows(trials, noise, suite.goal.target)
-    parities = check_parities(trials, baseline, loss_spread)
+    parities = check_parities(suite.workload, trials, baseline, loss_spread)
     refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities, unlike=unlike)
     eligible = [each for each in trials if each.measured and each.cell.cell_id not in refused]
     is_modelled = suite.search is Search.MODEL
@@ -84,7 +91,7 @@ def _baseline(suite: Suite, cells: Sequence[Cell]) -> Cell | None:
 
 
 def check_parities(
-    trials: Sequence[CellTrials], baseline: Cell | None, history: LossSpread | None = None
+    workload: Workload, trials: Sequence[CellTrials], baseline: Cell | None, history: LossSpread | None = None
 ) -> tuple[LossParity, ...]:
     """Compares each cell with the first one that should learn alike; the baseline comes first."""
     order = sorted(
@@ -93,7 +100,7 @@ def check_parities(
     )
     groups: dict[LearningKey, list[CellTrials]] = {}
     for each in order:
-        groups.setdefault(learning_key(each.cell), []).append(each)
+        groups.setdefault(learning_key(each.cell, workload, each.samples_per_step), []).append(each)
     return tuple(
         parity
         for group in groups.values()

@@ -1,14 +1,15 @@
 """How throughput grows with the number of instances: speed-up and efficiency against the smallest size measured."""
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from traindyno.core.documents.stored import to_document
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import Interval
+from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import planned_batch_size
-from traindyno.core.suite.suite import Cell
+from traindyno.core.suite.series import find_series, label_series
+from traindyno.core.suite.settings import Effect, settings_with
+from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, group_trials
 from traindyno.core.verdict.quantity import projected_seconds, samples_per_second
@@ -33,39 +34,47 @@ class ScalingPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingSeries:
-    """Cells that differ in nothing but their number of instances, the fewest first."""
+    """Cells that are equal but for their number of instances and what follows from it, the fewest first.
 
+    ``cell`` stands for all of them, without what changes; its label names what varies between series.
+    """
+
+    cell: Cell
     points: tuple[ScalingPoint, ...]
 
 
-def measure_scaling(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[ScalingSeries, ...]:
+def measure_scaling(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[ScalingSeries, ...]:
     """One series for each set of cells with at least two numbers of instances."""
-    measured = [each for each in group_trials(cells, results) if each.measured]
-    series: dict[str, list[CellTrials]] = {}
-    for each in sorted(measured, key=lambda each: each.cell.settings.instance_count):
-        series.setdefault(_all_but_its_size(each.cell), []).append(each)
-    return tuple(_series(trials) for trials in series.values() if len(trials) > 1)
+    measured = {each.cell.cell_id: each for each in group_trials(cells, results) if each.measured}
+    found = []
+    for series in find_series(cells, suite.workload, following=suite.scaling.following):
+        known = tuple(cell for cell in series.cells if cell.cell_id in measured)
+        if len(known) > 1:
+            found.append(replace(series, cells=known))
+    return tuple(
+        _series(cell, [measured[each.cell_id] for each in series.cells])
+        for series, cell in zip(found, label_series(found), strict=True)
+    )
 
 
 def fit_all(
-    cells: Sequence[Cell], rows: Sequence[CellRow], *, examples: int, tolerance: float
+    suite: Suite, cells: Sequence[Cell], rows: Sequence[CellRow], samples_per_step: Mapping[str, int]
 ) -> tuple[ScalingFit, ...]:
-    """A curve for each set of cells that differ in nothing but instances and loader workers.
+    """A curve for each set of cells that differ in nothing but instances, loader workers and what follows from them.
 
-    Then one for each set with the same global batch: a step does the same work on any number of instances.
+    Then one for each set with the same global batch: a step does the same work on any number of instances. With task
+    script, the curve of a set is of such steps if ``samples_per_step``, by cell id, is the same in all of its cells.
     """
-    by_id = {row.cell_id: row for row in rows}
-    timed = [
-        _Timed(cell=cell, row=row, time=time)
-        for cell in cells
-        if (row := by_id.get(cell.cell_id)) is not None and (time := _sized(cell, row, examples)) is not None
-    ]
-    growing = (fit_scaling([each.time for each in group], tolerance=tolerance) for group in _groups(timed, _weak_key))
-    divided = (
-        fit_scaling([each.time for each in _best_by_size(group)], tolerance=tolerance, step=_step(group, examples))
-        for group in _groups([each for each in timed if planned_batch_size(each.cell.settings)], _strong_key)
-    )
-    return tuple(fit for fit in (*growing, *divided) if fit is not None)
+    timed = _time_all(suite, cells, rows)
+    series = find_series(cells, suite.workload, following=suite.scaling.following, beside=["loader_workers"])
+    sets = [[timed[cell.cell_id] for cell in each.cells if cell.cell_id in timed] for each in series]
+    if suite.workload.task is Task.SCRIPT:
+        batches = [{samples_per_step.get(each.time.cell_id) for each in group} for group in sets]
+        fits = [_fit(group, _only(batch), suite) for group, batch in zip(sets, batches, strict=True)]
+    else:
+        fits = [_fit(group, None, suite) for group in sets]
+        fits += [_fit(_best_by_size(group), batch, suite) for batch, group in _same_batch(timed.values(), suite)]
+    return tuple(fit for fit in fits if fit is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +82,18 @@ class _Timed:
     cell: Cell
     row: CellRow
     time: SizedTime
+
+
+def _time_all(suite: Suite, cells: Sequence[Cell], rows: Sequence[CellRow]) -> dict[str, _Timed]:
+    """By cell id, those with a measured rate."""
+    by_id = {row.cell_id: row for row in rows}
+    found = {}
+    for cell in cells:
+        row = by_id.get(cell.cell_id)
+        time = _sized(cell, row, suite.workload.examples) if row else None
+        if row and time:
+            found[cell.cell_id] = _Timed(cell=cell, row=row, time=time)
+    return found
 
 
 def _sized(cell: Cell, row: CellRow, examples: int) -> SizedTime | None:
@@ -87,21 +108,20 @@ def _sized(cell: Cell, row: CellRow, examples: int) -> SizedTime | None:
     )
 
 
-def _groups(timed: Sequence[_Timed], key_of: Callable[[Cell], str]) -> list[list[_Timed]]:
-    groups: dict[str, list[_Timed]] = {}
+def _only(values: set[int | None]) -> int | None:
+    return next(iter(values)) if len(values) == 1 else None
+
+
+def _same_batch(timed: Iterable[_Timed], suite: Suite) -> Iterator[tuple[int, list[_Timed]]]:
+    """The sets of a built-in task's cells with the same global batch, however it is divided, with that batch."""
+    by_batch: dict[int, dict[str, _Timed]] = {}
     for each in timed:
-        groups.setdefault(key_of(each.cell), []).append(each)
-    return list(groups.values())
-
-
-def _weak_key(cell: Cell) -> str:
-    return _all_but_its_size(replace(cell, settings=replace(cell.settings, loader_workers=0)))
-
-
-def _strong_key(cell: Cell) -> str:
-    """Equal for cells with the same global batch, however it is divided."""
-    undivided = replace(cell.settings, loader_workers=0, batch_size_per_device=1, gradient_accumulation_steps=1)
-    return f"{planned_batch_size(cell.settings)} {_all_but_its_size(replace(cell, settings=undivided))}"
+        if batch := planned_batch_size(each.cell.settings):
+            by_batch.setdefault(batch, {})[each.time.cell_id] = each
+    beside = ["loader_workers", *settings_with(Effect.BATCH)]
+    for batch, found in by_batch.items():
+        for series in find_series([each.cell for each in found.values()], suite.workload, beside=beside):
+            yield batch, [found[cell.cell_id] for cell in series.cells]
 
 
 def _best_by_size(group: Sequence[_Timed]) -> list[_Timed]:
@@ -112,18 +132,16 @@ def _best_by_size(group: Sequence[_Timed]) -> list[_Timed]:
     return sorted(best.values(), key=lambda each: each.time.instance_count)
 
 
-def _step(group: Sequence[_Timed], examples: int) -> StepWork:
-    samples = planned_batch_size(group[0].cell.settings)
-    assert samples is not None, "only cells with a known global batch are grouped by it"
-    return StepWork(samples=samples, steps=examples / samples, usd_per_instance_hour=group[0].row.usd_per_instance_hour)
+def _fit(group: Sequence[_Timed], batch: int | None, suite: Suite) -> ScalingFit | None:
+    """``batch``: the samples of a step, where all cells of the group have the same."""
+    step = None
+    if group and batch:
+        price = group[0].row.usd_per_instance_hour
+        step = StepWork(samples=batch, steps=suite.workload.examples / batch, usd_per_instance_hour=price)
+    return fit_scaling([each.time for each in group], tolerance=suite.tolerance, step=step)
 
 
-def _all_but_its_size(cell: Cell) -> str:
-    settings = to_document(replace(cell.settings, instance_count=1))
-    return json.dumps([settings, cell.hyperparameters], sort_keys=True, default=str)
-
-
-def _series(trials: Sequence[CellTrials]) -> ScalingSeries:
+def _series(cell: Cell, trials: Sequence[CellTrials]) -> ScalingSeries:
     base = trials[0]
     points = []
     for each in trials:
@@ -144,4 +162,4 @@ def _series(trials: Sequence[CellTrials]) -> ScalingSeries:
                 and replace(interval, low=interval.low * share, high=interval.high * share),
             )
         )
-    return ScalingSeries(points=tuple(points))
+    return ScalingSeries(cell=cell, points=tuple(points))

@@ -181,9 +181,7 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         serial_correlation=noise.serial_correlation,
         spent_usd=_spent(rows),
         is_simulated=any(row.is_simulated for row in rows),
-        scaling=fit_all(
-            [each.cell for each in evidence.trials], rows, examples=suite.workload.examples, tolerance=suite.tolerance
-        ),
+        scaling=fit_all(suite, [each.cell for each in evidence.trials], rows, evidence.samples_per_step),
         dropped=find_dropped(evidence, found) if suite.search is Search.MODEL else (),
     )
     return _with_sensitivity(verdict)
@@ -278,9 +276,9 @@ def _find_confounds(found: Recommendation | None, evidence: Evidence, suite: Sui
         find_confound(
             other,
             best,
+            suite=suite,
             cells=cells,
-            baseline=baseline,
-            workload=suite.workload,
+            samples_per_step=evidence.samples_per_step,
             warm_shares={row.cell_id: row.warm_share for row in evidence.rows},
             versions={each.cell.cell_id: each.versions for each in evidence.trials},
         )

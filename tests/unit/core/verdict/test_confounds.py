@@ -1,7 +1,8 @@
 from typing import Any
 
 from tests.unit.run_samples import make_suite
-from traindyno.core.suite.cells import baseline_cell, expand_cells
+from tests.unit.suites import small_suite
+from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Compiler, LearningRateScaling, Precision, Strategy
 from traindyno.core.suite.processes import planned_batch_size, planned_learning_rate
 from traindyno.core.suite.settings import LearningRate
@@ -15,8 +16,13 @@ from traindyno.core.verdict.confounds import (
 SCALED = LearningRate(base=5e-5, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH)
 
 
+def planned_suite(**changes: Any) -> Suite:
+    """A suite that planning accepts."""
+    return make_suite(workload=small_suite().workload, **changes)
+
+
 def suite_of(matrix: dict[str, tuple[Any, ...]], **training: Any) -> Suite:
-    return make_suite(matrix=matrix, training={"instance": "ml.g4dn.12xlarge", **training})
+    return planned_suite(matrix=matrix, training={"instance": "ml.g4dn.12xlarge", **training})
 
 
 def cell_with(suite: Suite, **wanted: Any) -> Cell:
@@ -31,9 +37,8 @@ def confound_of(suite: Suite, first: Cell, second: Cell, cells: tuple[Cell, ...]
     return find_confound(
         first,
         second,
+        suite=suite,
         cells=expand_cells(suite) if cells is None else cells,
-        baseline=baseline_cell(suite),
-        workload=suite.workload,
     )
 
 
@@ -89,7 +94,7 @@ def test_one_difference_is_no_confound() -> None:
 
 def test_an_impossible_control_is_not_offered() -> None:
     # Trainium runs compiled graphs only: the instance alone can't be changed
-    suite = make_suite(
+    suite = planned_suite(
         matrix={"instance": ("ml.p4d.24xlarge", "ml.trn1.32xlarge"), "compiler": (Compiler.NONE, Compiler.XLA)},
         training={},
         exclude=(
@@ -106,18 +111,18 @@ def test_an_impossible_control_is_not_offered() -> None:
 def test_precision_and_strategy_should_leave_the_losses_alone() -> None:
     suite = suite_of({"precision": (Precision.FP32, Precision.BF16), "strategy": (Strategy.DDP, Strategy.FSDP)})
     cells = expand_cells(suite)
-    assert len({learning_key(cell) for cell in cells}) == 1
+    assert len({learning_key(cell, suite.workload, None) for cell in cells}) == 1
 
 
 def test_another_batch_or_rate_learns_otherwise() -> None:
     suite = suite_of({"batch_size_per_device": (8, 16)})
-    assert len({learning_key(cell) for cell in expand_cells(suite)}) == 2
+    assert len({learning_key(cell, suite.workload, None) for cell in expand_cells(suite)}) == 2
     suite = suite_of({"learning_rate": (LearningRate(base=1e-4), LearningRate(base=2e-4))})
-    assert len({learning_key(cell) for cell in expand_cells(suite)}) == 2
+    assert len({learning_key(cell, suite.workload, None) for cell in expand_cells(suite)}) == 2
 
 
 def test_model_parallel_ranks_share_a_replica() -> None:
-    suite = make_suite(
+    suite = planned_suite(
         matrix={"strategy": (Strategy.TENSOR,)},
         training={"instance": "ml.p4d.24xlarge", "tensor_degree": 4, "batch_size_per_device": 3},
     )
@@ -128,7 +133,7 @@ def test_model_parallel_ranks_share_a_replica() -> None:
 
 
 def test_without_a_degree_all_ranks_hold_one_replica() -> None:
-    suite = make_suite(
+    suite = planned_suite(
         matrix={"strategy": (Strategy.TENSOR, Strategy.PIPELINE)},
         training={"instance": "ml.p4d.24xlarge", "batch_size_per_device": 3},
     )
@@ -138,7 +143,7 @@ def test_without_a_degree_all_ranks_hold_one_replica() -> None:
 def strategies_on_this_machine() -> Suite:
     """16 samples a step in every cell."""
     pipeline = {"strategy": Strategy.PIPELINE, "pipeline_degree": 2, "micro_batches": 4}
-    return make_suite(
+    return planned_suite(
         matrix={"strategy": (Strategy.SINGLE,)},
         training={"instance": "local.cpu", "batch_size_per_device": 16},
         include=(
@@ -181,9 +186,8 @@ def test_another_version_beside_another_compiler_is_named() -> None:
     confound = find_confound(
         first,
         second,
+        suite=suite,
         cells=(first, second),
-        baseline=baseline_cell(suite),
-        workload=suite.workload,
         versions=versions,
     )
     assert confound is not None

@@ -24,7 +24,7 @@ def test_the_published_table_by_its_throughput() -> None:
         for cell in cells
         for trial in (1, 2)
     ]
-    (series,) = measure_scaling(cells, results)
+    (series,) = measure_scaling(make_suite(), cells, results)
     assert [point.instance_count for point in series.points] == [2, 4, 8, 16]
     # 10814.09728 / 3234.6185 / 8 is 0.41790, where the table prints 0.41724
     assert [point.efficiency for point in series.points] == pytest.approx([1, 0.84043, 0.62559, 0.41790], abs=2e-5)
@@ -39,7 +39,7 @@ def test_cells_that_differ_in_more_are_series_of_their_own() -> None:
         make_cell("0000000d", instance_count=2, strategy=Strategy.FSDP),
         make_cell("0000000e", instance_count=2, batch_size_per_device=7),
     ]
-    found = measure_scaling(cells, [completed_result(cell, 1) for cell in cells])
+    found = measure_scaling(make_suite(), cells, [completed_result(cell, 1) for cell in cells])
     assert [[point.cell_id[-1] for point in series.points] for series in found] == [["a", "b"], ["c", "d"]]
 
 
@@ -47,7 +47,7 @@ def fits_of(
     cells: Sequence[Cell], results: Sequence[RunResult], *, examples: int, tolerance: float
 ) -> tuple[ScalingFit, ...]:
     rows = build_rows(group_trials(cells, results), Noise())
-    return fit_all(cells, rows, examples=examples, tolerance=tolerance)
+    return fit_all(make_suite(examples=examples, tolerance=tolerance), cells, rows, {})
 
 
 def test_a_step_of_the_same_work_tells_where_its_time_and_its_cost_stop_falling() -> None:
@@ -94,7 +94,7 @@ def test_with_the_same_batch_per_device_no_cost_of_a_step_is_told() -> None:
 
 def test_a_cell_that_never_completed_is_no_point() -> None:
     cells = [make_cell("0000000a", instance_count=1), make_cell("0000000b", instance_count=2)]
-    assert measure_scaling(cells, [completed_result(cells[0], 1)]) == ()
+    assert measure_scaling(make_suite(), cells, [completed_result(cells[0], 1)]) == ()
 
 
 def test_efficiency_has_an_interval_where_trials_do() -> None:
@@ -105,7 +105,7 @@ def test_efficiency_has_an_interval_where_trials_do() -> None:
         for cell in cells
         for trial in (1, 2, 3)
     ]
-    (series,) = measure_scaling(cells, results)
+    (series,) = measure_scaling(make_suite(), cells, results)
     interval = series.points[1].efficiency_interval
     assert interval is not None
     assert interval.low < 1 / 0.6 / 2 < interval.high
@@ -120,7 +120,7 @@ def test_the_interval_of_the_efficiency_is_that_of_the_speed_up_times_the_share_
         for cell in cells
         for trial in (1, 2, 3)
     ]
-    (series,) = measure_scaling(cells, results)
+    (series,) = measure_scaling(make_suite(), cells, results)
     interval = series.points[1].efficiency_interval
     assert interval is not None
     # 1 / 0.3 / 4 = 0.833 in the middle of an interval on logarithms: low x high is its square

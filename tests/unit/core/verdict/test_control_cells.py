@@ -1,0 +1,203 @@
+"""Each control cell that a report proposes is one that planning accepts, for the cells of all shipped suites."""
+
+import json
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.sagemaker.test_request import SETTINGS
+from traindyno.cli.suite_loading import load_suite
+from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
+from traindyno.core.suite.arguments import arguments_of
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import Compiler, Task
+from traindyno.core.suite.processes import world_size
+from traindyno.core.suite.runs import trial_runs
+from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite_file import parse_suite, suite_document
+from traindyno.core.verdict.confounds import Confound, find_confound
+from traindyno.core.verdict.control_cells import Control
+from traindyno.sagemaker.lab_conflicts import find_conflicts
+from traindyno.sagemaker.request import build_training_job_request
+
+SUITES = Path(__file__).parents[4] / "suites"
+SHIPPED = sorted(path for path in SUITES.rglob("*.yaml") if path.name != "claims.yaml")
+BATCHES = ("per_device_train_batch_size", "batch_size")
+# As a lab that has images of its own for GPUs, and none for Trainium.
+LAB = replace(SETTINGS, gpu_image_uri="1.dkr.ecr.us-east-1.amazonaws.com/efa:1", neuron_image_uri=None)
+
+
+MOST_PAIRS = 60
+
+
+def named(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+def samples_per_step(suite: Suite) -> dict[str, int]:
+    """What the step logs of a script measure: the batch of each process × the processes."""
+    found = {}
+    for cell in expand_cells(suite):
+        arguments, processes = arguments_of(cell, suite.workload), world_size(cell.settings)
+        size = next((arguments[name] for name in BATCHES if name in arguments), None)
+        if suite.workload.task is Task.SCRIPT and size is not None and processes:
+            found[cell.cell_id] = int(size) * processes
+    return found
+
+
+def confounds_of(suite: Suite, measured: Mapping[str, int]) -> Iterator[Confound]:
+    cells = expand_cells(suite)
+    pairs = list(permutations(cells, 2))
+    for first, second in random.Random(1).sample(pairs, min(MOST_PAIRS, len(pairs))):
+        found = find_confound(first, second, suite=suite, cells=cells, samples_per_step=measured)
+        if found is not None:
+            yield found
+
+
+def proposed(suite: Suite, measured: Mapping[str, int]) -> list[Control]:
+    """Each once."""
+    controls = (control for confound in confounds_of(suite, measured) for control in confound.controls)
+    found = {json.dumps(control.include, sort_keys=True): control for control in controls if control.cell_id is None}
+    return list(found.values())
+
+
+def with_control(suite: Suite, control: Control) -> tuple[Suite, Cell]:
+    """The suite as a user would write it, and its new cell; raises SuiteInvalid where planning refuses it."""
+    document = suite_document(suite)
+    changed = parse_suite({**document, "include": [*document["include"], dict(control.include)]})
+    before = {cell.cell_id for cell in expand_cells(suite)}
+    (new,) = (cell for cell in expand_cells(changed) if cell.cell_id not in before)
+    return changed, new
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=named)
+def test_planning_accepts_each_proposed_control(path: Path) -> None:
+    suite = load_suite(path).suite
+    staged = "s3://code/sourcedir.tar.gz" if suite.workload.source else None
+    for measured in (samples_per_step(suite), {}):
+        for control in proposed(suite, measured):
+            changed, cell = with_control(suite, control)
+            before, after = ({*find_conflicts(each, expand_cells(each), LAB)} for each in (suite, changed))
+            assert after <= before
+            staged_suite = replace(changed, workload=replace(changed.workload, source=staged))
+            (run,) = trial_runs("execution-1", [cell], [1])
+            build_training_job_request(run, staged_suite, attempt=1, settings=SETTINGS)
+            assert mismatches(cell, suite) == []
+
+
+def mismatches(cell: Cell, suite: Suite) -> list[str]:
+    """What AWS's image of the cell can't do, by its name."""
+    image = cell.settings.image or suite.workload.image or ""
+    kind = find_instance_type(cell.settings.instance)
+    is_neuron = kind is not None and kind.accelerator_kind is AcceleratorKind.NEURON
+    found = []
+    if image and is_neuron != ("neuron" in image):
+        found.append(f"{image} on {cell.settings.instance}")
+    if image and cell.settings.compiler is Compiler.XLA and not is_neuron and "trcomp" not in image:
+        found.append(f"{image} with compiler xla")
+    return found
+
+
+def test_some_controls_are_proposed() -> None:
+    """So that the test above is about something."""
+    names = ("gpt2-compiler/original.yaml", "gptj-parallel/original.yaml", "strategies_cpu.yaml")
+    suites = [load_suite(SUITES / name).suite for name in names]
+    assert all(len(proposed(suite, samples_per_step(suite))) > 1 for suite in suites)
+
+
+def script_suite(**changes: Any) -> Suite:
+    document = {
+        "name": "controls",
+        "goal": "fastest",
+        "workload": {
+            "task": "script",
+            "source": "s3://bucket/sourcedir.tar.gz",
+            "entry_point": "train.py",
+            "examples": 1000,
+            "hyperparameters": {"epochs": 1},
+        },
+        "training": {"instance": "local.cpu"},
+        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 120},
+        **changes,
+    }
+    return parse_suite(document)
+
+
+def only_confound(suite: Suite, measured: Mapping[str, int]) -> Confound:
+    first, second = expand_cells(suite)
+    found = find_confound(first, second, suite=suite, cells=(first, second), samples_per_step=measured)
+    assert found is not None
+    return found
+
+
+def measured_in(suite: Suite, *samples: int) -> dict[str, int]:
+    return {cell.cell_id: each for cell, each in zip(expand_cells(suite), samples, strict=True)}
+
+
+def test_a_scripts_control_holds_the_measured_batch_by_the_argument_that_divides_it() -> None:
+    suite = script_suite(
+        matrix={"instance_count": [1, 2], "strategy": ["ddp"], "hyperparameters.batch_size": ["32"]},
+    )
+    found = only_confound(suite, measured_in(suite, 32, 64))
+    assert [(each.name, each.first, each.second) for each in found.differences] == [
+        ("instance_count", "1", "2"),
+        ("global batch", "32", "64"),
+    ]
+    (control,) = found.controls
+    assert control.include == {"instance_count": 2, "hyperparameters.batch_size": "16"}
+
+
+def test_an_argument_that_the_include_entry_can_not_remove_makes_no_control() -> None:
+    suite = script_suite(
+        matrix={"strategy": ["ddp"], "hyperparameters.batch_size": [32], "hyperparameters.stream": ["yes"]},
+        include=[{"strategy": "single", "hyperparameters.cache": 1, "hyperparameters.batch_size": 8}],
+    )
+    first, second = expand_cells(suite)
+    other = replace(second, hyperparameters={"batch_size": 8, "cache": 1})
+    found = find_confound(first, other, suite=suite, cells=(first, other))
+    assert found is not None
+    assert ("hyperparameters.stream", "yes", "default") in [
+        (each.name, each.first, each.second) for each in found.differences
+    ]
+    assert "hyperparameters.stream" not in [control.isolates for control in found.controls]
+    assert all("hyperparameters.stream" not in control.include for control in found.controls)
+
+
+def test_an_image_goes_with_its_compiler() -> None:
+    suite = script_suite(
+        training={"instance": "ml.g4dn.12xlarge"},
+        matrix={"compiler": ["none"], "image": ["pytorch-training:1.11-gpu-py38"], "hyperparameters.batch_size": [10]},
+        include=[
+            {
+                "compiler": "xla",
+                "image": "huggingface-pytorch-trcomp-training:1.11-transformers4.21-gpu-py38-cu113-ubuntu20.04",
+                "hyperparameters.batch_size": 20,
+            }
+        ],
+    )
+    found = only_confound(suite, measured_in(suite, 40, 80))
+    assert [each.name for each in found.differences] == [
+        "compiler",
+        "image",
+        "hyperparameters.batch_size",
+        "global batch",
+    ]
+    assert [control.isolates for control in found.controls] == ["compiler and image", "hyperparameters.batch_size"]
+
+
+def test_a_control_that_contradicts_what_the_suite_says_to_follow_the_size_is_not_proposed() -> None:
+    suite = script_suite(
+        matrix={"instance_count": [1], "hyperparameters.max_steps": [100]},
+        include=[{"instance_count": 2, "hyperparameters.max_steps": 50}],
+    )
+    assert [control.isolates for control in only_confound(suite, {}).controls] == [
+        "instance_count",
+        "hyperparameters.max_steps",
+    ]
+    named_in_suite = replace(suite, scaling=replace(suite.scaling, following=("max_steps",)))
+    assert only_confound(named_in_suite, {}).controls == ()

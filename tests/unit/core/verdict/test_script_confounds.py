@@ -1,0 +1,144 @@
+"""What a verdict says of the global batch of a user's script: what its step log measured, or nothing."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.run_samples import completed_result
+from traindyno.cli.suite_loading import load_suite
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.arguments import arguments_of
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.processes import world_size
+from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.verdict.cautions import describe_cautions
+from traindyno.core.verdict.confounds import find_confound, learning_key
+from traindyno.core.verdict.evidence import gather_evidence
+from traindyno.core.verdict.verdict import Verdict, judge
+
+SUITES = Path(__file__).parents[4] / "suites"
+BATCHES = ("per_device_train_batch_size", "batch_size")
+
+
+def batch_of(cell: Cell, suite: Suite) -> int:
+    arguments, processes = arguments_of(cell, suite.workload), world_size(cell.settings)
+    assert processes is not None
+    return processes * next(int(arguments[name]) for name in BATCHES if name in arguments)
+
+
+def results_of(suite: Suite) -> list[RunResult]:
+    """Two trials of each cell, later cells faster, whose logs have the samples that the script trains on."""
+    return [
+        completed_result(
+            cell,
+            trial,
+            step_seconds=(1.0 - index / 10) * (1 + trial / 1000) * batch_of(cell, suite) / 256,
+            samples=batch_of(cell, suite),
+            suite=suite,
+        )
+        for index, cell in enumerate(expand_cells(suite))
+        for trial in (1, 2)
+    ]
+
+
+def suite_of(name: str) -> Suite:
+    return load_suite(SUITES / f"{name}.yaml").suite
+
+
+def verdict_of(suite: Suite, results: Sequence[RunResult]) -> Verdict:
+    return judge(suite, expand_cells(suite), results)
+
+
+def differences(first: Cell, second: Cell, suite: Suite, measured: dict[str, int]) -> list[tuple[str, str, str]]:
+    cells = expand_cells(suite)
+    found = find_confound(first, second, suite=suite, cells=cells, samples_per_step=measured)
+    return [(each.name, each.first, each.second) for each in found.differences] if found else []
+
+
+def all_measured(suite: Suite) -> dict[str, int]:
+    return {cell.cell_id: batch_of(cell, suite) for cell in expand_cells(suite)}
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [("hf_trainer", 0, 2), ("lightning", 0, 2), ("bert-trainium/rehearsal", 0, 1), ("bert-trainium/original", 1, 2)],
+)
+def test_equal_measured_batches_are_no_difference_however_they_are_divided(name: str, first: int, second: int) -> None:
+    """16 x 1 and 8 x 2; 32 x 1 and 16 x 2; P4d's batch of 32 x 8 GPUs and Trainium's 8 x 32 devices: both 256."""
+    suite = suite_of(name)
+    cells = expand_cells(suite)
+    if name == "bert-trainium/original":
+        # the post's P4d cell with batch 8 trains on 64 samples a step, the added one with 32 on 256
+        assert [batch_of(cell, suite) for cell in cells] == [64, 256, 256]
+    assert batch_of(cells[first], suite) == batch_of(cells[second], suite)
+    named = [each for each, _, _ in differences(cells[first], cells[second], suite, all_measured(suite))]
+    assert named
+    assert not [each for each in named if "batch" in each]
+
+
+def test_the_report_of_trainium_names_the_hardware_and_its_software_and_no_control() -> None:
+    for name in ("rehearsal", "original"):
+        suite = suite_of(f"bert-trainium/{name}")
+        verdict = verdict_of(suite, results_of(suite))
+        text = " ".join(describe_cautions(verdict))
+        assert "differ in instance, compiler and image." in text
+        assert "global batch (8 against 32)" not in text
+        assert all(control.cell_id for confound in verdict.confounds for control in confound.controls)
+
+
+@pytest.mark.parametrize("name", ["hf_trainer", "lightning", "own_script"])
+def test_no_report_of_a_users_script_states_a_learning_rate_or_a_batch_that_was_not_measured(name: str) -> None:
+    suite = suite_of(name)
+    known = results_of(suite)
+    for results in (known, [unknown_batch(each) for each in known]):
+        verdict = verdict_of(suite, results)
+        found = [each for confound in verdict.confounds for each in confound.differences]
+        assert "learning rate" not in [each.name for each in found]
+        stated = {text for each in found if each.name == "global batch" for text in (each.first, each.second)}
+        assert stated <= {str(batch) for batch in (all_measured(suite).values() if results is known else ())}
+
+
+def unknown_batch(result: RunResult) -> RunResult:
+    """As a result of an earlier version."""
+    assert result.measured is not None
+    assert result.measured.throughput is not None
+    throughput = replace(result.measured.throughput, samples_per_step=None)
+    return replace(result, measured=replace(result.measured, throughput=throughput))
+
+
+def test_a_larger_measured_batch_on_more_processes_is_named() -> None:
+    suite = suite_of("hf_trainer")
+    single, large, two = expand_cells(suite)
+    # 32 x 1 against 8 x 2: 16 processes' samples
+    assert ("global batch", "32", "16") in differences(large, two, suite, all_measured(suite))
+    # the argument itself is the only change
+    assert differences(single, large, suite, all_measured(suite)) == []
+
+
+def test_a_value_that_all_cells_have_is_no_difference() -> None:
+    suite = suite_of("hf_trainer")
+    single, large, _ = expand_cells(suite)
+    same = replace(large, hyperparameters={**single.hyperparameters, "max_steps": 40})
+    assert differences(single, same, suite, {}) == []
+
+
+def test_the_samples_of_a_step_are_those_of_most_steps_and_unknown_where_trials_differ() -> None:
+    suite = suite_of("hf_trainer")
+    cells = expand_cells(suite)
+    results = results_of(suite)
+    assert gather_evidence(suite, cells, results).samples_per_step == all_measured(suite)
+    other = completed_result(cells[0], 3, samples=17, suite=suite)
+    assert cells[0].cell_id not in gather_evidence(suite, cells, [*results, other]).samples_per_step
+    assert gather_evidence(suite, cells, [unknown_batch(each) for each in results]).samples_per_step == {}
+
+
+def test_scripts_should_learn_alike_with_equal_arguments_and_the_same_measured_batch_only() -> None:
+    suite = suite_of("hf_trainer")
+    cell = expand_cells(suite)[2]
+    more = replace(cell, settings=replace(cell.settings, instance_count=4))
+    keys = {learning_key(each, suite.workload, 16) for each in (cell, more)}
+    assert len(keys) == 1
+    assert learning_key(more, suite.workload, 32) not in keys
+    assert len({learning_key(each, suite.workload, None) for each in (cell, more)}) == 2

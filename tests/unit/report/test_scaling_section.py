@@ -1,0 +1,202 @@
+"""Which shipped suites have a section about scaling, and the pictures of the rate: each suite with its own cells."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.report.test_report import downloads, report_of, structure_of
+from tests.unit.run_samples import completed_result, make_suite
+from traindyno.cli.suite_loading import load_suite
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.arguments import arguments_of
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import Strategy, Task
+from traindyno.core.suite.suite import Cell, Scaling, Suite
+from traindyno.core.suite.workload import Workload
+from traindyno.report.html import render
+
+SUITES = Path(__file__).parents[3] / "suites"
+PACK_SUITES = sorted(path for path in SUITES.glob("*/*.yaml") if path.name != "claims.yaml")
+SCALING = {*(f"albert-scaling/{name}" for name in ("original", "rehearsal", "modern", "local")), "gptj-parallel/modern"}
+SMDDP_LINES = [
+    f"smddp · dataloader_num_workers {workers} · per_device_train_batch_size {batch}"
+    for batch in (16, 32)
+    for workers in (0, 4, 8, 12, 16)
+]
+
+
+def named(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+def step_seconds(cell: Cell, workload: Workload) -> float:
+    """Grows with the nodes, and falls with the loader workers."""
+    workers = arguments_of(cell, workload).get("dataloader_num_workers", cell.settings.loader_workers)
+    return 0.1 + 0.01 * cell.settings.instance_count + 0.05 / (1 + int(workers))
+
+
+def results_of(suite: Suite) -> list[RunResult]:
+    """Two trials of each cell."""
+    return [
+        completed_result(
+            cell,
+            trial,
+            step_seconds=step_seconds(cell, suite.workload) * (1 + trial / 1000),
+            samples=128 * cell.settings.instance_count,
+            suite=suite,
+        )
+        for cell in expand_cells(suite)
+        for trial in (1, 2)
+    ]
+
+
+def page_of(suite: Suite) -> str:
+    page = render(report_of(results_of(suite), suite))
+    structure_of(page)
+    return page
+
+
+def rows_of(page: str, prefix: str) -> list[Mapping[str, str]]:
+    """Of all files of a picture: its views have one each."""
+    files = [text for name, text in downloads(page).items() if name.startswith(prefix)]
+    return [row for text in files for row in csv.DictReader(io.StringIO(text))]
+
+
+@pytest.mark.parametrize("path", PACK_SUITES, ids=named)
+def test_the_suites_that_compare_sizes_have_a_section_about_scaling_and_no_others(path: Path) -> None:
+    suite = load_suite(path).suite
+    sizes = {cell.settings.instance_count for cell in expand_cells(suite)}
+    assert ('<section id="scaling"' in page_of(suite)) is (named(path) in SCALING)
+    assert named(path) not in SCALING or len(sizes) > 1
+
+
+@pytest.mark.parametrize("name", ["original", "rehearsal"])
+def test_albert_has_rate_and_efficiency_over_nodes_for_each_strategy_batch_and_number_of_workers(name: str) -> None:
+    page = page_of(load_suite(SUITES / f"albert-scaling/{name}.yaml").suite)
+    rates, efficiencies = rows_of(page, "scaling"), rows_of(page, "scaling-efficiency")
+    rates = [row for row in rates if "samples_per_second" in row]
+    ddp = "ddp · dataloader_num_workers 12 · per_device_train_batch_size 16"
+    for rows in (rates, efficiencies):
+        assert sorted({row["series"] for row in rows}) == sorted([*SMDDP_LINES, ddp])
+        assert all(
+            [row["instances"] for row in rows if row["series"] == line] == ["2", "4", "8", "16"]
+            for line in (*SMDDP_LINES, ddp)
+        )
+    without_workers = [row for row in efficiencies if row["series"] == SMDDP_LINES[0]]
+    # a step takes 0.1 + 0.05 + 0.01 N seconds, and each node has the same samples of it: 0.17 s on 2, 0.31 s on 16
+    assert float(without_workers[0]["efficiency"]) == 1
+    assert float(without_workers[3]["efficiency"]) == pytest.approx(0.17 / 0.31, rel=1e-4)
+    assert "Scaling efficiency over instances, per device train batch size 32" in page
+
+
+@pytest.mark.parametrize("name", ["original", "rehearsal"])
+def test_albert_has_the_rate_over_loader_workers_for_each_number_of_nodes_and_batch(name: str) -> None:
+    page = page_of(load_suite(SUITES / f"albert-scaling/{name}.yaml").suite)
+    assert "Samples per second over dataloader num workers" in page
+    rows = rows_of(page, "rates-1.csv")
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        lines.setdefault(row["series"], []).append(
+            (float(row["dataloader num workers"]), float(row["samples_per_second"]))
+        )
+    assert len(lines) == 8
+    for points in lines.values():
+        assert [workers for workers, _ in points] == [0, 4, 8, 12, 16]
+        assert [rate for _, rate in points] == sorted(rate for _, rate in points)
+    (sixteen,) = [points for label, points in lines.items() if label.startswith("16 ×") and label.endswith(" 16")]
+    # 16 x 128 samples in 0.1 + 0.16 + 0.05 / 17 s; the trials are 0.1 and 0.2 % slower
+    assert sixteen[4][1] == pytest.approx(2048 / (0.26 + 0.05 / 17), rel=2e-3)
+    assert "over max steps" not in page
+
+
+def sized_suite(**changes: Any) -> Suite:
+    """A script whose arguments follow the size, one of them a text, and loader workers as a setting of the script."""
+    return make_suite(
+        workload=Workload(task=Task.SCRIPT, examples=100_000),
+        matrix={"instance_count": (1,), "hyperparameters.num_workers": (0, 4)},
+        training={"instance": "ml.g5.xlarge", "hyperparameters.max_steps": 400, "hyperparameters.config": "1.json"},
+        include=tuple(
+            {
+                "instance_count": count,
+                "hyperparameters.num_workers": workers,
+                "hyperparameters.max_steps": 400 // count,
+                "hyperparameters.config": f"{count}.json",
+            }
+            for count in (2, 4)
+            for workers in (0, 4)
+        ),
+        **changes,
+    )
+
+
+def test_a_users_script_has_the_section_once_the_suite_names_a_text_that_follows() -> None:
+    assert '<section id="scaling"' not in page_of(sized_suite())
+    page = page_of(sized_suite(scaling=Scaling(following=("config", "max_steps"))))
+    assert {row["series"] for row in rows_of(page, "scaling.csv")} == {"num_workers 0", "num_workers 4"}
+    # 100,000 examples / (0.11 + 0.05, 0.12 + 0.05, 0.14 + 0.05 s for 128, 256, 512 samples): a curve for each
+    assert page.count("<h3>Curve</h3>") == 2
+
+
+def test_the_rate_over_a_built_in_setting_has_one_line_for_all_else() -> None:
+    suite = make_suite(
+        matrix={"strategy": (Strategy.DDP, Strategy.FSDP), "loader_workers": (0, 2, 4), "seed": (1, 2)},
+        training={"instance": "ml.p4d.24xlarge"},
+    )
+    page = page_of(suite)
+    assert {row["series"] for row in rows_of(page, "rates-1.csv")} == {
+        f"{strategy} · seed {seed}" for strategy in ("ddp", "fsdp") for seed in (1, 2)
+    }
+    assert "Samples per second over loader workers" in page
+    assert "over seed" not in page
+
+
+def test_more_lines_than_colors_are_pictures_of_their_own() -> None:
+    suite = make_suite(
+        matrix={"instance_count": (1, 2), "batch_size_per_device": tuple(range(1, 20))},
+        training={"instance": "ml.p4d.24xlarge"},
+    )
+    page = page_of(suite)
+    parts = [f"Samples per second over instances, series {part}" for part in ("1 to 8", "9 to 16", "17 to 19")]
+    assert all(part in page for part in parts)
+    assert len({row["series"] for row in rows_of(page, "scaling") if "efficiency" in row}) == 19
+
+
+def test_a_series_of_one_measured_size_is_left_out() -> None:
+    suite = make_suite(
+        matrix={"instance_count": (1, 2), "strategy": (Strategy.DDP, Strategy.FSDP)},
+        training={"instance": "ml.p4d.24xlarge"},
+    )
+    results = results_of(suite)
+    lost = [each for each in results if each.run.cell.settings.strategy is Strategy.FSDP][-1].run.cell.cell_id
+    page = render(report_of([each for each in results if each.run.cell.cell_id != lost], suite))
+    assert {row["series"] for row in rows_of(page, "scaling.csv")} == {"ml.p4d.24xlarge"}
+
+
+def same_batch(suite: Suite, results: Sequence[RunResult]) -> list[RunResult]:
+    """As a script logs that divides the same batch of 512 samples among its processes."""
+    return [
+        completed_result(each.run.cell, each.run.trial, step_seconds=seconds, samples=512, suite=suite)
+        for each in results
+        if (seconds := 0.1 + 1.6 / each.run.cell.settings.instance_count)
+    ]
+
+
+def test_a_scripts_curve_is_of_steps_with_the_same_work_where_the_log_measured_the_same_batch() -> None:
+    suite = sized_suite(scaling=Scaling(following=("config", "max_steps")))
+    page = render(report_of(same_batch(suite, results_of(suite)), suite))
+    assert page.count("<h3>Curve for a global batch of 512 samples</h3>") == 2
+    without = [replace_batch(each) for each in same_batch(suite, results_of(suite))]
+    assert render(report_of(without, suite)).count("<h3>Curve</h3>") == 2
+
+
+def replace_batch(result: RunResult) -> RunResult:
+    """As a result of an earlier version, which did not keep the samples of a step."""
+    assert result.measured is not None
+    assert result.measured.throughput is not None
+    throughput = replace(result.measured.throughput, samples_per_step=None)
+    return replace(result, measured=replace(result.measured, throughput=throughput))

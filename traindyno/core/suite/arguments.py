@@ -1,0 +1,30 @@
+"""The arguments of a cell's script: those of all cells, and the cell's own."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import isfinite
+
+from traindyno.core.documents.json_scalar import JsonScalar
+from traindyno.core.suite.suite import Cell
+from traindyno.core.suite.workload import Workload
+
+
+def arguments_of(cell: Cell, workload: Workload) -> Mapping[str, JsonScalar]:
+    """As its job gets them: the cell's own value counts before that of all cells."""
+    return {**workload.hyperparameters, **cell.hyperparameters}
+
+
+def with_all_arguments(cell: Cell, workload: Workload) -> Cell:
+    """The same cell, with the arguments of all cells among its own."""
+    return replace(cell, hyperparameters=arguments_of(cell, workload))
+
+
+def number_of(value: JsonScalar | None) -> float | None:
+    """A number, or a text that is one: a script reads both alike. None for true, false and other texts."""
+    if value is None or isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if isfinite(number) else None
