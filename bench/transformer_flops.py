@@ -11,8 +11,8 @@ FORWARD_AND_BACKWARD = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformerSize:
-    """``inner`` is the width of the feed-forward layer. ``head_weights``: those of products outside the layers, for each
-    token; ``pooled_weights``: those for each sequence. ``source`` names the published configuration.
+    """``inner`` is the width of the feed-forward layer. ``head_weights``: those of products outside the layers, for
+    each token; ``pooled_weights``: those for each sequence. ``source`` names the published configuration.
     """
 
     layers: int
