@@ -11,7 +11,15 @@ from typing import Any
 from localcloud.sagemaker_service.container_tree import host_names
 from localcloud.sagemaker_service.job import Job
 from localcloud.sagemaker_service.trace import SimulatedWork, Trace
-from traindyno.core.step_log.line import end_line, environment_line, evaluation_line, phase_line, step_line
+from localcloud.sagemaker_service.trace_peak import implied_rate
+from traindyno.core.step_log.line import (
+    GIVEN_CLAIMS,
+    end_line,
+    environment_line,
+    evaluation_line,
+    phase_line,
+    step_line,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +70,11 @@ def write_stretch(
     files = {
         f"rank-{rank:05d}.{start_ms}.jsonl": json.dumps(
             environment_line(
-                start_ms / 1000, rank, work.world_size, hosts[rank // work.processes_per_host], _facts(job, trace, work)
+                start_ms / 1000,
+                rank,
+                work.world_size,
+                hosts[rank // work.processes_per_host],
+                simulated_facts(job, trace, work),
             )
         )
         + "\n"
@@ -109,11 +121,13 @@ def _loss(trace: Trace, step: int, last_step: int) -> float:
     return trace.loss_at_end + (trace.loss_at_start - trace.loss_at_end) * math.exp(-3 * done)
 
 
-def _facts(job: Job, trace: Trace, work: SimulatedWork) -> dict[str, Any]:
+def simulated_facts(job: Job, trace: Trace, work: SimulatedWork) -> dict[str, Any]:
     return {
         "is_simulated": True,
         "simulated_by": "the local SageMaker service's replay engine",
         "trace": trace.name,
         "device": job.instance_type,
         "strategy": work.values.get("strategy"),
+        "simulated_share_of_peak": implied_rate(trace, job, work).text,
+        **({GIVEN_CLAIMS: list(trace.given_claims)} if trace.given_claims else {}),
     }

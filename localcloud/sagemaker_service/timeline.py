@@ -8,6 +8,7 @@ from localcloud.sagemaker_service.job import BILLED, Job, PlannedStep, Secondary
 from localcloud.sagemaker_service.job_failure import CAPACITY_ERROR, INTERNAL_ERROR
 from localcloud.sagemaker_service.simulated_log import total_steps, training_seconds
 from localcloud.sagemaker_service.trace import SimulatedWork, Trace
+from localcloud.sagemaker_service.trace_peak import ImpliedRate, implied_rate
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import failure_text
 
@@ -74,6 +75,9 @@ def _plan_job(job: Job, trace: Trace, work: SimulatedWork, faults: FaultBox) -> 
         return Stage(secondary_status=S.TRAINING, seconds=seconds)
 
     planned = PlannedJob(stages=(*begun, training(0, last_step), uploading))
+    implied = implied_rate(trace, job, work)
+    if implied.is_impossible:
+        return _failure(begun, impossible_trace(implied))
     match faults.job_fault(job.name):
         case JobFault.CAPACITY_ERROR if _has_alternative(job):
             short = Stage(secondary_status=S.PENDING, seconds=start_seconds, message=NO_CAPACITY_MESSAGE)
@@ -96,6 +100,12 @@ def _plan_job(job: Job, trace: Trace, work: SimulatedWork, faults: FaultBox) -> 
         case _:
             pass
     return planned
+
+
+def impossible_trace(implied: ImpliedRate) -> str:
+    """The job's reason, which names what to change."""
+    message = f"no device computes this: {implied.text}. Correct the trace's step time, samples or FLOPs"
+    return f"AlgorithmError: {failure_text(Outcome.USER_CODE_ERROR, message)}, exit code: 1"
 
 
 def _has_alternative(job: Job) -> bool:

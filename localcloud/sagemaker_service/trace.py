@@ -36,6 +36,8 @@ class Trace:
     settings and its own hyperparameters; the matching trace with the most values is used. ``recorded_step_seconds`` are
     repeated in their order, instead of ``step_seconds`` with its random deviation. ``samples_per_step`` are those of
     one process, in place of its share of the batch. ``accuracy`` is what an evaluation at the end measures, a share.
+    ``flops_per_sample``: of training, forward and backward, with their ``flops_source``; a job whose steps would exceed
+    the peak of its devices fails. ``given_claims``: the ids of the claims whose figures this trace was made of.
     """
 
     name: str
@@ -59,6 +61,9 @@ class Trace:
     peak_memory_bytes: int | None = None
     accuracy: float | None = None
     upload_seconds: float = 15.0
+    flops_per_sample: float | None = None
+    flops_source: str | None = None
+    given_claims: tuple[str, ...] = ()
 
 
 def read_traces(folder: Path) -> tuple[Trace, ...]:
@@ -68,11 +73,17 @@ def read_traces(folder: Path) -> tuple[Trace, ...]:
 def _read_trace(path: Path) -> Trace:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        return CONVERTER.structure({"name": path.stem, **document}, Trace)
+        trace = CONVERTER.structure({"name": path.stem, **document}, Trace)
     except (ValueError, TypeError) as error:
         raise TraceInvalid(f"{path}: {error}") from error
     except cattrs.BaseValidationError as error:
         raise TraceInvalid("; ".join(cattrs.transform_error(error, path=str(path)))) from error
+    if trace.flops_per_sample is not None and (trace.flops_per_sample <= 0 or not trace.flops_source):
+        raise TraceInvalid(
+            f"{path}: flops_per_sample: expected a number above 0, and flops_source, which says where it is from;"
+            f" got {trace.flops_per_sample:g} and {trace.flops_source or 'no source'}"
+        )
+    return trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

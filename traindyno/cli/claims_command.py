@@ -22,6 +22,7 @@ from traindyno.core.verdict.report_data import parse_report
 
 STYLES = {
     ClaimFinding.REPRODUCED: "green",
+    ClaimFinding.PLAYED: "cyan",
     ClaimFinding.NOT_REPRODUCED: "red",
     ClaimFinding.INCONSISTENT: "red",
     ClaimFinding.UNDECIDED: "yellow",

@@ -1,5 +1,6 @@
-"""The rehearsals' traces reproduce the posts' tables: the fit, one trace for each cell, and every claim's finding."""
+"""The rehearsals' traces play the posts' tables: the fit, one trace for each cell, and every claim's finding."""
 
+from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -8,10 +9,12 @@ import pytest
 
 from bench.rehearsal_findings import differences
 from bench.rehearsal_model import fit_scaling, residuals
-from bench.rehearsal_traces import DOWNLOAD_SECONDS, PACKS, PRICES, STEPS, UPLOAD_SECONDS
+from bench.rehearsal_traces import DOWNLOAD_SECONDS, GPTJ_BLOCKS, PACKS, PRICES, STEPS, UPLOAD_SECONDS
+from bench.transformer_flops import GPT_J
 from localcloud.sagemaker_service.job import Engine, Job, Status
-from localcloud.sagemaker_service.simulated_log import write_stretch
+from localcloud.sagemaker_service.simulated_log import simulated_facts, write_stretch
 from localcloud.sagemaker_service.trace import CONVERTER, Trace, choose_trace, read_work
+from localcloud.sagemaker_service.trace_peak import ImpliedRate, implied_rate
 from tests.unit.run_samples import make_attempt
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.step_log_samples import START, file_name, log_lines
@@ -24,7 +27,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.claim import parse_claims
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run, Suite
-from traindyno.core.verdict.claims import judge_claims
+from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement, judge_claims
 from traindyno.sagemaker.request import build_training_job_request
 
 SUITES = Path(__file__).parents[3] / "suites"
@@ -95,7 +98,7 @@ def simulated_result(run: Run, suite: Suite, traces: list[Trace]) -> RunResult:
     phases = {"downloading": DOWNLOAD_SECONDS, "training": training, "uploading": UPLOAD_SECONDS}
     samples = (trace.samples_per_step or 0) * work.world_size
     ended = () if trace.accuracy is None else (evaluation_line(START, STEPS, {"accuracy": trace.accuracy}),)
-    log = log_lines(step_seconds=seconds, samples=samples, after=ended)
+    log = log_lines(step_seconds=seconds, samples=samples, after=ended, facts=simulated_facts(job, trace, work))
     return build_run_result(
         run,
         suite=suite,
@@ -118,12 +121,92 @@ def test_a_simulated_job_evaluates_at_its_end_where_its_trace_has_an_accuracy() 
     assert [each.metrics for each in log.evaluations] == [{"accuracy": 0.984}]
 
 
-@pytest.mark.parametrize("pack", sorted(PACKS))
-def test_the_claims_come_out_as_the_posts_own_tables_say(pack: str) -> None:
+def judged(pack: str) -> tuple[ClaimJudgement, ...]:
     """Each run by its trace, without a cloud; ``make rehearse`` plays the same through all of the lab."""
-    suite = loaded(pack, "rehearsal")
-    traces = [CONVERTER.structure(document, Trace) for packed in PACKS.values() for document in packed()]
+    suite, traces = loaded(pack, "rehearsal"), traces_of(*PACKS)
     runs = trial_runs("execution-1", expand_cells(suite), range(1, len(TRIALS) + 1))
     results = [simulated_result(run, suite, traces) for run in runs]
-    judged = judge_claims(parse_claims(suite.claims or {}), expand_cells(suite), results)
-    assert [*differences(pack, {each.claim.claim_id: each.finding.value for each in judged})] == []
+    return judge_claims(parse_claims(suite.claims or {}), expand_cells(suite), results)
+
+
+@pytest.mark.parametrize("pack", sorted(PACKS))
+def test_the_claims_come_out_as_the_posts_own_tables_say_and_the_page_counts_them(pack: str) -> None:
+    found = judged(pack)
+    assert [*differences(pack, {each.claim.claim_id: each.finding.value for each in found})] == []
+    page = page_text(pack)
+    count = Counter(each.finding for each in found)
+    assert (
+        f"Of {len(found)} claims, {count[ClaimFinding.PLAYED]} are played and"
+        f" {count[ClaimFinding.REPRODUCED]} reproduced" in page
+    )
+    contradicting = sum(each.is_consistent is False for each in found)
+    assert f"({contradicting} claim{'s contradict others' if contradicting > 1 else ' contradicts another'})" in page
+
+
+def page_text(pack: str) -> str:
+    page = (SUITES.parent / "docs/experiments" / f"{pack}.md").read_text(encoding="utf-8")
+    return " ".join(page.split())
+
+
+def traces_of(*packs: str) -> list[Trace]:
+    return [CONVERTER.structure(document, Trace) for pack in packs for document in PACKS[pack]()]
+
+
+@pytest.mark.parametrize("pack", sorted(PACKS))
+def test_every_claim_that_a_trace_names_is_one_of_its_pack(pack: str) -> None:
+    known = {claim.claim_id for claim in parse_claims(loaded(pack, "rehearsal").claims or {}).claims}
+    for trace in traces_of(pack):
+        assert trace.given_claims
+        assert set(trace.given_claims) <= known
+
+
+def implied_rates(pack: str) -> dict[str, ImpliedRate]:
+    """Cell → the share of the peak that its trace implies."""
+    suite, traces = loaded(pack, "rehearsal"), traces_of(pack)
+    jobs = {run.cell.label: job_of(run, suite) for run in trial_runs("execution-1", expand_cells(suite), [1])}
+    return {label: implied_rate(choose_trace(job, traces), job, read_work(job)) for label, job in jobs.items()}
+
+
+@pytest.mark.parametrize("pack", ["albert-scaling", "bert-trainium", "gptj-parallel"])
+def test_the_rehearsals_stay_below_the_peak_of_their_devices(pack: str) -> None:
+    for rate in implied_rates(pack).values():
+        assert rate.share_of_peak is not None
+        assert 0.001 < rate.share_of_peak < 0.6
+        assert "config.json" in rate.text
+
+
+def test_the_peak_of_a_t4_is_unknown_and_so_is_the_share_of_gpt2() -> None:
+    for rate in implied_rates("gpt2-compiler").values():
+        assert (rate.share_of_peak, rate.is_impossible) == (None, False)
+        assert rate.text == "unknown: the peak of ml.g4dn.12xlarge is not in the lab's table"
+
+
+def test_an_epoch_of_67349_blocks_in_8_minutes_is_refused_with_its_arithmetic() -> None:
+    """The figures that this rehearsal once had: sentences were taken for blocks of 2,048 tokens."""
+    suite, traces = loaded("gptj-parallel", "rehearsal"), traces_of("gptj-parallel")
+    (run, *_) = trial_runs("execution-1", expand_cells(suite), [1])
+    job = job_of(run, suite)
+    trace = replace(choose_trace(job, traces), step_seconds=480 / (67_349 / 8))
+    rate = implied_rate(trace, job, read_work(job))
+    # 67,349 x 7.758e13 FLOPs / 480 s = 10.89 PFLOPS, of 8 x 312 TFLOPS = 2.496 PFLOPS
+    assert GPT_J.training_flops_per_sample == pytest.approx(7.758e13, rel=1e-3)
+    assert rate.share_of_peak == pytest.approx(4.361, rel=1e-3)
+    assert rate.is_impossible
+    assert "8 samples x" in rate.text
+    assert "of the peak of 8 devices x 312.0 TFLOPS (1 x ml.p4d.24xlarge)" in rate.text
+
+
+@pytest.mark.parametrize("suite_name", ["original", "rehearsal"])
+def test_gpt_js_epoch_is_in_the_unit_that_its_script_counts(suite_name: str) -> None:
+    """From the 1,750 blocks of 512 tokens an epoch of the pack on GPT-2, the same data and vocabulary."""
+    gpt2 = loaded("gpt2-compiler", "original").workload
+    assert gpt2.hyperparameters["block_size"] == 512
+    blocks = gpt2.examples // int(str(gpt2.hyperparameters["num_train_epochs"]))
+    rows, group = 67_349, 1000
+    per_group = round(blocks * group / rows)
+    # a group's tokens: between those of its blocks, and nearly one block more
+    least, most = per_group * 512, per_group * 512 + 511
+    assert (least // 2048, most // 2048) == (6, 6)
+    last = rows % group / group
+    assert (int(least * last) // 2048, int(most * last) // 2048) == (2, 2)
+    assert rows // group * 6 + 2 == loaded("gptj-parallel", suite_name).workload.examples == GPTJ_BLOCKS

@@ -20,6 +20,8 @@ IN_BACKGROUND = "in_background"  # a phase's fact: steps continued during it, so
 # The environment's fact for the unit of work: the same in every cell of a task, with any packing
 WORK_UNIT = "work_unit"
 TOKENS, ROWS, SAMPLES = "tokens", "rows", "samples"  # tokens without padding
+# A simulated run's fact: the ids of the claims that its times were made of
+GIVEN_CLAIMS = "given_claims"
 FAILURE_PREFIX = "traindyno-outcome"
 # Why a process ended itself before its last step
 TARGET_REACHED, RATE_KNOWN = "target_reached", "rate_known"

@@ -13,7 +13,8 @@ from traindyno.core.documents.converter import strict_converter
 from traindyno.core.documents.json_scalar import JsonScalar
 from traindyno.core.documents.problems import FieldProblems, Unexpected, problems_of
 from traindyno.core.errors import DocumentInvalid, Problem
-from traindyno.core.suite.arithmetic import ArithmeticInvalid, evaluate
+from traindyno.core.suite.arithmetic import ArithmeticInvalid
+from traindyno.core.suite.printed_precision import rounding_reach
 
 
 class ClaimsInvalid(DocumentInvalid):
@@ -59,13 +60,14 @@ class ClaimedBound(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derivation:
-    """The same figure computed from other published numbers; ``tolerance`` is a share, for their rounding.
+    """The same figure computed from other published numbers, of which integers are exact and decimals rounded.
 
-    ``from_claims``: the ids of the claims whose figures it uses.
+    ``tolerance``: a share, for a figure in words that is less exact than its digits (6 billion). ``from_claims``: the
+    ids of the claims whose figures it uses.
     """
 
     arithmetic: str
-    tolerance: float = 0.005
+    tolerance: float | None = None
     from_claims: tuple[str, ...] = ()
 
 
@@ -96,10 +98,26 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """What the source states in another form than a number: a version, a picture. ``checked`` says against what it is
+    checked, or why it can't be.
+    """
+
+    statement_id: str
+    text: str
+    source: str
+    sentence: str
+    checked: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
+    """``statements`` are part of the record of a source and are not judged."""
+
     title: str
     source: str
     claims: tuple[Claim, ...]
+    statements: tuple[Statement, ...] = ()
 
 
 def parse_claims(document: Mapping[str, Any]) -> Claims:
@@ -134,7 +152,7 @@ def _problems(claim: Claim, path: str) -> list[Problem]:
         problems.append(Problem(path=f"{path}.tolerance", message=f"expected a share above 0, got {claim.tolerance}"))
     for index, derivation in enumerate(claim.derivations):
         try:
-            evaluate(derivation.arithmetic, claim.numbers)
+            rounding_reach(derivation.arithmetic, claim.numbers)
         except ArithmeticInvalid as error:
             problems.append(Problem(path=f"{path}.derivations[{index}].arithmetic", message=str(error)))
     return problems

@@ -9,11 +9,12 @@ from traindyno.core.costs.quantity_text import number_text
 from traindyno.core.documents.json_scalar import JsonScalar
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import Interval, compare, estimate
-from traindyno.core.suite.arithmetic import evaluate
-from traindyno.core.suite.claim import Claim, ClaimedBound, ClaimedForm, ClaimedQuantity, Claims, Derivation
+from traindyno.core.suite.claim import Claim, ClaimedBound, ClaimedForm, ClaimedQuantity, Claims
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import settings_document
 from traindyno.core.verdict.cell_trials import CellTrials, group_trials
+from traindyno.core.verdict.claim_arithmetic import Worked, accepted, work_out
+from traindyno.core.verdict.played_claims import played_claims
 from traindyno.core.verdict.quantity import (
     Quantity,
     last_accuracy,
@@ -39,13 +40,17 @@ CLAIMED_QUANTITIES: dict[ClaimedQuantity, Quantity] = {
     ClaimedQuantity.ACCURACY: last_accuracy,
 }
 
+PLAYED = "the simulated runs were given this figure, or those that it follows from"
+
 
 class ClaimFinding(StrEnum):
-    """Undecided: the measured interval extends beyond the tolerance, and more trials would decide. Ambiguous: several
+    """Played: within the tolerance, in simulated runs that were given this figure or those that it follows from.
+    Undecided: the measured interval extends beyond the tolerance, and more trials would decide. Ambiguous: several
     cells of the suite match the claim. No cell: none matches.
     """
 
     REPRODUCED = "reproduced"
+    PLAYED = "played"
     NOT_REPRODUCED = "not_reproduced"
     UNDECIDED = "undecided"
     INCONSISTENT = "internally_inconsistent"
@@ -53,18 +58,6 @@ class ClaimFinding(StrEnum):
     NOT_MEASURED = "not_measured"
     AMBIGUOUS = "ambiguous"
     NO_CELL = "no_cell"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worked:
-    """One derivation with its result. ``text``: the calculation with its numbers. ``from_claims``: the claims whose
-    figures it uses; the claim contradicts them if it is not consistent.
-    """
-
-    text: str
-    value: float
-    is_consistent: bool
-    from_claims: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,38 +86,44 @@ class ClaimJudgement:
 
 def judge_claims(claims: Claims, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[ClaimJudgement, ...]:
     """Without cells and results, only the arithmetic is checked."""
-    trials = group_trials(cells, results)
-    return tuple(_judge(claim, trials) for claim in claims.claims)
+    trials, played = group_trials(cells, results), played_claims(claims.claims, results)
+    return tuple(_judge(claim, trials, is_played=claim.claim_id in played) for claim in claims.claims)
 
 
-def _judge(claim: Claim, trials: Sequence[CellTrials]) -> ClaimJudgement:
-    worked = tuple(_work(claim, derivation) for derivation in claim.derivations)
+def _judge(claim: Claim, trials: Sequence[CellTrials], *, is_played: bool) -> ClaimJudgement:
+    worked = tuple(work_out(claim, derivation) for derivation in claim.derivations)
     unclear = _unclear_match(claim, trials)
     measured = None if unclear else _measure(claim, trials)
-    finding, reason = _find(claim, worked, measured, unclear)
+    contradiction = _contradiction(claim, worked)
+    if contradiction and (measured is None or _is_beyond_tolerance(claim, worked)):
+        finding, reason = ClaimFinding.INCONSISTENT, contradiction
+    elif measured is not None:
+        finding, compared = _find_measured(claim, measured, is_played=is_played)
+        reason = "; ".join(filter(None, (compared, contradiction)))
+    elif claim.untestable:
+        finding, reason = ClaimFinding.NOT_TESTABLE, claim.untestable
+    else:
+        finding, reason = unclear or (ClaimFinding.NOT_MEASURED, "no completed trial of the cells of this claim")
     return ClaimJudgement(claim=claim, finding=finding, worked=worked, measured=measured, reason=reason)
 
 
-def _find(
-    claim: Claim,
-    worked: Sequence[Worked],
-    measured: MeasuredFigure | None,
-    unclear: tuple[ClaimFinding, str] | None,
-) -> tuple[ClaimFinding, str]:
+def _contradiction(claim: Claim, worked: Sequence[Worked]) -> str | None:
     wrong = next((each for each in worked if not each.is_consistent), None)
-    if wrong is not None:
-        against = f"; contradicts {', '.join(wrong.from_claims)}" if wrong.from_claims else ""
-        published = f"published {_bound_text(claim.bound)}{number_text(claim.published, digits=5)}"
-        return ClaimFinding.INCONSISTENT, f"{published}, but {wrong.text}{against}"
-    if measured is not None:
-        return _find_measured(claim, measured)
-    if claim.untestable:
-        return ClaimFinding.NOT_TESTABLE, claim.untestable
-    return unclear or (ClaimFinding.NOT_MEASURED, "no completed trial of the cells of this claim")
+    if wrong is None:
+        return None
+    against = f"; contradicts {', '.join(wrong.from_claims)}" if wrong.from_claims else ""
+    published = f"published {_bound_text(claim.bound)}{number_text(claim.published, digits=5)}"
+    return f"{published}, but {wrong.text}{against}"
 
 
-def _find_measured(claim: Claim, measured: MeasuredFigure) -> tuple[ClaimFinding, str]:
-    low, high = _accepted(claim, claim.tolerance)
+def _is_beyond_tolerance(claim: Claim, worked: Sequence[Worked]) -> bool:
+    """No measurement can agree with both the figure and the author's other numbers."""
+    low, high = accepted(claim)
+    return not all(each.is_consistent or low <= each.value <= high for each in worked)
+
+
+def _find_measured(claim: Claim, measured: MeasuredFigure, *, is_played: bool) -> tuple[ClaimFinding, str]:
+    low, high = accepted(claim)
     reach = measured.interval
     text = (
         f"measured {number_text(measured.value)}"
@@ -134,7 +133,7 @@ def _find_measured(claim: Claim, measured: MeasuredFigure) -> tuple[ClaimFinding
     if reach is None:
         return ClaimFinding.UNDECIDED, text
     if low <= reach.low and reach.high <= high:
-        return ClaimFinding.REPRODUCED, text
+        return (ClaimFinding.PLAYED, f"{text}; {PLAYED}") if is_played else (ClaimFinding.REPRODUCED, text)
     return (ClaimFinding.NOT_REPRODUCED if reach.high < low or reach.low > high else ClaimFinding.UNDECIDED), text
 
 
@@ -152,13 +151,6 @@ def _unclear_match(claim: Claim, trials: Sequence[CellTrials]) -> tuple[ClaimFin
     return None
 
 
-def _accepted(claim: Claim, tolerance: float) -> tuple[float, float]:
-    margin = abs(claim.published) * tolerance
-    low = -inf if claim.bound is ClaimedBound.AT_MOST else claim.published - margin
-    high = inf if claim.bound is ClaimedBound.AT_LEAST else claim.published + margin
-    return low, high
-
-
 def _accepted_text(low: float, high: float) -> str:
     if low == -inf:
         return f"{number_text(high)} and less"
@@ -167,19 +159,6 @@ def _accepted_text(low: float, high: float) -> str:
 
 def _bound_text(bound: ClaimedBound) -> str:
     return {ClaimedBound.AT_MOST: "at most ", ClaimedBound.AT_LEAST: "at least "}.get(bound, "")
-
-
-def _work(claim: Claim, derivation: Derivation) -> Worked:
-    arithmetic = derivation.arithmetic
-    value = evaluate(arithmetic, claim.numbers)
-    given = ", ".join(f"{name} = {number:g}" for name, number in claim.numbers.items() if name in arithmetic)
-    low, high = _accepted(claim, derivation.tolerance)
-    return Worked(
-        text=f"{arithmetic} = {number_text(value, digits=5)}{f' with {given}' if given else ''}",
-        value=value,
-        is_consistent=low <= value <= high,
-        from_claims=derivation.from_claims,
-    )
 
 
 def _measure(claim: Claim, trials: Sequence[CellTrials]) -> MeasuredFigure | None:

@@ -1,3 +1,4 @@
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,54 @@ def test_noise_across_the_tolerance_is_undecided() -> None:
     assert judged(single).finding is ClaimFinding.UNDECIDED
 
 
+def derived(published: float, arithmetic: str, **numbers: float) -> bool | None:
+    return judged([], published=published, numbers=numbers, derivations=[{"arithmetic": arithmetic}]).is_consistent
+
+
+@pytest.mark.parametrize("digits", range(1, 6))
+def test_a_figure_that_its_own_rounding_explains_is_no_contradiction_and_one_beyond_it_is(digits: int) -> None:
+    # 0.153846…: no zero among the digits, which a number would lose
+    exact, unit = 2 / 13, 10.0**-digits
+    rounded = round(exact, digits)
+    assert derived(rounded, "a / b", a=2, b=13) is True
+    assert derived(round(rounded + unit, digits), "a / b", a=2, b=13) is False
+    assert derived(round(rounded - unit, digits), "a / b", a=2, b=13) is False
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_figures_that_were_computed_before_they_were_rounded_agree(seed: int) -> None:
+    dice = random.Random(seed)
+    first, second = dice.uniform(1, 100), dice.uniform(1, 100)
+    printed = [_printed(value, dice) for value in (first, second, 1 - first / second)]
+    assert derived(printed[2], "1 - a / b", a=printed[0], b=printed[1]) is True
+
+
+def _printed(value: float, dice: random.Random) -> float:
+    """Rounded, with a last digit that is not 0: a number loses a zero at its end."""
+    places = dice.randrange(1, 5)
+    while (rounded := round(value, places)) == round(value, places - 1):
+        places += 1
+    return rounded
+
+
+def test_integers_in_arithmetic_are_exact() -> None:
+    # 313 steps of 2,048 are 641,024, whatever one adds to either by rounding
+    assert derived(640_000, "steps * batch", steps=313, batch=2048) is False
+    # 2.5 may be 2.45 to 2.55: 7.35 to 7.65, and 8 is 7.5 to 8.5
+    assert derived(8, "rate * count", rate=2.5, count=3) is True
+    assert derived(9, "rate * count", rate=2.5, count=3) is False
+
+
+def test_a_contradiction_smaller_than_the_tolerance_leaves_the_figure_to_the_measurement() -> None:
+    results = trials(cell_of(Strategy.DDP), [1.0, 1.001, 0.999])
+    results += trials(cell_of(Strategy.FSDP), [0.8, 0.801, 0.799])
+    near = judged(results, numbers={"a": 0.262}, published=0.25, derivations=[{"arithmetic": "a"}])
+    assert (near.finding, near.is_consistent) == (ClaimFinding.REPRODUCED, False)
+    assert "published 0.25000, but a = 0.26200" in near.reason
+    far = judged(results, numbers={"a": 0.31}, published=0.25, derivations=[{"arithmetic": "a"}])
+    assert (far.finding, far.is_consistent) == (ClaimFinding.INCONSISTENT, False)
+
+
 def test_a_saving_in_time_is_not_a_gain_in_rate() -> None:
     results = trials(cell_of(Strategy.DDP), [1.0, 1.0]) + trials(cell_of(Strategy.FSDP), [0.8, 0.8])
     judgement = judged(results, quantity="seconds", form="saving", published=0.2)
@@ -143,7 +192,7 @@ def test_a_claim_whose_cells_did_not_run_is_not_measured_and_a_dead_one_not_test
 
 def test_the_trainium_table_contradicts_its_headlines() -> None:
     found = shipped("bert-trainium")
-    # 6033 x 24.725 / 3600 = 41.435, printed 41.47
+    # 6033 x 24.725 / 3600 = 41.435, by the rounding of the price 41.434 to 41.436, printed 41.47
     assert found["trn1-cost"].finding is ClaimFinding.INCONSISTENT
     assert found["trn1-cost"].worked[0].value == pytest.approx(41.435, abs=5e-4)
     # 6553 x 37.69 / 3600 = 68.606
@@ -183,7 +232,10 @@ def test_every_contradiction_in_the_four_posts_is_listed() -> None:
         "bert-trainium: half-the-cost",
         "bert-trainium: half-the-cost-conclusion",
         "bert-trainium: half-the-cost-introduction",
+        # one mismatch, seen from each of its three figures
+        "bert-trainium: trn1-billed-time",
         "bert-trainium: trn1-cost",
+        "bert-trainium: trn1-price",
         "gpt2-compiler: instances",
         "gptj-parallel: six-times-by-the-epoch-alone",
     }

@@ -1,0 +1,86 @@
+"""The posts' models as transformers builds them, against the sizes that the rehearsals and the claims take for them."""
+
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from transformers import (
+    AlbertConfig,
+    AlbertForMaskedLM,
+    AlbertModel,
+    BertConfig,
+    BertModel,
+    GPT2Config,
+    GPTJConfig,
+    GPTJForCausalLM,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+
+from bench.transformer_flops import ALBERT, BERT, GPT2, GPT_J, TransformerSize
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.claim import Claim, parse_claims
+from traindyno.core.verdict.claims import judge_claims
+from training.flops import measure_size
+
+SUITES = Path(__file__).parents[2] / "suites"
+# The classes' defaults are those of the published models, but ALBERT's, which are of the largest.
+ALBERT_BASE = {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072}
+ALBERT_LARGE = {"hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 4096, "num_hidden_layers": 24}
+BERT_LARGE = {"hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 4096, "num_hidden_layers": 24}
+
+
+@pytest.mark.parametrize(
+    ("size", "task", "config"),
+    [
+        (GPT2, Task.CAUSAL_LM, GPT2Config()),
+        (GPT_J, Task.CAUSAL_LM, GPTJConfig()),
+        (ALBERT, Task.MASKED_LM, AlbertConfig(**ALBERT_BASE)),
+        (BERT, Task.SEQUENCE_CLASSIFICATION, BertConfig(num_labels=2)),
+    ],
+    ids=["gpt2", "gpt-j", "albert", "bert"],
+)
+def test_the_published_sizes_give_the_work_that_the_lab_counts_on_the_model(
+    size: TransformerSize, task: Task, config: PreTrainedConfig
+) -> None:
+    counted = measure_size(task, config, size.sequence_length)
+    assert size.training_flops_per_sample == pytest.approx(counted.flops_per_token * size.sequence_length, rel=1e-3)
+
+
+def parameters(model: type[PreTrainedModel], config: PreTrainedConfig) -> int:
+    with torch.device("meta"):
+        return sum(each.numel() for each in model(config).parameters())
+
+
+def claim(pack: str, claim_id: str) -> Claim:
+    document = yaml.safe_load((SUITES / pack / "claims.yaml").read_text(encoding="utf-8"))
+    return next(each for each in parse_claims(document).claims if each.claim_id == claim_id)
+
+
+def derived(pack: str, claim_id: str) -> float:
+    document = yaml.safe_load((SUITES / pack / "claims.yaml").read_text(encoding="utf-8"))
+    found = next(each for each in judge_claims(parse_claims(document), (), ()) if each.claim.claim_id == claim_id)
+    assert found.is_consistent
+    return found.worked[0].value
+
+
+def test_alberts_claimed_parameters_are_those_of_its_configuration() -> None:
+    counted = parameters(AlbertForMaskedLM, AlbertConfig(**ALBERT_BASE))
+    assert derived("albert-scaling", "parameters") == counted
+    assert round(counted / 1e6) == claim("albert-scaling", "parameters").published / 1e6
+
+
+def test_the_claimed_reduction_is_that_of_the_large_models() -> None:
+    numbers = claim("albert-scaling", "parameter-reduction").numbers
+    assert parameters(BertModel, BertConfig(**BERT_LARGE)) == numbers["bert_large"]
+    assert parameters(AlbertModel, AlbertConfig(**ALBERT_LARGE)) == numbers["albert_large"]
+    base = parameters(BertModel, BertConfig()) / parameters(AlbertModel, AlbertConfig(**ALBERT_BASE))
+    # as the claim's note says
+    assert round(base, 1) == 9.4
+
+
+def test_gpt_js_claimed_parameters_are_those_of_its_configuration() -> None:
+    # biases and layer norms are not in the claim's arithmetic
+    counted = parameters(GPTJForCausalLM, GPTJConfig())
+    assert derived("gptj-parallel", "parameters") == pytest.approx(counted, rel=1e-3)

@@ -1,0 +1,120 @@
+"""A trace whose steps no device computes: its job fails with the arithmetic, and one below the peak runs."""
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from localcloud.sagemaker_service.faults import FaultBox
+from localcloud.sagemaker_service.job import Job, PlannedStep, Status
+from localcloud.sagemaker_service.job_store import JobStore
+from localcloud.sagemaker_service.simulated_log import write_stretch
+from localcloud.sagemaker_service.timeline import plan_timeline
+from localcloud.sagemaker_service.trace import Trace, TraceInvalid, nominal_trace, read_traces, read_work
+from localcloud.sagemaker_service.trace_peak import implied_rate
+from tests.unit.localcloud.test_trace import job_of, plain_job
+from tests.unit.run_samples import make_cell
+from traindyno.core.instances.instance_types import InstanceType, instance_types
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.step_log.line import FAILURE_PREFIX
+from traindyno.core.step_log.reader import read_step_log
+
+WITH_PEAK = [each for each in instance_types().values() if each.peak_dense_bf16_flops_per_device]
+P4D = {"instance": "ml.p4d.24xlarge", "batch_size_per_device": 2}
+
+
+@pytest.fixture
+def faults(tmp_path: Path) -> FaultBox:
+    return FaultBox(JobStore(tmp_path / "state.sqlite", lambda _: []))
+
+
+def end_of(trace: Trace, job: Job, faults: FaultBox) -> PlannedStep:
+    return plan_timeline(job, trace, read_work(job), faults)[-1]
+
+
+def trace_at(share: float, instance: InstanceType, instances: int, dice: random.Random) -> Trace:
+    """Of this share of the peak of so many instances, with a batch of 2 on each device."""
+    devices = (instance.devices_per_instance or 0) * instances
+    peak = (instance.peak_dense_bf16_flops_per_device or 0) * devices
+    flops, own_samples = 10 ** dice.uniform(9, 13), dice.choice([None, 1, 5])
+    seconds = (own_samples or 2) * devices * flops / (share * peak)
+    recorded = (seconds * 0.5, seconds * 1.5) if dice.random() < 0.5 else ()
+    return Trace(
+        name="drawn",
+        step_seconds=None if recorded else seconds,
+        recorded_step_seconds=recorded,
+        samples_per_step=own_samples,
+        flops_per_sample=flops,
+        flops_source="a draw",
+        steps=3,
+    )
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_any_trace_above_the_peak_fails_its_job_and_any_below_runs(seed: int, faults: FaultBox) -> None:
+    dice = random.Random(seed)
+    instance, instances, share = dice.choice(WITH_PEAK), dice.choice([1, 2, 16]), 10 ** dice.uniform(-2, 1)
+    cell = make_cell(instance=instance.name, instance_count=instances, batch_size_per_device=2)
+    job, trace = job_of(cell), trace_at(share, instance, instances, dice)
+    rate = implied_rate(trace, job, read_work(job))
+    assert rate.share_of_peak == pytest.approx(share)
+    end = end_of(trace, job, faults)
+    assert end.status is (Status.FAILED if share > 1 else Status.COMPLETED)
+    if share > 1:
+        assert f"{FAILURE_PREFIX}: {Outcome.USER_CODE_ERROR}: no device computes this: {rate.text}" in str(
+            end.failure_reason
+        )
+        assert len(str(end.failure_reason)) <= 1024
+
+
+def test_the_share_of_the_peak_worked_out_by_hand() -> None:
+    job = job_of(make_cell(**P4D))
+    trace = Trace(name="by-hand", step_seconds=0.5, flops_per_sample=78e12, flops_source="a formula")
+    # 8 devices x 2 samples x 78 TFLOP / 0.5 s = 2,496 TFLOPS = 8 x 312: all of the peak
+    assert implied_rate(trace, job, read_work(job)).text == (
+        "trace by-hand: 16 samples x 7.8e+13 FLOPs (a formula) in 0.5000 s are 2,496.0 TFLOPS, 100.0 % of the peak of"
+        " 8 devices x 312.0 TFLOPS (1 x ml.p4d.24xlarge)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("instance", "trace", "reason"),
+    [
+        ("ml.p4d.24xlarge", Trace(name="mine", step_seconds=1e-9), "trace mine states no flops_per_sample"),
+        ("ml.g4dn.xlarge", Trace(name="mine", step_seconds=1e-9, flops_per_sample=1e15), "the peak of ml.g4dn.xlarge"),
+        ("ml.p4d.24xlarge", Trace(name="mine", flops_per_sample=1e15), "trace mine has no step time"),
+    ],
+)
+def test_what_is_not_known_is_said_and_refuses_nothing(
+    instance: str, trace: Trace, reason: str, faults: FaultBox
+) -> None:
+    job = plain_job(instance)
+    trace = replace(trace, steps=3)
+    rate = implied_rate(trace, job, read_work(job))
+    assert (rate.share_of_peak, rate.text.startswith(f"unknown: {reason}")) == (None, True)
+    assert end_of(trace, job, faults).status is Status.COMPLETED
+
+
+def test_the_step_log_of_a_simulated_job_says_the_share_and_the_claims_that_it_was_given() -> None:
+    job = job_of(make_cell(**P4D))
+    trace = Trace(name="mine", step_seconds=1.0, given_claims=("epoch-alone",))
+    work = read_work(job)
+    stretch = write_stretch(job, trace, work, start_ms=0, until_ms=10**9, first_step=0)
+    log = read_step_log({f"job/{name}": text.splitlines(keepends=True) for name, text in stretch.files.items()})
+    facts = log.environments[0].facts
+    assert facts["given_claims"] == ["epoch-alone"]
+    assert facts["simulated_share_of_peak"] == implied_rate(trace, job, work).text
+
+
+def test_the_nominal_trace_is_possible_everywhere(faults: FaultBox) -> None:
+    job = job_of(make_cell(**P4D))
+    assert end_of(nominal_trace(job, read_work(job)), job, faults).status is Status.COMPLETED
+
+
+@pytest.mark.parametrize("given", [{"flops_per_sample": 1e12}, {"flops_per_sample": 0, "flops_source": "a paper"}])
+def test_flops_without_a_source_or_a_number_are_refused(given: dict[str, object], tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text(json.dumps(given), encoding="utf-8")
+    with pytest.raises(TraceInvalid, match=r"mine.json: flops_per_sample: expected a number above 0, and flops_source"):
+        read_traces(tmp_path)

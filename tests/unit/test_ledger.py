@@ -1,0 +1,115 @@
+"""The four claims files against the posts' own text, and the figures in them that the lab itself can check."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from traindyno.core.instances.instance_types import InstanceType, find_instance_type
+from traindyno.core.suite.claim import Claims, parse_claims
+
+ROOT = Path(__file__).parents[2]
+POSTS = ROOT.parent / "shared" / "seeds"
+NUMBER_OF_POST = {"gpt2-compiler": "000", "gptj-parallel": "001", "albert-scaling": "002", "bert-trainium": "003"}
+SAME_CHARACTER = str.maketrans("\u2019\u2018\u201c\u201d\u2013\u2014\u2212", "''\"\"---")
+# Not a part of a name (GPT-2, ml.p4d.24xlarge, FP16); the numbers of sections and of lines of code are left out too
+NUMBER = re.compile(r"(?<![\w.\[-])(?:v(?=\d))?(\d+(?:[.,]\d+)*)(?![\w\]]|\.\d)")
+LINE_OF_CODE = re.compile(r"^\s*\d+\s*$", re.MULTILINE)
+SECTION = re.compile(r"^\s*\d+\. ", re.MULTILINE)
+DATE, OTHERS = "a date of the post", "of other models, products or people"
+NO_FIGURES = {
+    "gpt2-compiler": {"31": DATE, "2023": DATE, "25": DATE, "2024": DATE, "3": "the name of a notebook's kernel"},
+    "gptj-parallel": {"12": DATE, "2023": DATE},
+    "albert-scaling": {"100": OTHERS},
+    "bert-trainium": {"0": "the name of a label", "7": OTHERS},
+}
+
+
+def ledger(pack: str) -> Claims:
+    return parse_claims(yaml.safe_load((ROOT / "suites" / pack / "claims.yaml").read_text(encoding="utf-8")))
+
+
+def post_text(pack: str) -> str:
+    found = [*POSTS.glob(f"{NUMBER_OF_POST[pack]}_*.txt")]
+    if not found:
+        pytest.skip(f"the posts are not beside this checkout ({POSTS.name}/ of the shared folder)")
+    return found[0].read_text(encoding="utf-8")
+
+
+def plain(text: str) -> str:
+    """Without white space, and with one kind of dash and quote: the posts' line breaks are their web page's."""
+    return re.sub(r"\s+", "", text.translate(SAME_CHARACTER))
+
+
+def sentences(claims: Claims) -> Iterator[tuple[str, str]]:
+    yield from ((claim.claim_id, claim.sentence or "") for claim in claims.claims)
+    yield from ((statement.statement_id, statement.sentence) for statement in claims.statements)
+
+
+@pytest.mark.parametrize("pack", NUMBER_OF_POST)
+def test_every_sentence_is_in_the_post_word_for_word(pack: str) -> None:
+    text = plain(post_text(pack))
+    assert [name for name, sentence in sentences(ledger(pack)) if not sentence or plain(sentence) not in text] == []
+
+
+@pytest.mark.parametrize("pack", NUMBER_OF_POST)
+def test_every_number_of_the_post_is_in_a_sentence_of_the_ledger(pack: str) -> None:
+    """But those that are no figures, each with its reason: what "every figure" means."""
+    text = SECTION.sub("", post_text(pack))
+    text = LINE_OF_CODE.sub("", text) if pack == "gpt2-compiler" else text
+    quoted = {number for _, sentence in sentences(ledger(pack)) for number in NUMBER.findall(sentence)}
+    assert set(NUMBER.findall(text)) - quoted == set(NO_FIGURES[pack])
+
+
+def test_every_claim_and_statement_has_a_name_of_its_own() -> None:
+    for pack in NUMBER_OF_POST:
+        names = [name for name, _ in sentences(ledger(pack))]
+        assert len(names) == len(set(names)), pack
+
+
+def instance(name: str) -> InstanceType:
+    found = find_instance_type(name)
+    assert found is not None
+    return found
+
+
+def published(pack: str) -> dict[str, float]:
+    return {claim.claim_id: claim.published for claim in ledger(pack).claims}
+
+
+def test_specifications_are_those_of_the_labs_table() -> None:
+    trainium, albert, gpt2 = published("bert-trainium"), published("albert-scaling"), published("gpt2-compiler")
+    per_chip = trainium["cores-per-chip"]
+    for name in ("trn1.2xlarge", "trn1.32xlarge", "trn1n.32xlarge"):
+        found, key = instance(f"ml.{name}"), name.replace(".", "-")
+        assert found.devices_per_instance == trainium[f"{key}-chips"] * per_chip
+        assert found.device_memory_gb is not None
+        assert found.device_memory_gb * per_chip == trainium["memory-per-chip"]
+        assert found.device_memory_gb * found.devices_per_instance == trainium[f"{key}-memory"]
+        # the statement on EFA
+        assert found.has_rdma == (name != "trn1.2xlarge")
+    for nodes in (2, 4, 16):
+        assert nodes * (instance("ml.p4d.24xlarge").devices_per_instance or 0) == albert[f"gpus-{nodes}-nodes"]
+    assert instance("ml.g4dn.12xlarge").devices_per_instance == gpt2["gpus"]
+
+
+def test_vcpus_are_those_of_the_labs_table_where_it_has_them() -> None:
+    claimed = {
+        "ml.p4d.24xlarge": published("albert-scaling")["vcpus"],
+        **{
+            f"ml.{name}": published("bert-trainium")[f"{name.replace('.', '-')}-vcpus"]
+            for name in ("trn1.2xlarge", "trn1.32xlarge", "trn1n.32xlarge")
+        },
+    }
+    for name, count in claimed.items():
+        assert getattr(instance(name), "vcpus", None) in {None, count}
+
+
+def test_the_peak_that_the_post_prints_is_not_todays() -> None:
+    found = instance("ml.trn1.32xlarge")
+    assert found.peak_dense_bf16_flops_per_device is not None
+    # 32 cores of 95 TFLOPS, as the claim's note says
+    assert (found.devices_per_instance or 0) * found.peak_dense_bf16_flops_per_device == pytest.approx(3.04e15)
+    assert published("bert-trainium")["peak-compute"] == 3.4
