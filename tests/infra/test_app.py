@@ -10,8 +10,8 @@ import aws_cdk as cdk
 import pytest
 
 from infra.lab import add_lab
-from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, flat, lab, synthesise
-from traindyno.core.lab_names import LabOutput, lab_stack_name
+from tests.infra.synthesis import KEY, OTHER_LAB, REPO_ROOT, flat, lab, synthesise
+from traindyno.core.lab_names import ISOLATED_OUTPUT, LabOutput, lab_stack_name
 
 
 def test_synth_needs_no_credentials_network_or_docker(tmp_path: Path) -> None:
@@ -54,7 +54,10 @@ def test_fixed_names_hold_the_labs_name() -> None:
 
 
 def test_the_command_line_finds_every_output_that_it_asks_for() -> None:
-    assert set(LabOutput) <= set(lab(target="local").document["Outputs"])
+    outputs = set(lab(target="local").document["Outputs"])
+    assert set(LabOutput) <= outputs
+    assert ISOLATED_OUTPUT not in outputs
+    assert ISOLATED_OUTPUT in lab(**OTHER_LAB).document["Outputs"]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +69,10 @@ def test_the_command_line_finds_every_output_that_it_asks_for() -> None:
         ({"lane_concurrency": "0"}, "lane_concurrency='0'"),
         ({"subnets": "subnet-0123456789abcdef0"}, "security_groups=.*expected both or neither"),
         ({"subnets": "10.0.0.0/24"}, "context subnets: expected entries such as subnet-0123456789abcdef0"),
-        ({"volume_key": "alias/mine"}, "context volume_key: expected entries such as arn:aws:kms"),
+        ({"volume_key": "mine"}, "context volume_key: expected entries such as arn:aws:kms"),
+        ({"volume_key": "alias/mine"}, "volume_key='alias/mine': expected the key's ARN, .*--key-id alias/mine "),
+        ({"data_keys": f"{KEY} {KEY.replace('key/abc', 'alias/a')}"}, "data_keys='arn:.*alias/a': expected the key's"),
+        ({"remote_debug": "yes"}, "remote_debug='yes': expected on or off"),
         ({"volume_gb": "huge"}, "volume_gb='huge': expected a whole number"),
         ({"job_tags": "vision"}, "context job_tags: expected entries such as team=vision"),
         ({"permissions_boundary": "Bound"}, "expected arn:aws:iam::<account>:policy/<name>"),

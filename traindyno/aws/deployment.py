@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 
 from traindyno.aws.client_errors import error_code
 from traindyno.core.errors import TraindynoError
-from traindyno.core.lab_names import LabOutput, lab_stack_name
+from traindyno.core.lab_names import ISOLATED_OUTPUT, LabOutput, lab_stack_name
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -27,6 +27,7 @@ class Deployment:
     training_role_arn: str
     topic_arn: str
     source_s3_uri: str
+    isolates_network: bool = False
 
 
 def find_deployment(cloudformation: "CloudFormationClient", lab: str) -> Deployment:
@@ -56,4 +57,5 @@ def find_deployment(cloudformation: "CloudFormationClient", lab: str) -> Deploym
         training_role_arn=outputs[LabOutput.TRAINING_ROLE_ARN],
         topic_arn=outputs[LabOutput.TOPIC_ARN],
         source_s3_uri=outputs[LabOutput.SOURCE_S3_URI],
+        isolates_network=ISOLATED_OUTPUT in outputs,
     )
