@@ -27,7 +27,7 @@ SERVERLESS = replace(
 TRANSFORM = replace(DEPLOYMENT, hosting=Hosting.TRANSFORM, input_s3_uri="s3://results/data/x/", expires_at=None)
 INFERENTIA = replace(DEPLOYMENT, instance_type="ml.inf2.xlarge")
 # Families of transform jobs with EBS volumes only, by EC2's list of instance store volumes
-WITHOUT_STORAGE = set("m4 m5 m6i m7i c4 c5 c6i c7i r6i r7i p2 p3 inf2".split())
+WITHOUT_STORAGE = {"m4", "m5", "m6i", "m7i", "c4", "c5", "c6i", "c7i", "r6i", "r7i", "p2", "p3", "inf2"}
 OWN_NETWORK = replace(
     SETTINGS,
     jobs=LabJobs(
@@ -80,7 +80,7 @@ def test_a_serverless_endpoint_is_refused_where_models_run_in_a_vpc() -> None:
 def test_no_model_is_created_where_containers_have_no_network() -> None:
     isolated = replace(SETTINGS, jobs=LabJobs(isolates_network=True))
     for deployment in (DEPLOYMENT, SERVERLESS, TRANSFORM, INFERENTIA):
-        with pytest.raises(ModelNotServable, match="lab traindyno has isolate_network=on, .*needs a network"):
+        with pytest.raises(ModelNotServable, match=r"lab traindyno has isolate_network=on, .*needs a network"):
             build_model_request(deployment, isolated)
 
 
