@@ -62,7 +62,7 @@ def _objects(results: s3.IBucket) -> list[Grant]:
         Grant(
             actions=["s3:GetObject"],
             resources=[f"{bucket_arn}/{prefix}/*" for prefix in ("runs", "code", "data", "prepared")],
-            wildcard_reason="A job reads data, checkpoints and its suite's copy of the source, under names made per suite.",
+            wildcard_reason="A job reads data, checkpoints and its suite's copy of the source, named per suite.",
         ),
         Grant(
             actions=["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"],

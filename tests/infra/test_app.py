@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from infra.lab import add_lab
 from tests.infra.synthesis import KEY, OTHER_LAB, REPO_ROOT, flat, lab, synthesise
+from traindyno.aws.caller_permissions import BOOTSTRAP_ROLES
 from traindyno.core.lab_names import ISOLATED_OUTPUT, LabOutput, lab_stack_name
 
 
@@ -43,6 +45,17 @@ def test_the_stack_is_named_after_the_lab_so_that_two_can_share_an_account() -> 
         if artifact["type"] == "aws:cloudformation:stack"
     }
     assert stacks == {lab_stack_name("other-lab")}
+
+
+def test_a_deployment_assumes_the_roles_that_the_doctor_checks() -> None:
+    folder = synthesise(**OTHER_LAB).folder
+    (assets,) = [json.loads(path.read_text()) for path in folder.glob("*.assets.json")]
+    assert assets["dockerImages"] == {}
+    assumed = {place["assumeRoleArn"] for file in assets["files"].values() for place in file["destinations"].values()}
+    artifacts = json.loads((folder / "manifest.json").read_text())["artifacts"].values()
+    assumed |= {found["properties"]["assumeRoleArn"] for found in artifacts if "cloudformation" in found["type"]}
+    names = {re.fullmatch(r".*:role/cdk-hnb659fds-(.+)-role-.*", arn)[1] for arn in assumed}  # type: ignore[index]
+    assert names == set(BOOTSTRAP_ROLES)
 
 
 def test_fixed_names_hold_the_labs_name() -> None:
