@@ -11,6 +11,7 @@ from traindyno.core.lab_names import ISOLATED_OUTPUT, LabOutput, lab_stack_name
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_cloudformation.type_defs import StackTypeDef
 
 
 class LabNotDeployed(TraindynoError):
@@ -31,16 +32,12 @@ class Deployment:
 
 
 def find_deployment(cloudformation: "CloudFormationClient", lab: str) -> Deployment:
-    stack_name = lab_stack_name(lab)
-    try:
-        (stack,) = cloudformation.describe_stacks(StackName=stack_name)["Stacks"]
-    except ClientError as error:
-        if error_code(error) != "ValidationError":
-            raise
+    stack_name, stack = lab_stack_name(lab), _find_stack(cloudformation, lab)
+    if stack is None:
         region = cloudformation.meta.region_name
         raise LabNotDeployed(
             f"lab {lab}: no stack {stack_name} in {region}; deploy it with: cdk deploy --all --context lab={lab}"
-        ) from error
+        )
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
     missing = sorted(output for output in LabOutput if output not in outputs)
     if missing:
@@ -59,3 +56,18 @@ def find_deployment(cloudformation: "CloudFormationClient", lab: str) -> Deploym
         source_s3_uri=outputs[LabOutput.SOURCE_S3_URI],
         isolates_network=ISOLATED_OUTPUT in outputs,
     )
+
+
+def has_stack(cloudformation: "CloudFormationClient", lab: str) -> bool:
+    """Whether there is a stack of the lab, complete or not."""
+    return _find_stack(cloudformation, lab) is not None
+
+
+def _find_stack(cloudformation: "CloudFormationClient", lab: str) -> "StackTypeDef | None":
+    try:
+        (stack,) = cloudformation.describe_stacks(StackName=lab_stack_name(lab))["Stacks"]
+    except ClientError as error:
+        if error_code(error) != "ValidationError":
+            raise
+        return None
+    return stack
