@@ -162,7 +162,7 @@ def refuse_isolation(lab: str) -> NoReturn:
     """Raises ModelNotServable."""
     raise ModelNotServable(
         f"lab {lab} has isolate_network=on, and a served model needs a network: its container installs the model's"
-        " requirements from the package index when it starts; deploy the model from a lab without isolate_network"
+        " requirements from the package index when it starts; deploy the lab without isolate_network first"
     )
 
 
