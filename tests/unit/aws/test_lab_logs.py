@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from typing import Any
 
 import botocore.session
 import pytest
-from botocore.awsrequest import AWSResponse
+from botocore.awsrequest import AWSResponse, HeadersDict
 
 from tests.unit.stubbed import stubbed
 from traindyno.aws import clients
@@ -65,7 +66,7 @@ def test_labs_whose_names_begin_alike_share_no_log(lab: str, other: str) -> None
     """What CloudWatch Logs would find for the prefixes that are asked for."""
     of_jobs = [f"{name}--suite-0123abcd-cell-t1-a1/algo-1" for name in (lab, other)]
     of_endpoints = [f"{ENDPOINTS}/{name}--reviews-c1-abc123" for name in (lab, other)]
-    asked: list[str] = []
+    asked: list[dict[str, str]] = []
     with logs_of(lab) as (logs, stubber):
         for operation in ("DescribeLogStreams", "DescribeLogGroups"):
             stubber.client.meta.events.register(
@@ -104,6 +105,13 @@ def test_what_is_already_deleted_counts_as_deleted_and_other_errors_do_not() -> 
             logs.delete_group(group)
 
 
+class Raw(BytesIO):
+    """A response's body as urllib3 hands it over."""
+
+    def stream(self) -> Iterator[bytes]:
+        yield self.read()
+
+
 def test_a_throttled_deletion_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("DEFAULT_REGION", "us-east-1"), ("ACCESS_KEY_ID", "x"), ("SECRET_ACCESS_KEY", "x")):
         monkeypatch.setenv(f"AWS_{name}", value)
@@ -115,9 +123,7 @@ def test_a_throttled_deletion_is_tried_again(monkeypatch: pytest.MonkeyPatch) ->
     def answer(request: Any, **_: Any) -> AWSResponse:
         sent.append(request.url)
         status, body = answers[len(sent) - 1]
-        response = AWSResponse(request.url, status, {}, None)
-        response._content = body
-        return response
+        return AWSResponse(request.url, status, HeadersDict(), Raw(body))
 
     client.meta.events.register("before-send.cloudwatch-logs.DeleteLogStream", answer)
     LabLogs(client, "a").delete_stream(LogStream(group=JOBS, name="a--1/x"))
@@ -126,7 +132,7 @@ def test_a_throttled_deletion_is_tried_again(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_days_are_those_that_cloudwatch_logs_accepts() -> None:
     model = botocore.session.get_session().get_service_model("logs")
-    text = model.shape_for("PutRetentionPolicyRequest").members["retentionInDays"].documentation
+    text = model.shape_for("Days").documentation
     (listed,) = re.findall(r"Possible values are: ([\d, and]+)", text)
     assert {int(number) for number in re.findall(r"\d+", listed)} == set(RETENTION_DAYS)
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from botocore.stub import Stubber
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from tests.unit.stubbed import stubbed
 from traindyno.aws import clients
