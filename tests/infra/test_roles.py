@@ -218,12 +218,6 @@ def test_an_endpoint_with_a_volume_key_is_created_by_a_caller_that_may_grant_its
     assert "kms:CreateGrant" not in actions_of(lab(target="aws").statements("ServingFunctionsDeployModelRole"))
 
 
-def test_a_job_reads_the_copy_of_the_source_in_the_labs_bucket_and_no_asset(template: Template) -> None:
-    read = resources_for(template.statements("IdentityTrainingRole"), "s3:GetObject")
-    assert read
-    assert all(name.startswith("StorageResults") for name in read)
-
-
 def test_who_reads_what_jobs_wrote_may_use_the_key_of_their_outputs() -> None:
     for state in ("FinishRun", "RecordRun", "ReconcileRuns"):
         assert resources_for(lab(**OTHER_LAB).statements(f"Functions{state}Role"), "kms:Decrypt") == [KEY]

@@ -8,7 +8,8 @@ from typing import Any
 
 import botocore.session
 import pytest
-from botocore.awsrequest import AWSResponse, HeadersDict
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
 
 from tests.unit.stubbed import stubbed
 from traindyno.aws import clients
@@ -123,7 +124,7 @@ def test_a_throttled_deletion_is_tried_again(monkeypatch: pytest.MonkeyPatch) ->
     def answer(request: Any, **_: Any) -> AWSResponse:
         sent.append(request.url)
         status, body = answers[len(sent) - 1]
-        return AWSResponse(request.url, status, HeadersDict(), Raw(body))
+        return AWSResponse(request.url, status, HTTPHeaders(), Raw(body))
 
     client.meta.events.register("before-send.cloudwatch-logs.DeleteLogStream", answer)
     LabLogs(client, "a").delete_stream(LogStream(group=JOBS, name="a--1/x"))
