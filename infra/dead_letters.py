@@ -21,12 +21,13 @@ class DeadLetters(Construct):
             retention_period=KEPT,
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
+        rules = cdk.Stack.of(self).format_arn(service="events", resource="rule", resource_name="*")
         self.queue.add_to_resource_policy(
             iam.PolicyStatement(
                 principals=[iam.ServicePrincipal("events.amazonaws.com")],
                 actions=["sqs:SendMessage"],
                 resources=[self.queue.queue_arn],
-                conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}},
+                conditions={"ArnLike": {"aws:SourceArn": rules}},
             )
         )
         acknowledge(self.queue, "AwsSolutions-SQS3", "This is the dead-letter queue itself.")

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from infra.permissions import Grant
@@ -22,7 +21,6 @@ class Identity(Construct):
         construct_id: str,
         *,
         results: s3.IBucket,
-        source: s3_assets.Asset,
         data_buckets: Sequence[str],
         further: Iterable[Grant],
     ) -> None:
@@ -33,7 +31,7 @@ class Identity(Construct):
             "TrainingRole",
             description="What a training job of this lab may do: read data and source, write results, log, pull images",
             grants=[
-                *_objects(results, source),
+                *_objects(results),
                 *data_grants(stack, data_buckets),
                 *image_grants(
                     _repositories(stack),
@@ -57,15 +55,14 @@ def _repositories(stack: cdk.Stack) -> list[str]:
     return [own, *stock]
 
 
-def _objects(results: s3.IBucket, source: s3_assets.Asset) -> list[Grant]:
+def _objects(results: s3.IBucket) -> list[Grant]:
     bucket_arn = results.bucket_arn
     return [
         Grant(actions=["s3:ListBucket"], resources=[bucket_arn]),
-        Grant(actions=["s3:GetObject"], resources=[source.bucket.arn_for_objects(source.s3_object_key)]),
         Grant(
             actions=["s3:GetObject"],
             resources=[f"{bucket_arn}/{prefix}/*" for prefix in ("runs", "code", "data", "prepared")],
-            wildcard_reason="A job reads source, data and checkpoints under names made per suite.",
+            wildcard_reason="A job reads data, checkpoints and its suite's copy of the source, named per suite.",
         ),
         Grant(
             actions=["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"],

@@ -14,6 +14,13 @@ SUBNET = re.compile(r"subnet-[0-9a-f]{8,}")
 SECURITY_GROUP = re.compile(r"sg-[0-9a-f]{8,}")
 TAG = re.compile(r"[^=\s]{1,128}=[^=\s]{0,256}")
 LARGEST_VOLUME_GB = 16_384
+# The actions of the Systems Manager agent in a container, by SageMaker's developer guide.
+REMOTE_DEBUG_ACTIONS = (
+    "ssmmessages:CreateControlChannel",
+    "ssmmessages:CreateDataChannel",
+    "ssmmessages:OpenControlChannel",
+    "ssmmessages:OpenDataChannel",
+)
 # The actions of SageMaker itself with a job's role in the VPC of the job.
 NETWORK_ACTIONS = (
     "ec2:CreateNetworkInterface",
@@ -46,12 +53,13 @@ def read_lab_jobs(node: Node) -> LabJobs:
         volume_size_gb=_volume_gb(node),
         tags=dict(tag.split("=", 1) for tag in tags),
         hub_token_secrets=_listed(node, "hub_token_secrets", SECRET_ARN, "arn:aws:secretsmanager:…:secret:…"),
+        allows_remote_debug=read_switch(node, "remote_debug"),
     )
 
 
 def data_keys(node: Node) -> tuple[str, ...]:
     """The keys of the person's own buckets, if those are encrypted with KMS."""
-    return _listed(node, "data_keys", KEY_ARN, "arn:aws:kms:<region>:<account>:key/<id>")
+    return _keys(node, "data_keys")
 
 
 def read_switch(node: Node, name: str, *, default: str = "off") -> bool:
@@ -75,6 +83,12 @@ def training_grants(jobs: LabJobs, keys: tuple[str, ...]) -> Iterator[Grant]:
             wildcard_reason="SageMaker creates network interfaces in the job's subnets; most of these actions do not"
             " support resource-level permissions.",
         )
+    if jobs.allows_remote_debug:
+        yield Grant(
+            actions=REMOTE_DEBUG_ACTIONS,
+            resources=["*"],
+            wildcard_reason="These actions do not support resource-level permissions.",
+        )
     if jobs.hub_token_secrets:
         yield Grant(actions=["secretsmanager:GetSecretValue"], resources=jobs.hub_token_secrets)
     if keys:
@@ -94,10 +108,20 @@ def _listed(node: Node, name: str, pattern: re.Pattern[str], example: str) -> tu
 
 
 def _key(node: Node, name: str) -> str | None:
-    found = _listed(node, name, KEY_ARN, "arn:aws:kms:<region>:<account>:key/<id>")
+    found = _keys(node, name)
     if len(found) > 1:
         raise ValueError(f"context {name}: expected one key, got {len(found)}")
     return found[0] if found else None
+
+
+def _keys(node: Node, name: str) -> tuple[str, ...]:
+    aliases = [each for each in str(node.try_get_context(name) or "").split() if "alias/" in each]
+    if aliases:
+        raise ValueError(
+            f"context {name}={aliases[0]!r}: expected the key's ARN, since IAM permissions do not accept an alias; find"
+            f" it with: aws kms describe-key --key-id {aliases[0]} --query KeyMetadata.Arn"
+        )
+    return _listed(node, name, KEY_ARN, "arn:aws:kms:<region>:<account>:key/<id>")
 
 
 def _volume_gb(node: Node) -> int:

@@ -31,7 +31,7 @@ from infra.serving_events import ServingEvents
 from infra.serving_functions import ServingFunctions
 from infra.serving_role import serving_role
 from infra.storage import Storage
-from traindyno.core.lab_names import LabOutput
+from traindyno.core.lab_names import ISOLATED_OUTPUT, LabOutput
 
 # CreateTrainingJob is limited to one request per second for the account and region, which can't be raised.
 SECONDS_BETWEEN_STARTS = 1.05
@@ -55,7 +55,7 @@ class LabStack(cdk.Stack):
         budgets = self._budgets(settings, notifications)
         source = s3_assets.Asset(self, "TrainingSource", path=str(training_source))
         code = lambda_.Code.from_asset(str(lambda_source))
-        identity = self._identity(settings, storage, source)
+        identity = self._identity(settings, storage)
         images = None if is_local else Images(self, "Images", lab=settings.lab, code=code, wanted=settings.images)
         dead_letters = None if is_local else DeadLetters(self, "DeadLetters")
         functions = Functions(
@@ -86,12 +86,11 @@ class LabStack(cdk.Stack):
             settle_emptying_function(self, lab=settings.lab)
         self._outputs(orchestration, storage, identity, notifications, source)
 
-    def _identity(self, settings: LabSettings, storage: Storage, source: s3_assets.Asset) -> Identity:
+    def _identity(self, settings: LabSettings, storage: Storage) -> Identity:
         return Identity(
             self,
             "Identity",
             results=storage.results,
-            source=source,
             data_buckets=settings.data_buckets,
             further=training_grants(settings.jobs, settings.data_keys),
         )
@@ -149,8 +148,8 @@ class LabStack(cdk.Stack):
         notifications: Notifications,
         dead_letters: DeadLetters | None,
     ) -> Serving:
-        # A served model does not read the secrets of training jobs.
-        jobs = replace(settings.jobs, hub_token_secrets=())
+        # Secrets and shells are for training jobs only.
+        jobs = replace(settings.jobs, hub_token_secrets=(), allows_remote_debug=False)
         role = serving_role(
             self,
             results=storage.results,
@@ -178,6 +177,8 @@ class LabStack(cdk.Stack):
         )
         serving = Serving(self, "Serving", lab=settings.lab, functions=functions, events=events)
         cdk.CfnOutput(self, LabOutput.DEPLOYMENTS_ARN.value, value=serving.state_machine.state_machine_arn)
+        if settings.jobs.isolates_network:
+            cdk.CfnOutput(self, ISOLATED_OUTPUT, value="true")
         return serving
 
     def _outputs(

@@ -46,6 +46,7 @@ class ServingFunctions(Construct):
                 *grants.model_copy(),
                 of_lab.rows("GetItem", "PutItem", "UpdateItem"),
                 *grants.creating(),
+                *grants.volume_key(jobs.volume_key_arn),
                 grants.task_answers(),
                 pass_role(role),
             ],

@@ -69,6 +69,16 @@ class ServingGrants:
             self._on("transform-job", "CreateTransformJob", "AddTags"),
         ]
 
+    def volume_key(self, key_arn: str | None) -> list[Grant]:
+        """CreateEndpoint creates a grant on the volume's key as its caller, which the role of the model can't do."""
+        if key_arn is None:
+            return []
+        for_service = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+        return [
+            Grant(actions=["kms:CreateGrant"], resources=[key_arn], conditions=for_service),
+            Grant(actions=["kms:DescribeKey"], resources=[key_arn]),
+        ]
+
     def finishing(self) -> list[Grant]:
         groups = [
             self.lab.stack.format_arn(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,9 @@ import aws_cdk as cdk
 import pytest
 
 from infra.lab import add_lab
-from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, flat, lab, synthesise
-from traindyno.core.lab_names import LabOutput, lab_stack_name
+from tests.infra.synthesis import KEY, OTHER_LAB, REPO_ROOT, flat, lab, synthesise
+from traindyno.aws.caller_permissions import BOOTSTRAP_ROLES
+from traindyno.core.lab_names import ISOLATED_OUTPUT, LabOutput, lab_stack_name
 
 
 def test_synth_needs_no_credentials_network_or_docker(tmp_path: Path) -> None:
@@ -45,6 +47,17 @@ def test_the_stack_is_named_after_the_lab_so_that_two_can_share_an_account() -> 
     assert stacks == {lab_stack_name("other-lab")}
 
 
+def test_a_deployment_assumes_the_roles_that_the_doctor_checks() -> None:
+    folder = synthesise(**OTHER_LAB).folder
+    (assets,) = [json.loads(path.read_text()) for path in folder.glob("*.assets.json")]
+    assert assets["dockerImages"] == {}
+    assumed = {place["assumeRoleArn"] for file in assets["files"].values() for place in file["destinations"].values()}
+    artifacts = json.loads((folder / "manifest.json").read_text())["artifacts"].values()
+    assumed |= {found["properties"]["assumeRoleArn"] for found in artifacts if "cloudformation" in found["type"]}
+    names = {re.fullmatch(r".*:role/cdk-hnb659fds-(.+)-role-.*", arn)[1] for arn in assumed}  # type: ignore[index]
+    assert names == set(BOOTSTRAP_ROLES)
+
+
 def test_fixed_names_hold_the_labs_name() -> None:
     template = lab(**OTHER_LAB)
     assert template.machine()["StateMachineName"] == "other-lab-suites"
@@ -54,7 +67,10 @@ def test_fixed_names_hold_the_labs_name() -> None:
 
 
 def test_the_command_line_finds_every_output_that_it_asks_for() -> None:
-    assert set(LabOutput) <= set(lab(target="local").document["Outputs"])
+    outputs = set(lab(target="local").document["Outputs"])
+    assert set(LabOutput) <= outputs
+    assert ISOLATED_OUTPUT not in outputs
+    assert ISOLATED_OUTPUT in lab(**OTHER_LAB).document["Outputs"]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +82,10 @@ def test_the_command_line_finds_every_output_that_it_asks_for() -> None:
         ({"lane_concurrency": "0"}, "lane_concurrency='0'"),
         ({"subnets": "subnet-0123456789abcdef0"}, "security_groups=.*expected both or neither"),
         ({"subnets": "10.0.0.0/24"}, "context subnets: expected entries such as subnet-0123456789abcdef0"),
-        ({"volume_key": "alias/mine"}, "context volume_key: expected entries such as arn:aws:kms"),
+        ({"volume_key": "mine"}, "context volume_key: expected entries such as arn:aws:kms"),
+        ({"volume_key": "alias/mine"}, "volume_key='alias/mine': expected the key's ARN, .*--key-id alias/mine "),
+        ({"data_keys": f"{KEY} {KEY.replace('key/abc', 'alias/a')}"}, "data_keys='arn:.*alias/a': expected the key's"),
+        ({"remote_debug": "yes"}, "remote_debug='yes': expected on or off"),
         ({"volume_gb": "huge"}, "volume_gb='huge': expected a whole number"),
         ({"job_tags": "vision"}, "context job_tags: expected entries such as team=vision"),
         ({"permissions_boundary": "Bound"}, "expected arn:aws:iam::<account>:policy/<name>"),

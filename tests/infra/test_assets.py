@@ -133,20 +133,24 @@ def test_the_tarball_is_the_same_whenever_it_is_made() -> None:
     assert pack(training_files()) == pack(training_files())
 
 
-def test_submit_run_knows_the_tarball_and_the_training_role_may_read_it_alone() -> None:
+def test_plan_suite_alone_may_read_the_tarball_and_no_other_asset() -> None:
+    """It makes the copy in the lab's bucket from which jobs start."""
     template = lab(target="local")
     functions = template.of_type("AWS::Lambda::Function")
-    (submit,) = [function for name, function in functions.items() if "SubmitRun" in name]
-    uri = submit["Environment"]["Variables"]["SOURCE_S3_URI"]["Fn::Sub"]
+    (plan,) = [function for name, function in functions.items() if "PlanSuite" in name]
+    uri = plan["Environment"]["Variables"]["SOURCE_S3_URI"]["Fn::Sub"]
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     readable = [
-        str(resource)
-        for statement in template.statements("IdentityTrainingRole")
+        (role, str(resource))
+        for role in template.of_type("AWS::IAM::Role")
+        for statement in template.statements(role)
         if "s3:GetObject" in as_list(statement["Action"])
         for resource in as_list(statement["Resource"])
+        if bucket in str(resource)
     ]
-    (granted,) = [resource for resource in readable if key in resource]
-    assert bucket in granted
+    ((role, granted),) = readable
+    assert role.startswith("FunctionsPlanSuiteRole")
+    assert key in granted
     assert "*" not in granted
 
 

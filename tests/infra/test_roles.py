@@ -201,6 +201,23 @@ def test_jobs_in_a_vpc_with_keys_and_a_secret_may_use_them_and_others_may_not() 
     assert resources_for(statements, "kms:GenerateDataKey") == [KEY]
 
 
+def test_only_training_jobs_open_a_shell_and_only_where_the_context_allows_it() -> None:
+    # SageMaker's developer guide, "Access a training container through AWS Systems Manager (SSM)"
+    needed = {f"ssmmessages:{verb}{channel}Channel" for verb in ("Create", "Open") for channel in ("Control", "Data")}
+    assert needed <= actions_of(lab(**OTHER_LAB).statements("IdentityTrainingRole"))
+    assert not needed & actions_of(lab(**OTHER_LAB).statements("ServedModelRole"))
+    assert not needed & actions_of(lab(target="aws").statements("IdentityTrainingRole"))
+
+
+def test_an_endpoint_with_a_volume_key_is_created_by_a_caller_that_may_grant_its_use() -> None:
+    statements = lab(**OTHER_LAB).statements("ServingFunctionsDeployModelRole")
+    (granting,) = [each for each in statements if "kms:CreateGrant" in as_list(each["Action"])]
+    assert (granting["Resource"], granting["Condition"]) == (KEY, {"Bool": {"kms:GrantIsForAWSResource": "true"}})
+    (described,) = [each for each in statements if "kms:DescribeKey" in as_list(each["Action"])]
+    assert (described["Resource"], "Condition" in described) == (KEY, False)
+    assert "kms:CreateGrant" not in actions_of(lab(target="aws").statements("ServingFunctionsDeployModelRole"))
+
+
 def test_who_reads_what_jobs_wrote_may_use_the_key_of_their_outputs() -> None:
     for state in ("FinishRun", "RecordRun", "ReconcileRuns"):
         assert resources_for(lab(**OTHER_LAB).statements(f"Functions{state}Role"), "kms:Decrypt") == [KEY]

@@ -1,34 +1,16 @@
-"""Read-only checks of an AWS account for a lab: identity, bootstrap, limits, permissions, deployment."""
+"""Read-only checks of an AWS account for a lab: identity, bootstrap, limits, images, deployment."""
 
 import json
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from traindyno.aws.client_errors import error_code
 
-BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
-# The actions of `cdk deploy` through the bootstrap's roles, and of a lab's roles; an SCP or a boundary may deny them.
-ACTIONS = (
-    "cloudformation:CreateStack",
-    "codebuild:StartBuild",
-    "dynamodb:CreateTable",
-    "ecr:CreateRepository",
-    "iam:CreateRole",
-    "iam:PassRole",
-    "lambda:CreateFunction",
-    "s3:CreateBucket",
-    "sagemaker:CreateTrainingJob",
-    "sns:CreateTopic",
-    "sqs:CreateQueue",
-    "states:CreateStateMachine",
-    "sts:AssumeRole",
-)
-ASSUMED_ROLE = re.compile(r"arn:aws:sts::(\d+):assumed-role/([^/]+)/.+")
 PUBLIC_IMAGE = re.compile(r"public\.ecr\.aws/(?P<repository>[^:]+):(?P<tag>.+)")
 MANIFEST_TYPES = "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.v2+json"
 TIMEOUT_SECONDS = 20
@@ -39,10 +21,10 @@ def caller_arn(sts: Any) -> str:
     return arn
 
 
-def bootstrap_version(ssm: Any) -> int | None:
-    """None where the region is not bootstrapped for the CDK."""
+def bootstrap_version(ssm: Any, qualifier: str) -> int | None:
+    """None where the region is not bootstrapped for the CDK with this qualifier."""
     try:
-        return int(ssm.get_parameter(Name=BOOTSTRAP_PARAMETER)["Parameter"]["Value"])
+        return int(ssm.get_parameter(Name=f"/cdk-bootstrap/{qualifier}/version")["Parameter"]["Value"])
     except ClientError as error:
         if error_code(error) == "ParameterNotFound":
             return None
@@ -52,30 +34,6 @@ def bootstrap_version(ssm: Any) -> int | None:
 def concurrent_executions(lambda_client: Any) -> int:
     """Lambda's limit for the account and region."""
     return int(lambda_client.get_account_settings()["AccountLimit"]["ConcurrentExecutions"])
-
-
-def denied_actions(iam: Any, arn: str, actions: Sequence[str] = ACTIONS) -> dict[str, str]:
-    """Action → the policy that denies it, by IAM's policy simulation for the caller; empty if all are allowed."""
-    results = iam.simulate_principal_policy(PolicySourceArn=_principal(arn), ActionNames=[*actions])
-    return {each["EvalActionName"]: _denier(each) for each in results["EvaluationResults"] if not _is_allowed(each)}
-
-
-def _principal(arn: str) -> str:
-    """IAM simulates users and roles, not sessions of roles."""
-    found = ASSUMED_ROLE.fullmatch(arn)
-    return f"arn:aws:iam::{found[1]}:role/{found[2]}" if found else arn
-
-
-def _is_allowed(result: dict[str, Any]) -> bool:
-    return bool(result["EvalDecision"] == "allowed")
-
-
-def _denier(result: dict[str, Any]) -> str:
-    if not result.get("OrganizationsDecisionDetail", {}).get("AllowedByOrganizations", True):
-        return "a service control policy of the organization"
-    if not result.get("PermissionsBoundaryDecisionDetail", {}).get("AllowedByPermissionsBoundary", True):
-        return "the permissions boundary"
-    return "the caller's own policies"
 
 
 def definition_problems(stepfunctions: Any, state_machine_arn: str) -> Iterator[str]:

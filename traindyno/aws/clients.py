@@ -1,7 +1,7 @@
 """One cached client per service and process; tests and the command line inject their own."""
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from traindyno.aws.log_tail import LogsClient
 
 CONFIG = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5, read_timeout=25)
+MORE_RETRIES = Config(retries={"mode": "standard", "max_attempts": 10})
 RUNTIME_CONFIG = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=65)
 # The Price List API has endpoints in three regions only; all return the same prices.
 PRICING_REGION = "us-east-1"
@@ -49,6 +50,12 @@ def logs() -> "LogsClient":
 
 
 @cache
+def logs_with_more_retries() -> Any:
+    """For the deletion of many log streams: each request is tried ten times, over up to two minutes."""
+    return boto3.client("logs", config=CONFIG.merge(MORE_RETRIES))
+
+
+@cache
 def pricing() -> "PricingClient":
     return boto3.client("pricing", config=CONFIG, region_name=PRICING_REGION)
 
@@ -73,7 +80,7 @@ def sagemaker_runtime() -> "RuntimeClient":
 @cache
 def sagemaker_with_more_retries() -> "SageMakerClient":
     """For reading many jobs in one call of a function: each request is tried ten times, over up to two minutes."""
-    return boto3.client("sagemaker", config=CONFIG.merge(Config(retries={"mode": "standard", "max_attempts": 10})))
+    return boto3.client("sagemaker", config=CONFIG.merge(MORE_RETRIES))
 
 
 @cache

@@ -7,10 +7,11 @@ from botocore.exceptions import ClientError
 
 from traindyno.aws.client_errors import error_code
 from traindyno.core.errors import TraindynoError
-from traindyno.core.lab_names import LabOutput, lab_stack_name
+from traindyno.core.lab_names import ISOLATED_OUTPUT, LabOutput, lab_stack_name
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_cloudformation.type_defs import StackTypeDef
 
 
 class LabNotDeployed(TraindynoError):
@@ -27,19 +28,16 @@ class Deployment:
     training_role_arn: str
     topic_arn: str
     source_s3_uri: str
+    isolates_network: bool = False
 
 
 def find_deployment(cloudformation: "CloudFormationClient", lab: str) -> Deployment:
-    stack_name = lab_stack_name(lab)
-    try:
-        (stack,) = cloudformation.describe_stacks(StackName=stack_name)["Stacks"]
-    except ClientError as error:
-        if error_code(error) != "ValidationError":
-            raise
+    stack_name, stack = lab_stack_name(lab), _find_stack(cloudformation, lab)
+    if stack is None:
         region = cloudformation.meta.region_name
         raise LabNotDeployed(
             f"lab {lab}: no stack {stack_name} in {region}; deploy it with: cdk deploy --all --context lab={lab}"
-        ) from error
+        )
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
     missing = sorted(output for output in LabOutput if output not in outputs)
     if missing:
@@ -56,4 +54,20 @@ def find_deployment(cloudformation: "CloudFormationClient", lab: str) -> Deploym
         training_role_arn=outputs[LabOutput.TRAINING_ROLE_ARN],
         topic_arn=outputs[LabOutput.TOPIC_ARN],
         source_s3_uri=outputs[LabOutput.SOURCE_S3_URI],
+        isolates_network=ISOLATED_OUTPUT in outputs,
     )
+
+
+def has_stack(cloudformation: "CloudFormationClient", lab: str) -> bool:
+    """Whether there is a stack of the lab, complete or not."""
+    return _find_stack(cloudformation, lab) is not None
+
+
+def _find_stack(cloudformation: "CloudFormationClient", lab: str) -> "StackTypeDef | None":
+    try:
+        (stack,) = cloudformation.describe_stacks(StackName=lab_stack_name(lab))["Stacks"]
+    except ClientError as error:
+        if error_code(error) != "ValidationError":
+            raise
+        return None
+    return stack

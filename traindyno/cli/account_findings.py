@@ -8,16 +8,13 @@ from urllib.error import URLError
 from botocore.exceptions import BotoCoreError, ClientError
 
 from traindyno.aws import account_checks
+from traindyno.aws.caller_permissions import ACTIONS, DEFAULT_QUALIFIER, NotSimulated, deploying_permissions
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
 from traindyno.aws.prices import read_prices
-from traindyno.aws.quotas import Quotas
 from traindyno.cli.machine_checks import Finding
-from traindyno.core.planning.quotas import instance_quota
-from traindyno.core.suite.choices import Purchase
+from traindyno.cli.quota_findings import SMOKE_INSTANCE, check_quotas
 from traindyno.lab.check_build_quota import refusal_to_build
 
-# The instance type of suites/smoke_aws.yaml, which README's AWS path runs first.
-SMOKE_INSTANCE = "ml.m5.large"
 NEEDED_BOOTSTRAP = 6
 # Lambda keeps this many executions unreserved in accounts with a low limit; the sweep reserves one.
 NEEDED_CONCURRENCY = 11
@@ -27,27 +24,31 @@ OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso")
 Connect = Callable[[str], Any]
 
 
-def check_account(connect: Connect, *, region: str | None, lab: str) -> Iterator[Finding]:
-    """``connect`` makes a client of a service. A check that can't run is a finding, and the other checks continue."""
+def check_account(
+    connect: Connect, *, region: str | None, lab: str, qualifier: str = DEFAULT_QUALIFIER
+) -> Iterator[Finding]:
+    """``connect`` makes a client of a service; ``qualifier`` is that of the CDK bootstrap. A check that can't run is a
+    finding, and the other checks continue.
+    """
     identity = _guarded("identity", lambda: account_checks.caller_arn(connect("sts")))
     if isinstance(identity, Finding):
         yield identity
         return
     yield Finding(subject="identity", found=identity)
     yield _region(region)
-    checks: tuple[tuple[str, Callable[[], Finding]], ...] = (
-        ("CDK bootstrap", lambda: _bootstrap(connect("ssm"), region)),
-        ("permissions", lambda: _permissions(connect("iam"), identity)),
+    checks: tuple[tuple[str, Callable[[], Finding | list[Finding]]], ...] = (
+        ("CDK bootstrap", lambda: _bootstrap(connect("ssm"), region, qualifier)),
+        ("permissions", lambda: _permissions(connect("iam"), identity, region or "", qualifier)),
         ("Lambda concurrency", lambda: _concurrency(connect("lambda"))),
         ("image builds", lambda: _builds(connect("service-quotas"), region)),
-        ("training quota", lambda: _training_quota(connect)),
+        ("quotas", lambda: check_quotas(connect)),
         ("prices", lambda: _price(connect("pricing"), region)),
         ("base image", _base_image),
         ("lab", lambda: _lab(connect, lab)),
     )
     for subject, check in checks:
         found = _guarded(subject, check)
-        yield found
+        yield from [found] if isinstance(found, Finding) else found
 
 
 def _guarded(subject: str, check: Callable[[], Any]) -> Any:
@@ -67,19 +68,25 @@ def _region(region: str | None) -> Finding:
     return Finding(subject="region", found=region or "none", advice=advice)
 
 
-def _bootstrap(ssm: Any, region: str | None) -> Finding:
-    version = account_checks.bootstrap_version(ssm)
+def _bootstrap(ssm: Any, region: str | None, qualifier: str) -> Finding:
+    version = account_checks.bootstrap_version(ssm, qualifier)
     is_enough = version is not None and version >= NEEDED_BOOTSTRAP
     advice = None if is_enough else f"run `cdk bootstrap` in {region}: version {NEEDED_BOOTSTRAP} or newer is needed"
     return Finding(subject="CDK bootstrap", found=f"version {version}" if version else "none", advice=advice)
 
 
-def _permissions(iam: Any, arn: str) -> Finding:
-    denied = account_checks.denied_actions(iam, arn)
-    if not denied:
-        return Finding(subject="permissions", found=f"{len(account_checks.ACTIONS)} simulated actions are allowed")
-    found = "; ".join(f"{action} is denied by {who}" for action, who in sorted(denied.items()))
-    return Finding(subject="permissions", found=found, advice="ask your administrator to allow these actions")
+def _permissions(iam: Any, arn: str, region: str, qualifier: str) -> Finding:
+    try:
+        answer = deploying_permissions(iam, arn, region=region, qualifier=qualifier)
+    except NotSimulated as reason:
+        return Finding(subject="permissions", found=f"not checked: {reason}")
+    if answer.assumed:
+        return Finding(subject="permissions", found=f"the caller may assume {' and '.join(answer.assumed)}")
+    if not answer.denied:
+        return Finding(subject="permissions", found=f"{len(ACTIONS)} simulated actions are allowed")
+    found = "; ".join(f"{action} is denied by {who}" for action, who in sorted(answer.denied.items()))
+    advice = f"ask your administrator to allow sts:AssumeRole on the roles cdk-{qualifier}-*, or else these actions"
+    return Finding(subject="permissions", found=found, advice=advice)
 
 
 def _concurrency(client: Any) -> Finding:
@@ -93,17 +100,6 @@ def _concurrency(client: Any) -> Finding:
 def _builds(service_quotas: Any, region: str | None) -> Finding:
     refusal = refusal_to_build(service_quotas, region=region or "")
     return Finding(subject="image builds", found="refused" if refusal else "allowed", advice=refusal)
-
-
-def _training_quota(connect: Connect) -> Finding:
-    quota = instance_quota(SMOKE_INSTANCE, Purchase.ON_DEMAND)
-    quotas = Quotas(connect("service-quotas"), connect("cloudwatch"), connect("sagemaker"), sleep=time.sleep)
-    reading = quotas.read([quota], now=time.time())[quota.name]
-    advice = None
-    if not reading.limit:
-        advice = "ask for it: `traindyno quotas request suites/smoke_aws.yaml`; AWS answers within hours or days"
-    found = "unknown" if reading.limit is None else str(reading.limit)
-    return Finding(subject=quota.name, found=found, advice=advice)
 
 
 def _price(pricing: Any, region: str | None) -> Finding:

@@ -29,7 +29,7 @@ from traindyno.core.serving.deployment import (
 )
 from traindyno.lab.deployable_model import DeployableModel, find_deployable_model
 from traindyno.lab.services import LabServices
-from traindyno.sagemaker.serving_request import check_instance_type
+from traindyno.sagemaker.serving_request import check_instance_type, refuse_isolation
 from traindyno.store.model_deployments import DeploymentRow
 
 # As in the post about Trainium
@@ -120,6 +120,8 @@ def deploy(
 ) -> None:
     """Serve the model that a run saved, and compare its answers with those of the training job."""
     target = choice.find_target()
+    if target.deployment.isolates_network:
+        refuse_isolation(target.deployment.lab)
     services = target.services
     deployment = _plan(choice, find_deployable_model(execution, cell, target.results), target)
     for line in lines_before(deployment, _earlier(deployment, services), time.time()):

@@ -8,7 +8,7 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from traindyno import __version__
-from traindyno.cli import endpoint_commands, execution_commands, quota_commands, run_commands
+from traindyno.cli import endpoint_commands, execution_commands, logs_commands, quota_commands, run_commands
 from traindyno.cli.checkout import add_local
 from traindyno.cli.claims_command import claims
 from traindyno.cli.compare_command import compare
@@ -47,6 +47,7 @@ commands.command()(endpoint_commands.endpoints)
 commands.command()(endpoint_commands.undeploy)
 commands.command()(doctor)
 commands.add_typer(quota_commands.app, name="quotas")
+commands.add_typer(logs_commands.app, name="logs")
 add_local(commands)
 
 

@@ -1,6 +1,5 @@
 """`traindyno quotas`: request the quotas that a suite needs, once, and show the status of the requests."""
 
-import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -11,12 +10,12 @@ from rich.table import Table
 
 from traindyno.aws import clients
 from traindyno.aws.quota_requests import QuotaRequests
+from traindyno.cli.confirmation import confirm
 from traindyno.cli.options import AccountChoice, FormatOption, SuiteArgument, with_options_of
 from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
 from traindyno.cli.plan_inputs import account_region, read_quotas
 from traindyno.cli.suite_loading import load_suite
 from traindyno.core.documents.stored import to_document
-from traindyno.core.errors import TraindynoError
 from traindyno.core.planning.plan import plan_suite
 from traindyno.core.planning.quota_increases import NeededIncrease, RequestedIncrease, needed_increases
 from traindyno.core.suite.cells import expand_cells
@@ -24,10 +23,6 @@ from traindyno.core.suite.suite import Suite
 
 app = typer.Typer(help="The quotas that a suite needs: request increases, show their status.", no_args_is_help=True)
 YesOption = Annotated[bool, typer.Option("--yes", help="Send without asking.")]
-
-
-class NotConfirmed(TraindynoError):
-    """The requests were not confirmed, so none was sent."""
 
 
 @app.command()
@@ -77,12 +72,7 @@ def _confirm(to_send: Sequence[NeededIncrease]) -> None:
     for each in to_send:
         change = f"from {each.increase.current_value} to {each.increase.desired_value}"
         tell(f"  {each.increase.name} ({each.increase.code}) {change}")
-    tell("Send? [y/N]")
-    answer = sys.stdin.readline()
-    if not answer:
-        raise NotConfirmed("nothing was sent: expected an answer, y or n; --yes sends without asking")
-    if answer.strip().lower() not in {"y", "yes"}:
-        raise NotConfirmed("nothing was sent")
+    confirm("Send?", otherwise="nothing was sent")
 
 
 def _print(needed: Sequence[NeededIncrease], output: Format) -> None:

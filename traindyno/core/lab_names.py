@@ -15,10 +15,12 @@ OVERDUE_ENDPOINTS_METRIC = "OverdueEndpoints"
 FAILED_SUITES_METRIC = "FailedSuites"
 # A job's name holds the lab's beside suite, execution, cell, trial and attempt, and SageMaker allows 63 characters.
 LAB_NAME = re.compile(r"(?=.{1,18}$)[a-z](-?[a-z0-9])*")
+# The output that only the stack of a lab with isolate_network has.
+ISOLATED_OUTPUT = "IsolatesNetwork"
 
 
 class LabOutput(StrEnum):
-    """Outputs of the lab's stack."""
+    """Outputs of every lab's stack."""
 
     STATE_MACHINE_ARN = "StateMachineArn"
     DEPLOYMENTS_ARN = "DeploymentsArn"

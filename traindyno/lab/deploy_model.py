@@ -66,13 +66,14 @@ def _create(row: DeploymentRow, services: LabServices, settings: ServingSettings
 
 
 def _create_model(deployment: ModelDeployment, services: LabServices, settings: ServingSettings) -> None:
+    request = build_model_request(deployment, settings)  # refuses before anything is copied
     saved = saved_model_key(deployment.execution_id, deployment.run_id, deployment.job_name)
     if not services.bucket.copy_large(saved, served_model_key(deployment.name)):
         raise ModelNotServable(
             f"expected the model of {deployment.job_name} at s3://{services.bucket.name}/{saved}, found no such object;"
             " large models expire 30 days after their training: run the suite again"
         )
-    services.endpoints.create_model(build_model_request(deployment, settings))
+    services.endpoints.create_model(request)
 
 
 def _write_samples(deployment: ModelDeployment, services: LabServices) -> None:

@@ -17,6 +17,11 @@ def find_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -
     yield from _secret_conflicts(suite, settings.jobs)
     if settings.jobs.isolates_network:
         yield from _isolation_conflicts(suite)
+    elif suite.job.remote_debug and not settings.jobs.allows_remote_debug:
+        yield (
+            "job.remote_debug: the role of this lab's jobs may not open a container to AWS Systems Manager: deploy the"
+            " lab with -c remote_debug=on"
+        )
     cells = tuple(cells)
     yield from _image_conflicts(suite, cells, settings)
     yield from unavailable_images(cells, suite.workload, settings.region)

@@ -1,9 +1,9 @@
 """The requests that serve a model: CreateModel, CreateEndpointConfig, CreateEndpoint and CreateTransformJob."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
-from traindyno.core.instances.instance_types import find_instance_type
+from traindyno.core.instances.instance_types import find_instance_type, has_instance_storage
 from traindyno.core.s3_keys import check_requests_key, s3_uri, served_model_key, transform_output_prefix
 from traindyno.core.serving.deployment import Hosting, ModelDeployment, ModelNotServable, check_job_name
 from traindyno.core.serving.samples import CONTENT_TYPE, LINES_CONTENT_TYPE
@@ -40,8 +40,11 @@ class ServingSettings:
 def build_model_request(deployment: ModelDeployment, settings: ServingSettings) -> dict[str, Any]:
     """The handler travels in the model's archive, below ``code/``, as the SageMaker SDK packs it.
 
-    Raises ModelNotServable for a serverless endpoint of a lab whose jobs run in a VPC.
+    Raises ModelNotServable in a lab whose containers have no network, and for a serverless endpoint of a lab whose
+    jobs run in a VPC.
     """
+    if settings.jobs.isolates_network:
+        refuse_isolation(settings.lab)
     if settings.jobs.subnet_ids and deployment.hosting is Hosting.SERVERLESS:
         raise ModelNotServable(
             f"{deployment.name}: SageMaker does not support serverless endpoints in a VPC, and this lab's models run in"
@@ -130,8 +133,10 @@ def _transform_request(
         "InstanceType": deployment.instance_type,
         "InstanceCount": instance_count,
     }
-    if settings.jobs.volume_key_arn:
-        resources["VolumeKmsKeyId"] = settings.jobs.volume_key_arn
+    key = settings.jobs.volume_key_arn
+    # SageMaker refuses the key for these types; an endpoint's configuration may have one with any type.
+    if key and not has_instance_storage(str(deployment.instance_type)):
+        resources["VolumeKmsKeyId"] = key
     return {
         "TransformJobName": name,
         "ModelName": deployment.name,
@@ -151,6 +156,14 @@ def _transform_request(
 
 def invocation(deployment_name: str, body: bytes) -> dict[str, Any]:
     return {"EndpointName": deployment_name, "Body": body, "ContentType": CONTENT_TYPE, "Accept": CONTENT_TYPE}
+
+
+def refuse_isolation(lab: str) -> NoReturn:
+    """Raises ModelNotServable."""
+    raise ModelNotServable(
+        f"lab {lab} has isolate_network=on, and a served model needs a network: its container installs the model's"
+        " requirements from the package index when it starts; deploy the lab without isolate_network first"
+    )
 
 
 def check_instance_type(instance_type: str) -> None:

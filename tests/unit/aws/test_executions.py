@@ -98,7 +98,9 @@ def test_a_lab_is_found_by_its_stack() -> None:
         outputs = {output.value: output.name.lower() for output in LabOutput}
         stubber.add_response("describe_stacks", stack(**outputs), {"StackName": "traindyno-lab"})
         assert find_deployment(client, "traindyno") == Deployment(
-            lab="traindyno", **{output.name.lower(): output.name.lower() for output in LabOutput}
+            lab="traindyno",
+            isolates_network=False,
+            **{output.name.lower(): output.name.lower() for output in LabOutput},
         )
 
 

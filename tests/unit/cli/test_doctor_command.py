@@ -20,10 +20,13 @@ from botocore.stub import Stubber
 
 from tests.unit.stubbed import stubbed
 from traindyno.aws import account_checks
+from traindyno.aws.caller_permissions import ACTIONS
 from traindyno.cli import machine_checks
-from traindyno.cli.account_findings import BASE_IMAGE, SMOKE_INSTANCE, check_account
-from traindyno.cli.doctor_command import line_of
+from traindyno.cli.account_findings import BASE_IMAGE, check_account
+from traindyno.cli.doctor_command import bootstrap_qualifier, line_of
 from traindyno.cli.machine_checks import Finding
+from traindyno.cli.quota_findings import SMOKE_INSTANCE
+from traindyno.cli.suite_text import InputFileInvalid
 
 REPO_ROOT = Path(__file__).resolve().parents[3]
 ARN = "arn:aws:sts::111122223333:assumed-role/Engineer/me"
@@ -56,6 +59,37 @@ def test_what_is_missing_comes_with_what_to_do(finding: Finding, advice: str) ->
     assert second.strip().startswith(f"→ {advice}")
 
 
+# In the order in which they are read; the last one has no published code, so it is searched by its name.
+QUOTAS = (
+    f"{SMOKE_INSTANCE} for training job usage",
+    "ml.m7i.xlarge for training job usage",
+    "Number of instances across all training jobs",
+    "ml.c5.xlarge for endpoint usage",
+)
+
+
+def role_answer(arn: str) -> dict[str, Any]:
+    return {
+        "Role": {
+            "Path": "/", "RoleName": arn.rpartition("/")[2], "RoleId": "AROAEXAMPLEEXAMPLE", "Arn": arn,
+            "CreateDate": datetime(2026, 11, 21, tzinfo=UTC),
+        }
+    }  # fmt: skip
+
+
+def simulated(*actions: str, **of_first: Any) -> tuple[str, Any]:
+    results = [{"EvalActionName": name, "EvalDecision": "allowed"} for name in actions]
+    results[0] |= of_first
+    return "simulate_principal_policy", {"EvaluationResults": results}
+
+
+def simulations(denied: dict[str, Any] | None) -> list[tuple[str, Any]]:
+    """``denied``: the caller may not assume the bootstrap's roles, and the first action has this answer."""
+    if denied is None:
+        return [simulated("sts:AssumeRole")] * 2
+    return [simulated("sts:AssumeRole", EvalDecision="implicitDeny"), simulated(*ACTIONS, **denied)]
+
+
 @contextmanager
 def account(**answers: Any) -> Iterator[Any]:
     """Clients that answer by botocore's service models; ``answers`` change what a good account says."""
@@ -80,18 +114,20 @@ def good_account(
     *,
     bootstrap: Any = "21",
     denied: dict[str, Any] | None = None,
+    iam: list[tuple[str, Any]] | None = None,
     concurrency: int = 1000,
     builds: float = 1.0,
-    jobs: float = 2.0,
+    quotas: dict[str, float] | None = None,
     price: bool = True,
     diagnostics: tuple[dict[str, str], ...] = (),
 ) -> dict[str, list[tuple[str, Any]]]:
-    results = [{"EvalActionName": name, "EvalDecision": "allowed"} for name in account_checks.ACTIONS]
-    results[0] |= denied or {}
     quota_name = "Concurrently running builds for Linux/Large environment"
     build_quota = {"QuotaCode": "L-1", "QuotaName": quota_name, "Value": builds}
-    training_name = f"{SMOKE_INSTANCE} for training job usage"
-    training_quota = {"QuotaCode": "L-2", "QuotaName": training_name, "Value": jobs}
+    in_order = [
+        {"QuotaCode": f"L-{number}", "QuotaName": name, "Value": (quotas or {}).get(name, 1.0)}
+        for number, name in enumerate(QUOTAS)
+    ]
+    endpoint_quota = in_order[-1]
     product = {
         "product": {"attributes": {"usagetype": f"USE1-Train:{SMOKE_INSTANCE}"}},
         "terms": {"OnDemand": {"a": {"priceDimensions": {"b": {"unit": "Hrs", "pricePerUnit": {"USD": "0.115"}}}}}},
@@ -112,12 +148,14 @@ def good_account(
     return {
         "sts": [("get_caller_identity", {"Arn": ARN, "Account": "111122223333", "UserId": "x"})],
         "ssm": [("get_parameter", parameter)],
-        "iam": [("simulate_principal_policy", {"EvaluationResults": results})],
+        "iam": iam or [("get_role", role_answer(ROLE)), *simulations(denied)],
         "lambda": [("get_account_settings", {"AccountLimit": {"ConcurrentExecutions": concurrency}})],
         "service-quotas": [
             ("list_aws_default_service_quotas", {"Quotas": [build_quota]}),
             ("get_service_quota", {"Quota": build_quota}),
-            ("get_service_quota", {"Quota": training_quota}),
+            *(("get_service_quota", {"Quota": quota}) for quota in in_order[:-1]),
+            ("list_aws_default_service_quotas", {"Quotas": [endpoint_quota]}),
+            ("get_service_quota", {"Quota": endpoint_quota}),
         ],
         "cloudwatch": [],
         "sagemaker": [("list_training_jobs", listing)] * 3,
@@ -147,7 +185,7 @@ def test_an_account_that_lacks_nothing_has_no_advice() -> None:
     assert {each.subject: each.advice for each in found.values() if each.advice} == {}
     assert found["identity"].found == ARN
     assert found["lab"].found == "traindyno: Step Functions finds the state machine valid"
-    assert len(found) == 10
+    assert len(found) == 13
 
 
 @pytest.mark.usefixtures("gallery")
@@ -158,7 +196,10 @@ def test_an_account_that_lacks_nothing_has_no_advice() -> None:
         ({"bootstrap": "3"}, "CDK bootstrap", "run `cdk bootstrap` in us-east-1: version 6 or newer"),
         ({"concurrency": 10}, "Lambda concurrency", "deploy with -c reserve_sweep=off"),
         ({"builds": 0.0}, "image builds", "the lab's images can't be built"),
-        ({"jobs": 0.0}, f"{SMOKE_INSTANCE} for training job usage", "ask for it: `traindyno quotas request"),
+        ({"quotas": {QUOTAS[0]: 0.0}}, QUOTAS[0], "needed by suites/smoke_aws.yaml; ask for it: aws service-quotas"),
+        ({"quotas": {QUOTAS[1]: 0.0}}, QUOTAS[1], "needed by the preparation of suites that set no other"),
+        ({"quotas": {QUOTAS[2]: 0.0}}, QUOTAS[2], "needed by each training job; ask for it: "),
+        ({"quotas": {QUOTAS[3]: 0.0}}, QUOTAS[3], "needed by traindyno deploy without --instance; ask for it: "),
         ({"price": False}, "prices", "choose a region where SageMaker trains"),
         (
             {"diagnostics": ({"severity": "ERROR", "code": "SCHEMA", "message": "no Next"},)},
@@ -184,14 +225,31 @@ def test_what_an_account_lacks_comes_with_what_to_do(answers: dict[str, Any], su
 )
 def test_a_denied_action_is_named_with_who_denies_it(detail: dict[str, Any], who: str) -> None:
     finding = findings(denied={"EvalDecision": "implicitDeny", **detail})["permissions"]
-    assert finding.found.startswith(f"{account_checks.ACTIONS[0]} is denied by {who}")
+    assert finding.found.startswith(f"{ACTIONS[0]} is denied by {who}")
+    assert "sts:AssumeRole on the roles cdk-hnb659fds-*" in (finding.advice or "")
 
 
-def test_iam_simulates_the_role_behind_a_session() -> None:
-    with stubbed("iam") as (client, stubber):
-        asked = {"PolicySourceArn": ROLE, "ActionNames": ["s3:CreateBucket"]}
-        stubber.add_response("simulate_principal_policy", {"EvaluationResults": []}, asked)
-        assert account_checks.denied_actions(client, ARN, ["s3:CreateBucket"]) == {}
+@pytest.mark.usefixtures("gallery")
+def test_who_may_do_each_action_needs_no_role_of_the_bootstrap() -> None:
+    finding = findings(denied={"EvalDecision": "allowed"})["permissions"]
+    assert (finding.found, finding.advice) == (f"{len(ACTIONS)} simulated actions are allowed", None)
+
+
+@pytest.mark.usefixtures("gallery")
+@pytest.mark.parametrize("code", ["NoSuchEntity", "InvalidInput", "AccessDenied"])
+def test_a_caller_that_iam_does_not_know_is_not_said_to_lack_anything(code: str) -> None:
+    found = findings(iam=[("get_role", code)])
+    assert [each for each in found.values() if each.advice] == []
+    assert found["permissions"].found.startswith(f"not checked: {code}")
+
+
+def test_the_bootstraps_qualifier_is_that_of_cdk_json(tmp_path: Path) -> None:
+    assert bootstrap_qualifier(tmp_path) == "hnb659fds"
+    (tmp_path / "cdk.json").write_text('{"context": {"@aws-cdk/core:bootstrapQualifier": "mine"}}')
+    assert bootstrap_qualifier(tmp_path) == "mine"
+    (tmp_path / "cdk.json").write_text("[]")
+    with pytest.raises(InputFileInvalid, match=r"cdk\.json: expected a JSON object"):
+        bootstrap_qualifier(tmp_path)
 
 
 def test_without_credentials_the_first_line_says_so_and_nothing_else_is_asked() -> None:

@@ -11,6 +11,7 @@ from traindyno.core.errors import Throttled
 from traindyno.core.s3_keys import check_requests_key, served_model_key
 from traindyno.core.serving.deployment import Hosting, ModelDeployment, check_job_name, deployment_document
 from traindyno.lab.deploy_model import deploy_model
+from traindyno.sagemaker.job_settings import LabJobs
 from traindyno.store.model_deployments import DeploymentStatus
 
 
@@ -78,6 +79,16 @@ def test_a_model_that_is_gone_fails_the_task_with_what_to_do() -> None:
     assert row is not None
     assert (row.status, row.message) == (DeploymentStatus.FAILED, cause)
     assert serving.endpoints.requests == []
+
+
+def test_an_isolated_lab_refuses_before_it_copies_or_creates_anything() -> None:
+    serving = MemoryServing()
+    before = dict(serving.objects.contents)
+    isolated = replace(SETTINGS, jobs=LabJobs(isolates_network=True))
+    document = deployment_document(DEPLOYMENT)
+    assert deploy_model(document, "t", services=serving, settings=isolated, now=NOW) == "ModelNotServable"
+    assert "isolate_network=on" in serving.answers.given[0][2]
+    assert (serving.objects.contents, serving.endpoints.requests) == (before, [])
 
 
 def test_what_may_succeed_later_leaves_the_deployment_open() -> None:

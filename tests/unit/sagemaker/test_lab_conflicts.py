@@ -58,8 +58,16 @@ def test_an_isolated_container_reaches_nothing_but_its_channels(workload: dict[s
 def test_nobody_opens_a_shell_in_an_isolated_container() -> None:
     document = {**small_document(), "job": {"remote_debug": True}}
     document["workload"] = {**document["workload"], **IN_S3}
-    (found,) = conflicts(parse_suite(document), isolates_network=True)
+    (found,) = conflicts(parse_suite(document), isolates_network=True, allows_remote_debug=True)
     assert found.startswith("job.remote_debug: expected false")
+
+
+def test_a_shell_needs_a_lab_that_allows_it() -> None:
+    suite = parse_suite({**small_document(), "job": {"remote_debug": True}})
+    (found,) = conflicts(suite)
+    assert found.startswith("job.remote_debug: the role of this lab's jobs may not")
+    assert found.endswith("deploy the lab with -c remote_debug=on")
+    assert conflicts(suite, allows_remote_debug=True) == []
 
 
 def test_trainium_needs_the_labs_image_for_it() -> None:

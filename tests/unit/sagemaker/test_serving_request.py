@@ -26,6 +26,8 @@ SERVERLESS = replace(
 )
 TRANSFORM = replace(DEPLOYMENT, hosting=Hosting.TRANSFORM, input_s3_uri="s3://results/data/x/", expires_at=None)
 INFERENTIA = replace(DEPLOYMENT, instance_type="ml.inf2.xlarge")
+# Families of transform jobs with EBS volumes only, by EC2's list of instance store volumes
+WITHOUT_STORAGE = {"m4", "m5", "m6i", "m7i", "c4", "c5", "c6i", "c7i", "r6i", "r7i", "p2", "p3", "inf2"}
 OWN_NETWORK = replace(
     SETTINGS,
     jobs=LabJobs(
@@ -73,6 +75,30 @@ def test_a_serverless_endpoint_is_refused_where_models_run_in_a_vpc() -> None:
         ModelNotServable, match=r"does not support serverless endpoints in a VPC.* subnet-0123456789abcdef0; expected"
     ):
         build_model_request(SERVERLESS, OWN_NETWORK)
+
+
+def test_no_model_is_created_where_containers_have_no_network() -> None:
+    isolated = replace(SETTINGS, jobs=LabJobs(isolates_network=True))
+    for deployment in (DEPLOYMENT, SERVERLESS, TRANSFORM, INFERENTIA):
+        with pytest.raises(ModelNotServable, match=r"lab traindyno has isolate_network=on, .*needs a network"):
+            build_model_request(deployment, isolated)
+
+
+def transform_types() -> list[str]:
+    model = botocore.session.get_session().get_service_model("sagemaker")
+    return list(model.shape_for("TransformInstanceType").metadata["enum"])
+
+
+@pytest.mark.parametrize("instance_type", transform_types())
+def test_a_transform_job_gets_the_volume_key_where_sagemaker_accepts_one(instance_type: str) -> None:
+    # Refused for types with instance storage (TransformResources); an endpoint's configuration may always have a key.
+    deployment = replace(TRANSFORM, instance_type=instance_type)
+    for build in (build_transform_request, build_check_request):
+        has_key = build(deployment, OWN_NETWORK)["TransformResources"].get("VolumeKmsKeyId") == KEY
+        assert has_key == (instance_type.split(".")[1] in WITHOUT_STORAGE)
+    if not instance_type.startswith(("ml.trn", "ml.inf1")):
+        on_endpoint = replace(DEPLOYMENT, instance_type=instance_type)
+        assert build_endpoint_config_request(on_endpoint, OWN_NETWORK)["KmsKeyId"] == KEY
 
 
 def test_the_image_is_the_one_that_the_sdk_finds() -> None:
