@@ -67,7 +67,6 @@ class LabStack(cdk.Stack):
             notifications=notifications,
             launch=_launch(settings, identity, source, images),
             dead_letters=dead_letters.queue if dead_letters else None,
-            reserves_sweep=settings.reserves_sweep and not is_local,
         )
         orchestration = Orchestration(
             self,
