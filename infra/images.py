@@ -21,7 +21,8 @@ FOLDER = "images"
 # An execution takes up to 28 days and keeps the image that it was planned with. Only a deployment that changes an image
 # adds one, and versions on the same base share its layers.
 KEPT_IMAGES = 30
-CHECK_WITHIN = cdk.Duration.minutes(2)
+# The check repeats denied requests for a minute.
+CHECK_SECONDS, ANSWER_SECONDS = 150, 240
 QUOTA_ACTIONS = ("GetServiceQuota", "ListServiceQuotas", "ListAWSDefaultServiceQuotas")
 
 
@@ -55,7 +56,7 @@ class Images(Construct):
             code=code,
             environment={"LAB": lab},
             grants=[without_resources(*(f"servicequotas:{action}" for action in QUOTA_ACTIONS))],
-            timeout=cdk.Duration.minutes(1),
+            timeout=cdk.Duration.seconds(CHECK_SECONDS),
             memory_mib=512,
         )
         return cdk.CustomResource(
@@ -63,7 +64,7 @@ class Images(Construct):
             "BuildQuota",
             resource_type="Custom::TraindynoBuildQuota",
             service_token=check.function.function_arn,
-            service_timeout=CHECK_WITHIN,
+            service_timeout=cdk.Duration.seconds(ANSWER_SECONDS),
         )
 
     def _build(self, image: Image) -> "ContainerImageBuild":

@@ -76,8 +76,10 @@ class LabStack(cdk.Stack):
             results=storage.results,
             concurrency=settings.concurrency,
         )
-        watchers = self._watchers(settings, functions, orchestration.state_machine, notifications, dead_letters)
-        serving = self._serving(settings, code, storage, notifications, dead_letters)
+        watchers = self._watchers(
+            settings, functions, orchestration.state_machine, notifications, dead_letters, images=images
+        )
+        serving = self._serving(settings, code, storage, notifications, dead_letters, images=images)
         guard = Guard(self, "Guard", lab=settings.lab, code=code, storage=storage)
         parts = [storage, notifications, *budgets, identity, functions, orchestration, *watchers, *serving.parts]
         guard.watch(*parts, *(part for part in (images, dead_letters) if part))
@@ -116,6 +118,8 @@ class LabStack(cdk.Stack):
         state_machine: sfn.StateMachine,
         notifications: Notifications,
         dead_letters: DeadLetters | None,
+        *,
+        images: Images | None,
     ) -> list[Construct]:
         is_local = settings.target is Target.LOCAL
         return [
@@ -136,6 +140,7 @@ class LabStack(cdk.Stack):
                 functions=functions,
                 topic=notifications.topic,
                 dead_letters=dead_letters.queue if dead_letters else None,
+                images=images,
                 has_metric_math=not is_local,
             ),
         ]
@@ -147,6 +152,8 @@ class LabStack(cdk.Stack):
         storage: Storage,
         notifications: Notifications,
         dead_letters: DeadLetters | None,
+        *,
+        images: Images | None,
     ) -> Serving:
         # A served model does not read the secrets of training jobs.
         jobs = replace(settings.jobs, hub_token_secrets=())
@@ -174,6 +181,7 @@ class LabStack(cdk.Stack):
             sweep_interval=_sweep_interval(settings),
             topic=notifications.topic,
             dead_letters=dead_letters.queue if dead_letters else None,
+            images=images,
         )
         serving = Serving(self, "Serving", lab=settings.lab, functions=functions, events=events)
         cdk.CfnOutput(self, LabOutput.DEPLOYMENTS_ARN.value, value=serving.state_machine.state_machine_arn)

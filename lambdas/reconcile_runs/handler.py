@@ -1,7 +1,7 @@
 """Every few minutes: finish or stop the jobs whose events were lost, and log their number.
 
-A call while another one runs does nothing. A call by hand may give ``quiet_seconds``: attempts that were submitted later
-than that are left to their events.
+A call while another one runs does nothing. A call by hand may give ``quiet_seconds``: attempts that were submitted
+later than that are left to their events.
 """
 
 import sys

@@ -49,11 +49,6 @@ def bootstrap_version(ssm: Any) -> int | None:
         raise
 
 
-def concurrent_executions(lambda_client: Any) -> int:
-    """Lambda's limit for the account and region."""
-    return int(lambda_client.get_account_settings()["AccountLimit"]["ConcurrentExecutions"])
-
-
 def denied_actions(iam: Any, arn: str, actions: Sequence[str] = ACTIONS) -> dict[str, str]:
     """Action → the policy that denies it, by IAM's policy simulation for the caller; empty if all are allowed."""
     results = iam.simulate_principal_policy(PolicySourceArn=_principal(arn), ActionNames=[*actions])
