@@ -59,13 +59,10 @@ class Functions(Construct):
         notifications: Notifications,
         launch: Launch,
         dead_letters: sqs.IQueue | None,
-        reserves_sweep: bool,
     ) -> None:
-        """``reserves_sweep``: one of the account's concurrent executions is reserved for ReconcileRuns."""
         super().__init__(scope, construct_id)
         self._code = code
         self._dead_letters = dead_letters
-        self._reserves_sweep = reserves_sweep
         self._grants = lab_grants(cdk.Stack.of(self), lab, storage, output_key_arn=launch.jobs.output_key_arn)
         self._shared = {"LAB": lab, "BUCKET": storage.results.bucket_name, "TABLE": storage.table.table_name}
         self.state_machine_arn = self._grants.state_machine_arn
@@ -129,7 +126,6 @@ class Functions(Construct):
             grants,
             environment=environment,
             is_for_events=True,
-            concurrency=1 if self._reserves_sweep else None,
         )
 
     def _stop_runs(self) -> LabFunction:
@@ -166,7 +162,6 @@ class Functions(Construct):
         environment: Mapping[str, str] | None = None,
         memory_mib: int = 512,
         is_for_events: bool = False,
-        concurrency: int | None = None,
     ) -> LabFunction:
         return LabFunction(
             self,
@@ -177,5 +172,4 @@ class Functions(Construct):
             timeout=cdk.Duration.seconds(timeout_seconds),
             memory_mib=memory_mib,
             dead_letters=self._dead_letters if is_for_events else None,
-            concurrency=concurrency,
         )

@@ -13,19 +13,24 @@ from infra.acknowledgements import acknowledge
 COMPUTE_TYPE = "BUILD_GENERAL1_LARGE"
 BUILD_TYPE = "Custom::CDKContainerImageBuild"
 MADE_BY = "deploy-time-build makes this and offers no setting for it"
+# Inside the buildspec, a JSON document.
+BROKEN_REASON, MENDED_REASON = "detailed reason: \\nhttps://", "detailed reason: https://"
 PARTITION, REGION, ACCOUNT = "<AWS::Partition>", "<AWS::Region>", "<AWS::AccountId>"
 
 
 # A command that reaches its limit fails, and the build reports the failure to CloudFormation with a link to its log.
 # A build that reaches the project's limit reports nothing, and CloudFormation waits until its own limit of one hour.
 COMMAND_MINUTES, PROJECT_MINUTES, ANSWER_MINUTES = 45, 55, 60
-# As deploy-time-build writes it for an image without options.
-BUILD_COMMAND = "docker buildx build --output type=docker,name=artifact:$imageTag --provenance=false ."
+# As deploy-time-build writes it for an image without other options.
+BUILD_COMMAND = (
+    "docker buildx build --file {dockerfile} --output type=docker,name=artifact:$imageTag --provenance=false ."
+)
 
 
-def limit_build_time(build: Construct) -> None:
+def limit_build_time(build: Construct, *, dockerfile: str) -> None:
     trigger = _resource(build.node.find_child("Resource"))
-    trigger.add_property_override("buildCommand", f"timeout {COMMAND_MINUTES}m {BUILD_COMMAND}")
+    command = BUILD_COMMAND.format(dockerfile=dockerfile)
+    trigger.add_property_override("buildCommand", f"timeout {COMMAND_MINUTES}m {command}")
     trigger.add_property_override("ServiceTimeout", str(ANSWER_MINUTES * 60))
 
 
@@ -70,12 +75,22 @@ def _configure_project(project: codebuild.Project, triggers: Sequence[IConstruct
     }
     for finding, reason in reasons.items():
         acknowledge(project, f"AwsSolutions-{finding}", reason)
+    _mend_answer(resource)
     resource.add_property_override("Environment.ComputeType", COMPUTE_TYPE)
     resource.add_property_override("TimeoutInMinutes", PROJECT_MINUTES)
     log_group = _build_log_group(project)
     for trigger in triggers:
         if isinstance(trigger, cdk.CfnResource) and trigger.cfn_resource_type == BUILD_TYPE:
             trigger.node.add_dependency(log_group)
+
+
+def _mend_answer(project: cdk.CfnResource) -> None:
+    """deploy-time-build writes a line break into the text of its answer to CloudFormation; JSON allows none."""
+    assert isinstance(project, codebuild.CfnProject)
+    buildspec: str = cdk.Stack.of(project).resolve(project.source)["buildSpec"]
+    if buildspec.count(BROKEN_REASON) != 1:
+        raise ValueError(f"expected deploy-time-build's text of a failure once in its buildspec, found {buildspec}")
+    project.add_property_override("Source.BuildSpec", buildspec.replace(BROKEN_REASON, MENDED_REASON))
 
 
 def _build_log_group(project: codebuild.Project) -> logs.LogGroup:

@@ -17,14 +17,19 @@ from infra.lambda_source import REPO_ROOT
 if TYPE_CHECKING:
     from deploy_time_build import ContainerImageBuild
 
-KEPT_IMAGES = 3
-CHECK_WITHIN = cdk.Duration.minutes(2)
+FOLDER = "images"
+# An execution takes up to 28 days and keeps the image that it was planned with. Only a deployment that changes an image
+# adds one, and versions on the same base share its layers.
+KEPT_IMAGES = 30
+# The check repeats denied requests for a minute.
+CHECK_SECONDS, ANSWER_SECONDS = 150, 240
 QUOTA_ACTIONS = ("GetServiceQuota", "ListServiceQuotas", "ListAWSDefaultServiceQuotas")
 
 
 class Image(StrEnum):
-    """A folder of images/. ``neuron`` is built only if the context asks for it."""
+    """A folder of images/, in the order of their builds. ``neuron`` is built only if the context asks for it."""
 
+    CPU = "cpu"
     EFA = "efa"
     NEURON = "neuron"
 
@@ -40,7 +45,7 @@ class Images(Construct):
             build = self._build(image)
             build.node.add_dependency(previous)
             uris[image.value], previous = build.image_uri, build
-            limit_build_time(build)
+            limit_build_time(build, dockerfile=dockerfile(image))
         self.uris: Mapping[str, str] = uris
         configure_builds(cdk.Stack.of(self), [*self.node.find_all()])
 
@@ -51,7 +56,7 @@ class Images(Construct):
             code=code,
             environment={"LAB": lab},
             grants=[without_resources(*(f"servicequotas:{action}" for action in QUOTA_ACTIONS))],
-            timeout=cdk.Duration.minutes(1),
+            timeout=cdk.Duration.seconds(CHECK_SECONDS),
             memory_mib=512,
         )
         return cdk.CustomResource(
@@ -59,7 +64,7 @@ class Images(Construct):
             "BuildQuota",
             resource_type="Custom::TraindynoBuildQuota",
             service_token=check.function.function_arn,
-            service_timeout=CHECK_WITHIN,
+            service_timeout=cdk.Duration.seconds(ANSWER_SECONDS),
         )
 
     def _build(self, image: Image) -> "ContainerImageBuild":
@@ -69,7 +74,10 @@ class Images(Construct):
         return ContainerImageBuild(
             self,
             f"{image.capitalize()}Build",
-            directory=str(REPO_ROOT / "images" / image),
+            # The images share files; a change of another image's own files must not build this one again.
+            directory=str(REPO_ROOT / FOLDER),
+            file=dockerfile(image),
+            exclude=[other.value for other in Image if other is not image],
             repository=self._repository(image),
         )
 
@@ -83,3 +91,8 @@ class Images(Construct):
             removal_policy=cdk.RemovalPolicy.DESTROY,
             empty_on_delete=True,
         )
+
+
+def dockerfile(image: Image) -> str:
+    """Relative to the folder of the images."""
+    return f"{image}/Dockerfile"

@@ -15,8 +15,7 @@ from infra.permissions import Grant, make_role
 class LabFunction(Construct):
     """``construct_id`` is the state's name; ``lambdas/<the same in snake case>`` holds the handler.
 
-    ``dead_letters`` gets events that the function failed to handle at every attempt. ``concurrency``: reserved for the
-    function, and also its limit.
+    ``dead_letters`` gets events that the function failed to handle at every attempt.
     """
 
     def __init__(
@@ -30,7 +29,6 @@ class LabFunction(Construct):
         timeout: cdk.Duration,
         memory_mib: int,
         dead_letters: sqs.IQueue | None = None,
-        concurrency: int | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         log_group = logs.LogGroup(
@@ -51,7 +49,6 @@ class LabFunction(Construct):
             timeout=timeout,
             memory_size=memory_mib,
             log_group=log_group,
-            reserved_concurrent_executions=concurrency,
             logging_format=lambda_.LoggingFormat.JSON,
         )
         if dead_letters:

@@ -36,8 +36,7 @@ class LabSettings:
 
     ``budget_usd`` is monthly; None: no budget. ``data_buckets`` are the person's own buckets that training jobs may
     read, beside the lab's. ``images`` are built at deployment. ``checks_rules``: synthesis fails on any finding of the
-    security rules; `make check` asks for it. ``reserves_sweep``: one of the account's concurrent Lambda executions is
-    reserved for ReconcileRuns, so that no two sweeps overlap. ``data_keys`` are the KMS keys of the data buckets.
+    security rules; `make check` asks for it. ``data_keys`` are the KMS keys of the data buckets.
     ``permissions_boundary``: the ARN of the policy that bounds every role of the lab.
     """
 
@@ -48,7 +47,6 @@ class LabSettings:
     data_buckets: tuple[str, ...]
     images: tuple[Image, ...]
     checks_rules: bool
-    reserves_sweep: bool
     jobs: LabJobs
     data_keys: tuple[str, ...]
     permissions_boundary: str | None
@@ -71,9 +69,8 @@ def read_lab_settings(node: Node, *, region: str | None = None) -> LabSettings:
         target=target,
         concurrency=_concurrency(node, target),
         notify_email=node.try_get_context("notify_email"),
-        images=(Image.EFA, Image.NEURON) if read_switch(node, "neuron") else (Image.EFA,),
+        images=tuple(Image) if read_switch(node, "neuron") else (Image.CPU, Image.EFA),
         checks_rules=read_switch(node, "rules"),
-        reserves_sweep=read_switch(node, "reserve_sweep", default="on"),
         budget_usd=_budget_usd(node, target),
         budget_scope=_budget_scope(node),
         jobs=read_lab_jobs(node),

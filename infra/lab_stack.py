@@ -67,7 +67,6 @@ class LabStack(cdk.Stack):
             notifications=notifications,
             launch=_launch(settings, identity, source, images),
             dead_letters=dead_letters.queue if dead_letters else None,
-            reserves_sweep=settings.reserves_sweep and not is_local,
         )
         orchestration = Orchestration(
             self,
@@ -77,8 +76,10 @@ class LabStack(cdk.Stack):
             results=storage.results,
             concurrency=settings.concurrency,
         )
-        watchers = self._watchers(settings, functions, orchestration.state_machine, notifications, dead_letters)
-        serving = self._serving(settings, code, storage, notifications, dead_letters)
+        watchers = self._watchers(
+            settings, functions, orchestration.state_machine, notifications, dead_letters, images=images
+        )
+        serving = self._serving(settings, code, storage, notifications, dead_letters, images=images)
         guard = Guard(self, "Guard", lab=settings.lab, code=code, storage=storage)
         parts = [storage, notifications, *budgets, identity, functions, orchestration, *watchers, *serving.parts]
         guard.watch(*parts, *(part for part in (images, dead_letters) if part))
@@ -116,6 +117,8 @@ class LabStack(cdk.Stack):
         state_machine: sfn.StateMachine,
         notifications: Notifications,
         dead_letters: DeadLetters | None,
+        *,
+        images: Images | None,
     ) -> list[Construct]:
         is_local = settings.target is Target.LOCAL
         return [
@@ -136,6 +139,7 @@ class LabStack(cdk.Stack):
                 functions=functions,
                 topic=notifications.topic,
                 dead_letters=dead_letters.queue if dead_letters else None,
+                images=images,
                 has_metric_math=not is_local,
             ),
         ]
@@ -147,6 +151,8 @@ class LabStack(cdk.Stack):
         storage: Storage,
         notifications: Notifications,
         dead_letters: DeadLetters | None,
+        *,
+        images: Images | None,
     ) -> Serving:
         # Secrets and shells are for training jobs only.
         jobs = replace(settings.jobs, hub_token_secrets=(), allows_remote_debug=False)
@@ -174,6 +180,7 @@ class LabStack(cdk.Stack):
             sweep_interval=_sweep_interval(settings),
             topic=notifications.topic,
             dead_letters=dead_letters.queue if dead_letters else None,
+            images=images,
         )
         serving = Serving(self, "Serving", lab=settings.lab, functions=functions, events=events)
         cdk.CfnOutput(self, LabOutput.DEPLOYMENTS_ARN.value, value=serving.state_machine.state_machine_arn)

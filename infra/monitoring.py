@@ -12,6 +12,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra.functions import Functions
+from infra.lab_function import LabFunction
 from traindyno.core.lab_names import (
     FAILED_SUITES_METRIC,
     METRIC_NAMESPACE,
@@ -21,10 +22,14 @@ from traindyno.core.lab_names import (
 
 PERIOD = cdk.Duration.minutes(5)
 SWEEPS_MISSED = 3
+MISSES = "It detects lost events and costs above the cap."
+CALLED_AGAIN = "Step Functions repeats the call after throttling and service faults only."
+# SQS may report the first message of a queue without traffic 15 minutes late.
+QUEUE_PERIODS = 6
 
 
 class Monitoring(Construct):
-    """``has_metric_math``: the local cloud's CloudWatch has no alarms on expressions."""
+    """``has_metric_math``: the local cloud's CloudWatch has no alarms on expressions. ``images``: see SweepMissing."""
 
     def __init__(
         self,
@@ -36,6 +41,7 @@ class Monitoring(Construct):
         functions: Functions,
         topic: sns.ITopic,
         dead_letters: sqs.IQueue | None,
+        images: Construct | None,
         has_metric_math: bool,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -44,7 +50,7 @@ class Monitoring(Construct):
         overdue = self._lab_metric(OVERDUE_RUNS_METRIC)
         self._failed_suites()
         self._failing_functions(functions)
-        self._missing_sweeps(functions)
+        add_sweep_alarm(self, "SweepMissing", functions.reconcile_runs, topic=topic, images=images, misses=MISSES)
         if dead_letters:
             self._unhandled_events(dead_letters)
         if has_metric_math:
@@ -61,30 +67,25 @@ class Monitoring(Construct):
         )
 
     def _failing_functions(self, functions: Functions) -> None:
-        for item in (functions.reconcile_runs, functions.stop_runs, functions.finish_run):
+        """The other functions of the state machine end the execution if they fail, which is SuiteFailed."""
+        alone = (functions.reconcile_runs, functions.stop_runs, functions.finish_run)
+        called = (functions.submit_run, functions.record_run, functions.plan_round, functions.judge_suite)
+        effects = dict.fromkeys(alone, "Jobs may continue without control.") | dict.fromkeys(called, CALLED_AGAIN)
+        for item, effect in effects.items():
             self._alarm(
                 f"{item.node.id}Fails",
                 item.function.metric_errors(period=PERIOD, statistic="Sum"),
                 periods=1,
-                description=f"{item.node.id} raised an error: see its log group. Jobs may continue without control.",
+                description=f"{item.node.id} raised an error: see its log group. {effect}",
             )
 
-    def _missing_sweeps(self, functions: Functions) -> None:
-        self._alarm(
-            "SweepMissing",
-            functions.reconcile_runs.function.metric_invocations(period=PERIOD, statistic="Sum"),
-            periods=SWEEPS_MISSED,
-            threshold=1,
-            comparison=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
-            missing=cloudwatch.TreatMissingData.BREACHING,
-            description="ReconcileRuns has not run for 15 minutes. It detects lost events and costs above the cap.",
-        )
-
     def _unhandled_events(self, dead_letters: sqs.IQueue) -> None:
+        """On arrivals, not on the number of kept messages: that alarm would stay for the 14 days that they are kept."""
         self._alarm(
             "EventsUnhandled",
-            dead_letters.metric_approximate_number_of_messages_visible(period=PERIOD, statistic="Maximum"),
-            periods=1,
+            dead_letters.metric_number_of_messages_sent(period=PERIOD, statistic="Sum"),
+            periods=QUEUE_PERIODS,
+            enough=1,
             description="An event was not delivered, or its function failed at every try: see the dead-letter queue.",
         )
 
@@ -127,10 +128,12 @@ def add_alarm(
     topic: sns.ITopic,
     periods: int,
     description: str,
+    enough: int | None = None,
     threshold: int = 0,
     comparison: cloudwatch.ComparisonOperator = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
     missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
-) -> None:
+) -> cloudwatch.Alarm:
+    """``enough`` of the ``periods`` raise it; None: all of them."""
     alarm = cloudwatch.Alarm(
         scope,
         construct_id,
@@ -138,10 +141,41 @@ def add_alarm(
         threshold=threshold,
         comparison_operator=comparison,
         evaluation_periods=periods,
+        datapoints_to_alarm=enough,
         treat_missing_data=missing,
         alarm_description=description,
     )
     alarm.add_alarm_action(actions.SnsAction(topic))
+    return alarm
+
+
+def add_sweep_alarm(
+    scope: Construct,
+    construct_id: str,
+    sweep: LabFunction,
+    *,
+    topic: sns.ITopic,
+    images: Construct | None,
+    misses: str,
+) -> None:
+    """Raised where the schedule does not call the function.
+
+    CloudWatch counts the time before the first call as missed too. The alarm is therefore created after ``images``,
+    whose builds take longer than the schedule's interval, so that a new lab does not begin with an alarm.
+    """
+    alarm = add_alarm(
+        scope,
+        construct_id,
+        sweep.function.metric_invocations(period=PERIOD, statistic="Sum"),
+        topic=topic,
+        periods=SWEEPS_MISSED,
+        threshold=1,
+        comparison=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+        missing=cloudwatch.TreatMissingData.BREACHING,
+        description=f"{sweep.node.id} has not run for 15 minutes. {misses}",
+    )
+    if images is not None:
+        alarm.node.add_dependency(images)
 
 
 def lab_metric(lab: str, name: str, *, statistic: str = "Maximum") -> cloudwatch.Metric:

@@ -8,7 +8,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.event_rules import add_rule
-from infra.monitoring import PERIOD, SWEEPS_MISSED, add_alarm, lab_metric
+from infra.monitoring import PERIOD, add_alarm, add_sweep_alarm, lab_metric
 from infra.serving_functions import ServingFunctions
 from traindyno.core.lab_names import OVERDUE_ENDPOINTS_METRIC
 from traindyno.sagemaker import job_events, serving_description
@@ -25,7 +25,9 @@ class ServingEvents(Construct):
         sweep_interval: cdk.Duration,
         topic: sns.ITopic,
         dead_letters: sqs.IQueue | None,
+        images: Construct | None,
     ) -> None:
+        """``images``: as for the sweep of runs."""
         super().__init__(scope, construct_id)
         self._topic = topic
         changes = {
@@ -39,9 +41,9 @@ class ServingEvents(Construct):
         add_rule(self, "Sweep", sweep, events.Schedule.rate(sweep_interval), dead_letters)
         # A sweep that fails is not repeated: the next one is due soon.
         sweep.function.configure_async_invoke(retry_attempts=0, max_event_age=sweep_interval)
-        self._alarms(functions, lab)
+        self._alarms(functions, lab, images)
 
-    def _alarms(self, functions: ServingFunctions, lab: str) -> None:
+    def _alarms(self, functions: ServingFunctions, lab: str, images: Construct | None) -> None:
         for item in (functions.reconcile_endpoints, functions.finish_deployment):
             self._alarm(
                 f"{item.node.id}Fails",
@@ -54,16 +56,13 @@ class ServingEvents(Construct):
             description="An expired endpoint was not deleted within 10 minutes and is still billed: see the log of"
             " ReconcileEndpoints, or delete it with traindyno undeploy.",
         )
-        add_alarm(
+        add_sweep_alarm(
             self,
-            "SweepMissing",
-            functions.reconcile_endpoints.function.metric_invocations(period=PERIOD, statistic="Sum"),
+            "EndpointSweepMissing",
+            functions.reconcile_endpoints,
             topic=self._topic,
-            periods=SWEEPS_MISSED,
-            threshold=1,
-            comparison=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
-            missing=cloudwatch.TreatMissingData.BREACHING,
-            description="ReconcileEndpoints has not run for 15 minutes: expired endpoints are not deleted.",
+            images=images,
+            misses="Expired endpoints are not deleted.",
         )
 
     def _alarm(self, construct_id: str, metric: cloudwatch.IMetric, *, description: str) -> None:

@@ -1,10 +1,11 @@
 """Custom resource: check, before the first image is built, that the account's quota allows the build."""
 
+import time
 from typing import Any
 
 from traindyno.aws import clients
 from traindyno.aws.cloudformation_answer import Answer, answer_cloudformation
-from traindyno.lab.check_build_quota import refusal_to_build
+from traindyno.lab.check_build_quota import refusal_to_build_by_a_new_role
 from traindyno.lab.environment import BuildEnvironment, read_environment
 from traindyno.lab.use_case import use_case
 
@@ -16,9 +17,8 @@ def handle(event: dict[str, Any], _context: object) -> None:
         refusal = None
         with use_case("CheckBuildQuota", request=event["RequestType"]) as line:
             if event["RequestType"] != "Delete":
-                refusal = refusal_to_build(
-                    clients.service_quotas(), region=read_environment(BuildEnvironment).aws_region
-                )
+                region = read_environment(BuildEnvironment).aws_region
+                refusal = refusal_to_build_by_a_new_role(clients.service_quotas(), region=region, sleep=time.sleep)
             line.note(refused=refusal)
         answer = Answer(is_well=refusal is None, reason=refusal or "")
     finally:

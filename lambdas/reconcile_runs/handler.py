@@ -1,10 +1,12 @@
 """Every few minutes: finish or stop the jobs whose events were lost, and log their number.
 
-A call by hand may give ``quiet_seconds``: attempts that were submitted later than that are left to their events.
+A call while another one runs does nothing. A call by hand may give ``quiet_seconds``: attempts that were submitted
+later than that are left to their events.
 """
 
 import sys
 import time
+import uuid
 from typing import Any, Protocol
 
 from traindyno.aws import clients
@@ -15,6 +17,7 @@ from traindyno.lab.environment import SweepEnvironment, read_environment
 from traindyno.lab.reconcile_runs import QUIET_SECONDS, sweep
 from traindyno.lab.services import connect
 from traindyno.lab.stop_runs import Pace
+from traindyno.lab.sweep_turn import sweep_turn
 from traindyno.lab.use_case import use_case
 
 LAST_MILLISECONDS = 60_000
@@ -26,13 +29,21 @@ class Context(Protocol):
 
 def handle(event: dict[str, Any], context: Context) -> None:
     environment = read_environment(SweepEnvironment)
-    with use_case("ReconcileRuns") as line:
+    services = connect(environment)
+    pace = Pace(may_go_on=lambda: context.get_remaining_time_in_millis() > LAST_MILLISECONDS, sleep=time.sleep)
+    with (
+        use_case("ReconcileRuns") as line,
+        sweep_turn(services.sweep_lease, str(uuid.uuid4()), pace=pace, clock=time.time) as turn,
+    ):
+        if turn is None:
+            line.note(skipped="another sweep is running")
+            return
         swept = sweep(
             lab=environment.lab,
-            services=connect(environment),
+            services=services,
             executions=Executions(clients.stepfunctions(), environment.state_machine_arn),
             now=time.time(),
-            pace=Pace(may_go_on=lambda: context.get_remaining_time_in_millis() > LAST_MILLISECONDS, sleep=time.sleep),
+            pace=turn,
             quiet_seconds=float(event.get("quiet_seconds", QUIET_SECONDS)),
         )
         line.note(open=swept.open, overdue=swept.overdue, left=swept.left, stopped=swept.stopped)

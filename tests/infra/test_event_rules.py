@@ -1,11 +1,12 @@
 """What invokes functions beside the state machine, and what raises an alarm."""
 
+import json
 import re
 from typing import Any
 
 import pytest
 
-from tests.infra.synthesis import OTHER_LAB, as_list, flat, lab
+from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, as_list, flat, lab
 
 
 def rules(**context: str) -> dict[str, dict[str, Any]]:
@@ -40,7 +41,7 @@ def test_the_sweep_goes_by_the_clock() -> None:
 def alarms() -> dict[str, dict[str, Any]]:
     """Alarm by the name of its construct."""
     found = lab(target="aws").of_type("AWS::CloudWatch::Alarm")
-    return {re.sub(r"^Monitoring|[0-9A-F]{8}$", "", name): alarm for name, alarm in found.items()}
+    return {re.sub(r"^(Monitoring|ServingEvents)|[0-9A-F]{8}$", "", name): alarm for name, alarm in found.items()}
 
 
 def test_every_alarm_goes_to_the_labs_topic() -> None:
@@ -61,8 +62,15 @@ def test_a_failed_suite_raises_an_alarm_and_a_refused_one_does_not() -> None:
     assert not [each for each in alarms().values() if each.get("MetricName") == "ExecutionsFailed"]
 
 
-@pytest.mark.parametrize("state", ["ReconcileRuns", "StopRuns", "FinishRun"])
-def test_an_error_of_a_function_that_no_state_waits_for_raises_an_alarm(state: str) -> None:
+@pytest.mark.parametrize(
+    "state",
+    [
+        *("ReconcileRuns", "StopRuns", "FinishRun"),
+        # a run without a result, or an execution that ends, would be the only sign
+        *("SubmitRun", "RecordRun", "PlanRound", "JudgeSuite"),
+    ],
+)
+def test_an_error_of_a_function_raises_an_alarm(state: str) -> None:
     alarm = alarms()[f"{state}Fails"]
     ((dimension),) = alarm["Dimensions"]
     assert (alarm["MetricName"], alarm["Statistic"], alarm["Threshold"]) == ("Errors", "Sum", 0)
@@ -78,19 +86,71 @@ def test_a_sweep_that_is_missing_breaches() -> None:
     assert (alarm["Period"], alarm["EvaluationPeriods"]) == (300, 3)
 
 
-def test_sweeps_never_overlap_and_are_not_repeated() -> None:
+def needed(name: str) -> set[str]:
+    """The resource and all that CloudFormation creates before it."""
+    resources = lab(target="aws").document["Resources"]
+    found, left = set[str](), [name]
+    while left:
+        name = left.pop()
+        if name in found or name not in resources:
+            continue
+        found.add(name)
+        text = json.dumps(resources[name])
+        left += re.findall(r'"Ref": "(\w+)"', text) + re.findall(r'"Fn::GetAtt": \["(\w+)"', text)
+        left += as_list(resources[name].get("DependsOn", []))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("alarm", "state"), [("SweepMissing", "ReconcileRuns"), ("EndpointSweepMissing", "ReconcileEndpoints")]
+)
+def test_a_new_lab_does_not_begin_with_the_alarm_of_a_missing_sweep(alarm: str, state: str) -> None:
+    """The alarm waits for the images, whose builds take longer than the schedule's interval; the schedule does not."""
     template = lab(target="aws")
-    (name,) = [name for name in template.of_type("AWS::Lambda::Function") if "ReconcileRuns" in name]
-    assert template.of_type("AWS::Lambda::Function")[name]["ReservedConcurrentExecutions"] == 1
-    found = template.of_type("AWS::Lambda::EventInvokeConfig").values()
+    builds = set(template.of_type("Custom::CDKContainerImageBuild"))
+    assert len(builds) == 2
+    pattern = re.compile(rf"(Monitoring|ServingEvents){alarm}[0-9A-F]{{8}}")
+    (name,) = [each for each in template.of_type("AWS::CloudWatch::Alarm") if pattern.fullmatch(each)]
+    assert builds <= needed(name)
+    (rule,) = [
+        each
+        for each, properties in template.of_type("AWS::Events::Rule").items()
+        if "ScheduleExpression" in properties and state in flat(properties["Targets"][0]["Arn"])
+    ]
+    assert any(state in each for each in needed(rule))
+    assert not builds & needed(rule)
+
+
+def test_no_function_reserves_concurrency_which_accounts_with_a_low_limit_refuse() -> None:
+    for functions in (lab(target=target).of_type("AWS::Lambda::Function").values() for target in ("aws", "local")):
+        assert not [each for each in functions if "ReservedConcurrentExecutions" in each]
+
+
+def test_a_sweep_is_not_repeated() -> None:
+    found = lab(target="aws").of_type("AWS::Lambda::EventInvokeConfig").values()
     (asynchronous,) = [each for each in found if "ReconcileRuns" in flat(each["FunctionName"])]
-    assert flat(asynchronous["FunctionName"]) == name
     assert (asynchronous["MaximumRetryAttempts"], asynchronous["MaximumEventAgeInSeconds"]) == (0, 300)
 
 
-def test_an_account_with_few_concurrent_executions_can_leave_them_unreserved() -> None:
-    functions = lab(target="aws", reserve_sweep="off").of_type("AWS::Lambda::Function").values()
-    assert not [function for function in functions if "ReservedConcurrentExecutions" in function]
+def test_the_alarm_of_unhandled_events_is_on_their_arrival_and_ends() -> None:
+    """The number of kept messages would hold it for 14 days."""
+    alarm = alarms()["EventsUnhandled"]
+    assert (alarm["MetricName"], alarm["Statistic"], alarm["Threshold"]) == ("NumberOfMessagesSent", "Sum", 0)
+    assert alarm["DatapointsToAlarm"] == 1
+    # SQS may be 15 minutes late
+    assert 15 * 60 < alarm["EvaluationPeriods"] * alarm["Period"] <= 3600
+    assert alarm["TreatMissingData"] == "notBreaching"
+
+
+def test_the_page_lists_each_alarm_once() -> None:
+    page = (REPO_ROOT / "docs/lab-in-aws.md").read_text().partition("## Alarms")[2].partition("\n## ")[0]
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+    assert sorted(listed) == sorted(alarms())
+    costs = (REPO_ROOT / "docs/costs.md").read_text()
+    on_expressions = [alarm for alarm in alarms().values() if "Metrics" in alarm]
+    count = f"{len(listed) - len(on_expressions)} on one metric, {len(on_expressions)} on an expression"
+    assert f"| CloudWatch alarms | {count} |" in costs
 
 
 def test_events_that_are_not_handled_go_to_a_queue_that_raises_an_alarm() -> None:
@@ -113,7 +173,7 @@ def test_events_that_are_not_handled_go_to_a_queue_that_raises_an_alarm() -> Non
     assert (operator, {key: flat(arn) for key, arn in condition.items()}) == (
         "ArnLike", {"aws:SourceArn": "arn:AWS::Partition:events:AWS::Region:AWS::AccountId:rule/*"},
     )  # fmt: skip
-    assert alarms()["EventsUnhandled"]["MetricName"] == "ApproximateNumberOfMessagesVisible"
+    assert "EventsUnhandled" in alarms()
 
 
 def test_notifications_are_encrypted_and_need_tls() -> None:
@@ -156,7 +216,7 @@ def test_expired_endpoints_are_swept_and_those_that_stay_raise_an_alarm() -> Non
     found = lab(target="aws").of_type("AWS::Events::Rule").values()
     (sweep,) = [each for each in found if "ReconcileEndpoints" in flat(each["Targets"][0]["Arn"])]
     assert sweep["ScheduleExpression"] == "rate(5 minutes)"
-    overdue = alarms()["ServingEventsEndpointsOverdue"]
+    overdue = alarms()["EndpointsOverdue"]
     assert (overdue["MetricName"], overdue["Statistic"], overdue["Threshold"]) == ("OverdueEndpoints", "Maximum", 0)
-    assert alarms()["ServingEventsSweepMissing"]["TreatMissingData"] == "breaching"
-    assert {"ServingEventsFinishDeploymentFails", "ServingEventsReconcileEndpointsFails"} <= set(alarms())
+    assert alarms()["EndpointSweepMissing"]["TreatMissingData"] == "breaching"
+    assert {"FinishDeploymentFails", "ReconcileEndpointsFails"} <= set(alarms())

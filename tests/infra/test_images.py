@@ -1,31 +1,26 @@
 """The images of a lab: what they are built from, how, and what their builds leave behind."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
 import pytest
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from infra import images
 from infra.images import Image
-from tests.infra.synthesis import REPO_ROOT, Template, flat, lab, synthesise
+from tests.infra.image_packages import NEEDED_BY_BASES, requirements_file
+from tests.infra.synthesis import REPO_ROOT, Assembly, Template, flat, lab, synthesise
 
 IMAGES = [image.value for image in Image]
 BUILD = "Custom::CDKContainerImageBuild"
-IN_THE_IMAGE = {"python_version": "3.12", "sys_platform": "linux", "platform_machine": "x86_64", "extra": ""}
-# Not what this repository is tested with, for the bases' sake: with the requirements that these versions state.
-OTHER_VERSIONS = {
-    "pyarrow": [],
-    "pandas": ["numpy>=1.26.0", "python-dateutil>=2.8.2", "pytz>=2020.1", "tzdata>=2022.7"],
-}
+# SageMaker ends a job after 28 days.
+LONGEST_EXECUTION_DAYS = 28
 PINNED = re.compile(r"^[A-Za-z0-9._-]+==[A-Za-z0-9.]+$")
 
 
@@ -39,14 +34,15 @@ def with_neuron() -> Template:
     return lab(target="aws", neuron="true")
 
 
-def test_images_are_immutable_scanned_and_few(with_neuron: Template) -> None:
+def test_images_are_immutable_and_scanned_and_outlast_the_executions_that_use_them(with_neuron: Template) -> None:
     repositories = with_neuron.of_type("AWS::ECR::Repository")
     assert len(repositories) == len(IMAGES)
     for repository in repositories.values():
         assert repository["ImageTagMutability"] == "IMMUTABLE"
         assert repository["ImageScanningConfiguration"]["ScanOnPush"]
         (rule,) = json.loads(repository["LifecyclePolicy"]["LifecyclePolicyText"])["rules"]
-        assert rule["selection"]["countNumber"] == 3
+        assert rule["selection"]["countType"] == "imageCountMoreThan"
+        assert rule["selection"]["countNumber"] >= LONGEST_EXECUTION_DAYS, "a deployment a day, each with another image"
         assert repository["EmptyOnDelete"]
 
 
@@ -60,11 +56,12 @@ def image_variables(template: Template, state: str) -> dict[str, Any]:
 def test_the_neuron_image_is_built_only_where_the_context_asks_for_it(
     template: Template, with_neuron: Template
 ) -> None:
-    assert len(template.of_type(BUILD)) == 1
-    assert set(image_variables(template, "SubmitRun")) == {"EFA_IMAGE_URI"}
-    assert len(with_neuron.of_type(BUILD)) == 2
+    both = {"CPU_IMAGE_URI", "EFA_IMAGE_URI"}
+    assert len(template.of_type(BUILD)) == 2
+    assert set(image_variables(template, "SubmitRun")) == both
+    assert len(with_neuron.of_type(BUILD)) == 3
     for state in ("SubmitRun", "PlanSuite"):
-        assert set(image_variables(with_neuron, state)) == {"EFA_IMAGE_URI", "NEURON_IMAGE_URI"}
+        assert set(image_variables(with_neuron, state)) == {*both, "NEURON_IMAGE_URI"}
 
 
 def test_a_changed_image_changes_no_export_of_a_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +70,7 @@ def test_a_changed_image_changes_no_export_of_a_stack(tmp_path: Path, monkeypatc
     shutil.copytree(REPO_ROOT / "images", changed / "images")
     first = synthesise(target="aws", lab="redeployed")
     monkeypatch.setattr(images, "REPO_ROOT", changed)
-    with (changed / "images/efa/requirements.txt").open("a") as file:
+    with (changed / "images/efa/check_image.py").open("a") as file:
         file.write("# changed\n")
     second = synthesise.__wrapped__(target="aws", lab="redeployed")
     before, after = (each.template("Lab").of_type(BUILD) for each in (first, second))
@@ -89,27 +86,63 @@ def test_a_changed_image_changes_no_export_of_a_stack(tmp_path: Path, monkeypatc
 
 def test_the_quota_is_checked_first_and_images_are_built_one_after_another(with_neuron: Template) -> None:
     (check,) = with_neuron.resources("Custom::TraindynoBuildQuota")
-    efa, neuron = sorted(with_neuron.resources(BUILD))
+    cpu, efa, neuron = sorted(with_neuron.resources(BUILD))
     waits_for = {name: set(resource["DependsOn"]) for name, resource in with_neuron.resources(BUILD).items()}
-    assert check in waits_for[efa]
+    assert check in waits_for[cpu]
+    assert cpu in waits_for[efa]
     assert efa in waits_for[neuron]
 
 
 def test_a_build_that_takes_too_long_fails_before_its_project_and_cloudformation_give_up(template: Template) -> None:
-    build, project = template.only(BUILD), template.only("AWS::CodeBuild::Project")
-    limit = re.fullmatch(r"timeout (\d+)m (docker buildx build .*)", build["buildCommand"])
-    assert limit
-    assert int(limit[1]) < project["TimeoutInMinutes"] < int(build["ServiceTimeout"]) / 60
-    assert int(build["ServiceTimeout"]) <= 3600
+    project = template.only("AWS::CodeBuild::Project")
+    for build in template.of_type(BUILD).values():
+        limit = re.fullmatch(r"timeout (\d+)m (docker buildx build .*)", build["buildCommand"])
+        assert limit
+        assert int(limit[1]) < project["TimeoutInMinutes"] < int(build["ServiceTimeout"]) / 60
+        assert int(build["ServiceTimeout"]) <= 3600
 
 
 def test_the_time_limit_stands_before_the_constructs_own_command(template: Template) -> None:
     from deploy_time_build import ContainerImageBuild
 
     stack = cdk.Stack(cdk.App(), "Plain")
-    ContainerImageBuild(stack, "Build", directory=str(REPO_ROOT / "images/efa"))
-    (plain,) = cdk.assertions.Template.from_stack(stack).find_resources(BUILD).values()
-    assert template.only(BUILD)["buildCommand"].endswith(f"m {plain['Properties']['buildCommand']}")
+    for name in ("cpu", "efa"):
+        ContainerImageBuild(stack, name, directory=str(REPO_ROOT / "images"), file=f"{name}/Dockerfile")
+    plain = cdk.assertions.Template.from_stack(stack).find_resources(BUILD).values()
+    limited = {build["buildCommand"].partition("m ")[2] for build in template.of_type(BUILD).values()}
+    assert limited == {build["Properties"]["buildCommand"] for build in plain}
+
+
+@pytest.mark.parametrize("succeeds", [True, False])
+def test_cloudformation_can_read_the_answer_of_a_build(template: Template, tmp_path: Path, succeeds: bool) -> None:
+    buildspec = json.loads(template.only("AWS::CodeBuild::Project")["Source"]["BuildSpec"])
+    answering = buildspec["phases"]["post_build"]["commands"][-1]
+    script = "\n".join(line for line in answering.splitlines() if not line.strip().startswith("curl "))
+    environment = {"CODEBUILD_BUILD_SUCCEEDING": str(int(succeeds)), "AWS_REGION": "eu-west-1", "imageTag": "t"}
+    subprocess.run(["bash", "-c", script], cwd=tmp_path, env={**os.environ, **environment}, check=True)
+    answer = json.loads((tmp_path / "payload.json").read_text())
+    assert answer["Status"] == ("SUCCESS" if succeeds else "FAILED")
+    assert succeeds or "https://eu-west-1.console.aws.amazon.com/cloudwatch" in answer["Reason"]
+
+
+def built_files(assembly: Assembly) -> dict[str, dict[str, bytes]]:
+    """Image → path → content, as CodeBuild gets them."""
+    manifest = json.loads((assembly.folder / "Lab.assets.json").read_text())
+    folders = [assembly.folder / each["source"]["path"] for each in manifest["files"].values()]
+    found = [
+        {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        for folder in folders
+        if (folder / "check_packages.py").exists()
+    ]
+    return {name.partition("/")[0]: files for files in found for name in files if name.endswith("/Dockerfile")}
+
+
+def test_each_image_is_built_from_its_own_folder_and_what_the_images_share() -> None:
+    found = built_files(synthesise(target="aws", neuron="true"))
+    assert set(found) == set(IMAGES)
+    for name, files in found.items():
+        assert {path.partition("/")[0] for path in files if "/" in path} == {name}
+        assert {"check_packages.py", "pytorch_requirements.txt"} <= set(files)
 
 
 def test_the_log_of_a_failed_build_is_where_its_failure_links_to_and_outlives_the_rollback(template: Template) -> None:
@@ -134,88 +167,16 @@ def test_the_local_cloud_builds_no_images() -> None:
     assert not [name for name, each in functions.items() if "EFA_IMAGE_URI" in each["Environment"]["Variables"]]
 
 
-def pip_check(base: dict[str, dict[str, Any]], additions: dict[str, str]) -> list[str]:
-    """What `pip check` would report after the additions were installed over the base, without a network.
-
-    Requirements are those of the base's wheels, and for additions those of this environment's.
-    """
-    installed = {name: package["version"] for name, package in base.items()} | additions
-    problems = []
-    for name in installed:
-        stated = base[name]["requires"] or [] if name not in additions else own_requirements(name, additions[name])
-        for requirement in map(Requirement, stated):
-            found = installed.get(canonicalize_name(requirement.name))
-            if found is None or not requirement.specifier.contains(found, prereleases=True):
-                problems.append(f"{name} requires {requirement}, found {found}")
-    return problems
-
-
-def own_requirements(name: str, version: str) -> list[str]:
-    if metadata.version(name) != version:
-        assert name in OTHER_VERSIONS, f"{name}=={version} is not what this repository is tested with"
-        return list(OTHER_VERSIONS[name])
-    requirements = map(Requirement, metadata.requires(name) or [])
-    return [
-        f"{each.name}{each.specifier}" for each in requirements if not each.marker or each.marker.evaluate(IN_THE_IMAGE)
-    ]
-
-
-def read_base(name: str) -> dict[str, dict[str, Any]]:
-    document = json.loads((REPO_ROOT / "tests/data/image_bases" / f"{name}.json").read_text())
-    return dict(document["packages"])
-
-
-def read_additions(name: str) -> dict[str, str]:
-    lines = (REPO_ROOT / "images" / name / "requirements.txt").read_text().splitlines()
-    pairs = [line.split("==") for line in lines if not line.startswith("#")]
-    return {canonicalize_name(package): version for package, version in pairs}
-
-
-def test_the_efa_images_additions_resolve_against_the_bases_published_lock() -> None:
-    base = read_base("efa")
-    assert len(base) > 200
-    assert pip_check(base, read_additions("efa")) == []
-
-
-@pytest.mark.parametrize(
-    ("package", "version", "problem"),
-    [
-        ("fsspec", "2026.9.0", "s3fs requires fsspec==2026.2.0, found 2026.9.0"),
-        ("pandas", "3.1.1", "mlflow requires pandas<3, found 3.1.1"),
-        ("pyarrow", "26.0.1", "mlflow requires pyarrow<26,>=4.0.0, found 26.0.1"),
-    ],
-)
-def test_what_broke_the_efa_image_before_would_be_found(package: str, version: str, problem: str) -> None:
-    assert problem in pip_check(read_base("efa"), {**read_additions("efa"), package: version})
-
-
-def test_the_efa_image_adds_only_what_the_base_lacks_or_has_too_old() -> None:
-    base, additions = read_base("efa"), read_additions("efa")
-    replaced = {name for name in additions if name in base}
-    assert replaced == {"idna", "pyarrow"}
-    for name in replaced:
-        kept = {other: version for other, version in additions.items() if other != name}
-        assert pip_check(base, kept), f"{name} {base[name]['version']} of the base would do"
-
-
-def test_the_neuron_images_additions_accept_the_versions_that_its_base_pins() -> None:
-    known, additions = read_base("neuron"), read_additions("neuron")
-    versions = {name: package["version"] for name, package in known.items()} | additions
-    for name, version in additions.items():
-        for requirement in map(Requirement, own_requirements(name, version)):
-            found = versions.get(canonicalize_name(requirement.name))
-            assert found is None or requirement.specifier.contains(found), f"{name} requires {requirement}, {found}"
-
-
 @pytest.mark.parametrize("name", IMAGES)
 def test_the_folder_is_a_build_context_with_a_pinned_base_and_a_locked_set(name: str) -> None:
-    folder = REPO_ROOT / "images" / name
-    dockerfile = (folder / "Dockerfile").read_text()
+    folder = REPO_ROOT / "images"
+    dockerfile = (folder / name / "Dockerfile").read_text()
     (base,) = re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)
     assert re.fullmatch(r"public\.ecr\.aws/\S+:\d+\.\d+\S+", base)
-    copied = re.findall(r"^COPY (.+) \S+$", dockerfile, re.MULTILINE)
-    assert all((folder / file).is_file() for line in copied for file in line.split())
-    locked = [line for line in (folder / "requirements.txt").read_text().splitlines() if not line.startswith("#")]
+    copied = [file for line in re.findall(r"^COPY (.+) \S+$", dockerfile, re.MULTILINE) for file in line.split()]
+    assert all((folder / file).is_file() for file in copied)
+    assert f"{name}/check_image.py" in copied
+    locked = [line for line in requirements_file(name).read_text().splitlines() if not line.startswith("#")]
     assert all(PINNED.match(line) for line in locked)
     assert {"transformers", "datasets", "cattrs"} <= {line.partition("==")[0] for line in locked}
     assert not {"torch", "numpy"} & {line.partition("==")[0] for line in locked}
@@ -254,8 +215,8 @@ def test_the_linter_refuses_what_an_image_must_not_do(tmp_path: Path, line: str,
 @pytest.mark.parametrize("name", IMAGES)
 def test_an_image_locks_what_this_repository_is_tested_with(name: str) -> None:
     tested = set((REPO_ROOT / "requirements.txt").read_text().splitlines())
-    for line in (REPO_ROOT / "images" / name / "requirements.txt").read_text().splitlines():
-        assert line.startswith("#") or line in tested or line.partition("==")[0] in OTHER_VERSIONS, line
+    for line in requirements_file(name).read_text().splitlines():
+        assert line.startswith("#") or line in tested or line.partition("==")[0] in NEEDED_BY_BASES, line
 
 
 @pytest.mark.parametrize("name", IMAGES)

@@ -31,9 +31,6 @@ def bootstrap_version(ssm: Any, qualifier: str) -> int | None:
         raise
 
 
-def concurrent_executions(lambda_client: Any) -> int:
-    """Lambda's limit for the account and region."""
-    return int(lambda_client.get_account_settings()["AccountLimit"]["ConcurrentExecutions"])
 
 
 def definition_problems(stepfunctions: Any, state_machine_arn: str) -> Iterator[str]:

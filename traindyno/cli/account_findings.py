@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 from urllib.error import URLError
 
@@ -16,9 +17,12 @@ from traindyno.cli.quota_findings import SMOKE_INSTANCE, check_quotas
 from traindyno.lab.check_build_quota import refusal_to_build
 
 NEEDED_BOOTSTRAP = 6
-# Lambda keeps this many executions unreserved in accounts with a low limit; the sweep reserves one.
-NEEDED_CONCURRENCY = 11
-BASE_IMAGE = "public.ecr.aws/deep-learning-containers/pytorch:2.13-cu133-amzn2023-sagemaker"
+# Folder of images/ → its base.
+BASE_IMAGES = {
+    "cpu": "public.ecr.aws/deep-learning-containers/pytorch:2.13-cpu-amzn2023-sagemaker",
+    "efa": "public.ecr.aws/deep-learning-containers/pytorch:2.13-cu133-amzn2023-sagemaker",
+    "neuron": "public.ecr.aws/neuron/pytorch-training-neuronx:2.9.0-neuronx-py312-sdk2.30.0-ubuntu24.04",
+}
 OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso")
 
 Connect = Callable[[str], Any]
@@ -39,11 +43,10 @@ def check_account(
     checks: tuple[tuple[str, Callable[[], Finding | list[Finding]]], ...] = (
         ("CDK bootstrap", lambda: _bootstrap(connect("ssm"), region, qualifier)),
         ("permissions", lambda: _permissions(connect("iam"), identity, region or "", qualifier)),
-        ("Lambda concurrency", lambda: _concurrency(connect("lambda"))),
         ("image builds", lambda: _builds(connect("service-quotas"), region)),
         ("quotas", lambda: check_quotas(connect)),
         ("prices", lambda: _price(connect("pricing"), region)),
-        ("base image", _base_image),
+        *((f"base image {name}", partial(_base_image, name)) for name in BASE_IMAGES),
         ("lab", lambda: _lab(connect, lab)),
     )
     for subject, check in checks:
@@ -89,14 +92,6 @@ def _permissions(iam: Any, arn: str, region: str, qualifier: str) -> Finding:
     return Finding(subject="permissions", found=found, advice=advice)
 
 
-def _concurrency(client: Any) -> Finding:
-    limit = account_checks.concurrent_executions(client)
-    advice = None
-    if limit < NEEDED_CONCURRENCY:
-        advice = "deploy with -c reserve_sweep=off, or ask Service Quotas for more concurrent executions"
-    return Finding(subject="Lambda concurrency", found=str(limit), advice=advice)
-
-
 def _builds(service_quotas: Any, region: str | None) -> Finding:
     refusal = refusal_to_build(service_quotas, region=region or "")
     return Finding(subject="image builds", found="refused" if refusal else "allowed", advice=refusal)
@@ -109,10 +104,10 @@ def _price(pricing: Any, region: str | None) -> Finding:
     return Finding(subject="prices", found=found, advice=advice)
 
 
-def _base_image() -> Finding:
-    digest = account_checks.public_image_digest(BASE_IMAGE)
-    advice = None if digest else "the tag no longer exists: set another base image in images/efa/Dockerfile"
-    return Finding(subject="base image", found=digest or f"no {BASE_IMAGE}", advice=advice)
+def _base_image(name: str) -> Finding:
+    digest = account_checks.public_image_digest(BASE_IMAGES[name])
+    advice = None if digest else f"the tag no longer exists: set another base image in images/{name}/Dockerfile"
+    return Finding(subject=f"base image {name}", found=digest or f"no {BASE_IMAGES[name]}", advice=advice)
 
 
 def _lab(connect: Connect, lab: str) -> Finding:

@@ -77,6 +77,7 @@ class LaunchEnvironment(BucketEnvironment):
     training_role_arn: str
     source_s3_uri: str
     seconds_between_starts: str
+    cpu_image_uri: str | None = None
     efa_image_uri: str | None = None
     neuron_image_uri: str | None = None
     lab_jobs: str = "{}"
@@ -89,6 +90,7 @@ class LaunchEnvironment(BucketEnvironment):
             results_bucket=self.bucket,
             lab=self.lab,
             source_s3_uri=self.source_s3_uri,
+            cpu_image_uri=self.cpu_image_uri,
             gpu_image_uri=self.efa_image_uri,
             neuron_image_uri=self.neuron_image_uri,
             jobs=read_lab_jobs(self.lab_jobs),

@@ -135,6 +135,7 @@ def _execution_row(suite: Suite, plan: Plan, *, settings: JobSettings, prices: P
         max_steps=suite.measurement.max_steps,
         warm_pool_seconds=suite.warm_pool_seconds,
         source_s3_uri=str(settings.source_s3_uri),
+        cpu_image_uri=settings.cpu_image_uri,
         gpu_image_uri=settings.gpu_image_uri,
         neuron_image_uri=settings.neuron_image_uri,
         prices=prices,

@@ -22,6 +22,7 @@ from traindyno.store.results_bucket import ResultsBucket
 from traindyno.store.runs import RunRows
 from traindyno.store.spending import Spending
 from traindyno.store.start_slots import StartSlots
+from traindyno.store.sweep_lease import SweepLease
 from traindyno.store.work_index import WorkIndex
 
 
@@ -35,6 +36,7 @@ class LabServices:
         self.attempts = AttemptRows(table)
         self.spending = Spending(table)
         self.start_slots = StartSlots(table)
+        self.sweep_lease = SweepLease(table)
         self.work_index = WorkIndex(table)
         self.deployments = DeploymentRows(table)
         self.bucket = ResultsBucket(objects)

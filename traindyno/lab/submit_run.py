@@ -179,6 +179,7 @@ class _Start:
         settings = replace(
             self.settings,
             source_s3_uri=execution.source_s3_uri,
+            cpu_image_uri=execution.cpu_image_uri,
             gpu_image_uri=execution.gpu_image_uri,
             neuron_image_uri=execution.neuron_image_uri,
         )

@@ -43,6 +43,7 @@ class JobSettings:
     results_bucket: str
     lab: str = "traindyno"
     source_s3_uri: str | None = None
+    cpu_image_uri: str | None = None
     gpu_image_uri: str | None = None
     neuron_image_uri: str | None = None
     jobs: LabJobs = LabJobs()

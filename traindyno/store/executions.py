@@ -43,6 +43,7 @@ class ExecutionRow:
     warm_pool_seconds: int
     source_s3_uri: str
     script_s3_uri: str | None = None
+    cpu_image_uri: str | None = None
     gpu_image_uri: str | None = None
     neuron_image_uri: str | None = None
     prices: Mapping[str, Price] = field(default_factory=dict)

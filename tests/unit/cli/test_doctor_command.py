@@ -22,7 +22,7 @@ from tests.unit.stubbed import stubbed
 from traindyno.aws import account_checks
 from traindyno.aws.caller_permissions import ACTIONS
 from traindyno.cli import machine_checks
-from traindyno.cli.account_findings import BASE_IMAGE, check_account
+from traindyno.cli.account_findings import BASE_IMAGES, check_account
 from traindyno.cli.doctor_command import bootstrap_qualifier, line_of
 from traindyno.cli.machine_checks import Finding
 from traindyno.cli.quota_findings import SMOKE_INSTANCE
@@ -115,7 +115,6 @@ def good_account(
     bootstrap: Any = "21",
     denied: dict[str, Any] | None = None,
     iam: list[tuple[str, Any]] | None = None,
-    concurrency: int = 1000,
     builds: float = 1.0,
     quotas: dict[str, float] | None = None,
     price: bool = True,
@@ -149,7 +148,6 @@ def good_account(
         "sts": [("get_caller_identity", {"Arn": ARN, "Account": "111122223333", "UserId": "x"})],
         "ssm": [("get_parameter", parameter)],
         "iam": iam or [("get_role", role_answer(ROLE)), *simulations(denied)],
-        "lambda": [("get_account_settings", {"AccountLimit": {"ConcurrentExecutions": concurrency}})],
         "service-quotas": [
             ("list_aws_default_service_quotas", {"Quotas": [build_quota]}),
             ("get_service_quota", {"Quota": build_quota}),
@@ -185,7 +183,8 @@ def test_an_account_that_lacks_nothing_has_no_advice() -> None:
     assert {each.subject: each.advice for each in found.values() if each.advice} == {}
     assert found["identity"].found == ARN
     assert found["lab"].found == "traindyno: Step Functions finds the state machine valid"
-    assert len(found) == 13
+    assert len(found) == 14
+    assert {found[f"base image {name}"].found for name in BASE_IMAGES} == {"sha256:abc"}
 
 
 @pytest.mark.usefixtures("gallery")
@@ -194,7 +193,6 @@ def test_an_account_that_lacks_nothing_has_no_advice() -> None:
     [
         ({"bootstrap": "ParameterNotFound"}, "CDK bootstrap", "run `cdk bootstrap` in us-east-1"),
         ({"bootstrap": "3"}, "CDK bootstrap", "run `cdk bootstrap` in us-east-1: version 6 or newer"),
-        ({"concurrency": 10}, "Lambda concurrency", "deploy with -c reserve_sweep=off"),
         ({"builds": 0.0}, "image builds", "the lab's images can't be built"),
         ({"quotas": {QUOTAS[0]: 0.0}}, QUOTAS[0], "needed by suites/smoke_aws.yaml; ask for it: aws service-quotas"),
         ({"quotas": {QUOTAS[1]: 0.0}}, QUOTAS[1], "needed by the preparation of suites that set no other"),
@@ -286,7 +284,7 @@ def test_the_gallery_is_asked_for_the_tags_digest() -> None:
         asked.append(f"{request.get_method()} {request.full_url}")
         return Response({"token": "t"}, **{"Docker-Content-Digest": "sha256:abc"})
 
-    assert account_checks.public_image_digest(BASE_IMAGE, fetch=fetch) == "sha256:abc"
+    assert account_checks.public_image_digest(BASE_IMAGES["efa"], fetch=fetch) == "sha256:abc"
     repository = "https://public.ecr.aws/v2/deep-learning-containers/pytorch"
     assert asked[1] == f"HEAD {repository}/manifests/2.13-cu133-amzn2023-sagemaker"
 
@@ -297,11 +295,12 @@ def test_a_tag_that_is_gone_has_no_digest() -> None:
             raise urllib.error.HTTPError(request.full_url, 404, "gone", Message(), None)
         return Response({"token": "t"})
 
-    assert account_checks.public_image_digest(BASE_IMAGE, fetch=fetch) is None
+    assert account_checks.public_image_digest(BASE_IMAGES["efa"], fetch=fetch) is None
 
 
 def test_the_doctor_checks_what_the_smoke_suite_and_the_image_use() -> None:
     suite = yaml.safe_load((REPO_ROOT / "suites/smoke_aws.yaml").read_text())
     assert suite["training"]["instance"] == suite["preparation"]["instance"] == SMOKE_INSTANCE
-    assert suite["limits"]["max_usd"] <= 0.10
-    assert f"FROM {BASE_IMAGE}\n" in (REPO_ROOT / "images/efa/Dockerfile").read_text()
+    dockerfiles = {path.parent.name: path.read_text() for path in (REPO_ROOT / "images").glob("*/Dockerfile")}
+    assert set(dockerfiles) == set(BASE_IMAGES)
+    assert all(f"FROM {base}\n" in dockerfiles[name] for name, base in BASE_IMAGES.items())

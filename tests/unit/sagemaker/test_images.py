@@ -30,6 +30,7 @@ LAB = JobSettings(
     region="us-east-1",
     role_arn="arn",
     results_bucket="b",
+    cpu_image_uri="1.dkr.ecr.us-east-1.amazonaws.com/lab:cpu",
     gpu_image_uri="1.dkr.ecr.us-east-1.amazonaws.com/lab:efa",
     neuron_image_uri="1.dkr.ecr.us-east-1.amazonaws.com/lab:neuron",
 )
@@ -75,7 +76,7 @@ def test_a_region_without_the_image_is_named_with_those_that_have_it() -> None:
     [
         ({"instance": "ml.g5.xlarge"}, "lab:efa"),
         ({"instance": "ml.trn1.32xlarge", "compiler": Compiler.XLA}, "lab:neuron"),
-        ({"instance": "ml.m5.xlarge"}, "lab:efa"),
+        ({"instance": "ml.m5.xlarge"}, "lab:cpu"),
         ({"instance": "ml.p4d.24xlarge", "strategy": Strategy.SMDDP}, "pytorch-training:2.5.1-gpu-py311"),
         ({"instance": "ml.p4d.24xlarge", "compiler": Compiler.XLA}, "pytorch-trcomp-training:1.13.1-gpu-py39"),
         ({"instance": "ml.g5.xlarge", "image": "mine:1"}, "mine:1"),
@@ -91,6 +92,11 @@ def test_a_script_on_a_cpu_type_needs_none_of_the_labs_packages() -> None:
     script = Workload(task=Task.SCRIPT, examples=1)
     uri = select_image_uri(Settings(instance="ml.m5.xlarge"), script, LAB)
     assert uri.endswith("/pytorch:2.13-cpu-amzn2023-sagemaker")
+
+
+def test_an_execution_of_a_version_without_a_cpu_image_keeps_the_gpu_image_which_has_the_packages() -> None:
+    earlier = replace(LAB, cpu_image_uri=None)
+    assert select_image_uri(Settings(instance="ml.m5.xlarge"), WORKLOAD, earlier).endswith("/lab:efa")
 
 
 def test_without_images_of_its_own_the_lab_uses_awss() -> None:

@@ -11,6 +11,7 @@ import pytest
 from botocore.validate import ParamValidator
 
 from tests.unit.suites import script_document, small_document, small_suite
+from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.runs import trial_runs
@@ -248,6 +249,19 @@ def test_efa_is_set_up_where_the_toolkit_does_not_and_several_instances_talk() -
     assert "FI_PROVIDER" not in first_request(small_suite(training={"instance": "ml.g6e.12xlarge"}))["Environment"]
     p4d = first_request(small_suite(training={"instance": "ml.p4d.24xlarge", "instance_count": 2}))
     assert "FI_PROVIDER" not in p4d["Environment"]
+
+
+# What sagemaker-training 5.1.1 sets FI_EFA_USE_DEVICE_RDMA for, with FI_PROVIDER.
+TOOLKITS_RDMA = {"ml.p4d.24xlarge", "ml.p4de.24xlarge", "ml.trn1.32xlarge", "ml.p6e-gb200.36xlarge"}
+
+
+@pytest.mark.parametrize("name", sorted(each.name for each in instance_types().values() if each.has_rdma))
+def test_several_instances_of_a_type_with_rdma_use_it(name: str) -> None:
+    compiler = {"compiler": "xla"} if ".trn" in name else {}
+    request = first_request(small_suite(training={"instance": name, "instance_count": 2, **compiler}))
+    asked = {key: value for key, value in request["Environment"].items() if key.startswith("FI_")}
+    expected = {} if name in TOOLKITS_RDMA else {"FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1"}
+    assert asked == expected
 
 
 def test_a_local_job_runs_the_local_image_with_torchrun() -> None:

@@ -28,6 +28,8 @@ from traindyno.store.preparations import PreparationRow, PreparationRows, Prepar
 from traindyno.store.runs import RunRow, RunRows
 from traindyno.store.spending import Reservation, Settlement, Spending, SpendingRow
 from traindyno.store.start_slots import KEY, StartSlots
+from traindyno.store.sweep_lease import KEY as LEASE_KEY
+from traindyno.store.sweep_lease import SweepLease, SweepLeaseRow
 from traindyno.store.work_index import WorkIndex, WorkRow
 
 END = Attempt(
@@ -332,6 +334,35 @@ class StoreContract:
         deployments.record_check(name, now=NOW, checked_samples=1, latency=None)
         assert not deployments.remove(name, now=NOW)
         assert deployments.find(name) is None
+
+    def test_one_of_many_sweeps_at_once_gets_the_lease(self, table: Table) -> None:
+        table.delete(LEASE_KEY)
+        lease = SweepLease(table)
+        with ThreadPoolExecutor(8) as pool:
+            taken = list(pool.map(lambda number: lease.take(f"sweep-{number}", now=NOW, seconds=60), range(8)))
+        assert Counter(taken) == {True: 1, False: 7}
+        assert lease.read() == SweepLeaseRow(holder=f"sweep-{taken.index(True)}", expires_at=NOW + 60)
+
+    def test_a_lease_is_free_when_it_was_given_back_or_has_expired(self, table: Table) -> None:
+        table.delete(LEASE_KEY)
+        lease = SweepLease(table)
+        assert lease.take("first", now=NOW, seconds=60)
+        assert not lease.take("second", now=NOW + 59.5, seconds=60)
+        assert lease.take("second", now=NOW + 60, seconds=60), "the first one was killed"
+        lease.release("second")
+        assert lease.take("third", now=NOW + 60.5, seconds=60)
+
+    def test_only_the_holder_renews_and_gives_back_a_lease(self, table: Table) -> None:
+        table.delete(LEASE_KEY)
+        lease = SweepLease(table)
+        assert not lease.renew("first", now=NOW, seconds=60), "nobody holds it"
+        lease.take("first", now=NOW, seconds=60)
+        assert lease.renew("first", now=NOW + 30, seconds=60)
+        assert not lease.take("second", now=NOW + 89, seconds=60)
+        assert lease.take("second", now=NOW + 90, seconds=60)
+        assert not lease.renew("first", now=NOW + 91, seconds=60)
+        lease.release("first")
+        assert lease.read() == SweepLeaseRow(holder="second", expires_at=NOW + 150)
 
 
 def attempt_row(execution: str, reserved_usd: str) -> AttemptRow:

@@ -248,9 +248,9 @@ def test_the_job_leaves_plain_files_under_its_content_key() -> None:
 def test_the_job_runs_in_the_labs_image_which_has_the_packages() -> None:
     suite = small_suite()
     run = preparation(suite)
-    settings = replace(SETTINGS, gpu_image_uri="me/lab-gpu:1")
+    settings = replace(SETTINGS, cpu_image_uri="me/lab-cpu:1", gpu_image_uri="me/lab-gpu:1")
     job = build_preparation_request(run, suite, attempt=1, settings=settings)
-    assert job["AlgorithmSpecification"]["TrainingImage"] == "me/lab-gpu:1"
+    assert job["AlgorithmSpecification"]["TrainingImage"] == "me/lab-cpu:1"
 
 
 def test_the_preparation_brings_no_weights_over_and_keeps_no_instance_warm() -> None:

@@ -1,0 +1,118 @@
+"""Sweeps exclude each other: the handler's whole path, and what becomes of a lease."""
+
+import json
+import logging
+import time
+from typing import Any
+
+import pytest
+
+from lambdas.reconcile_runs import handler as reconcile_runs
+from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryExecutions, MemoryLab, make_lab, no_sleep
+from traindyno.aws import clients
+from traindyno.lab.stop_runs import Pace
+from traindyno.lab.submit_run import submit_run
+from traindyno.lab.sweep_turn import LEASE_SECONDS, sweep_turn
+
+LATER = NOW + 500
+UNHURRIED = Pace(may_go_on=lambda: True, sleep=no_sleep)
+
+
+class Unhurried:
+    def get_remaining_time_in_millis(self) -> int:
+        return 900_000
+
+
+@pytest.fixture
+def lab(monkeypatch: pytest.MonkeyPatch) -> MemoryLab:
+    """With one job that has ended without an event."""
+    lab, (run, *_) = make_lab()
+    submit_run(run, "token", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
+    (name,) = lab.jobs.jobs
+    lab.jobs.end(name, "Completed")
+    executions = MemoryExecutions()
+    executions.start(EXECUTION, {})
+    settings = {"LAB": "traindyno", "BUCKET": "results", "TABLE": "rows", "STATE_MACHINE_ARN": "arn"}
+    for variable, value in settings.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setattr(reconcile_runs, "connect", lambda _: lab.services)
+    monkeypatch.setattr(reconcile_runs, "Executions", lambda *_: executions)
+    monkeypatch.setattr(clients, "stepfunctions", lambda: None)
+    monkeypatch.setattr(time, "time", lambda: LATER)
+    return lab
+
+
+def swept(lab: MemoryLab) -> bool:
+    return bool(lab.answers.given)
+
+
+def test_a_sweep_that_meets_another_one_does_nothing_says_so_and_succeeds(
+    lab: MemoryLab, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert lab.services.sweep_lease.take("another", now=LATER, seconds=LEASE_SECONDS)
+    with caplog.at_level(logging.INFO):
+        reconcile_runs.handle({}, Unhurried())
+    assert not swept(lab)
+    (record,) = [each for each in caplog.records if each.message == "ReconcileRuns"]
+    assert (record.levelno, vars(record)["skipped"]) == (logging.INFO, "another sweep is running")
+    assert capsys.readouterr().out == "", "the sweep that runs counts the runs"
+
+
+def test_a_sweep_within_a_sweep_is_skipped_and_the_next_one_is_not(
+    lab: MemoryLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, inner = reconcile_runs.sweep, list[str]()
+
+    def sweep(**arguments: Any) -> Any:
+        reconcile_runs.handle({}, Unhurried())
+        inner.append(capsys.readouterr().out)
+        return whole(**arguments)
+
+    monkeypatch.setattr(reconcile_runs, "sweep", sweep)
+    reconcile_runs.handle({}, Unhurried())
+    assert inner == [""]
+    assert swept(lab)
+    assert json.loads(capsys.readouterr().out)["OverdueRuns"] == 1
+    monkeypatch.setattr(reconcile_runs, "sweep", whole)
+    reconcile_runs.handle({}, Unhurried())
+    assert json.loads(capsys.readouterr().out)["OverdueRuns"] == 0
+
+
+def test_a_sweep_that_fails_gives_its_lease_back(lab: MemoryLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(**_: Any) -> None:
+        raise OSError("no table")
+
+    whole = reconcile_runs.sweep
+    monkeypatch.setattr(reconcile_runs, "sweep", fail)
+    with pytest.raises(OSError, match="no table"):
+        reconcile_runs.handle({}, Unhurried())
+    monkeypatch.setattr(reconcile_runs, "sweep", whole)
+    reconcile_runs.handle({}, Unhurried())
+    assert swept(lab)
+
+
+def test_the_lease_of_a_killed_sweep_expires(lab: MemoryLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab.services.sweep_lease.take("killed", now=LATER, seconds=LEASE_SECONDS)
+    monkeypatch.setattr(time, "time", lambda: LATER + LEASE_SECONDS - 1)
+    reconcile_runs.handle({}, Unhurried())
+    assert not swept(lab)
+    monkeypatch.setattr(time, "time", lambda: LATER + LEASE_SECONDS)
+    reconcile_runs.handle({}, Unhurried())
+    assert swept(lab)
+
+
+def test_a_long_sweep_keeps_its_lease_as_it_goes_on_and_stops_if_it_lost_it() -> None:
+    lab, _ = make_lab()
+    lease, clock = lab.services.sweep_lease, [NOW]
+    with sweep_turn(lease, "long", pace=UNHURRIED, clock=lambda: clock[0]) as turn:
+        assert turn is not None
+        for _ in range(20):
+            clock[0] += LEASE_SECONDS / 2
+            assert turn.may_go_on()
+            assert not lease.take("another", now=clock[0] + LEASE_SECONDS / 3, seconds=LEASE_SECONDS)
+        clock[0] += LEASE_SECONDS + 1
+        assert lease.take("another", now=clock[0], seconds=LEASE_SECONDS)
+        assert not turn.may_go_on()
+    row = lease.read()
+    assert row is not None
+    assert row.holder == "another"

@@ -1,0 +1,41 @@
+"""One sweep at a time: a sweep goes on while it holds the lab's lease, and one that finds it held does nothing."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from traindyno.lab.stop_runs import Pace
+from traindyno.store.sweep_lease import SweepLease
+
+# A killed sweep holds up the next one for at most this long.
+LEASE_SECONDS = 60.0
+# Renewed at half of it: what is left covers a slow request, and clocks that differ.
+RENEWED_AFTER_SECONDS = LEASE_SECONDS / 2
+
+
+@contextmanager
+def sweep_turn(lease: SweepLease, holder: str, *, pace: Pace, clock: Callable[[], float]) -> Iterator[Pace | None]:
+    """The sweep's pace, which ends if another sweep takes the lease; None while another one holds it."""
+    taken_at = clock()
+    if not lease.take(holder, now=taken_at, seconds=LEASE_SECONDS):
+        yield None
+        return
+    keeps = _keeper(lease, holder, clock=clock, taken_at=taken_at)
+    try:
+        yield replace(pace, may_go_on=lambda: pace.may_go_on() and keeps())
+    finally:
+        lease.release(holder)
+
+
+def _keeper(lease: SweepLease, holder: str, *, clock: Callable[[], float], taken_at: float) -> Callable[[], bool]:
+    renewed_at = taken_at
+
+    def keeps() -> bool:
+        nonlocal renewed_at
+        now = clock()
+        if now - renewed_at < RENEWED_AFTER_SECONDS:
+            return True
+        renewed_at = now
+        return lease.renew(holder, now=now, seconds=LEASE_SECONDS)
+
+    return keeps
