@@ -1,4 +1,7 @@
-"""``python -m bench [GROUP ...]``: measures, prints and writes docs/performance.md; exit status 1 over a budget."""
+"""``python -m bench [GROUP ...]``: measures, prints and writes docs/performance.md.
+
+Exit status 1 over a budget, and if the two sides of a comparison do unlike work.
+"""
 
 import argparse
 import signal
@@ -10,29 +13,44 @@ from bench import document
 from bench.figure_text import section_lines
 from bench.figures import Section
 from bench.groups import MODULES, TITLES, command, measure
+from bench.kept import Kept
 from bench.machine import origin
+from bench.measured_code import code_digest
+from bench.tell import tell
 from localcloud.home import REPO_ROOT
 
 TERMINATED = 128 + signal.SIGTERM
 DOCUMENT = REPO_ROOT / "docs" / "performance.md"
+KEPT = REPO_ROOT / "build" / "bench"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     asked = _read(arguments)
+    if asked.mark:
+        return mark(DOCUMENT)
     # So that what runs in the background is stopped at the end of its block.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
-    where = origin()
-    is_over = False
+    is_good = True
     for group in asked.groups or MODULES:
         tell(f"{command(group)}{' --quick' if asked.quick else ''}")
-        section = measure(group, is_quick=asked.quick)
-        text = "\n".join(section_lines(section, where))
-        sys.stdout.write(f"{text}\n")
-        sys.stdout.flush()
-        is_over |= any(figure.is_met is False for figure in section.figures)
-        if not asked.quick:
-            write(DOCUMENT, section, text)
-    return 1 if is_over and not asked.quick else 0
+        is_good &= run_group(group, is_quick=asked.quick, is_resumed=asked.resume)
+    return 0 if is_good else 1
+
+
+def run_group(group: str, *, is_quick: bool, is_resumed: bool) -> bool:
+    """Whether its two sides did equal work and, unless it is quick, its budgets are met."""
+    code = code_digest(group)
+    folder = None if is_quick else KEPT / f"{group}-{code}"
+    section = measure(group, is_quick=is_quick, kept=Kept(folder=folder, is_resumed=is_resumed))
+    text = "\n".join(section_lines(section, origin(code)))
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+    for figure in section.failed_checks:
+        tell(f"{figure.name} is {figure.value}: the sides do unlike work, so {group} was not written")
+    if not is_quick and not section.failed_checks:
+        write(DOCUMENT, section, text)
+    is_over = any(figure.is_met is False for figure in section.figures)
+    return not section.failed_checks and (is_quick or not is_over)
 
 
 def write(path: Path, section: Section, text: str) -> None:
@@ -41,14 +59,28 @@ def write(path: Path, section: Section, text: str) -> None:
     path.write_text(document.merge(before, {section.title: text}, list(TITLES.values())), encoding="utf-8")
 
 
-def tell(message: str) -> None:
-    sys.stderr.write(f"{message}\n")
+def mark(path: Path) -> int:
+    """Let each section that is older than the code that it measures say so, and the others not."""
+    page, digests = path.read_text(encoding="utf-8"), {TITLES[group]: code_digest(group) for group in MODULES}
+    path.write_text(document.mark(page, digests), encoding="utf-8")
+    stale = set(document.stale_titles(page, digests))
+    for group in MODULES:
+        if TITLES[group] in stale:
+            tell(f"older than its code: {command(group)}")
+    return 0
 
 
 def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(MODULES)}; default: all")
-    parser.add_argument("--quick", action="store_true", help="few repetitions and no document, to test that it works")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--quick", action="store_true", help="few repetitions and no document, to test that it works")
+    how.add_argument(
+        "--resume", action="store_true", help="use the groups and cases that were measured on the same code, in build/"
+    )
+    how.add_argument(
+        "--mark", action="store_true", help="measure nothing: sections that are older than their code say so"
+    )
     read = parser.parse_args(arguments)
     unknown = [group for group in read.groups if group not in MODULES]
     if unknown:

@@ -33,8 +33,10 @@ def budget_text(budget: Budget | None, unit: str) -> str:
 
 
 def number_text(value: float) -> str:
-    """Three significant digits without trailing zeros."""
+    """Three significant digits without trailing zeros; of less than a thousandth, one."""
     if value == int(value):
         return f"{int(value):,}"
+    if abs(value) < 1e-3:
+        return f"{value:.0e}".replace("e-0", "e-")
     digits = 3 if abs(value) < 1 else 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
     return f"{value:,.{digits}f}"

@@ -43,12 +43,17 @@ def spread(values: list[float]) -> Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """``value`` of None: it could not be measured. A spread's median is compared with the budget."""
+    """``value`` of None: it could not be measured. A spread's median is compared with the budget.
+
+    ``is_check``: evidence that two sides do equal work. If its budget isn't met, the section's other figures say
+    nothing, and the benchmark fails.
+    """
 
     name: str
     value: float | Spread | None
     unit: str
     budget: Budget | None = None
+    is_check: bool = False
 
     @property
     def is_met(self) -> bool | None:
@@ -65,3 +70,8 @@ class Section:
     command: str
     figures: tuple[Figure, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def failed_checks(self) -> tuple[Figure, ...]:
+        """Also those that could not be measured."""
+        return tuple(figure for figure in self.figures if figure.is_check and not figure.is_met)

@@ -1,5 +1,6 @@
 """Full-size models on the first GPU of this machine, ours and Hugging Face's Trainer in turn."""
 
+from bench.equal_work import LOSS_DIFFERENCE_ON_A_GPU, equal_work_figures
 from bench.figures import Figure, Section, Spread, spread
 from bench.gpu_cases import GPT_J_LEAST_BYTES, full_size_cases, gpt_j_case
 from bench.groups import TITLES, command
@@ -11,7 +12,8 @@ NO_GPU = "This machine has no GPU, so there are no measurements."
 NOTE = (
     "bf16 by autocast over weights in single precision, fused AdamW, gradients clipped; the same batches for both, "
     "without padding. MFU is tokens per second × FLOPs per token (3 × the forward pass's, counted on the model) ÷ the "
-    "device's dense bf16 peak. Memory is the allocator's peak."
+    "device's dense bf16 peak. Memory is the allocator's peak. The losses of the first ten "
+    "steps are compared in single precision; the benchmark fails if they differ."
 )
 
 
@@ -53,6 +55,7 @@ def race_figures(case: RaceCase, result: RaceResult, *, peak_flops_per_second: f
             Figure(name=f"{case.name}: Trainer's peak memory", value=_gib(result.their_peak_memory_bytes), unit="GiB"),
             Figure(name=f"{case.name}: ours ÷ Trainer", value=spread([our / their for our, their in pairs]), unit="×"),
         ]
+        figures += equal_work_figures(case, result, loss_difference=LOSS_DIFFERENCE_ON_A_GPU)
     return figures
 
 

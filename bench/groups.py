@@ -4,6 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from bench.figures import Section
+from bench.kept import Kept
 
 MODULES = {
     "demo": "bench.demo",
@@ -37,11 +38,17 @@ TITLES = {
 }
 
 
+# Their ``measure`` takes ``kept``: what was measured of them before they were cut off can be used.
+CUT_AT_CASES = frozenset({"loop", "replay", "report"})
+
+
 def command(group: str) -> str:
     return f"python -m bench {group}"
 
 
-def measure(group: str, *, is_quick: bool) -> Section:
+def measure(group: str, *, is_quick: bool, kept: Kept) -> Section:
     """``is_quick``: few repetitions, to test that it works; its figures are not meaningful."""
     module: Callable[..., Section] = import_module(MODULES[group]).measure
-    return module(is_quick=is_quick)
+    if group in CUT_AT_CASES:
+        return module(is_quick=is_quick, kept=kept)
+    return kept.case(group, Section, lambda: module(is_quick=is_quick))

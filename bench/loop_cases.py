@@ -52,6 +52,7 @@ def same_work_case(size: Size, *, is_quick: bool) -> RaceCase:
         steps=15 if is_quick else size.steps,
         warmup_steps=5,
         rounds=2 if is_quick else size.rounds,
+        with_bare=True,
     )
 
 

@@ -14,13 +14,13 @@ PACKAGES = ("torch", "transformers", "boto3", "aws-cdk-lib")
 CPU_FACTS = Path("/proc/cpuinfo")
 
 
-def origin() -> str:
-    """One line: date, machine, versions and the commit."""
+def origin(code: str) -> str:
+    """One line: date, machine, versions, the commit, and the digest of the code that is measured."""
     memory_gib = psutil.virtual_memory().total / 2**30
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     return (
         f"{datetime.now(UTC):%Y-%m-%d} · {psutil.cpu_count()} cores of {processor_name()}, {memory_gib:.0f} GiB · "
-        f"Python {platform.python_version()}, {versions} · commit {commit()}"
+        f"Python {platform.python_version()}, {versions} · commit {commit()} · code {code}"
     )
 
 

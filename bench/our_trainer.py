@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bench.race_case import RaceCase
 from bench.trained import Trained
 from traindyno.callbacks import StepLogger
@@ -14,7 +16,9 @@ from traindyno.core.suite.suite import Measurement
 from traindyno.core.suite.suite_file import parse_settings, parse_workload
 from training.accelerators import Accelerator
 from training.compilers import build_compiler
+from training.data.batch import Batch, token_count
 from training.data.dataset import TokenDataset, load_dataset
+from training.data.loader import StepBatches
 from training.data.prepare import tokenise
 from training.job import Job
 from training.model import build_model
@@ -22,7 +26,7 @@ from training.precision import number_format
 from training.run_settings import RunSettings
 from training.strategies import Setup, build_strategy
 from training.topology import Topology
-from training.train import train
+from training.train import collate_for, train
 
 
 def read_run(case: RaceCase, changes: Mapping[str, Any]) -> RunSettings:
@@ -44,6 +48,21 @@ def load_sequences(run: RunSettings, data_folder: str | None, scratch: Path) -> 
             tokenise(run.workload, data, prepared, packing=run.settings.packing)
         job = replace(job, data_root=prepared)
     return load_dataset(run, job, Topology())
+
+
+def batches_of_steps(run: RunSettings, dataset: TokenDataset) -> list[list[Batch]]:
+    """The batches that ``train_with_ours`` trains on, by step."""
+    assert dataset.train is not None
+    collate = collate_for(run, dataset)
+    batches = StepBatches(dataset.train, collate, run.settings, data_rank=0, data_world_size=1)
+    return [batches[number] for number in range(run.measurement.max_steps)]
+
+
+def count_tokens(run: RunSettings, dataset: TokenDataset, rows: int) -> int:
+    """Of the first rows, as our step log counts them."""
+    assert dataset.train is not None
+    samples = np.arange(rows)
+    return token_count(collate_for(run, dataset)(dataset.train, samples, samples))
 
 
 def train_with_ours(run: RunSettings, dataset: TokenDataset) -> Trained:

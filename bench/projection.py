@@ -15,7 +15,7 @@ from bench.own_cloud import own_cloud
 
 MEDIAN_ERROR = 0.03
 SHORT_STEPS, LONG_STEPS = 80, 1_600
-TRIALS, LONG_RUNS = 5, 2
+TRIALS, LONG_RUNS = 5, 1
 BATCH_SIZE, LARGEST_BATCH_SIZE = 8, 16
 CELLS: tuple[Mapping[str, Any], ...] = (
     {},

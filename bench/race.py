@@ -1,24 +1,33 @@
-"""``python -m bench.race CASE RESULT``: one process in which two trainers take turns; both files are JSON."""
+"""``python -m bench.race CASE RESULT``: one process in which trainers take turns; both files are JSON."""
 
 import gc
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from bench.our_trainer import load_sequences, read_run, train_with_ours
+from bench.bare_loop import BareLoop
+from bench.our_trainer import batches_of_steps, count_tokens, load_sequences, read_run, train_with_ours
+from bench.plain_model import Weights, initial_weights
 from bench.race_case import Against, RaceCase, RaceResult
 from bench.race_files import read_case, write_result
 from bench.their_trainer import SameWork, TrainerDefaults
 from bench.trained import Trained
+from traindyno.core.suite.choices import Compiler, Precision
+from training.data.dataset import TokenDataset
 from training.flops import measure_size
 from training.model_config import model_config
+from training.run_settings import RunSettings
 
 # Later, rounding in another order has changed the weights enough to part the losses.
 COMPARED_LOSSES = 10
+COMPARED_ROWS = 64
+
+Train = Callable[[], Trained]
 
 
 def main(case_path: str, result_path: str) -> None:
@@ -36,34 +45,58 @@ def race(case: RaceCase, scratch: Path) -> RaceResult:
     chosen = candidates[rates.index(max(rates))] if rates else candidates[0]
     run = read_run(case, chosen)
     dataset = load_sequences(run, case.data_folder, scratch)
-    other = _other_side(case, scratch) if case.with_theirs else None
-    ours, theirs = [], []
-    for _ in range(case.rounds):
-        ours.append(_alone(lambda: train_with_ours(run, dataset)))
-        theirs += [_alone(other.train)] if other else []
+    theirs, bare, evidence = _other_sides(case, run, dataset, scratch)
+    rounds = [_round([lambda: train_with_ours(run, dataset), *theirs, *bare]) for _ in range(case.rounds)]
+    ours, their_rounds = [each[0] for each in rounds], [each[1] for each in rounds if theirs]
     config = model_config(run.workload, run.settings, dataset.tokenizer, model_path=None)
     assert run.workload.sequence_length is not None
     size = measure_size(run.workload.task, config, run.workload.sequence_length)
     return RaceResult(
         chosen=chosen,
         our_step_seconds=tuple(each.median_step_seconds(case.warmup_steps) for each in ours),
-        their_step_seconds=tuple(each.median_step_seconds(case.warmup_steps) for each in theirs),
+        their_step_seconds=tuple(each.median_step_seconds(case.warmup_steps) for each in their_rounds),
+        bare_step_seconds=tuple(each[-1].median_step_seconds(case.warmup_steps) for each in rounds if bare),
         our_tokens_per_second=tuple(each.tokens_per_second(case.warmup_steps) for each in ours),
-        their_tokens_per_second=tuple(each.tokens_per_second(case.warmup_steps) for each in theirs),
+        their_tokens_per_second=tuple(each.tokens_per_second(case.warmup_steps) for each in their_rounds),
         our_peak_memory_bytes=ours[0].peak_memory_bytes,
-        their_peak_memory_bytes=theirs[0].peak_memory_bytes if theirs else None,
+        their_peak_memory_bytes=their_rounds[0].peak_memory_bytes if theirs else None,
         flops_per_token=size.flops_per_token,
         parameters=size.parameters,
-        largest_loss_difference=_loss_difference(ours[0], other) if isinstance(other, SameWork) else None,
         candidate_tokens_per_second=rates,
+        **evidence,
     )
 
 
-def _other_side(case: RaceCase, scratch: Path) -> SameWork | TrainerDefaults:
-    same = case.against is Against.SAME_WORK
-    run = read_run(case, {} if same else {"packing": False})
-    dataset = load_sequences(run, case.data_folder, scratch)
-    return SameWork(run, dataset) if same else TrainerDefaults(run, dataset)
+def _other_sides(
+    case: RaceCase, run: RunSettings, dataset: TokenDataset, scratch: Path
+) -> tuple[list[Train], list[Train], dict[str, Any]]:
+    """Trainer's side and the least that a step needs, none or one of each, and the evidence of equal work."""
+    if not case.with_theirs:
+        return [], [], {}
+    if case.against is Against.ITS_DEFAULTS:
+        unpacked = read_run(case, {"packing": False})
+        rows = load_sequences(unpacked, case.data_folder, scratch)
+        defaults = TrainerDefaults(unpacked, rows)
+        difference = abs(count_tokens(unpacked, rows, COMPARED_ROWS) - defaults.count_tokens(COMPARED_ROWS))
+        return [defaults.train], [], {"token_count_difference": difference}
+    weights, steps = initial_weights(run, dataset.tokenizer), batches_of_steps(run, dataset)
+    bare = [BareLoop(run, dataset, steps, weights).train] if case.with_bare else []
+    evidence = {"largest_loss_difference": largest_loss_difference(run, dataset, weights, with_bare=case.with_bare)}
+    return [SameWork(run, dataset, steps, weights).train], bare, evidence
+
+
+def largest_loss_difference(run: RunSettings, dataset: TokenDataset, weights: Weights, *, with_bare: bool) -> float:
+    """Of the first steps, between ours and the others, which begin with ``weights``.
+
+    In single precision and without a compiler, because rounding in 16 bits would hide different weights.
+    """
+    settings = replace(run.settings, precision=Precision.FP32, compiler=Compiler.NONE)
+    short = replace(run, settings=settings, measurement=replace(run.measurement, max_steps=COMPARED_LOSSES))
+    steps = batches_of_steps(short, dataset)
+    ours = train_with_ours(short, dataset).losses
+    others = [SameWork(short, dataset, steps, weights).losses()]
+    others += [BareLoop(short, dataset, steps, weights).train().losses] if with_bare else []
+    return max(abs(our - other) for losses in others for our, other in zip(ours, losses, strict=True))
 
 
 def _rate(case: RaceCase, changes: Mapping[str, Any], scratch: Path) -> float:
@@ -72,7 +105,11 @@ def _rate(case: RaceCase, changes: Mapping[str, Any], scratch: Path) -> float:
     return _alone(lambda: train_with_ours(run, dataset)).tokens_per_second(case.warmup_steps)
 
 
-def _alone(train: Callable[[], Trained]) -> Trained:
+def _round(sides: Sequence[Train]) -> list[Trained]:
+    return [_alone(train) for train in sides]
+
+
+def _alone(train: Train) -> Trained:
     """After the memory of the training before is released."""
     gc.collect()
     torch._dynamo.reset()
@@ -80,11 +117,6 @@ def _alone(train: Callable[[], Trained]) -> Trained:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
     return train()
-
-
-def _loss_difference(ours: Trained, other: SameWork) -> float:
-    theirs = other.losses(min(COMPARED_LOSSES, len(ours.losses)))
-    return max(abs(our - their) for our, their in zip(ours.losses, theirs, strict=False))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ class Against(StrEnum):
 class RaceCase:
     """``workload`` and ``settings`` are a suite document's. ``candidates`` are changes of the settings, of which the
     fastest races; none means the settings themselves. ``data_folder`` holds the dataset's files, if it has any.
-    ``with_theirs`` of False: only ours is run.
+    ``with_theirs`` of False: only ours is run. ``with_bare``: the least that a step needs is a third side (fp32 only).
     """
 
     name: str
@@ -31,18 +31,23 @@ class RaceCase:
     rounds: int
     threads: int | None = 1
     with_theirs: bool = True
+    with_bare: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaceResult:
     """``ours`` and ``theirs``: one number per round of seconds per step and of tokens per second, padding not counted.
+    ``bare_step_seconds``: the same of the least that a step needs.
 
-    ``largest_loss_difference`` over all steps of the first round, where both do the same work.
+    Evidence that the sides do equal work: ``largest_loss_difference`` between ours and any other side over the first
+    steps, if the work is the same; ``token_count_difference``, of the tokens that the sides count in the same rows, if
+    each has its own batches. None if there is no other side.
     """
 
     chosen: Mapping[str, Any] = field(default_factory=dict)
     our_step_seconds: tuple[float, ...]
     their_step_seconds: tuple[float, ...] = ()
+    bare_step_seconds: tuple[float, ...] = ()
     our_tokens_per_second: tuple[float, ...]
     their_tokens_per_second: tuple[float, ...] = ()
     our_peak_memory_bytes: int | None = None
@@ -50,4 +55,5 @@ class RaceResult:
     flops_per_token: float
     parameters: int
     largest_loss_difference: float | None = None
+    token_count_difference: int | None = None
     candidate_tokens_per_second: tuple[float, ...] = ()

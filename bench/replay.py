@@ -5,10 +5,11 @@
 
 import json
 import os
-import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ import yaml
 from bench.demo import execution_seconds
 from bench.figures import Budget, Figure, Section, at_most
 from bench.groups import TITLES, command
+from bench.kept import Kept
 from bench.own_cloud import OwnCloud, own_cloud
+from bench.tell import tell
 from bench.transitions import count_transitions
 from localcloud import cloud as local_cloud
 from localcloud import deployment
@@ -26,7 +29,7 @@ RUNS_VARIABLE = "TRAINDYNO_BENCH_RUNS"
 RUN_COUNTS, QUICK_RUN_COUNTS = (100, 1000, 10_000), (24, 48)
 TRANSITIONS = 8
 GROWTH = 1.02
-TELL_SECONDS = 10.0
+TELL_SECONDS = 60.0
 INSTANCES = ("ml.g4dn.xlarge", "ml.g5.2xlarge", "ml.g6.xlarge", "ml.g5.12xlarge")
 TRIALS = 2
 TRACE = {"step_seconds": 2, "steps": 20, "load_seconds": 10}
@@ -39,14 +42,27 @@ class Rehearsed:
     """One suite: ``transitions`` and ``items`` of all its runs together. ``cpu_seconds`` are the local cloud's."""
 
     runs: int
-    outcomes: Counter[str]
+    outcomes: Mapping[str, int]
     seconds: float
     cpu_seconds: float
     transitions: int
     items: int
 
 
-def measure(*, is_quick: bool) -> Section:
+def measure(*, is_quick: bool, kept: Kept) -> Section:
+    rehearsed = [
+        kept.case(f"{count} runs", Rehearsed, partial(rehearse_alone, count)) for count in run_counts(is_quick=is_quick)
+    ]
+    return Section(
+        title=TITLES["replay"],
+        command=command("replay"),
+        figures=(*(figure for each in rehearsed for figure in figures(each)), *growth(rehearsed[0], rehearsed[-1])),
+        notes=tuple(outcome_text(each) for each in rehearsed),
+    )
+
+
+def rehearse_alone(runs: int) -> Rehearsed:
+    """In a local cloud of its own."""
     with own_cloud() as cloud:
         traces = cloud.folder / "traces"
         traces.mkdir()
@@ -55,15 +71,10 @@ def measure(*, is_quick: bool) -> Section:
             cloud.home, tell=lambda _: None, service_options=(*SERVICE_OPTIONS, "--traces", str(traces))
         )
         deployment.deploy(cloud.home, ports, tell=lambda _: None, context=CONTEXT)
-        rehearsed = [rehearse(cloud, count) for count in run_counts(is_quick=is_quick)]
+        rehearsed = rehearse(cloud, runs)
         # Its processes are this one's children: another process would wait for them in vain.
         local_cloud.stop(cloud.home)
-    return Section(
-        title=TITLES["replay"],
-        command=command("replay"),
-        figures=(*(figure for each in rehearsed for figure in figures(each)), *growth(rehearsed[0], rehearsed[-1])),
-        notes=tuple(outcome_text(each) for each in rehearsed),
-    )
+    return rehearsed
 
 
 def run_counts(*, is_quick: bool) -> tuple[int, ...]:
@@ -105,10 +116,6 @@ def wait_for_end(cloud: OwnCloud, name: str, runs: int) -> None:
                 f"{name}: {ended:,} of {runs:,} jobs ended in {now - began:.0f} s, {ended / (now - began):.1f} a second"
             )
         time.sleep(0.5)
-
-
-def tell(message: str) -> None:
-    sys.stderr.write(f"{message}\n")
 
 
 def write_suite(path: Path, runs: int) -> Path:

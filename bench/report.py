@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import yaml
 from bench import rehearsal
 from bench.figures import Figure, Section, at_most
 from bench.groups import TITLES, command
+from bench.kept import Kept
 from bench.own_cloud import OwnCloud, own_cloud
 from localcloud import cloud as local_cloud
 
@@ -59,13 +61,9 @@ class Reported:
     shown: Shown | None
 
 
-def measure(*, is_quick: bool) -> Section:
+def measure(*, is_quick: bool, kept: Kept) -> Section:
     limits = most_mb_by_trials(is_quick=is_quick)
-    with own_cloud() as cloud:
-        rehearsal.start(cloud, [PACK])
-        reported = {trials: report(cloud, trials) for trials in limits}
-        # Its processes are this one's children: another process would wait for them in vain.
-        local_cloud.stop(cloud.home)
+    reported = {trials: kept.case(f"{trials} trials", Reported, partial(report_alone, trials)) for trials in limits}
     return Section(
         title=TITLES["report"],
         command=command("report"),
@@ -75,6 +73,16 @@ def measure(*, is_quick: bool) -> Section:
             " window; the page is laid out again at another width, as after a resize.",
         ),
     )
+
+
+def report_alone(trials: int) -> Reported:
+    """In a local cloud of its own."""
+    with own_cloud() as cloud:
+        rehearsal.start(cloud, [PACK])
+        reported = report(cloud, trials)
+        # Its processes are this one's children: another process would wait for them in vain.
+        local_cloud.stop(cloud.home)
+    return reported
 
 
 def most_mb_by_trials(*, is_quick: bool) -> dict[int, float]:

@@ -3,7 +3,6 @@
 import itertools
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,23 +11,19 @@ from transformers import (
     DataCollatorForLanguageModeling,
     DataCollatorWithPadding,
     PreTrainedModel,
-    PreTrainedTokenizerBase,
     Trainer,
     TrainerCallback,
     TrainingArguments,
     default_data_collator,
 )
 
+from bench.plain_model import Weights, initial_weights, plain_model
 from bench.trained import Trained
 from traindyno.callbacks.clock import HostClock, clock_for_this_process
 from traindyno.callbacks.environment import peak_memory_bytes
 from traindyno.core.suite.choices import Compiler, Precision, Task
-from training.data.batch import token_count
-from training.data.collate import choose_collate
+from training.data.batch import Batch, token_count
 from training.data.dataset import TokenDataset
-from training.data.loader import StepBatches
-from training.model import AUTO_CLASSES
-from training.model_config import model_config
 from training.run_settings import RunSettings
 
 Collator = Callable[[list[dict[str, Any]]], dict[str, Any]]
@@ -80,10 +75,8 @@ class KeepingLosses(Trainer):
 class SameWork:
     """Our batches as rows of a dataset, collated already, and our options."""
 
-    def __init__(self, run: RunSettings, dataset: TokenDataset) -> None:
-        self._run = run
-        self._tokenizer = dataset.tokenizer
-        steps = _our_steps(run, dataset)
+    def __init__(self, run: RunSettings, dataset: TokenDataset, steps: Sequence[list[Batch]], weights: Weights) -> None:
+        self._run, self._tokenizer, self._weights = run, dataset.tokenizer, weights
         names = [name for name in steps[0][0] if name != "weight"]
         columns = {name: torch.cat([batch[name] for step in steps for batch in step]).numpy() for name in names}
         self._rows = Dataset.from_dict(columns).with_format("torch")
@@ -91,21 +84,20 @@ class SameWork:
 
     def train(self) -> Trained:
         marks = Marks()
-        self._train(Trainer, self._run, [marks])
+        self._train(Trainer, [marks])
         return Trained(step_seconds=marks.step_seconds(), tokens=self._tokens, peak_memory_bytes=peak_memory_bytes())
 
-    def losses(self, count: int) -> tuple[float, ...]:
-        run = replace(self._run, measurement=replace(self._run.measurement, max_steps=count))
-        trainer = self._train(KeepingLosses, run, [])
+    def losses(self) -> tuple[float, ...]:
+        trainer = self._train(KeepingLosses, [])
         assert isinstance(trainer, KeepingLosses)
         return tuple(trainer.losses)
 
-    def _train(self, kind: type[Trainer], run: RunSettings, callbacks: Sequence[TrainerCallback]) -> Trainer:
-        settings = run.settings
+    def _train(self, kind: type[Trainer], callbacks: Sequence[TrainerCallback]) -> Trainer:
+        settings = self._run.settings
         return _run_trainer(
             kind,
-            run,
-            _model(run, self._tokenizer),
+            self._run,
+            plain_model(self._run, self._tokenizer, self._weights),
             rows=self._rows,
             collate=default_data_collator,
             callbacks=callbacks,
@@ -140,32 +132,22 @@ class TrainerDefaults:
 
     def train(self) -> Trained:
         marks, collate = Marks(), Counted(self._collator())
-        model = _model(self._run, self._tokenizer)
+        model = plain_model(self._run, self._tokenizer, initial_weights(self._run, self._tokenizer))
         _run_trainer(Trainer, self._run, model, rows=self._rows, collate=collate, callbacks=[marks])
         seconds = marks.step_seconds()
         tokens = tuple(collate.tokens[: len(seconds)])
         return Trained(step_seconds=seconds, tokens=tokens, peak_memory_bytes=peak_memory_bytes())
+
+    def count_tokens(self, rows: int) -> int:
+        collate = Counted(self._collator())
+        collate([self._rows[number] for number in range(rows)])
+        return sum(collate.tokens)
 
     def _collator(self) -> Collator:
         task = self._run.workload.task
         if task is Task.SEQUENCE_CLASSIFICATION:
             return DataCollatorWithPadding(self._tokenizer)
         return DataCollatorForLanguageModeling(self._tokenizer, mlm=task is Task.MASKED_LM)
-
-
-def _our_steps(run: RunSettings, dataset: TokenDataset) -> list[list[dict[str, torch.Tensor]]]:
-    assert dataset.train is not None
-    collate = choose_collate(run.workload, run.settings, dataset.special_tokens, is_uniform=dataset.is_uniform)
-    batches = StepBatches(dataset.train, collate, run.settings, data_rank=0, data_world_size=1)
-    return [batches[number] for number in range(run.measurement.max_steps)]
-
-
-def _model(run: RunSettings, tokenizer: PreTrainedTokenizerBase | None) -> PreTrainedModel:
-    """As transformers makes it, with the weights that ours begins with."""
-    config = model_config(run.workload, run.settings, tokenizer, model_path=None)
-    torch.manual_seed(run.settings.seed)
-    model: PreTrainedModel = AUTO_CLASSES[run.workload.task].from_config(config)
-    return model
 
 
 def _run_trainer(

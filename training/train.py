@@ -12,6 +12,7 @@ from training.data.batch import Batch, sample_count, token_count
 from training.data.collate import Collate, choose_collate
 from training.data.dataset import TokenDataset
 from training.data.loader import StepBatches, load_steps
+from training.gradients import drop_gradients
 from training.optimizer import build_optimizer
 from training.run_settings import RunSettings
 from training.strategies import Setup, TrainingStrategy
@@ -76,7 +77,7 @@ def run_steps(
         with step_log.step(samples, tokens, learning_rate) as step:
             step.loss = strategy.forward_backward([accelerator.to_device(batch) for batch in batches])
             number_format.step(optimizer, clip, strategy.agree_on_overflow)
-            optimizer.zero_grad()
+            drop_gradients(optimizer)
             accelerator.end_step()
         after_step()
         if checkpoints:

@@ -46,6 +46,11 @@ def peak_memory_bytes() -> Optional[int]:
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
         return int(torch.cuda.max_memory_allocated())
+    return peak_memory_bytes_of_host()
+
+
+def peak_memory_bytes_of_host() -> Optional[int]:
+    """The peak memory of the process itself."""
     if sys.platform == "win32":
         return None
     import resource  # noqa: PLC0415

@@ -3,7 +3,7 @@
 import json
 import threading
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 
 from traindyno.callbacks.clock import HostClock, now
 from traindyno.core.step_log.line import step_line
@@ -12,16 +12,26 @@ WINDOW_SECONDS = 1.0
 FLUSH_INTERVAL_SECONDS = 1.0
 
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
 class StepLogFile:
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lines: List[str] = []
+        self._lines: List[Union[str, Dict[str, Any]]] = []
         self._flushed = now()
         self._lock = threading.Lock()
         path.parent.mkdir(parents=True, exist_ok=True)
 
     def write(self, line: Dict[str, Any]) -> None:
-        self._lines.append(json.dumps(line, separators=(",", ":")) + "\n")
+        self._append(_encode(line))
+
+    def write_later(self, line: Dict[str, Any]) -> None:
+        """For lines of numbers that nobody changes: many are encoded together, which is faster than one at a time."""
+        self._append(line)
+
+    def _append(self, line: Union[str, Dict[str, Any]]) -> None:
+        self._lines.append(line)
         if now() - self._flushed >= FLUSH_INTERVAL_SECONDS:
             self.flush()
 
@@ -34,7 +44,7 @@ class StepLogFile:
             # Opened for each write: a killed process leaves complete lines, and SageMaker's upload sees them
             # immediately.
             with self.path.open("a", encoding="utf-8") as log:
-                log.write("".join(lines))
+                log.write("".join((line if isinstance(line, str) else _encode(line)) + "\n" for line in lines))
 
 
 def log_path(directory: str, job_name: str, rank: int, start_seconds: float) -> Path:
@@ -124,7 +134,7 @@ class StepRecorder:
                 RecordedStep(marks.step, times[2 * i], times[2 * i + 1], losses[i]) for i, marks in enumerate(pending)
             ]
             for i, marks in enumerate(pending):
-                self._writer.write(_line(marks, recorded[i], peak))
+                self._writer.write_later(_line(marks, recorded[i], peak))
             if self._observe is not None:
                 self._observe(recorded)
         self._window_began = now()
@@ -139,6 +149,6 @@ def _line(marks: StepMarks, step: RecordedStep, peak_memory_bytes: Optional[int]
         samples=marks.samples,
         tokens=marks.tokens,
         loss=step.loss,
-        learning_rate=marks.learning_rate,
+        learning_rate=None if marks.learning_rate is None else float(marks.learning_rate),
         peak_memory_bytes=peak_memory_bytes,
     )

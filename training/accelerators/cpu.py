@@ -3,7 +3,7 @@
 import torch
 
 from traindyno.callbacks.clock import HostClock
-from traindyno.callbacks.environment import peak_memory_bytes
+from traindyno.callbacks.environment import peak_memory_bytes_of_host
 from training.data.batch import Batch
 
 
@@ -17,7 +17,7 @@ class Cpu:
         return HostClock()
 
     def peak_memory_bytes(self) -> int | None:
-        return peak_memory_bytes()
+        return peak_memory_bytes_of_host()
 
     def to_device(self, batch: Batch) -> Batch:
         return batch

@@ -37,5 +37,5 @@ class PadTo:
         begins, lengths = sequences.begins[samples], sequences.lengths[samples]
         columns = np.arange(self.width(int(lengths.max())))
         mask = columns < lengths[:, None]
-        places = np.where(mask, begins[:, None] + columns, 0)
-        return Padded(np.where(mask, sequences.tokens[places], self.pad_token).astype(np.int64), mask)
+        tokens = sequences.tokens.take(begins[:, None] + columns, mode="clip")  # what is beyond a sequence is padded
+        return Padded(np.where(mask, tokens, self.pad_token).astype(np.int64), mask)

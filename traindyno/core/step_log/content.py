@@ -9,7 +9,10 @@ from traindyno.core.step_log.line import IN_BACKGROUND
 
 
 class Step(NamedTuple):
-    """One optimizer step of one process. A tuple, because a run has tens of thousands of them to parse."""
+    """One optimizer step of one process. A tuple, because a run has tens of thousands of them to parse.
+
+    The names and types are those of a line (``fields``). A new field needs a default: lines from before it lack it.
+    """
 
     step: int
     begin: float

@@ -1,70 +1,82 @@
-"""One line of a step log, already JSON, to its value: every field is present, of its type, and possible."""
+"""One line of a step log, already JSON, to its value: no required field is missing, each has its type and is possible.
 
-from collections.abc import Mapping
+The fields of a kind of line are those of its class in ``content``, with their types. A field with a default may be
+absent: lines from before it lack it. Fields that the class doesn't have are ignored: a newer writer added them.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, replace
 from functools import cache
 from math import inf, nan
 from operator import itemgetter
-from types import NoneType
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from traindyno.core.documents.versions import Format, VersionUnknown
 from traindyno.core.step_log.content import Environment, Evaluation, HostLoad, LoggedError, ModelSize, Phase, Step
 from traindyno.core.step_log.line import SCHEMA_VERSION
 
-NUMBER = (int, float)
-OPTIONAL_NUMBER = (int, float, NoneType)
 NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
 NAMES = {int: "an integer", float: "a number", str: "text", NoneType: "null", dict: "an object"}
-STEP_TYPES: dict[str, tuple[type, ...]] = {
-    "step": (int,),
-    "begin": NUMBER,
-    "end": NUMBER,
-    "wait_seconds": NUMBER,
-    "samples": (int,),
-    "tokens": (int, NoneType),
-    "loss": OPTIONAL_NUMBER,
-    "learning_rate": OPTIONAL_NUMBER,
-    "peak_memory_bytes": (int, NoneType),
-}
-
-_step_fields = itemgetter(*Step._fields)
 
 
 class LineInvalid(ValueError):
     """A line's field is missing, of another type, or impossible."""
 
 
-def step_of(line: Mapping[str, Any]) -> Step:
-    try:
-        step = Step(*_step_fields(line))
-    except KeyError as error:
-        raise LineInvalid(f"field {error} is missing") from error
-    loss = line["loss"]
-    if isinstance(loss, str) and loss in NOT_FINITE:
-        step = step._replace(loss=NOT_FINITE[loss])
-    _check_step_types(tuple(map(type, step)))
-    if not 0 <= step.begin <= step.end < inf or step.samples < 0 or not 0 <= step.wait_seconds < inf:
-        raise LineInvalid(
-            f"step {step.step} has begin {step.begin}, end {step.end}, samples {step.samples}, "
-            f"wait_seconds {step.wait_seconds}; expected begin <= end and nothing negative"
-        )
-    return step
+def types_in_json(kind: type) -> dict[str, tuple[type, ...]]:
+    """The types that a JSON value may have, for each field of a class, in the order of its fields."""
+    return {name: tuple(_types_of(hint)) for name, hint in get_type_hints(kind).items()}
 
 
-@cache
-def _check_step_types(types: tuple[type, ...]) -> None:
-    """Checked once per combination of types, of which a log of a hundred thousand lines has a few."""
-    for (name, allowed), found in zip(STEP_TYPES.items(), types, strict=True):
-        if found not in allowed:
-            raise LineInvalid(f"{name}: expected {_names(allowed)}, found {NAMES.get(found, found.__name__)}")
+def _types_of(hint: Any) -> list[type]:
+    if isinstance(hint, UnionType):
+        return [each for part in get_args(hint) for each in _types_of(part)]
+    if get_origin(hint) is Mapping:
+        return [dict]
+    return [int, float] if hint is float else [hint]
 
 
-def _without_host_id(line: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 has no host_id, no host_load lines, and null for a loss that is not finite."""
-    return {"host_id": None, **line}
+def step_reader(kind: type[Step]) -> Callable[[Mapping[str, Any]], Step]:
+    """``kind``: the named tuple whose fields a step's line has."""
+    take, defaults, types_by_name = itemgetter(*kind._fields), kind._field_defaults, types_in_json(kind)
+
+    def with_defaults(line: Mapping[str, Any]) -> Step:
+        try:
+            return kind(*take({**defaults, **line}))
+        except KeyError as error:
+            raise LineInvalid(f"field {error} is missing") from error
+
+    @cache
+    def check_types(types: tuple[type, ...]) -> None:
+        """Checked once per combination of types, of which a log of a hundred thousand lines has a few."""
+        for (name, allowed), found in zip(types_by_name.items(), types, strict=True):
+            _check_type(name, allowed, found)
+
+    def read_step(line: Mapping[str, Any]) -> Step:
+        try:
+            step = kind(*take(line))
+        except KeyError:
+            step = with_defaults(line)
+        loss = step.loss
+        if isinstance(loss, str) and loss in NOT_FINITE:
+            step = step._replace(loss=NOT_FINITE[loss])
+        check_types(tuple(map(type, step)))
+        if not 0 <= step.begin <= step.end < inf or step.samples < 0 or not 0 <= step.wait_seconds < inf:
+            raise LineInvalid(
+                f"step {step.step} has begin {step.begin}, end {step.end}, samples {step.samples}, "
+                f"wait_seconds {step.wait_seconds}; expected begin <= end and nothing negative"
+            )
+        return step
+
+    return read_step
 
 
-STEP_LOG = Format(name="step log", version=SCHEMA_VERSION, migrations={1: _without_host_id}, key="schema_version")
+step_of = step_reader(Step)
+
+
+# Version 1 has no host_id, no host_load lines, and null for a loss that is not finite.
+STEP_LOG = Format(name="step log", version=SCHEMA_VERSION, migrations={1: dict}, key="schema_version")
 
 
 def environment_of(line: Mapping[str, Any]) -> Environment:
@@ -72,63 +84,39 @@ def environment_of(line: Mapping[str, Any]) -> Environment:
         line = STEP_LOG.read(line)
     except VersionUnknown as error:
         raise LineInvalid(str(error)) from error
-    rank, world_size = _take(line, "rank", int), _take(line, "world_size", int)
-    if not 0 <= rank < world_size:
-        raise LineInvalid(f"rank {rank} is not within a world of {world_size}")
-    return Environment(
-        time=_take(line, "time", *NUMBER),
-        rank=rank,
-        world_size=world_size,
-        host=_take(line, "host", str),
-        facts=_take(line, "facts", dict),
-        host_id=_take(line, "host_id", str, NoneType),
-    )
+    environment = Environment(**read_fields(Environment, line))
+    if not 0 <= environment.rank < environment.world_size:
+        raise LineInvalid(f"rank {environment.rank} is not within a world of {environment.world_size}")
+    return environment
 
 
 def phase_of(line: Mapping[str, Any]) -> Phase:
-    begin, end = _take(line, "begin", *NUMBER), _take(line, "end", *NUMBER)
-    if not 0 <= begin <= end < inf:
-        raise LineInvalid(f"phase has begin {begin}, end {end}; expected begin <= end")
-    return Phase(name=_take(line, "name", str), begin=begin, end=end, facts=_take(line, "facts", dict))
+    phase = Phase(**read_fields(Phase, line))
+    if not 0 <= phase.begin <= phase.end < inf:
+        raise LineInvalid(f"phase has begin {phase.begin}, end {phase.end}; expected begin <= end")
+    return phase
 
 
 def model_of(line: Mapping[str, Any]) -> ModelSize:
-    return ModelSize(
-        parameters=_take(line, "parameters", int),
-        flops_per_token=_take(line, "flops_per_token", *OPTIONAL_NUMBER),
-        formula=_take(line, "formula", str, NoneType),
-    )
+    return ModelSize(**read_fields(ModelSize, line))
 
 
 def evaluation_of(line: Mapping[str, Any]) -> Evaluation:
-    metrics = _take(line, "metrics", dict)
-    return Evaluation(
-        time=_take(line, "time", *NUMBER),
-        step=_take(line, "step", int),
-        metrics={name: _metric(metrics, name) for name in metrics},
-    )
+    evaluation = Evaluation(**read_fields(Evaluation, line))
+    metrics = {name: _metric(evaluation.metrics, name) for name in evaluation.metrics}
+    return replace(evaluation, metrics=metrics)
 
 
 def _metric(metrics: Mapping[str, Any], name: str) -> float:
     value = metrics[name]
     if isinstance(value, str) and value in NOT_FINITE:
         return NOT_FINITE[value]
-    number: float = _take(metrics, name, *NUMBER)
+    number: float = _take(metrics, name, (int, float))
     return number
 
 
 def host_load_of(line: Mapping[str, Any]) -> HostLoad:
-    load = HostLoad(
-        begin=_take(line, "begin", *NUMBER),
-        end=_take(line, "end", *NUMBER),
-        cpu_seconds=_take(line, "cpu_seconds", *NUMBER),
-        involuntary_switches=_take(line, "involuntary_switches", int),
-        run_queue_seconds=_take(line, "run_queue_seconds", *NUMBER),
-        host_busy_seconds=_take(line, "host_busy_seconds", *NUMBER),
-        steal_seconds=_take(line, "steal_seconds", *NUMBER),
-        load_average=_take(line, "load_average", *NUMBER),
-        host_cpu_count=_take(line, "host_cpu_count", int),
-    )
+    load = HostLoad(**read_fields(HostLoad, line))
     if not 0 <= load.begin < load.end < inf or load.host_cpu_count < 1:
         raise LineInvalid(
             f"host_load has begin {load.begin}, end {load.end}, host_cpu_count {load.host_cpu_count}; "
@@ -139,23 +127,36 @@ def host_load_of(line: Mapping[str, Any]) -> HostLoad:
 
 def end_reason_of(line: Mapping[str, Any]) -> str | None:
     """None if the run did all its steps, and in logs of earlier versions."""
-    reason: str | None = _take(line, "reason", str) if "reason" in line else None
+    reason: str | None = _take(line, "reason", (str,)) if "reason" in line else None
     return reason
 
 
 def error_of(line: Mapping[str, Any]) -> LoggedError:
-    return LoggedError(
-        time=_take(line, "time", *NUMBER), outcome=_take(line, "outcome", str), message=_take(line, "message", str)
-    )
+    return LoggedError(**read_fields(LoggedError, line))
 
 
-def _take(line: Mapping[str, Any], name: str, *allowed: type) -> Any:
+def read_fields(kind: type, line: Mapping[str, Any]) -> dict[str, Any]:
+    """A dataclass's fields from a line; what the line lacks gets its default."""
+    types, optional = _expected(kind)
+    return {name: _take(line, name, allowed) for name, allowed in types.items() if name in line or name not in optional}
+
+
+@cache
+def _expected(kind: type) -> tuple[dict[str, tuple[type, ...]], frozenset[str]]:
+    return types_in_json(kind), frozenset(each.name for each in fields(kind) if each.default is not MISSING)
+
+
+def _take(line: Mapping[str, Any], name: str, allowed: tuple[type, ...]) -> Any:
     if name not in line:
         raise LineInvalid(f"field {name!r} is missing")
     value = line[name]
-    if type(value) not in allowed:
-        raise LineInvalid(f"{name}: expected {_names(allowed)}, found {NAMES.get(type(value), type(value).__name__)}")
+    _check_type(name, allowed, type(value))
     return value
+
+
+def _check_type(name: str, allowed: tuple[type, ...], found: type) -> None:
+    if found not in allowed:
+        raise LineInvalid(f"{name}: expected {_names(allowed)}, found {NAMES.get(found, found.__name__)}")
 
 
 def _names(allowed: tuple[type, ...]) -> str:

@@ -4,6 +4,9 @@ A step log is JSON lines, one file per process: ``<directory>/<job name>/rank-00
 the process's start in epoch milliseconds (a spot interruption gives a rank a second file). Every line has ``kind``
 and ``time``. All times are epoch seconds of one monotonic clock per process: the wall clock is read once, at its start.
 A number that is not finite is written as text: ``"nan"``, ``"inf"`` or ``"-inf"``, because JSON has no such numbers.
+
+A new field needs a default in ``content``; the reader then reads lines without it. ``SCHEMA_VERSION`` rises if a field
+changes its meaning, or with a new kind of line, which earlier readers refuse.
 """
 
 import math

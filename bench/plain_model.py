@@ -1,0 +1,26 @@
+"""The model as transformers makes it, with the weights that a run of ours begins with."""
+
+from collections.abc import Mapping
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from training.model import AUTO_CLASSES, build_model
+from training.model_config import model_config
+from training.run_settings import RunSettings
+
+Weights = Mapping[str, torch.Tensor]
+
+
+def initial_weights(run: RunSettings, tokenizer: PreTrainedTokenizerBase | None) -> Weights:
+    """By name, on the host: those that the run's blueprint gives."""
+    blueprint = build_model(run.workload, run.settings, tokenizer, model_path=None)
+    return blueprint.materialise(torch.device("cpu")).state_dict()
+
+
+def plain_model(run: RunSettings, tokenizer: PreTrainedTokenizerBase | None, weights: Weights) -> PreTrainedModel:
+    config = model_config(run.workload, run.settings, tokenizer, model_path=None)
+    torch.manual_seed(run.settings.seed)
+    model: PreTrainedModel = AUTO_CLASSES[run.workload.task].from_config(config)
+    model.load_state_dict(weights)
+    return model

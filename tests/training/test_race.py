@@ -1,0 +1,62 @@
+"""The races of `make bench`: both sides begin with the same weights and count the same tokens."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from bench.equal_work import LOSS_DIFFERENCE, equal_work_figures
+from bench.loop_cases import Size, best_cell_case, same_work_case
+from bench.our_trainer import load_sequences, read_run
+from bench.plain_model import initial_weights
+from bench.race import largest_loss_difference, race
+from bench.race_case import RaceCase
+from bench.sample_rows import write_rows
+
+TINY = Size(hidden=16, layers=1, length=16, batch=4, steps=12, rounds=1, least_ratio=0.0)
+
+
+@pytest.fixture
+def case() -> RaceCase:
+    return replace(same_work_case(TINY, is_quick=True), rounds=1)
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_three_sides_that_do_the_same_work_have_the_same_losses(case: RaceCase, tmp_path: Path) -> None:
+    result = race(case, tmp_path)
+    assert result.largest_loss_difference is not None
+    assert result.largest_loss_difference <= LOSS_DIFFERENCE
+    assert [figure.is_met for figure in equal_work_figures(case, result)] == [True]
+    assert len(result.our_step_seconds) == len(result.their_step_seconds) == len(result.bare_step_seconds) == 1
+
+
+def test_other_initial_weights_are_unlike_work(case: RaceCase, tmp_path: Path) -> None:
+    run = read_run(case, {})
+    dataset = load_sequences(run, None, tmp_path)
+    weights = dict(initial_weights(run, dataset.tokenizer))
+    assert largest_loss_difference(run, dataset, weights, with_bare=True) <= LOSS_DIFFERENCE
+    other = {
+        name: value + 0.02 * torch.randn_like(value) if value.is_floating_point() else value
+        for name, value in weights.items()
+    }
+    assert largest_loss_difference(run, dataset, other, with_bare=True) > LOSS_DIFFERENCE
+    assert largest_loss_difference(run, dataset, other, with_bare=False) > LOSS_DIFFERENCE
+
+
+def test_both_sides_count_the_same_tokens_of_the_same_rows(tmp_path: Path) -> None:
+    data = tmp_path / "rows"
+    data.mkdir()
+    case = best_cell_case("BERT", str(write_rows(data)), is_quick=True)
+    case = replace(case, candidates=case.candidates[:1], steps=2, warmup_steps=0)
+    result = race(case, tmp_path)
+    assert result.token_count_difference == 0
+    assert [figure.is_met for figure in equal_work_figures(case, result)] == [True]
