@@ -1,0 +1,59 @@
+"""A run whose model is copied to the lab's bucket reads it from a channel, and needs the Hub for nothing else."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.unit.lab_in_memory import SETTINGS
+from tests.unit.suites import small_document, small_suite
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.runs import trial_runs
+from traindyno.core.suite.suite import Tokens
+from traindyno.sagemaker.request import build_training_job_request
+
+COPY = "s3://results/prepared/abc/job/output/model/"
+SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-AbCdEf"
+TOKENS = Tokens(key="0123456789abcdef" * 4, s3_uri="s3://results/prepared/def/job/output/model/")
+DATA = {"path": "s3://bucket/data/abc/"}
+
+
+def request(*, tokens: Tokens | None, **workload: Any) -> dict[str, Any]:
+    changed = {**small_document()["workload"], "model": {"path": "me/model", "revision": "v1"}, "tokenizer": None}
+    suite = small_suite(workload={**changed, "hub_token_secret": SECRET, **workload})
+    (run, *_) = trial_runs("execution-1", expand_cells(suite), [1])
+    run = replace(run, tokens=tokens, model_s3_uri=COPY)
+    return build_training_job_request(run, suite, attempt=1, settings=SETTINGS)
+
+
+def channels(job: dict[str, Any]) -> dict[str, str]:
+    return {each["ChannelName"]: each["DataSource"]["S3DataSource"]["S3Uri"] for each in job["InputDataConfig"]}
+
+
+def test_the_copy_is_the_runs_model_and_the_hub_is_not_named() -> None:
+    job = request(tokens=TOKENS)
+    assert channels(job) == {"train": TOKENS.s3_uri, "model": COPY}
+    asked = json.loads(job["HyperParameters"]["workload"])
+    assert asked["model"] == {"path": COPY, "config": None, "revision": None} or asked["model"] == {"path": COPY}
+    assert "me/model" not in json.dumps(job)
+    assert SECRET not in json.dumps(job)
+
+
+@pytest.mark.parametrize(
+    ("workload", "needs_hub"),
+    [
+        ({"dataset": DATA, "tokenizer": {"path": "me/tokenizer"}}, True),
+        ({"dataset": {"path": "me/data"}}, True),
+        ({"dataset": DATA}, False),  # the model's own tokenizer is in its copy
+        ({"dataset": {"format": "synthetic"}}, False),
+    ],
+    ids=str,
+)
+def test_the_hubs_token_is_kept_for_what_else_is_on_the_hub(workload: dict[str, Any], needs_hub: bool) -> None:
+    assert (SECRET in json.dumps(request(tokens=None, **workload))) is needs_hub
+
+
+def test_a_tokenizer_in_s3_has_a_channel_beside_the_copy() -> None:
+    job = request(tokens=None, dataset=DATA, tokenizer={"path": "s3://bucket/tokenizer/"})
+    assert channels(job) == {"train": DATA["path"], "model": COPY, "tokenizer": "s3://bucket/tokenizer/"}
