@@ -1,4 +1,4 @@
-"""Tokenises a folder and prints the process's largest memory, in bytes. Arguments: the data, the output, a format."""
+"""Tokenises a folder and writes the process's largest memory, in bytes. Arguments: the data, the output, a format."""
 
 import resource
 import sys
@@ -25,4 +25,4 @@ asked = Workload(
     dataset=Dataset(path="data", format=DatasetFormat(kind)),
 )
 prepare(asked, tokenizer, Path(data), Path(out), packing=True)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+sys.stdout.write(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}\n")
