@@ -1,4 +1,6 @@
-"""Checks a suite's model and makes its tokens once, for all of its runs: the job's output is the folder to read."""
+"""Checks a suite's model, and makes its tokens or copies its model from the Hub once, for all of its runs: the job's
+output is the folder to read.
+"""
 
 import json
 import os
@@ -16,6 +18,7 @@ from training.errors import WorkloadError
 from training.hub_token import use_hub_token
 from training.job import Job, find_job
 from training.model_check import refuse_model
+from training.model_copy import copy_model
 from training.run_settings import PreparationSettings
 
 
@@ -51,12 +54,15 @@ def prepare_data(asked: PreparationSettings) -> None:
     use_hub_token(workload.hub_token_secret)
     job = find_job(workload)
     refuse_model(workload, preparation.tensor_degrees, model_path=job.model_path)
+    if preparation.stages_model:
+        with step_log.phase("copy_model"):
+            copy_model(workload, job.save_folder)
     if asked.memory:
         with step_log.phase("estimate_memory", {"configurations": len(asked.memory)}):
             estimate_all(asked, job)
     if preparation.packing is not None:
         with step_log.phase("tokenise"):
-            tokenise(workload, job, job.save_folder, packing=preparation.packing)
+            tokenise(workload, job, job.save_folder, packing=preparation.packing, sequences=preparation.sequences)
     counts = write_manifest(job.save_folder, preparation.key)
     for name, part in counts.items():
         print(f"{name}: {part['sequences']:,} sequences, {part['tokens']:,} tokens", flush=True)  # noqa: T201

@@ -62,10 +62,10 @@ def train_tokenizer(workload: Workload, root: DataRoot | None, vocabulary_size: 
 
 def _up_to(characters: int, texts: Iterable[str]) -> Iterator[str]:
     for text in texts:
-        if characters <= 0:
-            return
         yield text[:characters]
         characters -= len(text)
+        if characters <= 0:
+            return
 
 
 def _byte_level(texts: Iterator[str], vocabulary_size: int, special_tokens: Sequence[str]) -> Tokenizer:

@@ -7,13 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import pyarrow as pa
 import pytest
+import yaml
 from botocore.response import StreamingBody
 from botocore.stub import Stubber
+from pyarrow import parquet as pq
 
+from tests.training.jobs import REPO_ROOT
 from training.frozen.albert_scaling import masked_passages, text_lines
 from training.frozen.bert_trainium.reviews import read_reviews
 from training.frozen.gpt2_compiler import text_blocks
+from training.frozen.gptj_parallel import sst2_files
+from training.frozen.gptj_parallel import text_blocks as gptj_blocks
 from training.frozen.gptj_parallel.learning_rate import linear_rate
 
 TEXTS = {"a.txt": "one two three\n\nfour five\n", "b.txt": "six\n"}
@@ -126,3 +132,51 @@ def test_learning_rate_rises_then_falls_to_the_least() -> None:
     # 10 steps of warm-up; then 90 steps from 1 to 0.1, that is 0.01 a step.
     rates = [linear_rate(step, settings) for step in (0, 9, 10, 55, 100, 1000)]
     assert rates == pytest.approx([0.1, 1.0, 1.0, 0.55, 0.1, 0.1])
+
+
+SENTENCES = {"train": ["1 2 3", '4 " 5', "6 7"], "dev": ["8 9", "10 11 é"]}
+
+
+def write_sst2(folder: Path, suffix: str) -> None:
+    """As GLUE's own archive has it, or as the Hub's files do, with their further column."""
+    folder.mkdir()
+    for split, sentences in SENTENCES.items():
+        rows = [{"idx": place, "sentence": text, "label": place % 2} for place, text in enumerate(sentences)]
+        if suffix == ".tsv":
+            lines = ["sentence\tlabel", *(f"{row['sentence']}\t{row['label']}" for row in rows)]
+            (folder / f"{split}.tsv").write_text("\n".join(lines))
+        else:
+            name = {"train": "train", "dev": "validation"}[split]
+            pq.write_table(pa.Table.from_pylist(rows), folder / f"{name}-00000-of-00001.parquet")
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".parquet"])
+def test_the_frozen_script_reads_the_files_made_of_sst2(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The paths are those of original.yaml: dataset/train/ is its channel train, dataset/validation/ is test."""
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    write_sst2(tmp_path / "glue", suffix)
+    sst2_files.main([str(tmp_path / "dataset"), "--glue", str(tmp_path / "glue")])
+    channels = yaml.safe_load((REPO_ROOT / "suites/gptj-parallel/original.yaml").read_text())["workload"]
+    uris = {"train": channels["dataset"]["path"], "dev": channels["channels"]["test"]}
+    assert all(uri.startswith("s3://your-bucket/dataset/") for uri in uris.values())
+    for split, uri in uris.items():
+        text = gptj_blocks.load_text(None, None, str(tmp_path / uri.replace("s3://your-bucket/", "")))
+        assert list(text["sentence"]) == SENTENCES[split]
+        assert sorted(text.column_names) == ["label", "sentence"]
+        numbers = Words()
+        text = text.map(lambda row: {"sentence": "".join(each for each in row["sentence"] if each in "0123456789 ")})
+        tokens = [token for text_tokens in numbers(list(text["sentence"]))["input_ids"] for token in text_tokens]
+        blocks = gptj_blocks.in_blocks(text, numbers, 2)
+        assert list(blocks["input_ids"]) == [tokens[start : start + 2] for start in range(0, len(tokens) - 1, 2)]
+
+
+def test_a_copy_of_sst2_without_a_split_or_a_column_is_refused(tmp_path: Path) -> None:
+    write_sst2(tmp_path / "glue", ".tsv")
+    (tmp_path / "glue/dev.tsv").rename(tmp_path / "glue/test.tsv")
+    with pytest.raises(ValueError, match=r"a file of the split validation .*found test\.tsv, train\.tsv"):
+        sst2_files.write_files(str(tmp_path / "glue"), tmp_path / "dataset")
+    (tmp_path / "glue/train.tsv").write_text("text\tlabel\n1 2\t0")
+    with pytest.raises(ValueError, match="expected the columns sentence, label, found text, label"):
+        sst2_files.write_files(str(tmp_path / "glue"), tmp_path / "dataset")

@@ -13,6 +13,7 @@ from traindyno.core.planning.plan import Plan
 from traindyno.core.planning.preparation_plan import PreparationPlan
 from traindyno.core.suite.choices import Purchase, Search
 from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.workload import Model
 from traindyno.core.verdict.elimination import first_trials
 from traindyno.core.verdict.model_search import screening_trials
 
@@ -35,6 +36,9 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
         yield "", f"at most: {first} in the first round, then only cells that a model finds likely to win"
     if planned.preparation:
         yield ("data" if planned.preparation.makes_tokens else "model"), _preparation_text(planned.preparation)
+        if planned.preparation.stages_model and suite.workload.model:
+            name = "model" if planned.preparation.makes_tokens else ""
+            yield name, _copy_text(planned.preparation, suite.workload.model)
     before = f"the {planned.preparation.label} and " if planned.preparation else ""
     once = f"if {before}every run takes one attempt of {limits.max_job_seconds} s (its limit)"
     worst = (
@@ -78,8 +82,22 @@ def _preparation_text(preparation: PreparationPlan) -> str:
     where = f"{preparation.job_count} {each} on {preparation.instance_type} before the first run"
     cost = f"{usd} at the limit of {preparation.max_seconds} s"
     if preparation.makes_tokens:
-        return f"tokenised by {where}: {cost}; no job if the tokens exist"
-    return f"checked by {where}: {cost}; no job if the lab has checked it before"
+        what = "tokenised, and the model copied," if preparation.stages_model else "tokenised"
+        return f"{what} by {where}: {cost}; no job if the tokens exist"
+    if not preparation.checks_model:
+        return f"copied by {where}: {cost}"
+    what = "checked and copied" if preparation.stages_model else "checked"
+    return f"{what} by {where}: {cost}; no job if the lab has checked it before"
+
+
+def _copy_text(preparation: PreparationPlan, model: Model) -> str:
+    is_there = any(each.stages_model and each.is_ready for each in preparation.tokens)
+    how = (
+        "the lab's bucket has it from the Hub"
+        if is_there
+        else "one of these jobs copies it from the Hub to the lab's bucket"
+    )
+    return f"{model.path}: {how}; every run reads it there"
 
 
 def _lanes_text(planned: Plan) -> str:

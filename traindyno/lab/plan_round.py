@@ -22,7 +22,7 @@ from traindyno.store.token_cache import TokenCache
 
 
 class TokensMissing(TraindynoError):
-    """Prepared data was deleted while its execution was running."""
+    """Prepared data, or the model's copy, was deleted while its execution was running."""
 
 
 def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsBucket) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
         host_prior=plan.host_prior,
         loss_spread=plan.loss_spread,
     )
-    lanes = split_lanes(_with_tokens(runs, suite, plan, TokenCache(bucket)), suite.purchase)
+    lanes = split_lanes(_with_prepared(runs, suite, plan, TokenCache(bucket)), suite.purchase)
     plans = {lane.lane_id: lane for lane in plan.lanes}
     pointers = []
     for lane in lanes:
@@ -76,11 +76,18 @@ def _packs(lane: Lane, plan: LanePlan) -> list[_Pack]:
     return [_Pack(runs=pack, concurrency=len(pack)) for pack in pack_runs(lane.runs, plan.instances_at_once)]
 
 
-def _with_tokens(runs: Sequence[Run], suite: Suite, plan: Plan, cache: TokenCache) -> tuple[Run, ...]:
-    """Each run with the tokens that its cell reads."""
-    sets = [each for each in plan.preparation.tokens if each.makes_tokens] if plan.preparation else []
-    found = {each.packing: cache.find(each.key, oldest=0.0) for each in sets}
-    missing = [each.key for each in sets if found[each.packing] is None]
+def _with_prepared(runs: Sequence[Run], suite: Suite, plan: Plan, cache: TokenCache) -> tuple[Run, ...]:
+    """Each run with the tokens that its cell reads, and the lab's copy of the model."""
+    prepared = plan.preparation.tokens if plan.preparation else ()
+    sets = [each for each in prepared if each.makes_tokens or each.stages_model]
+    found = {each.key: cache.find(each.key, oldest=0.0) for each in sets}
+    missing = [key for key, place in found.items() if place is None]
     if missing:
-        raise TokensMissing(f"{plan.execution_id}: the tokens {', '.join(missing)} were prepared and no longer exist")
-    return tuple(replace(run, tokens=found.get(is_packed(run.cell.settings, suite.workload))) for run in runs)
+        raise TokensMissing(f"{plan.execution_id}: {', '.join(missing)} was prepared and no longer exists")
+    tokens = {each.packing: found[each.key] for each in sets if each.makes_tokens}
+    models = [place.s3_uri for each in sets if each.stages_model and (place := found[each.key])]
+    model = models[0] if models else None
+    return tuple(
+        replace(run, tokens=tokens.get(is_packed(run.cell.settings, suite.workload)), model_s3_uri=model)
+        for run in runs
+    )

@@ -39,9 +39,14 @@ def _pretrained_channels(run: Run, workload: Workload) -> Iterator[dict[str, Any
 
 
 def preparation_channels(preparation: DataPreparation, workload: Workload) -> list[dict[str, Any]]:
-    """The model, and for tokens the dataset and the tokenizer, if they are in S3."""
+    """The model, and for tokens the dataset and the tokenizer, if they are in S3.
+
+    The dataset's files are not copied to the volume: each is read once, from its beginning, and not to its end if the
+    runs need less.
+    """
     dataset = workload.dataset if preparation.makes_tokens else None
-    channels = [channel(TRAIN_CHANNEL, dataset.path, dataset.input_mode)] if dataset and is_s3_uri(dataset.path) else []
+    is_in_s3 = dataset is not None and is_s3_uri(dataset.path)
+    channels = [channel(TRAIN_CHANNEL, str(dataset.path), InputMode.FAST_FILE)] if dataset and is_in_s3 else []
     model = workload.model.path if workload.model else None
     tokenizer = workload.tokenizer.path if workload.tokenizer and preparation.makes_tokens else None
     if is_s3_uri(model):

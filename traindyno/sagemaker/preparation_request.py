@@ -31,7 +31,7 @@ from traindyno.sagemaker.request import (
 def preparation_job_name(preparation: DataPreparation, suite_name: str, *, attempt: int, lab: str) -> str:
     """The same for a repeated call, so that it can't start a second job."""
     prefix = job_name_prefix(preparation.execution_id, suite_name, lab=lab)
-    what = "data" if preparation.makes_tokens else "model"
+    what = "data" if preparation.makes_tokens else "copy" if preparation.stages_model else "model"
     return checked_job_name(f"{prefix}{preparation.short_key}-{what}-a{attempt}")
 
 
@@ -63,7 +63,7 @@ def build_preparation_request(
         "ResourceConfig": {
             "InstanceType": preparation.instance,
             "InstanceCount": 1,
-            **volume(settings.jobs, [preparation.instance]),
+            **volume(settings.jobs, [preparation.instance], size_gb=suite.job.volume_size_gb),
         },
         "StoppingCondition": {"MaxRuntimeInSeconds": preparation_seconds(suite)},
         "CheckpointConfig": {"S3Uri": s3_uri(bucket, checkpoints_prefix(execution_id, preparation.preparation_id))},

@@ -21,6 +21,7 @@ from traindyno.sagemaker.images import has_framework_version, select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings, LabJobs
 from traindyno.sagemaker.lab_options import code_channels, network, output_key, volume
 from traindyno.sagemaker.launcher import build_hyperparameters
+from traindyno.sagemaker.staged_model import with_staged_model
 
 RUN_ID_VARIABLE = "TRAINDYNO_RUN_ID"
 JOB_NAME_CHARACTERS = 63
@@ -56,6 +57,7 @@ def build_training_job_request(
 ) -> dict[str, Any]:
     """``placed_on``: the instance type on which an earlier attempt of the run ran."""
     planned = run
+    suite = with_staged_model(suite, run)
     run = run_on(suite, run, placed_on) if placed_on else run
     instance_type = find_instance_type(run.cell.settings.instance)
     assert instance_type is not None, "a parsed suite names known instance types only"

@@ -49,7 +49,9 @@ class Encoder:
                 yield Encoded(tokens=np.asarray(tokens, dtype=np.int64), label=label)
 
     def _one_per_row(self, rows: Iterator[Rows]) -> Iterator[Encoded]:
-        for document in self._documents(rows):
+        for document, place in self._documents(rows):
+            if place.continues:
+                continue
             tokens = self._framed(document[: self._room])
             if len(tokens) < LEAST_TOKENS[self._task]:
                 self.left_out += 1
@@ -63,20 +65,21 @@ class Encoder:
             end_token = self._tokenizer.sep_token_id
         end = np.asarray([] if end_token is None else [end_token], dtype=np.int64)
         rest = np.zeros(0, dtype=np.int64)
-        for document in self._documents(rows):
-            rest = np.concatenate([rest, document, end])
+        for document, place in self._documents(rows):
+            rest = np.concatenate([rest, document, rest[:0] if place.goes_on else end])
             whole = len(rest) // self._room * self._room
             for block in rest[:whole].reshape(-1, self._room):
                 yield Encoded(tokens=self._framed(block))
             rest = rest[whole:]
 
-    def _documents(self, rows: Iterator[Rows]) -> Iterator[Tokens]:
+    def _documents(self, rows: Iterator[Rows]) -> Iterator[tuple[Tokens, Rows]]:
+        """With the rows that each is of."""
         for batch in rows:
             texts = [text for text in batch.texts if text]
             self.left_out += len(batch.texts) - len(texts)
             if texts:
                 for tokens in self._tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]:
-                    yield np.asarray(tokens, dtype=np.int64)
+                    yield np.asarray(tokens, dtype=np.int64), batch
 
     def _framed(self, tokens: Tokens) -> Tokens:
         """Masked language models see [CLS] … [SEP]."""

@@ -1,50 +1,106 @@
-"""A data file's content as UTF-8 text: unpacked, decoded by its byte order mark, and checked."""
+"""A data file's content as UTF-8 text, a part at a time: unpacked, decoded by its byte order mark, and checked."""
 
 import bz2
 import gzip
+import io
 import lzma
-from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Callable, Mapping
+import re
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO
 
 from training.data.files import DataFile
 from training.errors import WorkloadError
 
-UNPACK: Mapping[str, Callable[[bytes], bytes]] = {
-    ".gz": gzip.decompress,
-    ".bz2": bz2.decompress,
-    ".xz": lzma.decompress,
+UNPACK: Mapping[str, Callable[[BinaryIO], BinaryIO]] = {
+    ".gz": lambda packed: gzip.GzipFile(fileobj=packed),  # type: ignore[dict-item]
+    ".bz2": bz2.BZ2File,  # type: ignore[dict-item]
+    ".xz": lzma.LZMAFile,  # type: ignore[dict-item]
 }
+CHUNK_BYTES = 2**20
+PIECE_CHARACTERS = 2**20
+LINE_END, WORD_END = re.compile(r"\n(?=\S)"), re.compile(r"\s(?=\S)")
 SHOWN_BYTES = 20
 
 
-def read_unpacked(file: DataFile) -> bytes:
+def _chunks(file: DataFile) -> Iterator[bytes]:
     """The file's bytes; compressed ones (.gz, .bz2, .xz) unpacked. Raises WorkloadError if they are damaged."""
-    unpack = next((unpack for suffix, unpack in UNPACK.items() if file.name.lower().endswith(suffix)), bytes)
+    unpack = next((unpack for suffix, unpack in UNPACK.items() if file.name.lower().endswith(suffix)), None)
     try:
-        return unpack(file.read())
+        with file.open() as opened:
+            content = unpack(opened) if unpack else opened
+            while chunk := content.read(CHUNK_BYTES):
+                yield chunk
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise WorkloadError(f"{file.name} can't be unpacked: {error}") from error
 
 
-def read_utf8(file: DataFile) -> bytes:
-    """The file's text as UTF-8. UTF-16 is recognised by its byte order mark; a line that is not text is refused."""
-    content = read_unpacked(file)
-    if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        return _decoded(file, content, "utf-16").encode()
-    content = content.removeprefix(BOM_UTF8)
-    if b"\0" in content[:1_000_000]:
-        raise WorkloadError(f"{file.name} holds NUL bytes, so it is not text; expected UTF-8 text")
-    _decoded(file, content, "utf-8")
-    return content
+def read_texts(file: DataFile) -> Iterator[str]:
+    """The file's text in parts. UTF-16 is recognised by its byte order mark; a line that is not text is refused."""
+    encoding, decoder, lines = "utf-8", getincrementaldecoder("utf-8")(), 0
+    for number, chunk in enumerate(_chunks(file)):
+        if number == 0 and chunk.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            encoding, decoder = "utf-16", getincrementaldecoder("utf-16")()
+        elif number == 0 and b"\0" in chunk:
+            raise WorkloadError(f"{file.name} holds NUL bytes, so it is not text; expected UTF-8 text")
+        content = chunk.removeprefix(BOM_UTF8) if number == 0 else chunk
+        text = _decoded(file, decoder.decode, content, encoding, lines, final=False)
+        lines += text.count("\n")
+        yield text
+    yield _decoded(file, decoder.decode, b"", encoding, lines, final=True)
 
 
-def _decoded(file: DataFile, content: bytes, encoding: str) -> str:
+def _decoded(
+    file: DataFile, decode: Callable[[bytes, bool], str], chunk: bytes, encoding: str, lines: int, *, final: bool
+) -> str:
+    """``lines``: in the text before."""
     try:
-        return content.decode(encoding)
+        return decode(chunk, final)
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        found = content[max(0, error.start - SHOWN_BYTES // 2) : error.start + SHOWN_BYTES // 2]
+        line = lines + error.object.count(b"\n", 0, error.start) + 1
+        found = error.object[max(0, error.start - SHOWN_BYTES // 2) : error.start + SHOWN_BYTES // 2]
         raise WorkloadError(
             f"{file.name}, line {line}: {found!r} is not {encoding.upper()}; expected UTF-8, or UTF-16 with a "
             f"byte order mark (convert other encodings first, for example: iconv -f latin1 -t utf-8 {file.name})"
         ) from error
+
+
+def text_pieces(file: DataFile) -> Iterator[str]:
+    """The file's text in pieces that begin with a line, or with a word where lines are long."""
+    held = ""
+    for text in read_texts(file):
+        held += text
+        while len(held) > 2 * PIECE_CHARACTERS:
+            found = LINE_END.search(held, PIECE_CHARACTERS) or WORD_END.search(held, PIECE_CHARACTERS)
+            end = found.end() if found else PIECE_CHARACTERS
+            yield held[:end]
+            held = held[end:]
+    if held:
+        yield held
+
+
+class Utf8Reader(io.RawIOBase):
+    """The file's text as a stream of UTF-8 bytes, for readers of tables and lines."""
+
+    def __init__(self, file: DataFile) -> None:
+        self._texts = read_texts(file)
+        self._held = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any, /) -> int:
+        while not self._held:
+            text = next(self._texts, None)
+            if text is None:
+                return 0
+            self._held = memoryview(text.encode())
+        with memoryview(target).cast("B") as room:
+            count = min(len(room), len(self._held))
+            room[:count] = self._held[:count]
+        self._held = self._held[count:]
+        return count
+
+
+def utf8_lines(file: DataFile) -> io.BufferedReader:
+    return io.BufferedReader(Utf8Reader(file), CHUNK_BYTES)

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from traindyno.core.suite import dataset_files
 from traindyno.core.suite.choices import DatasetFormat
@@ -19,10 +18,11 @@ class DataFile(Protocol):
     @property
     def name(self) -> str: ...
 
-    def read(self) -> bytes: ...
+    def open(self) -> BinaryIO:
+        """Reads a part at a time."""
 
-    def source(self) -> str | BytesIO:
-        """What pyarrow reads from, a part at a time where that is possible."""
+    def source(self) -> str | BinaryIO:
+        """What pyarrow reads from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +30,10 @@ class LocalFile:
     name: str
     path: Path
 
-    def read(self) -> bytes:
-        return self.path.read_bytes()
+    def open(self) -> BinaryIO:
+        return self.path.open("rb")
 
-    def source(self) -> str | BytesIO:
+    def source(self) -> str | BinaryIO:
         return str(self.path)
 
 

@@ -2,19 +2,19 @@
 
 import numpy as np
 
+from traindyno.core.suite.needed_sequences import MOST_HELD_OUT
 from training.data.arrays import Array
 from training.data.sequences import Sequences
 from training.errors import WorkloadError
 
 SHARE = 0.05
-MOST_SEQUENCES = 512
 
 
 def hold_out(sequences: Sequences, seed: int) -> tuple[Sequences, Sequences]:
     """The sequences to train on and those to evaluate on, in their order; with labels, in proportion from each class.
     Raises WorkloadError if there are too few.
     """
-    count = min(MOST_SEQUENCES, int(len(sequences) * SHARE))
+    count = min(MOST_HELD_OUT, int(len(sequences) * SHARE))
     if count == 0:
         raise WorkloadError(
             f"the dataset gives {len(sequences)} sequences, too few to hold some out for evaluation; expected an "

@@ -1,11 +1,15 @@
 """Class labels as numbers from 0: one numbering for all splits, epochs and readers of a dataset."""
 
 import json
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from training.data.arrays import Array
 from training.errors import WorkloadError
 
 if TYPE_CHECKING:
@@ -62,6 +66,26 @@ def number_labels(labels: Iterable[Labelled], label_count: int | None) -> LabelN
             f"the data has {len(names)} different labels ({found}); workload.label_count says {label_count}"
         )
     return LabelNumbers(names=names, label_count=label_count)
+
+
+class LabelValues:
+    """The different labels of a dataset, numbered as they come; ``firsts``: the first label of each value."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+        self.firsts: list[Labelled] = []
+
+    def code(self, label: Labelled) -> int:
+        code = self._codes.setdefault(str(label.value), len(self.firsts))
+        if code == len(self.firsts):
+            self.firsts.append(label)
+        return code
+
+    def numbered(self, codes: "array[int]", numbers: LabelNumbers) -> Array:
+        """Raises WorkloadError for the first label that ``numbers`` refuses."""
+        of_code = np.asarray([numbers.number(label) for label in self.firsts], dtype=np.int64)
+        numbered: Array = of_code[np.frombuffer(codes, dtype=np.intc)]
+        return numbered
 
 
 def write_label_names(folder: Path, numbers: LabelNumbers) -> None:

@@ -1,25 +1,32 @@
 """A dataset as a folder of tokens: sequences to train and to evaluate on, and the tokenizer that made them."""
 
 import itertools
+from array import array
+from dataclasses import replace
 from pathlib import Path
 
 from transformers import PreTrainedTokenizerBase
 
 from traindyno.core.suite.choices import InputMode, Task
-from traindyno.core.suite.workload import Workload
-from training.data.encoding import Encoded, Encoder
-from training.data.labels import number_labels, write_label_names
+from traindyno.core.suite.workload import Dataset, Workload
+from training.data.encoding import Encoder
+from training.data.labels import LabelValues, number_labels, write_label_names
 from training.data.rows import DataRoot, file_rows, find_files, read_rows
-from training.data.sequences import EVALUATION, TOKENIZER, TRAIN, write_sequences
+from training.data.sequences import EVALUATION, TOKENIZER, TRAIN, SequenceWriter, write_labels
 from training.errors import WorkloadError
 from training.job import Job
 from training.tokenizer import load_tokenizer
 
 
-def tokenise(workload: Workload, job: Job, folder: Path, *, packing: bool) -> None:
-    """Fills ``folder``, which every process of a host then reads. A streamed dataset's training part stays in S3."""
+def tokenise(workload: Workload, job: Job, folder: Path, *, packing: bool, sequences: int | None = None) -> None:
+    """Fills ``folder``, which every process of a host then reads. A streamed dataset's training part stays in S3.
+
+    ``sequences``: the most of the training part; None for the workload's examples.
+    """
     assert workload.dataset is not None
     tokenizer = load_tokenizer(workload, job)
+    if sequences is not None:
+        workload = replace(workload, examples=sequences)
     is_streamed = workload.dataset.input_mode is InputMode.STREAM
     prepare(workload, tokenizer, job.data_root, folder, packing=packing, with_train=not is_streamed)
     tokenizer.save_pretrained(folder / TOKENIZER)
@@ -34,35 +41,41 @@ def prepare(
     packing: bool,
     with_train: bool = True,
 ) -> None:
-    """``folder`` gets ``train`` (the workload's examples) and, where the workload names one, the evaluation split."""
+    """``folder`` gets ``train`` (the workload's examples, from the beginning of the split) and, where the workload
+    names one, the evaluation split. Sequences are written as they are made, and rows behind the last are not read.
+    """
     dataset = workload.dataset
     assert dataset is not None
     splits: dict[str, tuple[str, int | None]] = {TRAIN: (dataset.split, workload.examples)} if with_train else {}
     if dataset.evaluation_split is not None:
         splits[EVALUATION] = (dataset.evaluation_split, None)
-    parts = {
-        name: _encoded_split(workload, tokenizer, root, split, packing=packing, limit=limit)
+    folder.mkdir(parents=True, exist_ok=True)
+    values = LabelValues()
+    codes = {
+        name: _write_split(
+            workload, tokenizer, root, split, folder=folder / name, values=values, packing=packing, limit=limit
+        )
         for name, (split, limit) in splits.items()
     }
-    numbers = number_labels(
-        (one.label for part in parts.values() for one in part if one.label is not None), workload.label_count
-    )
-    for name, part in parts.items():
-        labels = [numbers.number(one.label) for one in part if one.label is not None]
-        write_sequences(folder / name, [one.tokens for one in part], labels or None, len(tokenizer))
-    folder.mkdir(parents=True, exist_ok=True)
+    numbers = number_labels(values.firsts, workload.label_count)
+    for name, of_part in codes.items():
+        if of_part:
+            write_labels(folder / name, values.numbered(of_part, numbers))
     write_label_names(folder, numbers)
 
 
-def _encoded_split(
+def _write_split(
     workload: Workload,
     tokenizer: PreTrainedTokenizerBase,
     root: DataRoot | None,
     split: str,
     *,
+    folder: Path,
+    values: LabelValues,
     packing: bool,
     limit: int | None,
-) -> list[Encoded]:
+) -> "array[int]":
+    """The codes of its labels; empty without labels."""
     dataset, length = workload.dataset, workload.sequence_length
     assert dataset is not None
     assert length is not None
@@ -73,12 +86,20 @@ def _encoded_split(
         files = find_files(dataset, root, split)
         rows, source = file_rows(dataset, files, with_labels=with_labels), ", ".join(file.name for file in files)
     encoder = Encoder(tokenizer, task=workload.task, sequence_length=length, packing=packing)
-    kept = list(itertools.islice(encoder.encode(rows), limit))
-    if not kept:
-        where = root or dataset.path
-        raise WorkloadError(f"the split {split!r} of the dataset at {where} gives no sequence of {length} tokens")
-    print(_summary(split, source, len(kept), encoder.left_out), flush=True)  # noqa: T201
-    return kept
+    writer, codes = SequenceWriter(folder, len(tokenizer)), array("i")
+    for one in itertools.islice(encoder.encode(rows), limit):
+        writer.append(one.tokens)
+        if one.label is not None:
+            codes.append(values.code(one.label))
+    writer.close()
+    if not len(writer):
+        raise WorkloadError(_nothing(dataset, root, split, length))
+    print(_summary(split, source, len(writer), encoder.left_out), flush=True)  # noqa: T201
+    return codes
+
+
+def _nothing(dataset: Dataset, root: DataRoot | None, split: str, length: int) -> str:
+    return f"the split {split!r} of the dataset at {root or dataset.path} gives no sequence of {length} tokens"
 
 
 def _summary(split: str, source: str, sequence_count: int, left_out: int) -> str:

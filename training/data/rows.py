@@ -4,7 +4,6 @@ import itertools
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +13,32 @@ from pyarrow import csv, parquet
 from traindyno.core.suite.choices import DatasetFormat
 from traindyno.core.suite.dataset_files import data_suffix
 from traindyno.core.suite.workload import Dataset
-from training.data.file_text import read_utf8
+from training.data.file_text import Utf8Reader, text_pieces, utf8_lines
 from training.data.files import DataFile, files_format, local_files, split_files
 from training.data.s3_objects import s3_files
 from training.errors import WorkloadError
 
-ROWS_PER_BATCH = 2000
+# Rows that are tokenised together
+ROWS_PER_BATCH = 500
+CSV_BLOCK_BYTES = 2**24
+READ_BYTES = 2**20
 
 DataRoot = Path | str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """``first_row``: the number, from 1, of the first of these rows in ``file``, for messages."""
+    """``first_row``: the number, from 1, of the first of these rows in ``file``, for messages.
+
+    ``continues``: the one text is a further piece of the file's text; ``goes_on``: it is not the last piece.
+    """
 
     texts: list[str]
     labels: list[object] | None
     file: str
     first_row: int = 1
+    continues: bool = False
+    goes_on: bool = False
 
 
 def read_rows(dataset: Dataset, root: DataRoot | None, split: str, *, with_labels: bool) -> Iterator[Rows]:
@@ -55,9 +62,9 @@ def file_rows(dataset: Dataset, files: Sequence[DataFile], *, with_labels: bool)
     for file in files:
         match file_format:
             case DatasetFormat.TEXT:
-                yield Rows(texts=[read_utf8(file).decode()], labels=None, file=file.name)
+                yield from _text_rows(file)
             case DatasetFormat.CSV:
-                yield from _table_rows(_csv_table(file, dataset), dataset, file.name, with_labels=with_labels)
+                yield from _csv_rows(file, dataset, with_labels=with_labels)
             case DatasetFormat.JSON:
                 yield from _json_rows(file, dataset, with_labels=with_labels)
             case DatasetFormat.PARQUET:
@@ -66,18 +73,40 @@ def file_rows(dataset: Dataset, files: Sequence[DataFile], *, with_labels: bool)
                 raise WorkloadError(f"{file.name} was to be read as {file_format}; expected csv, json or parquet")
 
 
-def _csv_table(file: DataFile, dataset: Dataset) -> pa.Table:
-    """Text columns as the file has them: 007 stays 007, and NA is a text."""
-    parse = csv.ParseOptions(delimiter="\t" if data_suffix(file.name) == ".tsv" else ",", newlines_in_values=True)
-    columns = {dataset.text_column: pa.string(), dataset.label_column: pa.string()}
-    convert = csv.ConvertOptions(column_types=columns, strings_can_be_null=False)
-    content = read_utf8(file)
-    # A row may not be longer than a block.
-    read = csv.ReadOptions(block_size=max(len(content), 1))
+def _text_rows(file: DataFile) -> Iterator[Rows]:
+    """One document; a long one in pieces."""
+    pieces = text_pieces(file)
+    piece, continues = next(pieces, ""), False
+    while piece or not continues:
+        following = next(pieces, "")
+        yield Rows(texts=[piece], labels=None, file=file.name, continues=continues, goes_on=bool(following))
+        piece, continues = following, True
+
+
+def _csv_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
+    """Text columns as the file has them: 007 stays 007, and NA is a text. No row may be longer than a block."""
+    wanted = _wanted_columns(dataset, with_labels=with_labels)
     try:
-        return csv.read_csv(BytesIO(content), parse_options=parse, convert_options=convert, read_options=read)
+        _require_columns(wanted, _csv_reader(file, csv.ConvertOptions()).schema.names, file.name)
+        convert = csv.ConvertOptions(
+            include_columns=[*dict.fromkeys(wanted)],
+            column_types=dict.fromkeys(wanted, pa.string()),
+            strings_can_be_null=False,
+        )
+        first = 1
+        for batch in _csv_reader(file, convert):
+            table = pa.Table.from_batches([batch])
+            yield from _table_rows(table, dataset, file.name, with_labels=with_labels, first_row=first)
+            first += len(batch)
     except pa.ArrowInvalid as error:
         raise WorkloadError(f"{file.name} can't be read as csv: {error}") from error
+
+
+def _csv_reader(file: DataFile, convert: csv.ConvertOptions) -> csv.CSVStreamingReader:
+    parse = csv.ParseOptions(delimiter="\t" if data_suffix(file.name) == ".tsv" else ",", newlines_in_values=True)
+    read = csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False)
+    content = pa.PythonFile(Utf8Reader(file), mode="r")
+    return csv.open_csv(content, parse_options=parse, convert_options=convert, read_options=read)
 
 
 def _json_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
@@ -94,23 +123,29 @@ def _json_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterat
 
 
 def _json_objects(file: DataFile) -> Iterator[Any]:
-    content = read_utf8(file)
-    is_list = content.lstrip()[:1] == b"["
-    texts = [content] if is_list else content.split(b"\n")
-    for line, text in enumerate(texts, start=1):
-        if text.strip():
-            try:
-                value = json.loads(text)
-            except ValueError as error:
-                raise WorkloadError(f"{file.name}, line {line} is not JSON: {error}") from error
-            yield from value if is_list else [value]
+    """Line by line; a list is read whole."""
+    lines, is_list = utf8_lines(file), None
+    for line, found in enumerate(lines, start=1):
+        text = found.strip()
+        if not text:
+            continue
+        if is_list is None:
+            is_list = text[:1] == b"["
+            text += lines.read() if is_list else b""
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise WorkloadError(f"{file.name}, line {line} is not JSON: {error}") from error
+        yield from value if is_list else [value]
 
 
 def _parquet_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
     try:
-        table = parquet.ParquetFile(file.source())
+        table = parquet.ParquetFile(file.source(), buffer_size=READ_BYTES)
+        wanted = _wanted_columns(dataset, with_labels=with_labels)
+        _require_columns(wanted, table.schema_arrow.names, file.name)
         first = 1
-        for batch in table.iter_batches(ROWS_PER_BATCH):
+        for batch in table.iter_batches(ROWS_PER_BATCH, columns=[*dict.fromkeys(wanted)]):
             part = pa.Table.from_batches([batch])
             yield from _table_rows(part, dataset, file.name, with_labels=with_labels, first_row=first)
             first += len(batch)
@@ -158,17 +193,18 @@ def _hub_rows(dataset: Dataset, split: str, *, with_labels: bool) -> Iterator[Ro
 
     assert dataset.path is not None
     try:
-        rows = load_dataset(dataset.path, dataset.name, split=split, revision=dataset.revision)
+        # Streamed: only the files and columns that are needed are read, and nothing is stored.
+        rows = load_dataset(dataset.path, dataset.name, split=split, revision=dataset.revision, streaming=True)
     except (OSError, ValueError) as error:  # not found, not reachable, no such split, not a Hub id
         raise WorkloadError(
             f"the dataset {dataset.path!r} can't be loaded from the Hugging Face Hub: {error}; expected an id such as "
             "nyu-mll/glue with its name and split, an S3 prefix, or a folder"
         ) from error
     wanted = _wanted_columns(dataset, with_labels=with_labels)
-    _require_columns(wanted, rows.column_names, dataset.path)
     first = 1
-    classes = rows.features.get(dataset.label_column)
-    for batch in rows.select_columns(wanted).iter(ROWS_PER_BATCH):
+    classes = (rows.features or {}).get(dataset.label_column)
+    for batch in rows.iter(ROWS_PER_BATCH):
+        _require_columns(wanted, list(batch), dataset.path)
         labels = batch[wanted[1]] if with_labels else None
         if labels is not None and isinstance(classes, ClassLabel):
             labels = [None if label is None or label < 0 else label for label in labels]

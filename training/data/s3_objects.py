@@ -4,13 +4,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from io import BytesIO
-from typing import Any
+from typing import Any, BinaryIO
 
 from training.data.files import DataFile
 from training.errors import WorkloadError
 
 REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
+READ_BYTES = 2**23
 ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
@@ -20,13 +20,13 @@ class S3Object:
     uri: str
     number: int  # in the listing
 
-    def read(self) -> bytes:
+    def open(self) -> BinaryIO:
         # The listing is made again in each process: its client must not be shared with a forked worker.
-        content: bytes = _listing(self.uri, os.getpid())[self.number].read()
-        return content
+        opened: BinaryIO = _listing(self.uri, os.getpid())[self.number]
+        return opened
 
-    def source(self) -> str | BytesIO:
-        return BytesIO(self.read())
+    def source(self) -> str | BinaryIO:
+        return self.open()
 
 
 def s3_files(uri: str) -> list[DataFile]:
@@ -46,7 +46,8 @@ def s3_files(uri: str) -> list[DataFile]:
 @cache
 def _listing(uri: str, _process: int) -> Any:
     try:
-        from s3torchconnector import S3ClientConfig, S3MapDataset  # noqa: PLC0415  # only streaming needs it
+        # Only streaming needs it.
+        from s3torchconnector import S3ClientConfig, S3MapDataset, S3ReaderConstructor  # noqa: PLC0415
     except ImportError as error:
         raise WorkloadError(
             "input_mode stream needs the package s3torchconnector, which this image lacks; expected File or FastFile"
@@ -54,7 +55,11 @@ def _listing(uri: str, _process: int) -> Any:
     endpoint = _first(os.environ, ENDPOINT_VARIABLES)
     config = S3ClientConfig(force_path_style=endpoint is not None)
     region = _first(os.environ, REGION_VARIABLES) or "us-east-1"
-    return S3MapDataset.from_prefix(uri, region=region, endpoint=endpoint, s3client_config=config)
+    # Readers that hold a part of the object; the default keeps all that was read.
+    reader = S3ReaderConstructor.range_based(buffer_size=READ_BYTES)
+    return S3MapDataset.from_prefix(
+        uri, region=region, endpoint=endpoint, s3client_config=config, reader_constructor=reader
+    )
 
 
 def _first(environment: Mapping[str, str], names: tuple[str, ...]) -> str | None:

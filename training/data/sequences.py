@@ -1,7 +1,8 @@
-"""Token sequences on disk: one flat array with offsets, read by every process of a host without copying."""
+"""Token sequences on disk: one flat array with offsets, written as they come, read by every process of a host without
+copying."""
 
 import json
-from collections.abc import Sequence
+from array import array
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 from training.data.arrays import AnyArray, Array
 
 MANIFEST = "traindyno-data.json"
+HEADER_BYTES = 128
 # The parts of a folder of tokens
 TRAIN, EVALUATION, TOKENIZER = "train", "evaluation", "tokenizer"
 
@@ -61,13 +63,44 @@ def token_type(vocabulary_size: int) -> type[np.integer]:
     return np.uint16 if vocabulary_size <= np.iinfo(np.uint16).max + 1 else np.uint32
 
 
-def write_sequences(folder: Path, rows: Sequence[Array], labels: Sequence[int] | None, vocabulary_size: int) -> None:
-    folder.mkdir(parents=True)
-    np.save(folder / "tokens.npy", np.concatenate(rows).astype(token_type(vocabulary_size)))
-    np.save(folder / "offsets.npy", np.cumsum([0, *map(len, rows)], dtype=np.int64))
-    if labels is not None:
-        np.save(folder / "labels.npy", np.asarray(labels, dtype=np.int64))
-    (folder / MANIFEST).write_text(json.dumps({"sequences": len(rows), "vocabulary_size": vocabulary_size}))
+class SequenceWriter:
+    """Writes each sequence when it is given; only the offsets stay in memory. The manifest is written last."""
+
+    def __init__(self, folder: Path, vocabulary_size: int) -> None:
+        folder.mkdir(parents=True)
+        self._folder = folder
+        self._vocabulary_size = vocabulary_size
+        self._type = np.dtype(token_type(vocabulary_size))
+        self._offsets = array("q", [0])
+        self._file = (folder / "tokens.npy").open("wb")
+        self._file.write(_header(self._type, 0))
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def append(self, tokens: Array) -> None:
+        self._file.write(tokens.astype(self._type).tobytes())
+        self._offsets.append(self._offsets[-1] + len(tokens))
+
+    def close(self) -> None:
+        self._file.seek(0)
+        self._file.write(_header(self._type, self._offsets[-1]))
+        self._file.close()
+        np.save(self._folder / "offsets.npy", np.frombuffer(self._offsets, dtype=np.int64))
+        described = {"sequences": len(self), "vocabulary_size": self._vocabulary_size}
+        (self._folder / MANIFEST).write_text(json.dumps(described))
+
+
+def write_labels(folder: Path, labels: Array) -> None:
+    """One number for each sequence of the folder."""
+    np.save(folder / "labels.npy", labels)
+
+
+def _header(kind: np.dtype[np.integer], count: int) -> bytes:
+    """Of a one-dimensional array of ``count`` values in NumPy's format 1.0, always of the same size."""
+    described = f"{{'descr': {kind.str!r}, 'fortran_order': False, 'shape': ({count},), }}"
+    size = HEADER_BYTES - len(np.lib.format.magic(1, 0)) - 2
+    return np.lib.format.magic(1, 0) + size.to_bytes(2, "little") + f"{described:<{size - 1}}\n".encode()
 
 
 def read_sequences(folder: Path) -> Sequences:

@@ -21,7 +21,7 @@ ENOUGH = (
 )
 NONE_LEFT = "region: us-east-1\nquotas: {ml.g5.xlarge for training job usage: 0}\n"
 
-ON_THE_HUB = {**unprepared_document()["workload"], "model": "openai-community/gpt2"}
+IN_S3 = {**unprepared_document()["workload"], "model": "s3://bucket/gpt2/"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Answer:
 
 def plan(folder: Path, *options: str, quotas: str = ENOUGH, prices: str = PRICES, **changes: Any) -> Answer:
     """Run the command in an environment that leads to no account; of a model on the Hub, nothing is cached there."""
-    document = unprepared_document(**{"workload": ON_THE_HUB, **changes})
+    document = unprepared_document(**{"workload": IN_S3, **changes})
     files = {"suite.yaml": yaml.safe_dump(document), "prices.yaml": prices, "quotas.yaml": quotas}
     for name, text in files.items():
         (folder / name).write_text(text)
@@ -156,8 +156,21 @@ def test_the_check_of_a_named_model_is_planned_and_priced(tmp_path: Path) -> Non
     answer = plan(tmp_path, *FILES, prices=prices, workload=workload, training={}, baseline={}, matrix=matrix)
     assert answer.status == 0, answer.errors
     told = " ".join(answer.output.split())
-    assert "model checked by 1 job on ml.m7i.xlarge before the first run: $0.12 at the limit of 1800 s" in told
-    assert "if the model check and every run takes one attempt" in told
+    two = "by 2 jobs, one after another, on ml.m7i.xlarge before the first run: $0.24 at the limit of 1800 s"
+    assert f"model checked and copied {two}" in told
+    assert "if the model check and model staging and every run takes one attempt" in told
+    assert "me/model: one of these jobs copies it from the Hub to the lab's bucket; every run reads it there" in told
+
+
+def test_the_copy_of_a_hub_model_is_planned_beside_the_tokens(tmp_path: Path) -> None:
+    prices = PRICES.replace("1.408", "1.408, ml.m7i.xlarge: 0.24")
+    workload = {**small_document()["workload"], "model": "me/model", "tokenizer": None}
+    answer = plan(tmp_path, *FILES, workload=workload, prices=prices)
+    assert answer.status == 0, answer.errors
+    told = " ".join(answer.output.split())
+    two = "by 2 jobs, one after another, on ml.m7i.xlarge before the first run: $0.24 at the limit of 1800 s"
+    assert f"data tokenised, and the model copied, {two}" in told
+    assert "model me/model: one of these jobs copies it from the Hub to the lab's bucket" in told
 
 
 MISSING = {
@@ -175,7 +188,7 @@ MISSING = {
 def test_what_is_missing_on_this_machine_is_refused_with_file_and_line(
     tmp_path: Path, workload: dict[str, Any], says: str
 ) -> None:
-    answer = plan(tmp_path, *FILES, workload={**ON_THE_HUB, **workload})
+    answer = plan(tmp_path, *FILES, workload={**IN_S3, **workload})
     text = (tmp_path / "suite.yaml").read_text().splitlines()
     (line,) = [line for line in answer.errors.splitlines() if says in line]
     assert (answer.status, answer.output) == (2, "")

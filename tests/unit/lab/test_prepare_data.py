@@ -133,10 +133,10 @@ TENSOR: dict[str, Any] = {
 def plan_check(
     lab: MemoryLab, *, execution: str = EXECUTION, model: str = "me/model", config: bytes = b"{}"
 ) -> TokenSet:
-    """Of a streamed suite, whose model is known by its name."""
+    """Of a streamed suite, whose model is known by its name; a model of the Hub is copied by another job."""
     dataset = {"path": "s3://bucket/data/abc/", "input_mode": "stream"}
     suite = small_suite(workload=workload(dataset=dataset, model=model), **TENSOR)
-    (check,) = plan_tokens(
+    check, *_ = plan_tokens(
         suite,
         expand_cells(suite),
         execution_id=execution,
@@ -164,8 +164,45 @@ def test_a_model_in_s3_is_checked_again_if_its_files_change() -> None:
 
 def test_the_model_of_data_that_its_owner_tokenised_is_checked() -> None:
     suite = small_suite(workload=workload(model="me/model"), **TENSOR)
-    (check,) = plan(suite, names={"train/traindyno-data.json", "train/tokens.npy"})
+    check, copy = plan(suite, names={"train/traindyno-data.json", "train/tokens.npy"})
     assert (check.packing, check.tensor_degrees) == (None, (2, 4))
+    assert copy.stages_model
+
+
+@pytest.mark.parametrize(("revision", "is_reused"), [("0123456789" * 4, True), ("main", False), (None, False)], ids=str)
+def test_only_a_commits_copy_serves_other_executions(revision: str | None, is_reused: bool) -> None:
+    """A branch may name other files tomorrow. The suite's other choices don't matter."""
+    suite = small_suite(workload=workload(model={"path": "me/model", "revision": revision}))
+    other = small_suite(workload=workload(model={"path": "me/model", "revision": revision}, sequence_length=64))
+    keys = [plan(suite)[-1].key, plan(other, execution="another")[-1].key]
+    assert plan(suite)[-1].stages_model
+    assert (keys[0] == keys[1]) is is_reused
+
+
+def test_every_run_reads_the_labs_copy_of_the_model() -> None:
+    document = workload(dataset={"format": "synthetic"}, model="me/model", tokenizer=None)
+    lab, copy = lab_with_preparation(packing=None, stages_model=True, workload=document)
+    assert (copy.preparation_id, copy.label) == (f"stage-{KEY[:8]}", "model staging")
+    job = submit(lab, copy)
+    lab.bucket.write_json(f"{tokens_folder(KEY, job)}{TOKENS_MANIFEST}", tokens_manifest(KEY, {}))
+    end(lab, job)
+    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
+    runs = [parse_run(item["run"]) for item in lab.bucket.read_json(lane["packs"][0]["items_key"])]
+    assert {(each.tokens, each.model_s3_uri) for each in runs} == {(None, f"s3://results/{tokens_folder(KEY, job)}")}
+    (recorded,) = load_preparations(lab.bucket, EXECUTION)
+    assert [line.label for line in write_receipt([recorded]).lines] == ["model staging"]
+    del lab.objects.contents[ready_tokens_key(KEY)]
+    with pytest.raises(TokensMissing, match=KEY):
+        plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)
+
+
+def test_a_model_that_can_not_be_copied_ends_the_suite_before_any_run() -> None:
+    document = workload(dataset={"format": "synthetic"}, model="me/model", tokenizer=None)
+    lab, copy = lab_with_preparation(packing=None, stages_model=True, workload=document)
+    end(lab, submit(lab, copy), "Failed", f"AlgorithmError: {failure_text('user_code_error', 'not found')}")
+    ((_, name, cause),) = lab.answers.given
+    assert name == "PreparationFailed"
+    assert cause == "the model could not be copied from the Hub, so no run was started: not found"
 
 
 def lab_with_check() -> tuple[MemoryLab, DataPreparation]:
@@ -201,15 +238,19 @@ def test_a_model_that_fails_its_check_ends_the_suite_before_any_run() -> None:
     assert ready_tokens_key(KEY) not in lab.objects.contents
 
 
-def lab_with_preparation(*, packing: bool | None = True, **changes: Any) -> tuple[MemoryLab, DataPreparation]:
+def lab_with_preparation(
+    *, packing: bool | None = True, stages_model: bool = False, **changes: Any
+) -> tuple[MemoryLab, DataPreparation]:
     """A lab that has taken in a small suite of two cells, and the job that prepares its data, not yet submitted."""
     suite = small_suite(**changes)
     lab = MemoryLab(max_usd=suite.limits.max_usd, warm_pool_seconds=suite.warm_pool_seconds)
-    tokens = TokenSet(packing=packing, key=KEY)
+    tokens = TokenSet(packing=packing, key=KEY, stages_model=stages_model)
     planned = plan_suite(suite, execution_id=EXECUTION, prices={}, quotas={}, histories={}, tokens=(tokens,))
     lab.bucket.write_json(suite_key(EXECUTION), suite_document(suite))
     lab.bucket.write_json(plan_key(EXECUTION), to_document(planned))
-    due = DataPreparation(execution_id=EXECUTION, key=KEY, packing=packing, instance=PRICE.instance_type)
+    due = DataPreparation(
+        execution_id=EXECUTION, key=KEY, packing=packing, instance=PRICE.instance_type, stages_model=stages_model
+    )
     return lab, due
 
 

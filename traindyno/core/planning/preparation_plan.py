@@ -1,4 +1,4 @@
-"""The jobs before a suite's first run, one at a time: one for each set of tokens, or one that checks the model."""
+"""The jobs before a suite's first run, one at a time: for each set of tokens, for the model's check and its copy."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from traindyno.core.suite.fallback_cells import needed_types
 from traindyno.core.suite.preparation import (
     CHECK_LABEL,
     LABEL,
+    STAGE_LABEL,
     DataPreparation,
     TokenSet,
     needed_tokens,
@@ -24,7 +25,7 @@ from traindyno.core.suite.suite import Cell, Suite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparationPlan:
-    """``one_attempt_usd`` and ``worst_case_usd`` include only the jobs whose tokens are not ready."""
+    """``one_attempt_usd`` and ``worst_case_usd`` include only the jobs whose result is not ready."""
 
     tokens: tuple[TokenSet, ...]
     instance_type: str
@@ -37,12 +38,22 @@ class PreparationPlan:
 
     @property
     def makes_tokens(self) -> bool:
-        """False if the one job only checks the model."""
+        """False if the jobs only check or copy the model."""
         return any(each.makes_tokens for each in self.tokens)
 
     @property
+    def stages_model(self) -> bool:
+        return any(each.stages_model for each in self.tokens)
+
+    @property
+    def checks_model(self) -> bool:
+        """In a job of its own."""
+        return any(not each.makes_tokens and not each.stages_model for each in self.tokens)
+
+    @property
     def label(self) -> str:
-        return LABEL if self.makes_tokens else CHECK_LABEL
+        parts = {LABEL: self.makes_tokens, CHECK_LABEL: self.checks_model, STAGE_LABEL: self.stages_model}
+        return " and ".join(name for name, is_part in parts.items() if is_part)
 
 
 def plan_preparation(
@@ -83,6 +94,8 @@ def due_preparations(plan: PreparationPlan | None, execution_id: str) -> tuple[D
             packing=each.packing,
             instance=plan.instance_type,
             tensor_degrees=each.tensor_degrees,
+            sequences=each.sequences,
+            stages_model=each.stages_model,
         )
         for each in plan.tokens
         if not each.is_ready
@@ -104,6 +117,8 @@ def refuse_preparation(suite: Suite, plan: PreparationPlan | None, quotas: Quota
     work, is_done = ("preparing the data", "data is to be prepared")
     if not plan.makes_tokens:
         work, is_done = ("checking the model", "model is to be checked")
+        if plan.stages_model:
+            work, is_done = ("staging the model", "model is to be staged")
     what = f"{work} on {plan.instance_type}"
     if plan.price is None:
         yield Refusal(

@@ -1,14 +1,17 @@
-"""The jobs before a suite's first run: they make the tokens that its cells share, or check its model."""
+"""The jobs before a suite's first run: they make its tokens, check its model, or copy its model from the Hub."""
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
+from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import DatasetFormat, InputMode, Strategy, Task
 from traindyno.core.suite.memory_settings import distinct_settings, settings_digest
+from traindyno.core.suite.needed_sequences import needed_sequences
 from traindyno.core.suite.processes import tensor_degrees
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell, Run, Suite
@@ -21,20 +24,27 @@ REMOTE_INSTANCE = "ml.m7i.xlarge"
 LABEL = "data preparation"
 CHECK_LABEL = "model check"
 CHECK_ID = "check-"
+STAGE_LABEL = "model staging"
+STAGE_ID = "stage-"
+COMMIT = re.compile(r"[0-9a-f]{40}")
 KEY_DIGITS_IN_NAMES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSet:
-    """What one job makes: tokens that some cells of the suite read, or nothing, if it only checks the model.
+    """What one job makes: tokens that some cells of the suite read, a copy of its model, or nothing, if it only checks
+    the model.
 
-    ``packing``: of the tokens; None for a check of the model only. ``tensor_degrees``: of the suite's cells, for the
-    check of the model, which the job that makes tokens does too. ``memory_digest``: of the settings whose memory the
-    job estimates, empty where it estimates none. ``key`` is empty in a plan that only counts; ``is_ready``: a job with
-    this key completed before.
+    ``packing``: of the tokens; None for the other jobs. ``sequences``: of the training part; None for the workload's
+    examples. ``stages_model``: it copies the model from the Hub to the lab's bucket. ``tensor_degrees``: of the suite's
+    cells, for the check of the model, which the job that makes tokens does too. ``memory_digest``: of the settings
+    whose memory the job estimates, empty where it estimates none. ``key`` is empty in a plan that only counts;
+    ``is_ready``: a job with this key completed before.
     """
 
     packing: bool | None = None
+    sequences: int | None = None
+    stages_model: bool = False
     tensor_degrees: tuple[int, ...] = ()
     memory_digest: str = ""
     key: str = ""
@@ -51,7 +61,8 @@ class DataPreparation:
 
     ``key`` is the tokens' content key, ``instance`` the type of the one instance that the job uses. The job also
     checks the model, with ``tensor_degrees``, before any accelerator starts. If ``packing`` is None, the job makes no
-    tokens: it only checks the model, and ``key`` is of what it checks.
+    tokens: it copies the model, or it only checks it, and ``key`` is of the model or of what it checks. ``sequences``:
+    of the training part; None for the workload's examples.
     """
 
     execution_id: str
@@ -59,6 +70,8 @@ class DataPreparation:
     packing: bool | None = None
     instance: str
     tensor_degrees: tuple[int, ...] = ()
+    sequences: int | None = None
+    stages_model: bool = False
 
     @property
     def makes_tokens(self) -> bool:
@@ -66,7 +79,8 @@ class DataPreparation:
 
     @property
     def preparation_id(self) -> str:
-        return f"{'prepare-' if self.makes_tokens else CHECK_ID}{self.short_key}"
+        kind = STAGE_ID if self.stages_model else CHECK_ID
+        return f"{'prepare-' if self.makes_tokens else kind}{self.short_key}"
 
     @property
     def label(self) -> str:
@@ -103,16 +117,41 @@ def needs_preparation(workload: Workload) -> bool:
 
 
 def needed_tokens(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
-    """One token set for each distinct way in which the cells need the dataset tokenised.
+    """One token set for each distinct way in which the cells need the dataset tokenised, and the copy of the model.
 
     Without a dataset to tokenise: the check of the model, if it is needed.
     """
     listed = list(cells)
     if not needs_preparation(suite.workload):
-        return needed_check(suite, listed)
-    wanted = dict.fromkeys(is_packed(cell.settings, suite.workload) for cell in listed)
+        return needed_without_tokens(suite, listed)
+    wanted: dict[bool, list[Cell]] = {}
+    for cell in listed:
+        wanted.setdefault(is_packed(cell.settings, suite.workload), []).append(cell)
     degrees, digest = _degrees(listed), _memory_digest(suite, listed)
-    return tuple(TokenSet(packing=packing, tensor_degrees=degrees, memory_digest=digest) for packing in wanted)
+    sets = (
+        TokenSet(
+            packing=packing,
+            sequences=needed_sequences(suite, readers),
+            tensor_degrees=degrees,
+            memory_digest=digest,
+        )
+        for packing, readers in wanted.items()
+    )
+    return (*sets, *_needed_copy(suite.workload))
+
+
+def needed_without_tokens(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
+    """The check of the model and its copy, each if it is needed."""
+    return (*needed_check(suite, cells), *_needed_copy(suite.workload))
+
+
+def _needed_copy(workload: Workload) -> tuple[TokenSet, ...]:
+    """Runs read a model of the Hub from the lab's bucket."""
+    model = workload.model
+    is_on_hub = workload.task is not Task.SCRIPT and model is not None and model.path is not None
+    if not is_on_hub or is_s3_uri(model.path if model else None):
+        return ()
+    return (TokenSet(stages_model=True),)
 
 
 def needed_check(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
@@ -131,6 +170,8 @@ def needed_check(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
 
 def label_of(preparation_id: str) -> str:
     """The name of the job in the display and the receipt."""
+    if preparation_id.startswith(STAGE_ID):
+        return STAGE_LABEL
     return CHECK_LABEL if preparation_id.startswith(CHECK_ID) else LABEL
 
 
@@ -152,6 +193,8 @@ def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
     document: dict[str, Any] = suite_converter().unstructure(workload)
     decides = ("task", "examples", "tokenizer", "dataset", "sequence_length", "label_count")
     content: dict[str, Any] = {name: document.get(name) for name in decides}
+    if token_set.sequences is not None:
+        content["examples"] = token_set.sequences
     content["dataset"] = {name: value for name, value in document["dataset"].items() if name != "input_mode"}
     if workload.tokenizer is None and workload.model is not None:
         content["tokenizer"] = {"path": workload.model.path, "revision": workload.model.revision}
@@ -172,6 +215,17 @@ def check_key(workload: Workload, check: TokenSet, *, code: str, image: str, mod
     content = {name: document.get(name) for name in ("task", "model", "sequence_length")}
     asked = {"tensor_degrees": check.tensor_degrees, "memory": check.memory_digest}
     return _digest({**content, **asked, "code": code, "image": image, "model_files": model_files})
+
+
+def model_key(workload: Workload, *, execution_id: str, is_local: bool) -> str:
+    """64 hexadecimal digits of the model on the Hub. A branch or a tag may move, so that only a commit is reused by
+    other executions. ``is_local``: the copying job runs on this machine; where it does not, it may be simulated.
+    """
+    assert workload.model is not None
+    revision = workload.model.revision
+    is_pinned = COMMIT.fullmatch(revision or "") is not None
+    content = {"model": workload.model.path, "revision": revision, "is_local": is_local}
+    return _digest({**content, "execution": None if is_pinned else execution_id})
 
 
 def _digest(content: Mapping[str, Any]) -> str:

@@ -260,7 +260,8 @@ class Tokens:
 class Run:
     """One trial of one cell, as the state machine carries it, with the tokens that it reads.
 
-    ``place`` is its place in the random order of its round, from 1.
+    ``place`` is its place in the random order of its round, from 1. ``model_s3_uri``: the lab's copy of the workload's
+    model; None for a model that is not on the Hub.
     """
 
     run_id: str
@@ -269,3 +270,4 @@ class Run:
     cell: Cell
     tokens: Tokens | None = None
     place: int | None = None
+    model_s3_uri: str | None = None

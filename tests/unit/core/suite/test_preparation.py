@@ -96,14 +96,16 @@ def test_a_named_model_of_tensor_cells_is_checked_where_no_job_makes_tokens(
     model: str, dataset: dict[str, str]
 ) -> None:
     suite = named_suite(dataset=dataset, model=model)
-    assert needed_tokens(suite, expand_cells(suite)) == (TokenSet(packing=None, tensor_degrees=(4,)),)
+    check = TokenSet(packing=None, tensor_degrees=(4,))
+    copies = () if model.startswith("s3:") else (TokenSet(stages_model=True),)
+    assert needed_tokens(suite, expand_cells(suite)) == (check, *copies)
 
 
 @pytest.mark.parametrize(
     "changes",
     [
         {"model": {"config": {"model_type": "gpt2"}}},
-        {"matrix": {"instance": ["ml.g5.12xlarge"], "strategy": ["ddp", "fsdp"]}},
+        {"matrix": {"instance": ["ml.g5.12xlarge"], "strategy": ["ddp", "fsdp"]}, "model": "s3://bucket/model/"},
     ],
     ids=["a model in the suite", "no tensor cell"],
 )
@@ -112,7 +114,9 @@ def test_nothing_runs_before_the_first_run_if_planning_can_check_the_model(chang
 
 
 def test_the_job_that_makes_tokens_checks_the_model_too() -> None:
-    assert tokens_of(named_suite(dataset={"path": "s3://bucket/data/abc/"})) == [True]
+    data = {"path": "s3://bucket/data/abc/"}
+    (tokens,) = planned_of(named_suite(dataset=data, model="s3://bucket/model/")).preparation.tokens  # type: ignore[union-attr]
+    assert (tokens.packing, tokens.tensor_degrees) == (True, (4,))
 
 
 def test_a_users_script_has_its_own_model() -> None:
@@ -164,15 +168,16 @@ def test_the_job_that_only_checks_the_model_reads_its_files_and_no_data() -> Non
 
 
 def test_the_check_is_priced_and_refused_as_a_preparation_is() -> None:
-    plan = planned_of(named_suite())
+    suite = named_suite(model="s3://bucket/model/")
+    plan = planned_of(suite)
     assert plan.preparation is not None
     assert (plan.preparation.one_attempt_usd, plan.preparation.worst_case_usd) == (Decimal("0.12"), Decimal("0.36"))
-    quotas = [quota.name for quota in needed_quotas(named_suite(), plan.cells)]
+    quotas = [quota.name for quota in needed_quotas(suite, plan.cells)]
     assert "ml.m7i.xlarge for training job usage" in quotas
-    (refusal,) = planned_of(named_suite(), usd={"ml.g5.12xlarge": "7.09"}).refusals
+    (refusal,) = planned_of(suite, usd={"ml.g5.12xlarge": "7.09"}).refusals
     assert refusal.reason.startswith("the price of ml.m7i.xlarge, on which the model is to be checked, is unknown")
     ready = TokenSet(packing=None, tensor_degrees=(4,), key=KEY, is_ready=True)
-    assert due_preparations(planned_of(named_suite(), (ready,)).preparation, "execution-1") == ()
+    assert due_preparations(planned_of(suite, (ready,)).preparation, "execution-1") == ()
 
 
 @pytest.mark.parametrize(
@@ -245,6 +250,13 @@ def test_the_job_leaves_plain_files_under_its_content_key() -> None:
     assert job["TrainingJobName"].endswith("-01234567-data-a1")
 
 
+@pytest.mark.parametrize("size_gb", [500, None])
+def test_the_job_has_the_suites_volume_or_the_labs(size_gb: int | None) -> None:
+    suite = small_suite(job={"volume_size_gb": size_gb})
+    expected = size_gb or SETTINGS.jobs.volume_size_gb
+    assert request(preparation(suite), suite)["ResourceConfig"]["VolumeSizeInGB"] == expected
+
+
 def test_the_job_runs_in_the_labs_image_which_has_the_packages() -> None:
     suite = small_suite()
     run = preparation(suite)
@@ -258,7 +270,7 @@ def test_the_preparation_brings_no_weights_over_and_keeps_no_instance_warm() -> 
     suite = small_suite(workload=model, warm_pool_seconds=600)
     job = request(preparation(suite), suite)
     modes = {channel["ChannelName"]: channel.get("InputMode") for channel in job["InputDataConfig"]}
-    assert modes == {"train": None, "model": "FastFile"}
+    assert modes == {"train": "FastFile", "model": "FastFile"}
     assert "KeepAlivePeriodInSeconds" not in job["ResourceConfig"]
     assert job["AlgorithmSpecification"]["TrainingImage"] != "me/my-gpu-image:1"
 

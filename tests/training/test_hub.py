@@ -1,0 +1,145 @@
+"""A dataset and a model by their names on the Hub: streamed and copied, from a stand-in that counts what it sends."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+from tests.training.hub_server import COMMIT, Hub, hub_server
+from tests.training.jobs import JobEnd
+from tests.training.run_documents import MODELS, SEQUENCE_LENGTH, run_document, run_training, write_texts
+from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST
+from training.data.sequences import read_sequences
+from training.model_copy import needed_files
+
+KEY = "0123456789abcdef" * 4
+FILES, ROWS, VOCABULARY = 6, 20_000, 600
+# None of these is copied: another format of the same weights, code, and other frameworks' weights.
+UNNEEDED = ("pytorch_model.bin", "modeling.py", "tf_model.h5", "README.md", "onnx/model.onnx", "onnx/config.json")
+NEEDED = {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
+
+
+def write_dataset(folder: Path) -> None:
+    """Text that does not compress well, in several files."""
+    folder.mkdir(parents=True)
+    for number in range(FILES):
+        rows = range(number * ROWS, (number + 1) * ROWS)
+        texts = [f"row {row} has {(row * 7919) % 10007} and {row * row * 2654435761 % 2**61}" for row in rows]
+        table = pa.table({"text": texts, "more": texts})
+        parquet.write_table(table, folder / f"train-{number:05d}-of-{FILES:05d}.parquet", row_group_size=1000)
+
+
+def write_model(folder: Path) -> None:
+    values = {name: value for name, value in MODELS["gpt2"].items() if name != "model_type"}
+    GPT2LMHeadModel(GPT2Config(**values, vocab_size=VOCABULARY, bos_token_id=0, eos_token_id=0)).save_pretrained(folder)
+    words = {"<end>": 0, "<unk>": 1, **{str(number): number for number in range(2, VOCABULARY)}}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>", unk_token="<unk>").save_pretrained(folder)  # type: ignore[no-untyped-call]
+    for name in UNNEEDED:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("not needed")
+
+
+@pytest.fixture(scope="module")
+def repositories(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("hub")
+    write_dataset(root / "me" / "data")
+    write_model(root / "me" / "model")
+    return root
+
+
+@pytest.fixture
+def hub(repositories: Path, tmp_path: Path) -> Iterator[Hub]:
+    with hub_server(repositories, tmp_path / "home") as started:
+        yield started
+
+
+def prepared(folder: Path, hub: Hub, workload: dict[str, Any], **preparation: Any) -> JobEnd:
+    folder.mkdir()
+    asked = {"execution_id": "execution", "key": KEY, "instance": "local.cpu", "packing": None, **preparation}
+    changes = {"model": {"path": "me/model"}, "tokenizer": None, **workload}
+    document = {"workload": run_document("gpt2", workload=changes)["workload"], "preparation": asked}
+    return run_training(folder, document, None, environment=hub.environment, is_forked=False)
+
+
+def test_a_dataset_by_its_name_is_streamed_and_no_further_than_the_runs_need(tmp_path: Path, hub: Hub) -> None:
+    data = {"dataset": {"path": "me/data"}, "examples": 10**6}
+    end = prepared(tmp_path / "job", hub, data, packing=True, sequences=200)
+    assert end.exit_code == 0, end.output
+    found = read_sequences(end.folder / "model" / "train")
+    assert (len(found), found.uniform_length) == (200, SEQUENCE_LENGTH)
+    assert {name for name in hub.sent if name.endswith(".parquet")} == {"train-00000-of-00006.parquet"}
+    assert not list((tmp_path / "home").rglob("*.arrow"))  # nothing of it is stored
+
+
+def test_a_column_that_a_dataset_of_the_hub_lacks_is_named(tmp_path: Path, hub: Hub) -> None:
+    end = prepared(tmp_path / "job", hub, {"dataset": {"path": "me/data", "text_column": "words"}}, packing=True)
+    assert end.exit_code != 0
+    assert "me/data has no column 'words'; its columns are text, more" in end.failure
+
+
+def test_a_models_copy_holds_what_a_run_reads_and_a_run_needs_no_hub(tmp_path: Path, hub: Hub) -> None:
+    end = prepared(tmp_path / "job", hub, {"dataset": {"format": "synthetic"}}, stages_model=True)
+    assert end.exit_code == 0, end.output
+    copy = end.folder / "model"
+    assert {path.relative_to(copy).as_posix() for path in copy.rglob("*") if path.is_file()} == {
+        *NEEDED,
+        TOKENS_MANIFEST,
+    }
+    assert set(hub.sent) <= NEEDED
+    assert f"model me/model at commit {COMMIT}: {len(NEEDED)} files" in end.output
+    assert json.loads((copy / TOKENS_MANIFEST).read_text())["key"] == KEY
+    (tmp_path / "run").mkdir()
+    # As the lab's request has it; offline.
+    changes = {"model": {"path": "s3://bucket/prepared/copy/"}, "tokenizer": None}
+    document = run_document("gpt2", workload=changes, measurement={"max_steps": 2})
+    texts, channel = write_texts(tmp_path / "texts"), {"SM_CHANNEL_MODEL": str(copy)}
+    run = run_training(tmp_path / "run", document, texts, environment=channel)
+    assert run.exit_code == 0, run.output
+    assert len(run.of_kind("step")) == 2
+
+
+def test_a_large_file_that_is_there_is_loaded_once(tmp_path: Path, hub: Hub, repositories: Path) -> None:
+    end = prepared(tmp_path / "job", hub, {"dataset": {"format": "synthetic"}}, stages_model=True)
+    assert end.exit_code == 0, end.output
+    assert hub.sent["model.safetensors"] == (repositories / "me/model/model.safetensors").stat().st_size
+
+
+def test_a_model_without_weights_is_named(tmp_path: Path, hub: Hub) -> None:
+    asked = {"model": {"path": "me/data"}, "dataset": {"format": "synthetic"}}
+    end = prepared(tmp_path / "job", hub, asked, stages_model=True)
+    assert end.exit_code != 0
+    assert "the model me/data has no weights in safetensors or PyTorch's format" in end.failure
+
+
+SHARDS = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
+PICKLED = [f"pytorch_model-0000{number}-of-00002.bin" for number in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("weights", "kept"),
+    [
+        (["model.safetensors", "pytorch_model.bin"], ["model.safetensors"]),
+        (["pytorch_model.bin", "flax_model.msgpack", "tf_model.h5", "model.fp16.safetensors"], ["pytorch_model.bin"]),
+        (
+            [*SHARDS, "model.safetensors.index.json", *PICKLED, "pytorch_model.bin.index.json"],
+            [*SHARDS, "model.safetensors.index.json"],
+        ),
+        ([*PICKLED, "pytorch_model.bin.index.json"], [*PICKLED, "pytorch_model.bin.index.json"]),
+    ],
+    ids=["both", "pickled only", "shards of both", "pickled shards"],
+)
+def test_weights_are_copied_in_one_format_and_pickled_ones_only_if_there_are_no_others(
+    weights: list[str], kept: list[str]
+) -> None:
+    others = ["config.json", "vocab.json", "merges.txt", "spiece.model", "chat_template.jinja"]
+    ignored = ["README.md", ".gitattributes", "modeling.py", "onnx/config.json", "coreml/model.safetensors"]
+    assert needed_files([*weights, *others, *ignored]) == sorted([*kept, *others])
+    assert needed_files([*others, *ignored]) == []

@@ -1,0 +1,129 @@
+"""Preparing data takes memory for a part of it, reads no more than is needed, and gives the same tokens as one read."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from tests.training.jobs import REPO_ROOT, SCRIPTS
+from traindyno.core.suite.choices import DatasetFormat, Task
+from traindyno.core.suite.workload import Dataset, Workload
+from training import tokenizer as tokenizers
+from training.data import file_text
+from training.data.files import LocalFile
+from training.data.prepare import prepare
+from training.data.sequences import SequenceWriter, read_sequences
+from training.tokenizer import train_tokenizer
+
+LINE = " ".join(f"word{number:05d}" for number in range(50))
+SMALL, LARGE = 2**23, 5 * 2**23
+
+
+def write(folder: Path, kind: str, size: int) -> Path:
+    folder.mkdir()
+    lines = [LINE] * (size // len(LINE))
+    if kind == "parquet":
+        parquet.write_table(pa.table({"text": lines}), folder / "train.parquet", row_group_size=1000)
+        return folder
+    shown = {"json": lambda line: json.dumps({"text": line}), "csv": str, "text": str}[kind]
+    head = ["text"] if kind == "csv" else []
+    (folder / f"train.{kind}").write_text("\n".join([*head, *map(shown, lines)]))
+    return folder
+
+
+def peak_bytes(folder: Path, kind: str, size: int) -> int:
+    data = write(folder, kind, size)
+    command = [sys.executable, str(SCRIPTS / "prepare_measured.py"), str(data), str(folder / "out"), kind]
+    environment = {**os.environ, "PYTHONPATH": str(REPO_ROOT), "MALLOC_ARENA_MAX": "1"}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    assert ended.returncode == 0, ended.stderr
+    tokens = sum(read_sequences(folder / "out" / "train").lengths)
+    assert tokens > size / len("word00000 ") * 0.95
+    return int(ended.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("kind", ["text", "csv", "json", "parquet"])
+def test_memory_does_not_grow_with_the_data(kind: str, tmp_path: Path) -> None:
+    """Of each further byte of data, less than a fifth stays in memory; all tokens at once would be more than all."""
+    growth = peak_bytes(tmp_path / "large", kind, LARGE) - peak_bytes(tmp_path / "small", kind, SMALL)
+    assert growth / (LARGE - SMALL) < 0.2
+
+
+def test_a_vocabulary_is_trained_on_the_beginning_of_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second file is not even text."""
+    (tmp_path / "1.txt").write_text(LINE)
+    (tmp_path / "2.txt").write_bytes(b"\xff\xff")
+    monkeypatch.setattr(tokenizers, "TRAINING_CHARACTERS", len(LINE) // 2)
+    asked = Workload(
+        task=Task.CAUSAL_LM, examples=10, sequence_length=8, dataset=Dataset(path="data", format=DatasetFormat.TEXT)
+    )
+    assert len(train_tokenizer(asked, tmp_path, 270)) == 270
+
+
+@pytest.mark.parametrize("separator", ["\n", "\n\n", " ", ""], ids=["lines", "paragraphs", "words", "one word"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_pieces_of_a_text_are_the_text(
+    separator: str, encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_text, "PIECE_CHARACTERS", 40)
+    monkeypatch.setattr(file_text, "CHUNK_BYTES", 7)  # cuts characters of several bytes
+    text = separator.join(f"grüße{number}" for number in range(50))
+    path = tmp_path / "train.txt"
+    path.write_bytes(text.encode(encoding))
+    pieces = list(file_text.text_pieces(LocalFile(name=path.name, path=path)))
+    assert "".join(pieces) == text
+    assert len(pieces) > 5
+    assert all(len(piece) <= 80 for piece in pieces)
+    if separator:
+        assert all(piece.startswith("grüße") for piece in pieces)
+
+
+def word_tokenizer() -> PreTrainedTokenizerFast:
+    words = {word: number for number, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "c"])}
+    model = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
+    model.pre_tokenizer = pre_tokenizers.Whitespace()
+    return PreTrainedTokenizerFast(tokenizer_object=model, unk_token="[UNK]", sep_token="[SEP]")  # type: ignore[no-untyped-call]
+
+
+def test_a_long_text_is_one_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one piece and with many: the same tokens, and one end of text."""
+    (tmp_path / "data").mkdir()
+    for name in ("1.txt", "2.txt"):
+        (tmp_path / "data" / name).write_text("\n".join(["a", "b", "c", "b", "a"] * 40))
+    asked = Workload(task=Task.CAUSAL_LM, examples=10_000, sequence_length=6, dataset=Dataset(path="data"))
+    found = []
+    for pieces in (2**20, 16):
+        monkeypatch.setattr(file_text, "PIECE_CHARACTERS", pieces)
+        for packing in (True, False):
+            out = tmp_path / f"out-{pieces}-{packing}"
+            prepare(asked, word_tokenizer(), tmp_path / "data", out, packing=packing)
+            found.append(read_sequences(out / "train").tokens.tolist())
+    assert found[:2] == found[2:]
+    assert found[0].count(3) == 2  # [SEP] ends each of the two files
+
+
+@pytest.mark.parametrize("vocabulary_size", [100, 2**16, 2**16 + 1])
+@pytest.mark.parametrize("lengths", [[], [3], [3, 1, 0, 70_000]], ids=str)
+def test_what_is_written_piece_by_piece_is_numpys_own_file(
+    vocabulary_size: int, lengths: list[int], tmp_path: Path
+) -> None:
+    random = np.random.default_rng(1)
+    rows = [random.integers(0, vocabulary_size, length) for length in lengths]
+    writer = SequenceWriter(tmp_path / "train", vocabulary_size)
+    for row in rows:
+        writer.append(row)
+    writer.close()
+    together = np.concatenate([np.zeros(0, dtype=np.int64), *rows])
+    kind = np.uint16 if vocabulary_size <= 2**16 else np.uint32
+    np.save(tmp_path / "own.npy", together.astype(kind))
+    assert (tmp_path / "train" / "tokens.npy").read_bytes() == (tmp_path / "own.npy").read_bytes()
+    found = read_sequences(tmp_path / "train") if lengths else None
+    assert found is None or found.lengths.tolist() == lengths

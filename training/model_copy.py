@@ -1,0 +1,46 @@
+"""A copy of a Hub model's files: its weights in one format, its configuration and its tokenizer."""
+
+import re
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from huggingface_hub import HfApi, snapshot_download
+
+from traindyno.core.suite.workload import Workload
+from training.errors import WorkloadError, explained
+
+# The formats in order of preference: weights in one file or in shards with an index. PyTorch's own are pickled.
+WEIGHTS = (
+    re.compile(r"model\.safetensors|model\.safetensors\.index\.json|model-\d+-of-\d+\.safetensors"),
+    re.compile(r"pytorch_model\.bin|pytorch_model\.bin\.index\.json|pytorch_model-\d+-of-\d+\.bin"),
+)
+# Configuration and tokenizer: at the top, and nothing that is code or belongs to another framework's weights.
+OTHERS = re.compile(r"[^/]+\.(json|txt|model|jinja)")
+INDEX = re.compile(r".*\.index\.json")
+
+
+def copy_model(workload: Workload, folder: Path) -> None:
+    """Fills ``folder``. Large files are written as they arrive. Raises WorkloadError."""
+    assert workload.model is not None
+    path = str(workload.model.path)
+    with explained(f"the model {path}"):
+        found = HfApi().model_info(path, revision=workload.model.revision)
+        names = needed_files(file.rfilename for file in found.siblings or ())
+        if not names:
+            raise WorkloadError(
+                f"the model {path} has no weights in safetensors or PyTorch's format; expected model.safetensors, "
+                "pytorch_model.bin, or their shards with an index"
+            )
+        snapshot_download(path, revision=found.sha, allow_patterns=names, local_dir=folder)
+    shutil.rmtree(folder / ".cache", ignore_errors=True)  # the download's own notes
+    size = sum((folder / name).stat().st_size for name in names)
+    print(f"model {path} at commit {found.sha}: {len(names)} files, {size:,} bytes", flush=True)  # noqa: T201
+
+
+def needed_files(names: Iterable[str]) -> list[str]:
+    """Empty without weights that can be read. Pickled weights only where there are no others."""
+    listed = sorted(names)
+    weights = next((found for kind in WEIGHTS if (found := list(filter(kind.fullmatch, listed)))), [])
+    others = [name for name in listed if OTHERS.fullmatch(name) and not INDEX.fullmatch(name)]
+    return sorted({*weights, *others}) if weights else []
