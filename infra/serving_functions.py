@@ -46,7 +46,7 @@ class ServingFunctions(Construct):
                 *grants.model_copy(),
                 of_lab.rows("GetItem", "PutItem", "UpdateItem"),
                 *grants.creating(),
-                grants.task_answers(),
+                grants.task_failures(),
                 pass_role(role),
             ],
             seconds=LONG_SECONDS,
