@@ -30,8 +30,7 @@ FUNCTIONS = (
     *("plan_suite", "check_quotas", "plan_round", "submit_run", "finish_run"),
     *("record_run", "reconcile_runs", "stop_runs", "judge_suite"),
 )
-# What preparations, further rounds, and runs that log steps or keep instances warm make functions send in other tests of
-# this folder.
+# Sent in other tests of this folder: by preparations, further rounds, and runs that log steps or keep instances warm.
 ELSEWHERE = """
 finish_run s3:GetObject Bucket=$BUCKET Object=$BUCKET/prepared/*
 finish_run s3:GetObject Bucket=$BUCKET Object=$BUCKET/runs/*

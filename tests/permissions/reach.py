@@ -85,18 +85,18 @@ class Source:
 
     def _read_types(self, module: str, node: ast.AST) -> None:
         """What names of variables, parameters, attributes and functions say about types."""
+        name: str | None
         match node:
-            case ast.FunctionDef(name=name, returns=annotation) | ast.arg(arg=name, annotation=annotation) if (
-                annotation
-            ):
-                found = _names(annotation)
-            case ast.AnnAssign(target=target, annotation=annotation) if name := _last_name(target):
-                found = _names(annotation)
-            case ast.Assign(targets=[target], value=ast.Call(func=ast.Name(id=made))) if name := _last_name(target):
-                found = {made}
+            case ast.FunctionDef(name=name, returns=stated) | ast.arg(arg=name, annotation=stated) if stated:
+                found = _names(stated)
+            case ast.AnnAssign(target=target, annotation=stated):
+                name, found = _last_name(target), _names(stated)
+            case ast.Assign(targets=[target], value=ast.Call(func=ast.Name(id=made))):
+                name, found = _last_name(target), {made}
             case _:
                 return
-        self.types[module][name.lstrip("_")] |= {each for each in found if each in self.homes or each in CLIENTS}
+        if name:
+            self.types[module][name.lstrip("_")] |= {each for each in found if each in self.homes or each in CLIENTS}
 
     def types_of(self, module: str, receiver: ast.expr) -> set[str]:
         name = (_last_name(receiver) or "").lstrip("_")
