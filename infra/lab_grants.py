@@ -124,7 +124,7 @@ class LabGrants:
     def finishing(self) -> list[Grant]:
         return [
             *self.recording(),
-            *self.tokens(reads=True, writes=True),
+            *self.tokens(reads=False, writes=True),
             self.manifests(),
             self.jobs("DescribeTrainingJob"),
             self.all_jobs_listed(),

@@ -47,7 +47,7 @@ class ServingFunctions(Construct):
                 of_lab.rows("GetItem", "PutItem", "UpdateItem"),
                 *grants.creating(),
                 *grants.volume_key(jobs.volume_key_arn),
-                grants.task_answers(),
+                grants.task_failures(),
                 pass_role(role),
             ],
             seconds=LONG_SECONDS,

@@ -30,6 +30,9 @@ class ServingGrants:
     def executions_listed(self) -> Grant:
         return Grant(actions=["states:ListExecutions"], resources=[self.machine_arn])
 
+    def task_failures(self) -> Grant:
+        return Grant(actions=["states:SendTaskFailure"], resources=[self.machine_arn])
+
     def task_answers(self) -> Grant:
         return Grant(actions=["states:SendTaskSuccess", "states:SendTaskFailure"], resources=[self.machine_arn])
 
@@ -45,7 +48,7 @@ class ServingGrants:
             ),
         ]
         key = self.lab.output_key_arn
-        return [*grants, *([Grant(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[key])] if key else [])]
+        return [*grants, *([Grant(actions=["kms:Decrypt"], resources=[key])] if key else [])]
 
     def samples(self) -> list[Grant]:
         """Read access to the samples, and to the answers of a transform job."""

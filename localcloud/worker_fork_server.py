@@ -3,6 +3,9 @@
 A program by itself, for MiniStack's environment; ``worker_processes.py`` starts it and asks. A request is one message:
 JSON with the worker's program, folder and environment, and with it the worker's three standard files. The answer is the
 process ID, with a descriptor of the process.
+
+Where an environment variable names a file, each call to AWS that a worker makes is written to it, for the tests of the
+functions' permissions.
 """
 
 import array
@@ -23,6 +26,10 @@ import botocore.handlers  # noqa: F401  every worker imports it
 
 LARGEST_REQUEST = 100_000
 STANDARD_FILES = 3
+CALLS_FILE_VARIABLE = "TRAINDYNO_CALLS_FILE"
+# Endings of the variables that name what a function works on.
+VARIABLES = ("LAB", "BUCKET", "TABLE", "_ARN", "_S3_URI")
+LONGEST_NAME = 1_000
 SERVICES = ("dynamodb", "logs", "pricing", "s3", "sagemaker", "service-quotas", "stepfunctions")
 # No request is sent with them.
 ANYONE = {"region_name": "us-east-1", "aws_access_key_id": "nobody", "aws_secret_access_key": "nothing"}
@@ -31,6 +38,8 @@ ANYONE = {"region_name": "us-east-1", "aws_access_key_id": "nobody", "aws_secret
 def main() -> None:
     connection = socket.socket(fileno=int(sys.argv[1]))
     read_models()
+    if CALLS_FILE_VARIABLE in os.environ:
+        record_calls(os.environ[CALLS_FILE_VARIABLE])
     gc.freeze()  # Never collected, so that the workers share its memory.
     while True:
         message, files, _, _ = socket.recv_fds(connection, LARGEST_REQUEST, STANDARD_FILES, socket.MSG_CMSG_CLOEXEC)
@@ -53,6 +62,37 @@ def read_models() -> None:
     for service in SERVICES:
         boto3.client(service, **ANYONE)  # type: ignore[call-overload]
     boto3.resource("dynamodb", **ANYONE)  # type: ignore[call-overload]
+
+
+def record_calls(path: str) -> None:
+    """Workers inherit the default session, so every client that a function makes has the hook."""
+
+    def record(params: Mapping[str, Any], model: Any, **_: Any) -> None:
+        handler = next(name for name in sys.modules if name.startswith("lambdas.") and name.endswith(".handler"))
+        call = {
+            "function": handler.split(".")[1],
+            "service": model.service_model.service_name,
+            "operation": model.name,
+            "parameters": {name: named_in(value) for name, value in params.items()},
+            "variables": {name: os.environ[name] for name in os.environ if name.endswith(VARIABLES)},
+        }
+        with Path(path).open("ab", buffering=0) as file:  # one write, which no other process can divide
+            file.write(json.dumps(call).encode() + b"\n")
+
+    assert boto3.DEFAULT_SESSION is not None
+    boto3.DEFAULT_SESSION.events.register("provide-client-params", record)
+
+
+def named_in(value: Any) -> Any:
+    """What a parameter names: a resource by its name, the source of a copy, the tables of a transaction's members."""
+    match value:
+        case str():
+            return value[:LONGEST_NAME]
+        case {"Bucket": bucket, "Key": key}:
+            return {"Bucket": bucket, "Key": key}
+        case [{**first}, *_] if first.keys() & {"Put", "Update", "Delete", "ConditionCheck"}:
+            return [{kind: write["TableName"] for kind, write in member.items()} for member in value]
+    return None
 
 
 def reap() -> None:

@@ -8,6 +8,7 @@ import pytest
 from tests.local.aws_double import AwsDouble
 from tests.local.chaos_lab import ChaosLab, chaos_lab
 from tests.local.local_lab import LocalLab
+from tests.local.recorded_calls import check_calls, writing_calls
 from tests.local.running_service import RunningService, start_service
 
 FAST = ("--checkpoint-sync-seconds", "0.2", "--stop-grace-seconds", "1")
@@ -31,15 +32,19 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
     """The local cloud with the deployed app; stopped and removed at the end, whatever happened."""
     lab = LocalLab(tmp_path_factory.mktemp("lab"))
     try:
-        up = lab.traindyno("local", "up")
+        with writing_calls(lab.folder):
+            up = lab.traindyno("local", "up")
         assert up.status == 0, up.errors
         yield lab
     finally:
         lab.traindyno("local", "down", "--erase")
+    check_calls(lab.folder)
 
 
 @pytest.fixture(scope="session")
 def chaos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChaosLab]:
     """A local cloud for rehearsals with faults; each module that uses it puts its own in force."""
-    with chaos_lab(tmp_path_factory.mktemp("chaos")) as started:
+    folder = tmp_path_factory.mktemp("chaos")
+    with writing_calls(folder), chaos_lab(folder) as started:
         yield started
+    check_calls(folder)

@@ -1,85 +1,134 @@
-"""Which AWS actions each function asks for: its handler runs here, against the local cloud, with botocore listening."""
+"""Calls to AWS that functions make in a local cloud: written by their workers, and compared with the record."""
 
-import importlib
+import io
 import json
 import os
-from collections import defaultdict
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import _lru_cache_wrapper
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import boto3
+import pytest
+from botocore.config import Config
 
+from infra.lambda_source import stage_lambda_source
+from localcloud.worker_fork_server import CALLS_FILE_VARIABLE
+from tests.permissions.calls import RECORD, read_calls, recorded_calls
+from tests.permissions.unsent import UNSENT
 from traindyno.aws import clients
-from traindyno.lab import services as lab_services
+from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX
 
-# Where IAM's name of an action is not the service's name and the operation's.
-PREFIXES = {"stepfunctions": "states", "service-quotas": "servicequotas", "sagemaker-runtime": "sagemaker"}
-ACTIONS = {
-    "s3:ListObjectsV2": ("s3:ListBucket",),
-    "s3:HeadObject": ("s3:GetObject",),
-    # A copy reads one object and writes another.
-    "s3:CopyObject": ("s3:GetObject", "s3:PutObject"),
-}
-
-TRANSACTION = "dynamodb:TransactWriteItems"
-
-
-class Recorder:
-    def __init__(self) -> None:
-        self.actions: dict[str, set[str]] = defaultdict(set)
-        self._state: str | None = None
-
-    def call(self, state: str, event: Mapping[str, Any]) -> Any:
-        """``state`` in snake case; its handler with an event, as Lambda would call it."""
-        handler = importlib.import_module(f"lambdas.{state}.handler")
-        lab_services.connect.cache_clear()  # functions share no process, so none finds what another has read
-        self._state = state
-        try:
-            return handler.handle(dict(event), PlentyOfTime())
-        finally:
-            self._state = None
-
-    def listen(self, model: Any, params: Mapping[str, Any], **_: Any) -> None:
-        if self._state is not None:
-            service = model.service_model.service_name
-            action = f"{PREFIXES.get(service, service)}:{model.name}"
-            asked = _members(params) if action == TRANSACTION else ACTIONS.get(action, (action,))
-            self.actions[self._state].update(asked)
-
-
-def _members(params: Mapping[str, Any]) -> set[str]:
-    """A transaction needs the permission of each write in it, and none of its own."""
-    return {f"dynamodb:{kind}Item" for member in json.loads(params["body"])["TransactItems"] for kind in member}
-
-
-class PlentyOfTime:
-    def get_remaining_time_in_millis(self) -> int:
-        return 900_000
+CALLS_FILE = "calls.jsonl"
+SECONDS = 300
 
 
 @contextmanager
-def recording(environment: Mapping[str, str]) -> Iterator[Recorder]:
-    """boto3's default session and our cached clients are made anew, and again when it is over."""
-    before = dict(os.environ)
-    os.environ.update(environment)
-    recorder = Recorder()
+def writing_calls(folder: Path) -> Iterator[None]:
+    """For a MiniStack that is started meanwhile."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CALLS_FILE_VARIABLE, str(folder / CALLS_FILE))
+        yield
+
+
+def check_calls(folder: Path) -> None:
+    """Whichever tests have run, the record holds what functions sent; that its calls are allowed is checked elsewhere.
+
+    With ``TRAINDYNO_WRITE_CALLS``, what it lacks is added to it.
+    """
+    sent = read_calls(folder / CALLS_FILE)
+    lacking = sorted(map(str, sent - recorded_calls() - UNSENT.keys()))
+    if "TRAINDYNO_WRITE_CALLS" in os.environ:
+        RECORD.write_text("".join(f"{line}\n" for line in sorted({*map(str, recorded_calls()), *lacking})))
+    else:
+        assert not lacking, f"{RECORD} lacks calls: run these tests with TRAINDYNO_WRITE_CALLS=1, and read what it adds"
+
+
+class Lambdas:
+    """Every handler as a function of another lab's in MiniStack: deployed functions leave that lab's jobs alone."""
+
+    def __init__(self, **variables: str) -> None:
+        """``variables`` are those of every function."""
+        self._variables = variables
+        self._code = _code()
+        self._made: set[str] = set()
+
+    @cached_property
+    def _client(self) -> Any:
+        return boto3.client("lambda", config=Config(read_timeout=SECONDS, retries={"total_max_attempts": 1}))
+
+    def call(self, state: str, event: Mapping[str, Any]) -> Any:
+        """``state`` in snake case."""
+        name = f"{self._variables['LAB']}-{state}"
+        if name not in self._made:
+            self._make(name, state)
+        answer = self._client.invoke(FunctionName=name, Payload=json.dumps(event).encode())
+        said = json.loads(answer["Payload"].read())
+        assert "FunctionError" not in answer, said
+        return said
+
+    def _make(self, name: str, state: str) -> None:
+        self._client.create_function(
+            FunctionName=name,
+            Runtime="python3.14",
+            Handler=f"lambdas.{state}.handler.handle",
+            Role="arn:aws:iam::000000000000:role/any",
+            Code={"ZipFile": self._code},
+            Environment={"Variables": self._variables},
+            Timeout=SECONDS,
+        )
+        self._made.add(name)
+
+
+def _code() -> bytes:
+    packed = io.BytesIO()
+    with TemporaryDirectory() as folder, zipfile.ZipFile(packed, "w") as archive:
+        staged = stage_lambda_source(Path(folder) / "staged", with_boto3=False)
+        for path in sorted(staged.rglob("*")):
+            archive.write(path, path.relative_to(staged))
+    return packed.getvalue()
+
+
+def make_table(name: str) -> None:
+    """As the stack's, with its index."""
+    names = ("pk", "sk", "open", "execution_id")
+    boto3.client("dynamodb").create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in names],
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": OPEN_ATTEMPTS_INDEX,
+                "KeySchema": [
+                    {"AttributeName": "open", "KeyType": "HASH"},
+                    {"AttributeName": "execution_id", "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "ALL"},
+            }
+        ],
+    )
+
+
+@contextmanager
+def as_if_in(environment: Mapping[str, str]) -> Iterator[None]:
+    """boto3's default session and our cached clients use this environment, and are made anew when it is over."""
     _forget_clients()
-    boto3.setup_default_session()
-    assert boto3.DEFAULT_SESSION is not None
-    boto3.DEFAULT_SESSION.events.register("before-call", recorder.listen)
+    boto3.DEFAULT_SESSION = None
     try:
-        yield recorder
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            yield
     finally:
-        os.environ.clear()
-        os.environ.update(before)
         boto3.DEFAULT_SESSION = None
         _forget_clients()
 
 
 def _forget_clients() -> None:
-    for module in (clients, lab_services):
-        for value in vars(module).values():
-            if isinstance(value, _lru_cache_wrapper):
-                value.cache_clear()
+    for value in vars(clients).values():
+        if hasattr(value, "cache_clear"):
+            value.cache_clear()

@@ -1,9 +1,12 @@
-"""The roles of deployments hold what their handlers ask for, and nothing more, by the calls in the local cloud."""
+"""The functions of deployments, and the guard, on each of their ways: the record has their calls, and no others."""
 
 import json
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import boto3
@@ -12,11 +15,9 @@ import pytest
 from localcloud.cloud import require_ports
 from localcloud.environment import local_environment
 from tests.archives import tar_gz
-from tests.infra.synthesis import as_list
-from tests.infra.synthesis import lab as synthesised
 from tests.local.local_lab import LocalLab
-from tests.local.recorded_calls import Recorder, recording
-from tests.local.test_permissions import BROUGHT_ALONG, OWN_LOG
+from tests.local.recorded_calls import CALLS_FILE, Lambdas, as_if_in, make_table
+from tests.permissions.calls import Call, read_calls, recorded_calls
 from traindyno.aws import clients
 from traindyno.aws.table import Table
 from traindyno.core.s3_keys import samples_key, saved_model_key
@@ -54,36 +55,32 @@ DEPLOYMENT = ModelDeployment(
 FAILING = replace(DEPLOYMENT, name="serving--fails", run_id="fails")
 CHECK = "serving--batch-check"
 TRANSFORM = replace(DEPLOYMENT, name="serving--batch", hosting=Hosting.TRANSFORM, input_s3_uri=f"s3://{BUCKET}/data/x/")
-# A copy in parts is begun for large models only, and given up only where it fails. Which of the two kinds of
-# deployment, and which answer, a call is about is decided by the deployment.
-ELSEWHERE = {
-    "DeployModel": {"s3:AbortMultipartUpload", "states:SendTaskSuccess", "states:SendTaskFailure"},
-    "ReconcileEndpoints": {"sagemaker:DescribeTransformJob", "sagemaker:StopTransformJob"},
-}
-CREATED = {"sagemaker:CreateModel": {"sagemaker:AddTags", "iam:PassRole"}}
+LEFT = (
+    replace(DEPLOYMENT, name="serving--left", expires_at=9_999_999_999),
+    replace(TRANSFORM, name="serving--left-batch"),
+)
+MACHINES = "arn:aws:states:us-east-1:000000000000:stateMachine"
 
 
 @pytest.fixture(scope="module")
-def recorder(lab: LocalLab) -> Iterator[Recorder]:
-    environment = {
-        **local_environment(require_ports(lab.home)),
-        **{"LAB": LAB, "BUCKET": BUCKET, "TABLE": TABLE},
-        "SERVING_ROLE_ARN": "arn:aws:iam::000000000000:role/serving",
-    }
-    with recording(environment) as recorder:
+def sent(lab: LocalLab) -> frozenset[Call]:
+    functions = Lambdas(
+        LAB=LAB,
+        BUCKET=BUCKET,
+        TABLE=TABLE,
+        SERVING_ROLE_ARN="arn:aws:iam::000000000000:role/serving",
+        STATE_MACHINE_ARN=f"{MACHINES}:serving-suites",
+        DEPLOYMENTS_ARN=f"{MACHINES}:serving-deployments",
+    )
+    with as_if_in(local_environment(require_ports(lab.home))):
         make_storage()
-        go_through_everything(recorder)
-        yield recorder
+        go_through_everything(functions)
+    return read_calls(lab.folder / CALLS_FILE, lab=LAB)
 
 
 def make_storage() -> None:
     boto3.client("s3").create_bucket(Bucket=BUCKET)
-    boto3.client("dynamodb").create_table(
-        TableName=TABLE,
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-    )
+    make_table(TABLE)
     put_model(DEPLOYMENT, "pass")
     put_model(FAILING, 'raise RuntimeError("no weights")')
     samples = EvaluationSamples(
@@ -104,36 +101,68 @@ def put_model(deployment: ModelDeployment, at_load: str) -> None:
     put(key, tar_gz({"code/inference.py": HANDLER.replace("{at_load}", at_load)}))
 
 
-def go_through_everything(recorder: Recorder) -> None:
+def go_through_everything(functions: Lambdas) -> None:
     """An endpoint that answers and expires, one that fails, and a transform job."""
     for deployment in (DEPLOYMENT, FAILING, TRANSFORM):
-        recorder.call("deploy_model", {"token": "nobody", "deployment": deployment_document(deployment)})
+        functions.call("deploy_model", {"token": "nobody", "deployment": deployment_document(deployment)})
     # A task that was started again, and a document that is wrong
-    recorder.call("deploy_model", {"token": "nobody", "deployment": deployment_document(DEPLOYMENT)})
-    recorder.call("deploy_model", {"token": "nobody", "deployment": {"name": "wrong"}})
+    functions.call("deploy_model", {"token": "nobody", "deployment": deployment_document(DEPLOYMENT)})
+    functions.call("deploy_model", {"token": "nobody", "deployment": {"name": "wrong"}})
     sagemaker = boto3.client("sagemaker")
     wait_for(lambda: sagemaker.describe_endpoint(EndpointName=DEPLOYMENT.name)["EndpointStatus"] == "InService")
     wait_for(lambda: sagemaker.describe_endpoint(EndpointName=FAILING.name)["EndpointStatus"] == "Failed")
     wait_for(lambda: sagemaker.describe_transform_job(TransformJobName=CHECK)["TransformJobStatus"] == "Completed")
-    recorder.call("finish_deployment", {"detail": {"TransformJobName": CHECK}})
+    functions.call("finish_deployment", {"detail": {"TransformJobName": CHECK}})
     for deployment in (DEPLOYMENT, TRANSFORM):
-        assert recorder.call("check_endpoint", deployment_document(deployment)) == {}
-    recorder.call("deploy_model", {"token": "nobody", "deployment": deployment_document(TRANSFORM)})
+        assert functions.call("check_endpoint", deployment_document(deployment)) == {}
+    functions.call("deploy_model", {"token": "nobody", "deployment": deployment_document(TRANSFORM)})
     wait_for(
         lambda: sagemaker.describe_transform_job(TransformJobName=TRANSFORM.name)["TransformJobStatus"] == "Completed"
     )
     change(DEPLOYMENT.name, "deployment.expires_at = :then", {":then": 1})
-    change(FAILING.name, "created_at = :then", {":then": 1})
-    recorder.call("reconcile_endpoints", {})
+    for deployment in (FAILING, TRANSFORM):
+        change(deployment.name, "created_at = :then, checked_at = :then", {":then": 1})
+    functions.call("reconcile_endpoints", {})
     for deployment in (FAILING, TRANSFORM):
         key = "EndpointName" if deployment.is_endpoint else "TransformJobName"
-        recorder.call("finish_deployment", {"detail": {key: deployment.name}})
+        functions.call("finish_deployment", {"detail": {key: deployment.name}})
         change(deployment.name, "#status = :creating", {":creating": "creating"}, {"#status": "status"})
-        recorder.call("finish_deployment", {"detail": {key: deployment.name}})
-        recorder.call("remove_endpoint", {"name": deployment.name})
+        functions.call("finish_deployment", {"detail": {key: deployment.name}})
+        functions.call("remove_endpoint", {"name": deployment.name})
+    destroy(functions)
     rows = {row.deployment.name: row for row in DeploymentRows(Table(clients.table(TABLE))).list_all()}
     assert {row.status for row in rows.values()} == {"removed"}
     assert "RuntimeError: no weights" in (rows[FAILING.name].message or "")
+
+
+def destroy(functions: Lambdas) -> None:
+    """With an endpoint and a transform job that are there until then."""
+    for deployment in LEFT:
+        functions.call("deploy_model", {"token": "nobody", "deployment": deployment_document(deployment)})
+    with answers_to_cloudformation() as (url, answers):
+        names = {"LogicalResourceId": "Guard", "StackId": "stack", "RequestId": "request"}
+        functions.call("guard_lab", {"RequestType": "Delete", "ResponseURL": url, **names})
+    assert [answer["Status"] for answer in answers] == ["SUCCESS"], answers
+
+
+@contextmanager
+def answers_to_cloudformation() -> Iterator[tuple[str, list[Any]]]:
+    """A URL that takes them as the signed ones of CloudFormation do."""
+    answers: list[Any] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            answers.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/", answers
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def change(name: str, assignment: str, values: dict[str, Any], names: dict[str, str] | None = None) -> None:
@@ -148,16 +177,12 @@ def wait_for(is_true: Any) -> None:
         time.sleep(0.1)
 
 
-STATES = ("DeployModel", "FinishDeployment", "CheckEndpoint", "RemoveEndpoint", "ReconcileEndpoints")
+FUNCTIONS = (
+    *("deploy_model", "finish_deployment", "check_endpoint"),
+    *("remove_endpoint", "reconcile_endpoints", "guard_lab"),
+)
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_a_role_holds_what_its_handler_asks_for_and_nothing_more(recorder: Recorder, state: str) -> None:
-    folder = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in state).lstrip("_")
-    asked = recorder.actions[folder]
-    assert asked
-    brought = BROUGHT_ALONG | CREATED
-    needed = asked.union(ELSEWHERE.get(state, set()), *(brought.get(action, set()) for action in asked))
-    statements = synthesised(target="aws").statements(f"ServingFunctions{state}Role")
-    held = {action for statement in statements for action in as_list(statement["Action"])} - OWN_LOG
-    assert held == needed
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_what_the_record_has_is_still_sent(sent: frozenset[Call], function: str) -> None:
+    assert {call for call in recorded_calls() if call.function == function} - sent == set()

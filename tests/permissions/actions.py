@@ -1,0 +1,132 @@
+"""Which IAM actions an operation needs, and on which resources: a short table, from AWS's authorization reference.
+
+``{Name}`` in a resource is a parameter of the call, ``$NAME`` a variable of the function or of the lab.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from string import Formatter
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """``where``: a parameter, and a pattern that its value must match for this action to be needed; an absent parameter
+    is "".
+    """
+
+    action: str
+    resource: str
+    where: tuple[str, str] = ("", "")
+
+    @property
+    def parameters(self) -> set[str]:
+        fields = [name for text in (self.action, self.resource) for _, name, _, _ in Formatter().parse(text) if name]
+        return {*fields, *filter(None, [self.where[0]])}
+
+
+EVERYTHING = "*"
+OURS = "$REGION:$ACCOUNT"
+OBJECT, SOURCE = "arn:aws:s3:::{Object}", "arn:aws:s3:::{Source}"
+BUCKET = "arn:aws:s3:::{Bucket}"
+TABLE = f"arn:aws:dynamodb:{OURS}:table/{{TableName}}"
+JOB = f"arn:aws:sagemaker:{OURS}:training-job/{{TrainingJobName}}"
+MODEL = f"arn:aws:sagemaker:{OURS}:model/{{ModelName}}"
+CONFIGURATION = f"arn:aws:sagemaker:{OURS}:endpoint-config/{{EndpointConfigName}}"
+ENDPOINT = f"arn:aws:sagemaker:{OURS}:endpoint/{{EndpointName}}"
+TRANSFORM = f"arn:aws:sagemaker:{OURS}:transform-job/{{TransformJobName}}"
+LOG_STREAM = f"arn:aws:logs:{OURS}:log-group:{{logGroupName}}:log-stream:"
+MACHINE = f"arn:aws:states:{OURS}:stateMachine:{{Machine}}"
+TAGGED = ("Tags", ".+")
+# What jobs write is encrypted with the lab's output key, if it has one.
+BY_JOBS = r"\$BUCKET/(runs|prepared|transforms)/\*"
+
+READING = (
+    Need("s3:GetObject", OBJECT),
+    # Without it, S3 answers a missing object with "access denied" instead of "not found".
+    Need("s3:ListBucket", BUCKET),
+    Need("kms:Decrypt", "$OUTPUT_KEY", where=("Object", BY_JOBS)),
+)
+COPYING = (
+    Need("s3:GetObject", SOURCE),
+    Need("s3:PutObject", OBJECT),
+    Need("kms:Decrypt", "$OUTPUT_KEY", where=("Source", BY_JOBS)),
+)
+PUBLISHING = (Need("kms:Decrypt", "$TOPIC_KEY"), Need("kms:GenerateDataKey", "$TOPIC_KEY"))
+
+NEEDS: Mapping[str, tuple[Need, ...]] = {
+    "cloudwatch:GetMetricStatistics": (Need("cloudwatch:GetMetricStatistics", EVERYTHING),),
+    "dynamodb:GetItem": (Need("dynamodb:GetItem", TABLE),),
+    "dynamodb:PutItem": (Need("dynamodb:PutItem", TABLE),),
+    "dynamodb:Query": (
+        Need("dynamodb:Query", TABLE, where=("IndexName", "")),
+        Need("dynamodb:Query", f"{TABLE}/index/{{IndexName}}", where=("IndexName", ".+")),
+    ),
+    # The permission of each write in it, and none of its own
+    "dynamodb:TransactWriteItems": (Need("dynamodb:{Kind}Item", TABLE),),
+    "dynamodb:UpdateItem": (Need("dynamodb:UpdateItem", TABLE),),
+    "events:PutEvents": (Need("events:PutEvents", f"arn:aws:events:{OURS}:event-bus/default"),),
+    "logs:DescribeLogStreams": (Need("logs:DescribeLogStreams", LOG_STREAM),),
+    "logs:GetLogEvents": (Need("logs:GetLogEvents", f"{LOG_STREAM}any"),),
+    "pricing:GetProducts": (Need("pricing:GetProducts", EVERYTHING),),
+    "s3:AbortMultipartUpload": (Need("s3:AbortMultipartUpload", OBJECT),),
+    "s3:CompleteMultipartUpload": (Need("s3:PutObject", OBJECT),),
+    "s3:CopyObject": COPYING,
+    "s3:CreateMultipartUpload": (Need("s3:PutObject", OBJECT),),
+    "s3:DeleteObject": (Need("s3:DeleteObject", OBJECT),),
+    "s3:GetObject": READING,
+    "s3:HeadObject": READING,
+    "s3:ListObjectsV2": (Need("s3:ListBucket", BUCKET),),
+    "s3:PutObject": (Need("s3:PutObject", OBJECT),),
+    "s3:UploadPartCopy": COPYING,
+    "sagemaker:CreateEndpoint": (
+        Need("sagemaker:CreateEndpoint", ENDPOINT),
+        Need("sagemaker:CreateEndpoint", CONFIGURATION),
+        Need("sagemaker:AddTags", ENDPOINT, where=TAGGED),
+        # Of the caller, where the configuration names a key
+        Need("kms:CreateGrant", "$VOLUME_KEY"),
+        Need("kms:DescribeKey", "$VOLUME_KEY"),
+    ),
+    "sagemaker:CreateEndpointConfig": (
+        Need("sagemaker:CreateEndpointConfig", CONFIGURATION),
+        Need("sagemaker:AddTags", CONFIGURATION, where=TAGGED),
+    ),
+    "sagemaker:CreateModel": (
+        Need("sagemaker:CreateModel", MODEL),
+        Need("sagemaker:AddTags", MODEL, where=TAGGED),
+        Need("iam:PassRole", "{ExecutionRoleArn}"),
+    ),
+    "sagemaker:CreateTrainingJob": (
+        Need("sagemaker:CreateTrainingJob", JOB),
+        Need("sagemaker:AddTags", JOB, where=TAGGED),
+        Need("iam:PassRole", "{RoleArn}"),
+    ),
+    "sagemaker:CreateTransformJob": (
+        Need("sagemaker:CreateTransformJob", TRANSFORM),
+        Need("sagemaker:AddTags", TRANSFORM, where=TAGGED),
+    ),
+    "sagemaker:DeleteEndpoint": (Need("sagemaker:DeleteEndpoint", ENDPOINT),),
+    "sagemaker:DeleteEndpointConfig": (Need("sagemaker:DeleteEndpointConfig", CONFIGURATION),),
+    "sagemaker:DeleteModel": (Need("sagemaker:DeleteModel", MODEL),),
+    "sagemaker:DescribeEndpoint": (Need("sagemaker:DescribeEndpoint", ENDPOINT),),
+    "sagemaker:DescribeTrainingJob": (Need("sagemaker:DescribeTrainingJob", JOB),),
+    "sagemaker:DescribeTransformJob": (Need("sagemaker:DescribeTransformJob", TRANSFORM),),
+    "sagemaker:ListTrainingJobs": (Need("sagemaker:ListTrainingJobs", EVERYTHING),),
+    "sagemaker:StopTrainingJob": (Need("sagemaker:StopTrainingJob", JOB),),
+    "sagemaker:StopTransformJob": (Need("sagemaker:StopTransformJob", TRANSFORM),),
+    "sagemaker:UpdateTrainingJob": (Need("sagemaker:UpdateTrainingJob", JOB),),
+    "sagemaker-runtime:InvokeEndpoint": (Need("sagemaker:InvokeEndpoint", ENDPOINT),),
+    "service-quotas:GetAWSDefaultServiceQuota": (Need("servicequotas:GetAWSDefaultServiceQuota", EVERYTHING),),
+    "service-quotas:GetServiceQuota": (Need("servicequotas:GetServiceQuota", EVERYTHING),),
+    "service-quotas:ListAWSDefaultServiceQuotas": (Need("servicequotas:ListAWSDefaultServiceQuotas", EVERYTHING),),
+    "service-quotas:ListServiceQuotas": (Need("servicequotas:ListServiceQuotas", EVERYTHING),),
+    "sns:Publish": (Need("sns:Publish", "{TopicArn}"), *PUBLISHING),
+    "stepfunctions:DescribeExecution": (Need("states:DescribeExecution", "{executionArn}"),),
+    "stepfunctions:ListExecutions": (Need("states:ListExecutions", "{stateMachineArn}"),),
+    "stepfunctions:SendTaskFailure": (Need("states:SendTaskFailure", MACHINE),),
+    "stepfunctions:SendTaskSuccess": (Need("states:SendTaskSuccess", MACHINE),),
+}
+
+
+def parameters_of(operation: str) -> set[str]:
+    """The parameters that the table reads, of those that ``Call`` has; all others are left out of the record."""
+    return {name for need in NEEDS.get(operation, ()) for name in need.parameters}

@@ -1,0 +1,52 @@
+"""Calls that a function may send and that the end-to-end tests need not make, with the reason."""
+
+from collections.abc import Mapping
+
+from tests.permissions.calls import Call
+
+_BY_REASON = {
+    "The local service knows SageMaker's quotas only, and a lab in the local cloud builds no image.": (
+        "check_build_quota service-quotas:GetServiceQuota",
+        "check_build_quota service-quotas:ListAWSDefaultServiceQuotas",
+        "check_build_quota service-quotas:ListServiceQuotas",
+    ),
+    "Only where Service Quotas names a metric of a quota's usage.": ("check_quotas cloudwatch:GetMetricStatistics",),
+    "Only where a quota's code is not known.": (
+        "check_quotas service-quotas:ListAWSDefaultServiceQuotas",
+        "check_quotas service-quotas:ListServiceQuotas",
+    ),
+    "Only while jobs run, and then also jobs that are not the lab's.": (
+        "check_quotas sagemaker:DescribeTrainingJob TrainingJobName=*",
+    ),
+    "Only models of many megabytes are copied in parts, and a copy is given up only if it fails.": (
+        "deploy_model s3:CreateMultipartUpload Object=$BUCKET/models/*",
+        "deploy_model s3:UploadPartCopy Object=$BUCKET/models/* Source=$BUCKET/runs/*",
+        "deploy_model s3:CompleteMultipartUpload Object=$BUCKET/models/*",
+        "deploy_model s3:AbortMultipartUpload Object=$BUCKET/models/*",
+    ),
+    "Only where a transform job's container fails.": (
+        "finish_deployment logs:DescribeLogStreams logGroupName=/aws/sagemaker/TransformJobs",
+        "finish_deployment logs:GetLogEvents logGroupName=/aws/sagemaker/TransformJobs",
+        "reconcile_endpoints logs:DescribeLogStreams logGroupName=/aws/sagemaker/TransformJobs",
+        "reconcile_endpoints logs:GetLogEvents logGroupName=/aws/sagemaker/TransformJobs",
+    ),
+    "Only a transform job with an expiry, which no command gives it.": (
+        "reconcile_endpoints sagemaker:StopTransformJob TransformJobName=$LAB--*",
+    ),
+    "Only where the event of such a job is lost: then the sweep does what FinishRun does.": (
+        "reconcile_runs s3:GetObject Bucket=$BUCKET Object=$BUCKET/prepared/*",
+        "reconcile_runs s3:GetObject Bucket=$BUCKET Object=$BUCKET/runs/*",
+        "reconcile_runs s3:PutObject Object=$BUCKET/tokens/*",
+        "reconcile_runs stepfunctions:SendTaskFailure Machine=$LAB-suites",
+        "reconcile_runs stepfunctions:SendTaskFailure Machine=$LAB-suites/*",
+    ),
+    "Only where an execution that keeps instances warm starts its next job, or is stopped.": (
+        "submit_run sagemaker:ListTrainingJobs",
+        "stop_runs sagemaker:ListTrainingJobs",
+        "stop_runs sagemaker:UpdateTrainingJob TrainingJobName=$LAB--*",
+    ),
+    "The local cloud's suites have their data in the lab's bucket.": (
+        "plan_suite s3:ListObjectsV2 Bucket=$DATA_BUCKET",
+    ),
+}
+UNSENT: Mapping[Call, str] = {Call.parse(line): reason for reason, lines in _BY_REASON.items() for line in lines}
