@@ -33,6 +33,7 @@ from tests.unit.serving_in_memory import SAMPLES, SETTINGS
 from traindyno.aws.data_listing import DataListing
 from traindyno.aws.endpoints import Endpoints, Invocations
 from traindyno.aws.executions import Executions
+from traindyno.aws.lab_logs import LabLogs
 from traindyno.aws.log_tail import JOB_LOG_GROUP, LogTail
 from traindyno.aws.quotas import Quotas
 from traindyno.aws.task_answers import TaskAnswers
@@ -40,6 +41,7 @@ from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.s3_keys import served_model_key
 from traindyno.core.serving.deployment import ModelDeployment
 from traindyno.core.serving.samples import request_of
+from traindyno.sagemaker.serving_description import ENDPOINT_LOG_GROUP
 
 WAIT_FOR_EXIT_STATUS = """
 import os, pathlib, sys, time
@@ -255,11 +257,39 @@ class TestLogTail(LogTailContract):
         logs = lab.client("logs")
 
         def write(stream: str, lines: list[str], age_seconds: int, group: str = JOB_LOG_GROUP) -> None:
-            if not logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]:
-                logs.create_log_group(logGroupName=group)
-            logs.create_log_stream(logGroupName=group, logStreamName=stream)
+            create_stream(logs, group, stream)
             at = round((time.time() - age_seconds) * 1000)
             events = [{"timestamp": at + number, "message": line} for number, line in enumerate(lines)]
             logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
 
         return write
+
+
+@pytest.mark.local
+class TestLabLogs:
+    def test_of_two_labs_whose_names_begin_alike_one_loses_its_logs_and_the_other_keeps_them(
+        self, lab: LocalLab
+    ) -> None:
+        """More streams than one page holds."""
+        logs, kept = lab.client("logs"), LabLogs(lab.client("logs"), "logs-b")
+        for name in ("logs", "logs-b"):
+            group = f"{ENDPOINT_LOG_GROUP}/{name}--reviews"
+            logs.create_log_group(logGroupName=group)
+            for number in range(60):
+                create_stream(logs, JOB_LOG_GROUP, f"{name}--suite-{number}/algo-1")
+        deleted = LabLogs(logs, "logs")
+        assert len(deleted.streams()) == len(kept.streams()) == 60
+        deleted.expire(deleted.own_groups()[0], 30)
+        assert [group.retention_days for group in (*deleted.own_groups(), *kept.own_groups())] == [30, None]
+        for stream in deleted.streams():
+            deleted.delete_stream(stream)
+        for group_of_endpoint in deleted.own_groups():
+            deleted.delete_group(group_of_endpoint)
+        assert (deleted.streams(), deleted.own_groups()) == ([], [])
+        assert (len(kept.streams()), len(kept.own_groups())) == (60, 1)
+
+
+def create_stream(logs: Any, group: str, stream: str) -> None:
+    if not logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]:
+        logs.create_log_group(logGroupName=group)
+    logs.create_log_stream(logGroupName=group, logStreamName=stream)
