@@ -6,7 +6,7 @@ from typing import Any
 
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.suite.arguments import with_all_arguments
-from traindyno.core.suite.cells import baseline_cell, baseline_point, is_in_grid
+from traindyno.core.suite.cells import baseline_point, is_in_grid, make_cell
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.scaling_check import check_scaling
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Effect, Settings, options_of_strategies, settings_with
@@ -111,7 +111,7 @@ def _is_same(cell: Cell, other: Cell) -> bool:
 
 def _entry(suite: Suite, control: Cell) -> Mapping[str, Any] | None:
     """A suite's ``include`` entry for the cell; None if it lacks an argument that the baseline has."""
-    baseline = with_all_arguments(baseline_cell(suite), suite.workload)
+    baseline = with_all_arguments(make_cell(suite, baseline_point(suite)), suite.workload)
     if baseline.hyperparameters.keys() - control.hyperparameters.keys():
         return None
     return {name: _value(control, name) for name in changed_fields(baseline, control)}

@@ -54,7 +54,8 @@ def grid(source: random.Random, least_sizes: int = 2) -> tuple[list[Cell], list[
     strategies = source.sample([Strategy.DDP, Strategy.FSDP], source.randint(1, 2))
     # An argument that differs between strategies parts no series.
     own = {Strategy.DDP: 1, Strategy.FSDP: 2} if source.random() < 0.5 else {}
-    cells, truth = [], []
+    cells: list[Cell] = []
+    truth: list[tuple[Any, ...]] = []
     for strategy, size, values in product(strategies, sizes, product(*(AXES[name] for name in axes))):
         point = dict(zip(axes, values, strict=True))
         arguments = {**point, **{name: FOLLOWERS[name](size, point) for name in followers}}

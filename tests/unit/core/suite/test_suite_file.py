@@ -196,7 +196,7 @@ FORM = {
         [
             "serch: expected one of name, goal, workload, matrix, training, baseline, include, exclude, preparation, "
             "measurement, limits, tolerance, search, purchase, warm_pool_seconds, measure_anyway, training_plans, "
-            "instance_preferences, job, pricing, claims, notes"
+            "instance_preferences, job, scaling, pricing, claims, notes"
             ' (did you mean "search"?), got an unknown field "serch"'
         ],
     ),

@@ -8,7 +8,8 @@ from tests.unit.verdict_samples import BEST, SECOND, THIRD, make_rival, make_row
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
 from traindyno.core.measurement.statistics import Estimate, Interval
 from traindyno.core.verdict.cautions import describe_cautions, describe_parity
-from traindyno.core.verdict.confounds import Confound, Control, Difference
+from traindyno.core.verdict.confounds import Confound, Difference
+from traindyno.core.verdict.control_cells import Control
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.verdict import Finding
 

@@ -44,8 +44,10 @@ def confound_of(suite: Suite, first: Cell, second: Cell, cells: tuple[Cell, ...]
 
 def test_the_first_seed_changes_three_things_at_once() -> None:
     # 4 T4s: batch 10 against 20 a device, 40 against 80 in all; 5e-5 / 32 x 40 = 6.25e-5 against 1.25e-4
-    suite = suite_of(
-        {"compiler": (Compiler.NONE, Compiler.INDUCTOR), "batch_size_per_device": (10, 20)}, learning_rate=SCALED
+    suite = planned_suite(
+        matrix={"compiler": (Compiler.NONE,), "batch_size_per_device": (10,)},
+        include=({"compiler": Compiler.INDUCTOR, "batch_size_per_device": 20},),
+        training={"instance": "ml.g4dn.12xlarge", "learning_rate": SCALED},
     )
     native = cell_with(suite, compiler=Compiler.NONE, batch_size_per_device=10)
     compiled = cell_with(suite, compiler=Compiler.INDUCTOR, batch_size_per_device=20)
@@ -90,6 +92,18 @@ def test_one_difference_is_no_confound() -> None:
     suite = suite_of({"batch_size_per_device": (8, 16)})
     first, second = expand_cells(suite)
     assert confound_of(suite, first, second) is None
+
+
+def test_a_control_that_the_suite_excludes_is_not_offered() -> None:
+    suite = planned_suite(
+        matrix={"compiler": (Compiler.NONE, Compiler.INDUCTOR), "batch_size_per_device": (10, 20)},
+        exclude=({"compiler": Compiler.INDUCTOR, "batch_size_per_device": 10},),
+        training={"instance": "ml.g4dn.12xlarge"},
+    )
+    native = cell_with(suite, compiler=Compiler.NONE, batch_size_per_device=10)
+    confound = confound_of(suite, native, cell_with(suite, compiler=Compiler.INDUCTOR, batch_size_per_device=20))
+    assert confound is not None
+    assert [control.isolates for control in confound.controls] == ["batch_size_per_device"]
 
 
 def test_an_impossible_control_is_not_offered() -> None:
