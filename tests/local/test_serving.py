@@ -26,9 +26,9 @@ pytestmark = pytest.mark.local
 EXECUTION = "mine"
 README = (REPO_ROOT / "README.md").read_text().partition("## In your AWS account")[2].partition("\n## ")[0]
 # What README does with one suite, without the comments: plan, run, deploy, undeploy, stop
-SEQUENCE = re.findall(r"^    traindyno +(.*?(?:mine|NAME).*?) *(?:#.*)?$", README, re.MULTILINE)
+SEQUENCE: list[str] = re.findall(r"^    traindyno +(.*?(?:mine|NAME).*?) *(?:#.*)?$", README, re.MULTILINE)
 PAGE = (REPO_ROOT / "docs" / "experiments" / "bert-trainium.md").read_text()
-COMMANDS = re.findall(
+COMMANDS: list[str] = re.findall(
     r"^    traindyno (.*)$",
     PAGE.partition("<!-- commands: run by tests/local/test_serving.py -->\n")[2].partition("<!-- end -->")[0],
     re.MULTILINE,
