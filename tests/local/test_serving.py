@@ -26,9 +26,9 @@ pytestmark = pytest.mark.local
 EXECUTION = "mine"
 README = (REPO_ROOT / "README.md").read_text().partition("## In your AWS account")[2].partition("\n## ")[0]
 # What README does with one suite, without the comments: plan, run, deploy, undeploy, stop
-SEQUENCE = re.findall(r"^    traindyno +(.*?(?:mine|NAME).*?) *(?:#.*)?$", README, re.MULTILINE)
+SEQUENCE: list[str] = re.findall(r"^    traindyno +(.*?(?:mine|NAME).*?) *(?:#.*)?$", README, re.MULTILINE)
 PAGE = (REPO_ROOT / "docs" / "experiments" / "bert-trainium.md").read_text()
-COMMANDS = re.findall(
+COMMANDS: list[str] = re.findall(
     r"^    traindyno (.*)$",
     PAGE.partition("<!-- commands: run by tests/local/test_serving.py -->\n")[2].partition("<!-- end -->")[0],
     re.MULTILINE,
@@ -142,7 +142,7 @@ def test_a_trained_classifier_is_deployed_checked_invoked_listed_and_deleted(lab
 def test_the_trainium_pack_goes_on_to_an_endpoint_as_its_page_says(lab: LocalLab) -> None:
     """With fewer steps, and each cell once."""
     suite = reference_suite(PACK)
-    suite["measurement"]["max_steps"] = 30
+    suite["measurement"]["max_steps"] = 15
     suite["workload"]["environment"] |= BRIEF_COMPILATION
     put_suite(lab, PACK, {"name": "bert-trainium-local", **suite})
     ran, served, listed = (as_written(lab, line) for line in COMMANDS)
@@ -156,6 +156,7 @@ def test_the_trainium_pack_goes_on_to_an_endpoint_as_its_page_says(lab: LocalLab
     assert asked.returncode == 0, asked.stderr
     answers = [line.split() for line in asked.stdout.splitlines()]
     assert len(answers) == 2
+    assert {label for label, _ in answers} <= {"LABEL_0", "LABEL_1"}
     assert all(0.5 <= float(score) <= 1 for _, score in answers)
     assert as_written(lab, f"undeploy {name} --local").status == 0
 

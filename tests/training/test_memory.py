@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from tests.training.forked import run_group
-from traindyno.core.planning.memory import MemoryEstimate
+from traindyno.core.planning.fitting_batch import fitting_batch
+from traindyno.core.planning.memory import CellMemory, MemoryEstimate, MemoryFinding
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_settings, parse_workload
 from traindyno.core.suite.workload import Tokenizer, Workload
@@ -89,6 +90,22 @@ def test_fake_tensors_need_what_real_ones_do(name: str) -> None:
     estimated = estimate_memory(workload, settings, model_path=None)
     assert estimated.activation_bytes > 0
     assert estimated == measure_memory(workload, settings, model_path=None)
+
+
+@pytest.mark.parametrize("times", [1.5, 4])
+@pytest.mark.parametrize("name", CASES)
+def test_a_batch_that_is_said_to_fit_does(name: str, times: float) -> None:
+    """On a device of ``times`` the memory that the cell needs, estimated again with that batch."""
+    config, task, values = CASES[name]
+    workload, settings = workload_of(config, task), settings_of(**values)
+    found = MemoryFinding(estimate=estimate_memory(workload, settings, model_path=None))
+    assert found.estimate is not None
+    device = int(found.estimate.peak_bytes * times)
+    batch = fitting_batch(CellMemory(cell_id="a", device_bytes=device, finding=found), settings)
+    assert batch is not None
+    assert batch > settings.batch_size_per_device
+    larger = estimate_memory(workload, replace(settings, batch_size_per_device=batch), model_path=None)
+    assert larger.peak_bytes <= device
 
 
 def test_single_uses_one_of_an_instances_devices() -> None:

@@ -4,11 +4,15 @@ from rich.console import Console
 from rich.table import Table
 
 from traindyno.core.costs.quantity_text import UNKNOWN, bytes_text, share_text
+from traindyno.core.planning.fitting_batch import fitting_batch
 from traindyno.core.planning.memory import CellMemory
 from traindyno.core.planning.plan import Plan
+from traindyno.core.suite.suite import Cell
 
 HEADINGS = ("peak", "parameters", "optimizer", "activations", "device", "share")
 OUTSIDE = "not in an estimate: the CUDA context, NCCL's buffers and fragmentation, about 1 to 2 GiB of each device"
+
+BATCH = "batch: a batch per device that fits by the cell's estimate; a larger one may fit too"
 
 
 def print_memory(console: Console, planned: Plan) -> None:
@@ -18,11 +22,14 @@ def print_memory(console: Console, planned: Plan) -> None:
     for heading in HEADINGS:
         table.add_column(heading, justify="right")
     table.add_column("fits")
-    labels = {cell.cell_id: cell.label for cell in planned.cells}
+    table.add_column("batch", justify="right")
+    cells = {cell.cell_id: cell for cell in planned.cells}
     for each in planned.memory:
-        table.add_row(each.cell_id, labels[each.cell_id], *_numbers(each), _fits(each))
+        cell = cells[each.cell_id]
+        table.add_row(cell.cell_id, cell.label, *_numbers(each), _fits(each), _batch(each, cell))
     console.print(table)
-    console.print(f"note: {OUTSIDE}", markup=False)
+    for note in (OUTSIDE, BATCH):
+        console.print(f"note: {note}", markup=False)
     for line in _lines(planned):
         console.print(line, markup=False)
 
@@ -40,6 +47,11 @@ def _fits(memory: CellMemory) -> str:
     if memory.finding.estimate is None or memory.device_bytes is None:
         return UNKNOWN
     return "no" if memory.is_too_large else "yes"
+
+
+def _batch(memory: CellMemory, cell: Cell) -> str:
+    batch = fitting_batch(memory, cell.settings)
+    return "-" if batch is None else f"{batch:,}"
 
 
 def _lines(planned: Plan) -> list[str]:

@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from html.parser import HTMLParser
 
 import pytest
@@ -408,7 +409,7 @@ def test_the_cells_show_iterations_price_and_billed_time() -> None:
     assert row.steps_per_second.mean == pytest.approx(2.0)
     assert row.billable_seconds is not None
     assert row.billable_seconds.mean == pytest.approx(100 + 10 + 12_499 * 0.5)
-    assert (row.usd_per_hour, replace(row, instance_count=2).usd_per_hour) == (36, 72)
+    assert [row.usd_per_hour, replace(row, instance_count=2).usd_per_hour] == [Decimal(36), Decimal(72)]
     assert {"Steps/s", "Billed time", "Price per hour"} <= set(headings_of(report))
     whole = cells_section(report)
     assert "$36.00" in whole

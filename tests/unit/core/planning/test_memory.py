@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.suites import unprepared_suite
 from traindyno.core.costs.prices import Price
+from traindyno.core.planning.fitting_batch import fitting_batch
 from traindyno.core.planning.memory import (
     CellMemory,
     MemoryEstimate,
@@ -134,6 +135,27 @@ def test_measure_anyway_shows_it_and_refuses_nothing() -> None:
     plan = planned(suite_of_batches(measure_anyway=True))
     assert plan.refusals == ()
     assert [memory.is_too_large for memory in plan.memory] == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("device_gb", "settings", "batch"),
+    [
+        # 12 of 32 GB are parameters and optimizer state, 20 are activations of 4 samples: 5 GB a sample
+        (40, {}, 5),  # 28 // 5
+        (80, {}, 13),  # 68 // 5
+        (80, {"strategy": Strategy.PIPELINE, "micro_batches": 4}, 12),  # whole micro batches
+        (31, {}, None),  # does not fit: the remedies name a smaller batch
+        (None, {}, None),
+    ],
+)
+def test_a_cell_that_fits_names_a_batch_that_fits(
+    device_gb: int | None, settings: dict[str, Any], batch: int | None
+) -> None:
+    device = None if device_gb is None else device_gb * GB
+    known = CellMemory(cell_id="a", device_bytes=device, finding=MemoryFinding(estimate=estimate(32 * GB)))
+    assert fitting_batch(known, p4d(batch_size_per_device=4, **settings)) == batch
+    unknown = replace(known, finding=MemoryFinding(why_unknown="not tried"))
+    assert fitting_batch(unknown, p4d()) is None
 
 
 def test_without_an_estimate_nothing_is_refused() -> None:
