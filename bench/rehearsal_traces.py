@@ -98,6 +98,8 @@ def gptj_parallel() -> Iterator[TraceDocument]:
         yield {
             **COMMON,
             **work_of(GPT_J),
+            # The post's minutes include the first steps.
+            "warmup_factor": 1.0,
             "given_claims": GPTJ_GIVEN,
             "name": name,
             "match": degree,

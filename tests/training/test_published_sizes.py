@@ -25,10 +25,10 @@ from traindyno.core.verdict.claims import judge_claims
 from training.flops import measure_size
 
 SUITES = Path(__file__).parents[2] / "suites"
-# The classes' defaults are those of the published models, but ALBERT's, which are of the largest.
-ALBERT_BASE = {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072}
-ALBERT_LARGE = {"hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 4096, "num_hidden_layers": 24}
-BERT_LARGE = {"hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 4096, "num_hidden_layers": 24}
+# The defaults of the classes are those of the published models, but for ALBERT, where they are of the largest.
+ALBERT_BASE = AlbertConfig(hidden_size=768, num_attention_heads=12, intermediate_size=3072)
+ALBERT_LARGE = AlbertConfig(hidden_size=1024, num_attention_heads=16, intermediate_size=4096, num_hidden_layers=24)
+BERT_LARGE = BertConfig(hidden_size=1024, num_attention_heads=16, intermediate_size=4096, num_hidden_layers=24)
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,8 @@ BERT_LARGE = {"hidden_size": 1024, "num_attention_heads": 16, "intermediate_size
     [
         (GPT2, Task.CAUSAL_LM, GPT2Config()),
         (GPT_J, Task.CAUSAL_LM, GPTJConfig()),
-        (ALBERT, Task.MASKED_LM, AlbertConfig(**ALBERT_BASE)),
-        (BERT, Task.SEQUENCE_CLASSIFICATION, BertConfig(num_labels=2)),
+        (ALBERT, Task.MASKED_LM, ALBERT_BASE),
+        (BERT, Task.SEQUENCE_CLASSIFICATION, BertConfig()),
     ],
     ids=["gpt2", "gpt-j", "albert", "bert"],
 )
@@ -66,16 +66,16 @@ def derived(pack: str, claim_id: str) -> float:
 
 
 def test_alberts_claimed_parameters_are_those_of_its_configuration() -> None:
-    counted = parameters(AlbertForMaskedLM, AlbertConfig(**ALBERT_BASE))
+    counted = parameters(AlbertForMaskedLM, ALBERT_BASE)
     assert derived("albert-scaling", "parameters") == counted
     assert round(counted / 1e6) == claim("albert-scaling", "parameters").published / 1e6
 
 
 def test_the_claimed_reduction_is_that_of_the_large_models() -> None:
     numbers = claim("albert-scaling", "parameter-reduction").numbers
-    assert parameters(BertModel, BertConfig(**BERT_LARGE)) == numbers["bert_large"]
-    assert parameters(AlbertModel, AlbertConfig(**ALBERT_LARGE)) == numbers["albert_large"]
-    base = parameters(BertModel, BertConfig()) / parameters(AlbertModel, AlbertConfig(**ALBERT_BASE))
+    assert parameters(BertModel, BERT_LARGE) == numbers["bert_large"]
+    assert parameters(AlbertModel, ALBERT_LARGE) == numbers["albert_large"]
+    base = parameters(BertModel, BertConfig()) / parameters(AlbertModel, ALBERT_BASE)
     # as the claim's note says
     assert round(base, 1) == 9.4
 

@@ -1,5 +1,6 @@
 """`traindyno claims`: published figures against their own arithmetic and against what an execution measured."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -59,7 +60,7 @@ def claims(
         print_json([{**to_document(each), "is_consistent": each.is_consistent} for each in judgements])
     else:
         STANDARD_OUTPUT.print(_table(found, judgements))
-        for line in summary_lines(judgements):
+        for line in summary_lines(judgements, len(found.statements)):
             STANDARD_OUTPUT.print(line, markup=False)
 
 
@@ -85,8 +86,8 @@ def _table(found: Claims, judgements: tuple[ClaimJudgement, ...]) -> Table:
     return table
 
 
-def summary_lines(judgements: Sequence[ClaimJudgement]) -> Iterator[str]:
-    """How many claims agree with the author's other figures, and which contradict them."""
+def summary_lines(judgements: Sequence[ClaimJudgement], statements: int = 0) -> Iterator[str]:
+    """How many claims agree with the author's other figures, which contradict them, and the findings."""
     names = {
         is_consistent: [each.claim.claim_id for each in judgements if each.is_consistent is is_consistent]
         for is_consistent in CONSISTENCY
@@ -98,6 +99,10 @@ def summary_lines(judgements: Sequence[ClaimJudgement]) -> Iterator[str]:
     for heading, is_consistent in (("consistent", True), ("contradicting", False), ("without arithmetic", None)):
         if names[is_consistent]:
             yield f"{heading}: {', '.join(names[is_consistent])}"
+    counted = Counter(each.finding.value.replace("_", " ") for each in judgements)
+    yield f"findings: {', '.join(f'{count} {finding}' for finding, count in sorted(counted.items()))}"
+    if statements:
+        yield f"statements of another form than a number, such as versions, which are not judged: {statements}"
 
 
 def _measured(judgement: ClaimJudgement) -> str:

@@ -33,4 +33,6 @@ def test_without_an_execution_the_claims_are_counted_and_listed_by_their_arithme
     done = CliRunner().invoke(commands, ["claims", str(TRAINIUM)], env={"COLUMNS": "200"})
     text = " ".join(done.stdout.split())
     assert "39 claims; consistent with the source's other figures: 10; contradicting them: 7;" in text
+    assert "findings: 7 internally inconsistent, 8 not measured, 24 not testable" in text
+    assert "statements of another form than a number, such as versions, which are not judged: 1" in text
     assert "contradicting: trn1-price, trn1-billed-time, trn1-cost, faster-time-to-train, half-the-cost," in text

@@ -4,6 +4,7 @@ import json
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from traindyno.core.step_log.line import FAILURE_PREFIX
 from traindyno.core.step_log.reader import read_step_log
 
 WITH_PEAK = [each for each in instance_types().values() if each.peak_dense_bf16_flops_per_device]
-P4D = {"instance": "ml.p4d.24xlarge", "batch_size_per_device": 2}
+P4D: dict[str, Any] = {"instance": "ml.p4d.24xlarge", "batch_size_per_device": 2}
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from tests.unit.run_samples import completed_result, make_suite
 from tests.unit.step_log_samples import START
 from traindyno.cli.suite_loading import load_suite
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.step_log.line import evaluation_line
+from traindyno.core.step_log.line import GIVEN_CLAIMS, evaluation_line
 from traindyno.core.suite.arithmetic import ArithmeticInvalid, evaluate
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
@@ -88,6 +88,84 @@ def test_a_claim_that_several_cells_match_or_none_says_so() -> None:
     assert "{strategy: fsdp} matches 2 cells of different settings" in several.reason
     none = judged(results, against={"strategy": "zero1"})
     assert (none.finding, none.reason) == (ClaimFinding.NO_CELL, "no cell of the suite matches {strategy: zero1}")
+
+
+def simulated(cell: Cell, step_seconds: list[float], *given: str) -> list[RunResult]:
+    """Trials of a trace that was given these claims."""
+    played = trials(cell, step_seconds)
+    environments = [replace(each.environment, facts={GIVEN_CLAIMS: list(given)}) for each in played if each.environment]
+    return [
+        replace(each, is_simulated=True, environment=environment)
+        for each, environment in zip(played, environments, strict=True)
+    ]
+
+
+def value_claim(claim_id: str, strategy: str, published: float, **changes: Any) -> dict[str, Any]:
+    return {
+        "claim_id": claim_id,
+        "text": "a rate",
+        "source": "a table",
+        "published": published,
+        "quantity": "samples_per_second",
+        "form": "value",
+        "tolerance": 0.1,
+        "cell": {"strategy": strategy, "instance_count": 1},
+        **changes,
+    }
+
+
+def findings_of(claims: list[dict[str, Any]], results: list[RunResult]) -> dict[str, str]:
+    found = judge_claims(parse_claims({"title": "sample", "source": "here", "claims": claims}), CELLS, results)
+    return {each.claim.claim_id: each.finding.value for each in found}
+
+
+def test_what_simulated_runs_were_given_is_played_and_what_follows_from_it() -> None:
+    on_one, on_two = {"strategy": "fsdp", "instance_count": 1}, {"strategy": "ddp", "instance_count": 2}
+    on_ddp = [{"arithmetic": "8", "from_claims": ["ddp-rate"]}]
+    on_two_steps = [{"arithmetic": "0.8", "from_claims": ["by-arithmetic"]}]
+    claims = [
+        value_claim("ddp-rate", "ddp", 8.0),
+        value_claim("same-value", "ddp", 8.1),
+        value_claim("fsdp-rate", "fsdp", 10.0),
+        value_claim("by-form", "fsdp", 0.25, form="gain", against={"strategy": "ddp", "instance_count": 1}),
+        value_claim("by-arithmetic", "ddp", 8.0, cell=on_two, derivations=on_ddp),
+        value_claim("two-steps", "ddp", 0.8, form="ratio", cell=on_two, against=on_one, derivations=on_two_steps),
+        value_claim("missed", "ddp", 20.0),
+        value_claim("own-arithmetic", "fsdp", 10.0, derivations=[{"arithmetic": "10"}]),
+    ]
+
+    def found(*given: str) -> dict[str, str]:
+        cells = [(cell_of(Strategy.DDP), 1.0), (cell_of(Strategy.FSDP), 0.8), (cell_of(Strategy.DDP, 2), 1.0)]
+        return findings_of(
+            claims, [each for cell, seconds in cells for each in simulated(cell, [seconds, seconds * 1.001], *given)]
+        )
+
+    assert found("ddp-rate") == {
+        "ddp-rate": "played",
+        "same-value": "played",
+        "fsdp-rate": "reproduced",
+        "by-form": "reproduced",
+        "by-arithmetic": "played",
+        "two-steps": "played",
+        # of the same cell as a given figure: what does not come out is no played one
+        "missed": "not_reproduced",
+        "own-arithmetic": "reproduced",
+    }
+    assert found("ddp-rate", "fsdp-rate")["by-form"] == "played"
+    assert "played" not in found().values()
+
+
+def test_a_setting_alone_makes_no_claim_a_played_one_and_measured_runs_play_nothing() -> None:
+    claims = [
+        value_claim("steps", "ddp", 100, quantity="setting", untestable="a setting"),
+        value_claim("ddp-rate", "ddp", 8.0, derivations=[{"arithmetic": "8", "from_claims": ["steps"]}]),
+    ]
+    given = simulated(cell_of(Strategy.DDP), [1.0, 1.001, 0.999], "another")
+    assert findings_of(claims, given)["ddp-rate"] == "reproduced"
+    measured = [
+        replace(each, is_simulated=False) for each in simulated(cell_of(Strategy.DDP), [1.0, 1.001, 0.999], "ddp-rate")
+    ]
+    assert findings_of(claims, measured)["ddp-rate"] == "reproduced"
 
 
 def test_an_accuracy_is_compared_with_the_last_evaluations() -> None:
