@@ -25,7 +25,7 @@ from traindyno.sagemaker.launcher import build_hyperparameters
 RUN_ID_VARIABLE = "TRAINDYNO_RUN_ID"
 JOB_NAME_CHARACTERS = 63
 SUITE_NAME_CHARACTERS = 15
-# EFA types that the images' training toolkit (sagemaker-training 5.1.1) does not set up by itself, or without RDMA (p5).
+# EFA types that the images' toolkit (sagemaker-training 5.1.1) does not set up by itself, or without RDMA (p5).
 EFA_FAMILIES_WITHOUT_SETUP = ("p5", "p5e", "p5en", "p6-b200", "p6-b300", "g6e", "g7e", "trn1n", "trn2")
 
 
