@@ -17,7 +17,7 @@ from traindyno.core.s3_keys import plan_key
 pytestmark = pytest.mark.local
 
 SMOKE = REPO_ROOT / "suites/smoke_aws.yaml"
-EXECUTION, INSTANCE, CAP_USD = "smoke-1", "ml.m5.large", Decimal("0.10")
+EXECUTION, INSTANCE, CAP_USD = "smoke-1", "ml.m5.large", Decimal("0.25")
 # The sweep, which finds the ends whose events were lost, runs once a minute.
 SWEEP_SECONDS = 60
 
@@ -106,3 +106,25 @@ def test_topic_event_and_report_tell_its_verdict(smoke: Smoke, lab: LocalLab) ->
     html = lab.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
     assert html == (lab.folder / "reports" / f"{EXECUTION}.html").read_bytes()
     assert b"smoke-aws" in html
+
+
+@pytest.mark.parametrize(
+    ("suite", "quotas", "cap_usd"),
+    [
+        ("smoke_gpu", {"ml.g5.xlarge": 2, "ml.g5.12xlarge": 1}, "12"),
+        ("smoke_trainium", {"ml.trn1.2xlarge": 1}, "8"),
+    ],
+)
+def test_the_suites_for_accelerators_are_rehearsed(
+    suite: str, quotas: dict[str, int], cap_usd: str, lab: LocalLab
+) -> None:
+    for instance, count in {INSTANCE: 1, **quotas}.items():
+        lab.grant_quotas(count, instance)
+    ran = lab.traindyno("run", str(REPO_ROOT / f"suites/{suite}.yaml"), "--local", "--name", suite, "--format", "json")
+    assert ran.status == 0, ran.errors
+    report = ran.json()
+    assert {result["outcome"] for result in report["results"]} == {"completed"}
+    assert {result["run"]["cell"]["settings"]["instance"] for result in report["results"]} == set(quotas)
+    assert report["verdict"]["is_simulated"]
+    receipt = lab.traindyno("receipt", suite, "--local", "--format", "json").json()["receipt"]
+    assert 0 < sum(Decimal(line["exact_usd"]) for line in receipt["lines"]) < Decimal(cap_usd)

@@ -76,4 +76,4 @@ def test_another_error_is_not_repeated() -> None:
     with stubbed("service-quotas") as (client, stubber):
         lay_out_denials(stubber, 1, "IllegalArgumentException")
         with pytest.raises(ClientError, match="IllegalArgument"):
-            refusal_to_build_by_a_new_role(client, region="eu-west-1", sleep=pytest.fail)
+            refusal_to_build_by_a_new_role(client, region="eu-west-1", sleep=lambda _: pytest.fail("slept"))

@@ -66,12 +66,24 @@ def test_it_is_prepared_measured_judged_and_reported_for_less_than_its_cap() -> 
     assert {result.price.usd_per_instance_hour for result in results} == {Decimal("0.115")}
     # three jobs of 300 s at 0.115 USD an hour
     assert lab.money.spent_usd == pytest.approx(Decimal("0.02875"), abs=Decimal("0.0001"))
-    assert lab.money.exposed_usd == lab.money.spent_usd < Decimal("0.10")
+    assert lab.money.exposed_usd == lab.money.spent_usd < Decimal("0.25")
     assert verdict_event(EXECUTION, verdict, "results")["report"] == f"s3://results/{report_html_key(EXECUTION)}"
     assert b"smoke-aws" in lab.objects.contents[report_html_key(EXECUTION)]
 
 
 def test_where_one_job_may_cost_more_than_the_cap_the_suite_is_refused() -> None:
-    # 600 s at 0.65 USD an hour are 0.108 USD
+    # 1800 s at 0.51 USD an hour are 0.255 USD
     with pytest.raises(SuiteRefused, match=r"limits.max_usd"):
-        taken_in("0.65")
+        taken_in("0.51")
+
+
+def test_its_jobs_have_time_and_disk_for_an_image_of_several_gigabytes() -> None:
+    lab = taken_in("0.115")
+    check_quotas(EXECUTION, quotas=FixedQuotas(4), bucket=lab.bucket, now=NOW)
+    prepare(lab)
+    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
+    for item in (item for pack in lane["packs"] for item in lab.bucket.read_json(pack["items_key"])):
+        measure(lab, item)
+    assert [request["StoppingCondition"]["MaxRuntimeInSeconds"] for request in lab.jobs.requests] == [1800] * 3
+    # the preparation's volume: tests/unit/core/suite/test_preparation.py
+    assert [request["ResourceConfig"]["VolumeSizeInGB"] for request in lab.jobs.requests[1:]] == [100] * 2

@@ -10,6 +10,7 @@ import pytest
 from lambdas.reconcile_runs import handler as reconcile_runs
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryExecutions, MemoryLab, make_lab, no_sleep
 from traindyno.aws import clients
+from traindyno.lab.reconcile_runs import sweep as sweep_runs
 from traindyno.lab.stop_runs import Pace
 from traindyno.lab.submit_run import submit_run
 from traindyno.lab.sweep_turn import LEASE_SECONDS, sweep_turn
@@ -61,7 +62,7 @@ def test_a_sweep_that_meets_another_one_does_nothing_says_so_and_succeeds(
 def test_a_sweep_within_a_sweep_is_skipped_and_the_next_one_is_not(
     lab: MemoryLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole, inner = reconcile_runs.sweep, list[str]()
+    whole, inner = sweep_runs, list[str]()
 
     def sweep(**arguments: Any) -> Any:
         reconcile_runs.handle({}, Unhurried())
@@ -82,7 +83,7 @@ def test_a_sweep_that_fails_gives_its_lease_back(lab: MemoryLab, monkeypatch: py
     def fail(**_: Any) -> None:
         raise OSError("no table")
 
-    whole = reconcile_runs.sweep
+    whole = sweep_runs
     monkeypatch.setattr(reconcile_runs, "sweep", fail)
     with pytest.raises(OSError, match="no table"):
         reconcile_runs.handle({}, Unhurried())

@@ -169,6 +169,8 @@ def run_id(request: dict[str, Any]) -> str:
 def test_the_request_equals_the_sdks_own(name: str, training: dict[str, Any]) -> None:
     golden = json.loads((GOLDEN / f"{name}.json").read_text())["request"]
     ours = first_request(golden_suite(golden, **training), volume_size_gb=golden["ResourceConfig"]["VolumeSizeInGB"])
+    # The SDK leaves it to the toolkit, whose version in the images does not know every type.
+    ours["Environment"] = {key: text for key, text in ours["Environment"].items() if not key.startswith("FI_")}
     assert ours == in_our_place(golden, ours)
     assert model_problems(ours) == []
 
@@ -257,8 +259,14 @@ TOOLKITS_RDMA = {"ml.p4d.24xlarge", "ml.p4de.24xlarge", "ml.trn1.32xlarge", "ml.
 
 @pytest.mark.parametrize("name", sorted(each.name for each in instance_types().values() if each.has_rdma))
 def test_several_instances_of_a_type_with_rdma_use_it(name: str) -> None:
-    compiler = {"compiler": "xla"} if ".trn" in name else {}
-    request = first_request(small_suite(training={"instance": name, "instance_count": 2, **compiler}))
+    compilers = ["xla" if ".trn" in name else "none"]
+    request = first_request(
+        small_suite(
+            training={"instance": name, "instance_count": 2},
+            matrix={"compiler": compilers},
+            baseline={"compiler": compilers[0]},
+        )
+    )
     asked = {key: value for key, value in request["Environment"].items() if key.startswith("FI_")}
     expected = {} if name in TOOLKITS_RDMA else {"FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1"}
     assert asked == expected

@@ -1,0 +1,87 @@
+"""What the suites that try out a lab may cost, planned from files with the prices that are recorded here."""
+
+import json
+import os
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+REPO_ROOT = Path(__file__).resolve().parents[3]
+# us-east-1; ml.trn1.2xlarge is EC2's price with the 15 % that ml.trn1.32xlarge costs more than EC2's.
+PRICES = {"ml.m5.large": 0.115, "ml.g5.xlarge": 1.408, "ml.g5.12xlarge": 7.09, "ml.trn1.2xlarge": 1.55}
+# Prices of other regions are higher; in eu-central-1 ml.m5.large costs $0.138.
+OTHER_REGION = 1.2
+# Quotas that the page tells the reader to ask for.
+NEEDED = {
+    "smoke_aws": {"ml.m5.large": 1},
+    "smoke_gpu": {"ml.m5.large": 1, "ml.g5.xlarge": 2, "ml.g5.12xlarge": 1},
+    "smoke_trainium": {"ml.m5.large": 1, "ml.trn1.2xlarge": 1},
+}
+
+
+def plan(folder: Path, suite: str, *, factor: float = 1.0, granted: dict[str, int] | None = None) -> dict[str, Any]:
+    prices = {name: round(usd * factor, 4) for name, usd in PRICES.items()}
+    quotas = {f"{name} for training job usage": count for name, count in (granted or NEEDED[suite]).items()}
+    files = {
+        "prices.yaml": {"region": "us-east-1", "as_of": "2026-11-21", "prices": prices},
+        "quotas.yaml": {"region": "us-east-1", "quotas": {**quotas, "Number of instances across all training jobs": 4}},
+    }
+    for name, document in files.items():
+        (folder / name).write_text(yaml.safe_dump(document))
+    inputs = ("--prices", "prices.yaml", "--quotas", "quotas.yaml", "--format", "json")
+    ran = subprocess.run(
+        [sys.executable, "-m", "traindyno", "plan", str(REPO_ROOT / f"suites/{suite}.yaml"), *inputs],
+        cwd=folder,
+        env={**os.environ, "HOME": str(folder), "PYTHONPATH": str(REPO_ROOT), "AWS_EC2_METADATA_DISABLED": "true"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    planned: dict[str, Any] = json.loads(ran.stdout)
+    return planned
+
+
+@pytest.mark.parametrize(
+    ("suite", "expected_usd", "cap_usd"),
+    [("smoke_aws", "0.20", "0.25"), ("smoke_gpu", "5", "12"), ("smoke_trainium", "4", "8")],
+)
+def test_a_smoke_suite_costs_at_most_this_if_each_job_takes_its_whole_time_and_never_more_than_its_cap(
+    suite: str, expected_usd: str, cap_usd: str, tmp_path: Path
+) -> None:
+    planned = plan(tmp_path, suite)
+    assert not planned["is_refused"]
+    assert Decimal(planned["one_attempt_usd"]) <= Decimal(expected_usd)
+    assert Decimal(planned["worst_case_usd"]) <= Decimal(cap_usd)
+    elsewhere = plan(tmp_path, suite, factor=OTHER_REGION)
+    assert not elsewhere["is_refused"]
+    assert Decimal(elsewhere["worst_case_usd"]) <= Decimal(cap_usd), "the cap leaves a margin for other regions"
+
+
+@pytest.mark.parametrize("suite", ["smoke_aws", "smoke_gpu", "smoke_trainium"])
+def test_the_page_lists_the_quotas_that_it_needs_and_its_cap(suite: str, tmp_path: Path) -> None:
+    page = (REPO_ROOT / "docs/lab-in-aws.md").read_text()
+    (row,) = [line for line in page.splitlines() if f"run suites/{suite}.yaml" in line and line.startswith("|")]
+    assert all(f"{count} × `{name}`" in row for name, count in NEEDED[suite].items())
+    cap = Decimal(plan(tmp_path, suite)["limits"]["max_usd"])
+    assert f"${cap:.2f}" in row or f"${cap}" in row
+    for missing in NEEDED[suite]:
+        fewer = {**NEEDED[suite], missing: NEEDED[suite][missing] - 1}
+        assert plan(tmp_path, suite, granted=fewer)["is_refused"], f"{missing} is not needed"
+
+
+def test_the_gpu_suite_runs_one_gpu_compiled_too_four_gpus_and_two_instances(tmp_path: Path) -> None:
+    cells = [cell.get("settings", cell) for cell in plan(tmp_path, "smoke_gpu")["cells"]]
+    cells = [settings[1] if isinstance(settings, list) else settings for settings in cells]
+    found = {(each["instance"], each["instance_count"], each["compiler"]) for each in cells}
+    assert found == {
+        ("ml.g5.xlarge", 1, "none"),
+        ("ml.g5.xlarge", 1, "inductor"),
+        ("ml.g5.12xlarge", 1, "none"),
+        ("ml.g5.xlarge", 2, "none"),
+    }
