@@ -30,8 +30,10 @@ FUNCTIONS = (
     *("plan_suite", "check_quotas", "plan_round", "submit_run", "finish_run"),
     *("record_run", "reconcile_runs", "stop_runs", "judge_suite"),
 )
-# Sent in other tests of this folder: by preparations, further rounds, and runs that log steps or keep instances warm.
+# Sent in other tests of this folder: beside running jobs, and by preparations, further rounds, and runs that log steps
+# or keep instances warm.
 ELSEWHERE = """
+check_quotas sagemaker:DescribeTrainingJob TrainingJobName=$LAB--*
 finish_run s3:GetObject Bucket=$BUCKET Object=$BUCKET/prepared/*
 finish_run s3:GetObject Bucket=$BUCKET Object=$BUCKET/runs/*
 finish_run s3:PutObject Object=$BUCKET/tokens/*
