@@ -30,7 +30,7 @@ def write_model(folder: Path) -> None:
     words = {"<end>": 0, "<unk>": 1, **{str(number): number for number in range(2, VOCABULARY)}}
     tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>", unk_token="<unk>")  # type: ignore[no-untyped-call]
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>", unk_token="<unk>")
     fast.save_pretrained(folder)
     for name in UNNEEDED:
         (folder / name).parent.mkdir(exist_ok=True)

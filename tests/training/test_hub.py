@@ -17,7 +17,6 @@ from training.model_copy import needed_files
 
 KEY = "0123456789abcdef" * 4
 ROWS = 20_000
-NEEDED = ("pytorch_model.bin", "modeling.py", "tf_model.h5", "README.md", "onnx/model.onnx", "onnx/config.json")
 NEEDED = {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
 
 
@@ -26,6 +25,8 @@ def repositories(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("hub")
     write_dataset(root / "me" / "data", rows=ROWS)
     write_model(root / "me" / "model")
+    (root / "me" / "bare").mkdir()
+    (root / "me" / "bare" / "config.json").write_text((root / "me" / "model" / "config.json").read_text())
     return root
 
 
@@ -87,10 +88,10 @@ def test_a_large_file_that_is_there_is_loaded_once(tmp_path: Path, hub: Hub, rep
 
 
 def test_a_model_without_weights_is_named(tmp_path: Path, hub: Hub) -> None:
-    asked = {"model": {"path": "me/data"}, "dataset": {"format": "synthetic"}}
+    asked = {"model": {"path": "me/bare"}, "dataset": {"format": "synthetic"}}
     end = prepared(tmp_path / "job", hub, asked, stages_model=True)
     assert end.exit_code != 0
-    assert "the model me/data has no weights in safetensors or PyTorch's format" in end.failure
+    assert "the model me/bare has no weights in safetensors or PyTorch's format" in end.failure
 
 
 SHARDS = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
