@@ -5,53 +5,28 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
+from tests.training.hub_repositories import write_dataset, write_model
 from tests.training.hub_server import COMMIT, Hub, hub_server
 from tests.training.jobs import JobEnd
-from tests.training.run_documents import MODELS, SEQUENCE_LENGTH, run_document, run_training, write_texts
+from tests.training.run_documents import SEQUENCE_LENGTH, run_document, run_training, write_texts
 from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST
 from training.data.sequences import read_sequences
 from training.model_copy import needed_files
 
 KEY = "0123456789abcdef" * 4
-FILES, ROWS, VOCABULARY = 6, 20_000, 600
-# None of these is copied: another format of the same weights, code, and other frameworks' weights.
-UNNEEDED = ("pytorch_model.bin", "modeling.py", "tf_model.h5", "README.md", "onnx/model.onnx", "onnx/config.json")
+ROWS = 20_000
 NEEDED = {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
-
-
-def write_dataset(folder: Path) -> None:
-    """Text that does not compress well, in several files."""
-    folder.mkdir(parents=True)
-    for number in range(FILES):
-        rows = range(number * ROWS, (number + 1) * ROWS)
-        texts = [f"row {row} has {(row * 7919) % 10007} and {row * row * 2654435761 % 2**61}" for row in rows]
-        table = pa.table({"text": texts, "more": texts})
-        parquet.write_table(table, folder / f"train-{number:05d}-of-{FILES:05d}.parquet", row_group_size=1000)
-
-
-def write_model(folder: Path) -> None:
-    values = {name: value for name, value in MODELS["gpt2"].items() if name != "model_type"}
-    GPT2LMHeadModel(GPT2Config(**values, vocab_size=VOCABULARY, bos_token_id=0, eos_token_id=0)).save_pretrained(folder)
-    words = {"<end>": 0, "<unk>": 1, **{str(number): number for number in range(2, VOCABULARY)}}
-    tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>", unk_token="<unk>").save_pretrained(folder)  # type: ignore[no-untyped-call]
-    for name in UNNEEDED:
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text("not needed")
 
 
 @pytest.fixture(scope="module")
 def repositories(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("hub")
-    write_dataset(root / "me" / "data")
+    write_dataset(root / "me" / "data", rows=ROWS)
     write_model(root / "me" / "model")
+    (root / "me" / "bare").mkdir()
+    (root / "me" / "bare" / "config.json").write_text((root / "me" / "model" / "config.json").read_text())
     return root
 
 
@@ -113,10 +88,10 @@ def test_a_large_file_that_is_there_is_loaded_once(tmp_path: Path, hub: Hub, rep
 
 
 def test_a_model_without_weights_is_named(tmp_path: Path, hub: Hub) -> None:
-    asked = {"model": {"path": "me/data"}, "dataset": {"format": "synthetic"}}
+    asked = {"model": {"path": "me/bare"}, "dataset": {"format": "synthetic"}}
     end = prepared(tmp_path / "job", hub, asked, stages_model=True)
     assert end.exit_code != 0
-    assert "the model me/data has no weights in safetensors or PyTorch's format" in end.failure
+    assert "the model me/bare has no weights in safetensors or PyTorch's format" in end.failure
 
 
 SHARDS = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]

@@ -12,10 +12,10 @@ from typing import Any, BinaryIO
 from training.data.files import DataFile
 from training.errors import WorkloadError
 
-UNPACK: Mapping[str, Callable[[BinaryIO], BinaryIO]] = {
-    ".gz": lambda packed: gzip.GzipFile(fileobj=packed),  # type: ignore[dict-item]
-    ".bz2": bz2.BZ2File,  # type: ignore[dict-item]
-    ".xz": lzma.LZMAFile,  # type: ignore[dict-item]
+UNPACK: Mapping[str, Callable[[BinaryIO], Any]] = {
+    ".gz": lambda packed: gzip.GzipFile(fileobj=packed),
+    ".bz2": bz2.BZ2File,
+    ".xz": lzma.LZMAFile,
 }
 CHUNK_BYTES = 2**20
 PIECE_CHARACTERS = 2**20

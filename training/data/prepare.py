@@ -25,10 +25,9 @@ def tokenise(workload: Workload, job: Job, folder: Path, *, packing: bool, seque
     """
     assert workload.dataset is not None
     tokenizer = load_tokenizer(workload, job)
-    if sequences is not None:
-        workload = replace(workload, examples=sequences)
     is_streamed = workload.dataset.input_mode is InputMode.STREAM
-    prepare(workload, tokenizer, job.data_root, folder, packing=packing, with_train=not is_streamed)
+    limited = replace(workload, examples=sequences or workload.examples)
+    prepare(limited, tokenizer, job.data_root, folder, packing=packing, with_train=not is_streamed)
     tokenizer.save_pretrained(folder / TOKENIZER)
 
 

@@ -17,7 +17,7 @@ data, out, kind = sys.argv[1:]
 rows.CSV_BLOCK_BYTES = 2**20
 model = Tokenizer(models.WordLevel({"<unk>": 0, "word00001": 1}, unk_token="<unk>"))
 model.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-tokenizer = PreTrainedTokenizerFast(tokenizer_object=model, unk_token="<unk>", eos_token="<unk>")  # type: ignore[no-untyped-call]
+tokenizer = PreTrainedTokenizerFast(tokenizer_object=model, unk_token="<unk>", eos_token="<unk>")
 asked = Workload(
     task=Task.CAUSAL_LM,
     examples=10**9,
