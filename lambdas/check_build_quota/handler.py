@@ -5,7 +5,8 @@ from typing import Any
 
 from traindyno.aws import clients
 from traindyno.aws.cloudformation_answer import Answer, answer_cloudformation
-from traindyno.lab.check_build_quota import refusal_to_build_by_a_new_role
+from traindyno.aws.new_role import as_new_role
+from traindyno.lab.check_build_quota import refusal_to_build
 from traindyno.lab.environment import BuildEnvironment, read_environment
 from traindyno.lab.use_case import use_case
 
@@ -18,7 +19,8 @@ def handle(event: dict[str, Any], _context: object) -> None:
         with use_case("CheckBuildQuota", request=event["RequestType"]) as line:
             if event["RequestType"] != "Delete":
                 region = read_environment(BuildEnvironment).aws_region
-                refusal = refusal_to_build_by_a_new_role(clients.service_quotas(), region=region, sleep=time.sleep)
+                quotas = clients.service_quotas()
+                refusal = as_new_role(lambda: refusal_to_build(quotas, region=region), sleep=time.sleep)
             line.note(refused=refusal)
         answer = Answer(is_well=refusal is None, reason=refusal or "")
     finally:

@@ -3,11 +3,10 @@
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from tests.unit.stubbed import stubbed
-from traindyno.lab.check_build_quota import QUOTA_NAME, refusal_to_build, refusal_to_build_by_a_new_role
+from traindyno.lab.check_build_quota import QUOTA_NAME, refusal_to_build
 
 CODE = "L-BUILDS"
 
@@ -47,33 +46,3 @@ def test_a_quota_that_aws_does_not_list_holds_no_build_back() -> None:
     with stubbed("service-quotas") as (client, stubber):
         lay_out_default(stubber)
         assert refusal_to_build(client, region="eu-west-1") is None
-
-
-def lay_out_denials(stubber: Stubber, count: int, code: str = "AccessDeniedException") -> None:
-    for _ in range(count):
-        stubber.add_client_error("list_aws_default_service_quotas", code)
-
-
-def test_a_role_that_iam_does_not_know_everywhere_yet_is_tried_again() -> None:
-    slept: list[float] = []
-    with stubbed("service-quotas") as (client, stubber):
-        lay_out_denials(stubber, 3)
-        lay_out_default(stubber)
-        assert refusal_to_build_by_a_new_role(client, region="eu-west-1", sleep=slept.append) is None
-    assert 0 < sum(slept) < 60
-
-
-def test_a_role_that_stays_denied_is_tried_for_a_minute_and_then_reported() -> None:
-    slept: list[float] = []
-    with stubbed("service-quotas") as (client, stubber):
-        lay_out_denials(stubber, 13)
-        with pytest.raises(ClientError, match="AccessDenied"):
-            refusal_to_build_by_a_new_role(client, region="eu-west-1", sleep=slept.append)
-    assert sum(slept) == 60
-
-
-def test_another_error_is_not_repeated() -> None:
-    with stubbed("service-quotas") as (client, stubber):
-        lay_out_denials(stubber, 1, "IllegalArgumentException")
-        with pytest.raises(ClientError, match="IllegalArgument"):
-            refusal_to_build_by_a_new_role(client, region="eu-west-1", sleep=lambda _: pytest.fail("slept"))

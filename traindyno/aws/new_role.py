@@ -1,0 +1,25 @@
+"""Requests by a role that was created a moment ago: IAM takes seconds until its permissions hold everywhere."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from botocore.exceptions import ClientError
+
+from traindyno.aws.client_errors import error_code
+
+DENIED = frozenset({"AccessDenied", "AccessDeniedException"})
+SECONDS_FOR_IAM, SECONDS_BETWEEN_TRIES = 60, 5
+
+Answer = TypeVar("Answer")
+
+
+def as_new_role(ask: Callable[[], Answer], *, sleep: Callable[[float], None]) -> Answer:
+    """For a minute, ``ask`` is repeated while it is denied; every other error is raised at once."""
+    for _ in range(SECONDS_FOR_IAM // SECONDS_BETWEEN_TRIES):
+        try:
+            return ask()
+        except ClientError as error:
+            if error_code(error) not in DENIED:
+                raise
+            sleep(SECONDS_BETWEEN_TRIES)
+    return ask()
