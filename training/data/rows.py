@@ -20,7 +20,8 @@ from training.errors import WorkloadError
 
 # Rows that are tokenised together
 ROWS_PER_BATCH = 500
-CSV_BLOCK_BYTES = 2**24
+# No row of a CSV file may be longer. Arrow reads up to 32 blocks ahead.
+CSV_BLOCK_BYTES = 2**23
 READ_BYTES = 2**20
 
 DataRoot = Path | str

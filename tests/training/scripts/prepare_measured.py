@@ -1,6 +1,5 @@
 """Tokenises a folder and writes the process's largest memory, in bytes. Arguments: the data, the output, a format."""
 
-import resource
 import sys
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from training.data.prepare import prepare
 
 data, out, kind = sys.argv[1:]
 # Smaller than the data: what is measured is whether the memory grows with the data.
-rows.CSV_BLOCK_BYTES = 2**20
+rows.CSV_BLOCK_BYTES = 2**16
 model = Tokenizer(models.WordLevel({"<unk>": 0, "word00001": 1}, unk_token="<unk>"))
 model.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
 tokenizer = PreTrainedTokenizerFast(tokenizer_object=model, unk_token="<unk>", eos_token="<unk>")
@@ -25,4 +24,7 @@ asked = Workload(
     dataset=Dataset(path="data", format=DatasetFormat(kind)),
 )
 prepare(asked, tokenizer, Path(data), Path(out), packing=True)
-sys.stdout.write(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}\n")
+status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+# Unlike ru_maxrss, this does not begin with the memory of the process that started this one.
+peak_kib = int(status["VmHWM"].split()[0])
+sys.stdout.write(f"{peak_kib * 1024}\n")
