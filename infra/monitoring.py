@@ -5,13 +5,13 @@ from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra.functions import Functions
+from infra.shared import sns_action
 from traindyno.core.lab_names import (
     FAILED_SUITES_METRIC,
     METRIC_NAMESPACE,
@@ -63,10 +63,10 @@ class Monitoring(Construct):
     def _failing_functions(self, functions: Functions) -> None:
         for item in (functions.reconcile_runs, functions.stop_runs, functions.finish_run):
             self._alarm(
-                f"{item.node.id}Fails",
+                f"{item.name}Fails",
                 item.function.metric_errors(period=PERIOD, statistic="Sum"),
                 periods=1,
-                description=f"{item.node.id} raised an error: see its log group. Jobs may continue without control.",
+                description=f"{item.name} raised an error: see its log group. Jobs may continue without control.",
             )
 
     def _missing_sweeps(self, functions: Functions) -> None:
@@ -112,7 +112,7 @@ class Monitoring(Construct):
         dashboard.add_widgets(
             _graph("Suites", suites),
             _graph("Runs", [self._lab_metric(OPEN_RUNS_METRIC), overdue]),
-            _graph("Errors of functions", [item.function.metric_errors(label=item.node.id) for item in acting]),
+            _graph("Errors of functions", [item.function.metric_errors(label=item.name) for item in acting]),
         )
 
     def _lab_metric(self, name: str, *, statistic: str = "Maximum") -> cloudwatch.Metric:
@@ -141,7 +141,7 @@ def add_alarm(
         treat_missing_data=missing,
         alarm_description=description,
     )
-    alarm.add_alarm_action(actions.SnsAction(topic))
+    alarm.add_alarm_action(sns_action(topic))
 
 
 def lab_metric(lab: str, name: str, *, statistic: str = "Maximum") -> cloudwatch.Metric:
