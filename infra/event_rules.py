@@ -9,6 +9,7 @@ from constructs import Construct
 
 from infra.functions import Functions
 from infra.lab_function import LabFunction
+from infra.shared import queue_arn
 from traindyno.sagemaker import job_events
 
 ENDED_EARLY = ["ABORTED", "FAILED", "TIMED_OUT"]
@@ -68,10 +69,10 @@ def add_rule(
         construct_id,
         event_pattern=when if isinstance(when, events.EventPattern) else None,
         schedule=when if isinstance(when, events.Schedule) else None,
+        targets=[targets.LambdaFunction(function.function)],
     )
-    rule.add_target(targets.LambdaFunction(function.function))
     if dead_letters:
         # The target's own property would need one more statement of the queue's policy for each rule.
         resource = rule.node.default_child
         assert isinstance(resource, events.CfnRule)
-        resource.add_property_override("Targets.0.DeadLetterConfig.Arn", dead_letters.queue_arn)
+        resource.add_property_override("Targets.0.DeadLetterConfig.Arn", queue_arn(dead_letters))

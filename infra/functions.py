@@ -14,6 +14,7 @@ from infra.lab_grants import lab_grants, pass_role, without_resources
 from infra.lab_jobs import lab_jobs_environment
 from infra.notifications import Notifications
 from infra.permissions import Grant
+from infra.shared import arn, seconds
 from infra.storage import Storage
 from traindyno.sagemaker.job_settings import LabJobs
 
@@ -141,7 +142,7 @@ class Functions(Construct):
 
     def _judge_suite(self, notifications: Notifications) -> LabFunction:
         topic_arn = notifications.topic.topic_arn
-        bus_arn = cdk.Stack.of(self).format_arn(service="events", resource="event-bus", resource_name="default")
+        bus_arn = arn(cdk.Stack.of(self), "events", "event-bus/default")
         grants = [
             *self._grants.objects(reads=True, writes=True),
             self._grants.rows("GetItem", "UpdateItem"),
@@ -169,7 +170,7 @@ class Functions(Construct):
             code=self._code,
             environment={**self._shared, **(environment or {})},
             grants=grants,
-            timeout=cdk.Duration.seconds(timeout_seconds),
+            timeout=seconds(timeout_seconds),
             memory_mib=memory_mib,
             dead_letters=self._dead_letters if is_for_events else None,
         )

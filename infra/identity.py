@@ -8,6 +8,7 @@ from constructs import Construct
 
 from infra.permissions import Grant
 from infra.sagemaker_role import data_grants, image_grants, log_grant, metric_grant, sagemaker_role
+from infra.shared import arn
 
 JOB_LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 # Repositories of AWS's own training containers, which are in one AWS account per region.
@@ -47,11 +48,8 @@ class Identity(Construct):
 
 
 def _repositories(stack: cdk.Stack) -> list[str]:
-    own = stack.format_arn(service="ecr", resource="repository", resource_name="*")
-    stock = [
-        stack.format_arn(service="ecr", account="*", resource="repository", resource_name=name)
-        for name in STOCK_REPOSITORIES
-    ]
+    own = arn(stack, "ecr", "repository/*")
+    stock = [arn(stack, "ecr", f"repository/{name}", account="*") for name in STOCK_REPOSITORIES]
     return [own, *stock]
 
 

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct
 
-from infra.acknowledgements import acknowledge
+from infra.acknowledgements import acknowledge_all
 
 # The base image alone takes more than the smallest build machine's disk once it is unpacked and exported.
 COMPUTE_TYPE = "BUILD_GENERAL1_LARGE"
@@ -37,7 +38,7 @@ def limit_build_time(build: Construct, *, dockerfile: str) -> None:
 def configure_builds(stack: cdk.Stack, triggers: Sequence[IConstruct]) -> None:
     """``triggers`` start builds; each needs the log group to exist before."""
     for child in stack.node.children:
-        if child.node.id.startswith("DeployTimeBuildCustomResourceHandler"):
+        if isinstance(child, lambda_.Function) and child.node.id.startswith("DeployTimeBuildCustomResourceHandler"):
             _configure_handler(child)
         elif isinstance(child, codebuild.Project):
             _configure_project(child, triggers)
@@ -45,8 +46,11 @@ def configure_builds(stack: cdk.Stack, triggers: Sequence[IConstruct]) -> None:
 
 def _configure_handler(function: IConstruct) -> None:
     policy = f"Policy::arn:{PARTITION}:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"
-    acknowledge(function, f"AwsSolutions-IAM4[{policy}]", f"{MADE_BY}; the policy allows writing logs only.")
-    acknowledge(function, "AwsSolutions-L1", f"{MADE_BY}; it runs once per image and deployment.")
+    reasons = {
+        f"AwsSolutions-IAM4[{policy}]": f"{MADE_BY}; the policy allows writing logs only.",
+        "AwsSolutions-L1": f"{MADE_BY}; it runs once per image and deployment.",
+    }
+    acknowledge_all(function, reasons)
     _resource(function).add_property_override("LoggingConfig.LogGroup", _log_group(function).log_group_name)
 
 
@@ -73,8 +77,7 @@ def _configure_project(project: codebuild.Project, triggers: Sequence[IConstruct
         ),
         "CB4": f"{MADE_BY}; the build has no artifacts, and its image goes to a repository that ECR encrypts.",
     }
-    for finding, reason in reasons.items():
-        acknowledge(project, f"AwsSolutions-{finding}", reason)
+    acknowledge_all(project, {f"AwsSolutions-{finding}": reason for finding, reason in reasons.items()})
     _mend_answer(resource)
     resource.add_property_override("Environment.ComputeType", COMPUTE_TYPE)
     resource.add_property_override("TimeoutInMinutes", PROJECT_MINUTES)

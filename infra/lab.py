@@ -5,6 +5,7 @@ from pathlib import Path
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 
+from infra.acknowledgements import rules_are_checked
 from infra.lab_settings import Target, read_lab_settings
 from infra.lab_stack import LabStack
 from infra.lambda_source import stage_lambda_source
@@ -18,15 +19,16 @@ def add_lab(app: cdk.App, *, staging: Path, region: str | None = None) -> None:
     ``staging`` is an empty folder that must exist until this call returns; assets are copied from it.
     """
     settings = read_lab_settings(app.node, region=region)
-    stack = LabStack(
-        app,
-        "Lab",
-        stack_name=lab_stack_name(settings.lab),
-        settings=settings,
-        # MiniStack's environment has boto3; otherwise each worker would import its own copy without bytecode.
-        lambda_source=stage_lambda_source(staging / "lambda", with_boto3=settings.target is not Target.LOCAL),
-        training_source=_write_training_source(staging / "sourcedir.tar.gz"),
-    )
+    with rules_are_checked(settings.checks_rules):
+        stack = LabStack(
+            app,
+            "Lab",
+            stack_name=lab_stack_name(settings.lab),
+            settings=settings,
+            # MiniStack's environment has boto3; otherwise each worker would import its own copy without bytecode.
+            lambda_source=stage_lambda_source(staging / "lambda", with_boto3=settings.target is not Target.LOCAL),
+            training_source=_write_training_source(staging / "sourcedir.tar.gz"),
+        )
     if settings.permissions_boundary:
         boundary = iam.ManagedPolicy.from_managed_policy_arn(stack, "Boundary", settings.permissions_boundary)
         iam.PermissionsBoundary.of(app).apply(boundary)

@@ -10,6 +10,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.permissions import Grant, make_role
+from infra.shared import architecture, python_runtime, queue_arn
 
 
 class LabFunction(Construct):
@@ -31,17 +32,18 @@ class LabFunction(Construct):
         dead_letters: sqs.IQueue | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        self.name = construct_id
         log_group = logs.LogGroup(
             self, "Logs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=cdk.RemovalPolicy.DESTROY
         )
         # The group's ARN attribute ends with ":*", its streams, so the statement itself holds no wildcard.
         log = Grant(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn])
-        unhandled = [Grant(actions=["sqs:SendMessage"], resources=[dead_letters.queue_arn])] if dead_letters else []
+        unhandled = [Grant(actions=["sqs:SendMessage"], resources=[queue_arn(dead_letters)])] if dead_letters else []
         self.function = lambda_.Function(
             self,
             "Function",
-            runtime=lambda_.Runtime.PYTHON_3_14,
-            architecture=lambda_.Architecture.ARM_64,
+            runtime=python_runtime(),
+            architecture=architecture(),
             code=code,
             handler=f"lambdas.{_snake_case(construct_id)}.handler.handle",
             role=make_role(self, "Role", service="lambda.amazonaws.com", grants=[log, *unhandled, *grants]),
@@ -56,7 +58,7 @@ class LabFunction(Construct):
             resource = self.function.node.default_child
             assert isinstance(resource, lambda_.CfnFunction)
             resource.dead_letter_config = lambda_.CfnFunction.DeadLetterConfigProperty(
-                target_arn=dead_letters.queue_arn
+                target_arn=queue_arn(dead_letters)
             )
 
 

@@ -8,6 +8,7 @@ from aws_cdk import aws_iam as iam
 
 from infra.identity import JOB_LOG_GROUP
 from infra.permissions import Grant
+from infra.shared import arn
 from infra.storage import Storage
 from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX, jobs_prefix, state_machine_name
 from traindyno.core.s3_keys import CODE_PREFIX, PREPARED_PREFIX, RUNS_PREFIX, TOKEN_MARKERS_PREFIX
@@ -28,12 +29,7 @@ class LabGrants:
     @property
     def state_machine_arn(self) -> str:
         """The ARN by the fixed name: otherwise functions and state machine would depend on each other."""
-        return self.stack.format_arn(
-            service="states",
-            resource="stateMachine",
-            resource_name=state_machine_name(self.lab),
-            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-        )
+        return arn(self.stack, "states", f"stateMachine:{state_machine_name(self.lab)}")
 
     def objects(self, *, reads: bool, writes: bool) -> list[Grant]:
         actions = ["s3:GetObject"] * reads + ["s3:PutObject"] * writes
@@ -74,9 +70,7 @@ class LabGrants:
         return Grant(actions=["dynamodb:Query"], resources=[f"{self.table_arn}/index/{OPEN_ATTEMPTS_INDEX}"])
 
     def jobs(self, *operations: str) -> Grant:
-        ours = self.stack.format_arn(
-            service="sagemaker", resource="training-job", resource_name=f"{jobs_prefix(self.lab)}*"
-        )
+        ours = arn(self.stack, "sagemaker", f"training-job/{jobs_prefix(self.lab)}*")
         actions = [f"sagemaker:{operation}" for operation in operations]
         return Grant(actions=actions, resources=[ours], wildcard_reason=PER_JOB)
 
@@ -84,7 +78,7 @@ class LabGrants:
         return without_resources("sagemaker:ListTrainingJobs")
 
     def all_jobs_described(self) -> Grant:
-        every = self.stack.format_arn(service="sagemaker", resource="training-job", resource_name="*")
+        every = arn(self.stack, "sagemaker", "training-job/*")
         reason = "Jobs of all owners use up the account's quotas."
         return Grant(actions=["sagemaker:DescribeTrainingJob"], resources=[every], wildcard_reason=reason)
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
@@ -13,6 +12,7 @@ from constructs import Construct
 
 from infra.functions import Functions
 from infra.lab_function import LabFunction
+from infra.shared import sns_action
 from traindyno.core.lab_names import (
     FAILED_SUITES_METRIC,
     METRIC_NAMESPACE,
@@ -73,10 +73,10 @@ class Monitoring(Construct):
         effects = dict.fromkeys(alone, "Jobs may continue without control.") | dict.fromkeys(called, CALLED_AGAIN)
         for item, effect in effects.items():
             self._alarm(
-                f"{item.node.id}Fails",
+                f"{item.name}Fails",
                 item.function.metric_errors(period=PERIOD, statistic="Sum"),
                 periods=1,
-                description=f"{item.node.id} raised an error: see its log group. {effect}",
+                description=f"{item.name} raised an error: see its log group. {effect}",
             )
 
     def _unhandled_events(self, dead_letters: sqs.IQueue) -> None:
@@ -113,7 +113,7 @@ class Monitoring(Construct):
         dashboard.add_widgets(
             _graph("Suites", suites),
             _graph("Runs", [self._lab_metric(OPEN_RUNS_METRIC), overdue]),
-            _graph("Errors of functions", [item.function.metric_errors(label=item.node.id) for item in acting]),
+            _graph("Errors of functions", [item.function.metric_errors(label=item.name) for item in acting]),
         )
 
     def _lab_metric(self, name: str, *, statistic: str = "Maximum") -> cloudwatch.Metric:
@@ -145,7 +145,7 @@ def add_alarm(
         treat_missing_data=missing,
         alarm_description=description,
     )
-    alarm.add_alarm_action(actions.SnsAction(topic))
+    alarm.add_alarm_action(sns_action(topic))
     return alarm
 
 
@@ -172,7 +172,7 @@ def add_sweep_alarm(
         threshold=1,
         comparison=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
         missing=cloudwatch.TreatMissingData.BREACHING,
-        description=f"{sweep.node.id} has not run for 15 minutes. {misses}",
+        description=f"{sweep.name} has not run for 15 minutes. {misses}",
     )
     if images is not None:
         alarm.node.add_dependency(images)

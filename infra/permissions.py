@@ -8,6 +8,9 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from infra.acknowledgements import acknowledge_all, acknowledges
+from infra.shared import principal
+
 Conditions = Mapping[str, Mapping[str, str]]
 
 
@@ -47,22 +50,24 @@ def make_role(
     role = iam.Role(
         scope,
         construct_id,
-        assumed_by=iam.ServicePrincipal(service, conditions=trust_conditions),
+        assumed_by=iam.ServicePrincipal(service, conditions=trust_conditions)
+        if trust_conditions
+        else principal(service),
         description=description,
         inline_policies={"Grants": iam.PolicyDocument.from_json(document)},
     )
-    stack = cdk.Stack.of(scope)
-    excused = [
-        cdk.Acknowledgment(
-            id=f"AwsSolutions-IAM5[Resource::{_as_reported(stack.resolve(resource))}]",
-            reason=grant.wildcard_reason or "",
-        )
+    if acknowledges():
+        acknowledge_all(role, _wildcards(cdk.Stack.of(scope), grants))
+    return role
+
+
+def _wildcards(stack: cdk.Stack, grants: Sequence[Grant]) -> dict[str, str]:
+    """Reasons by finding."""
+    return {
+        f"AwsSolutions-IAM5[Resource::{_as_reported(stack.resolve(resource))}]": grant.wildcard_reason or ""
         for grant in grants
         for resource in grant.wild_resources
-    ]
-    if excused:
-        cdk.Validations.of(role).acknowledge(*excused)
-    return role
+    }
 
 
 def _as_reported(arn: Any) -> str:

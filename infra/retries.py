@@ -6,6 +6,7 @@ from typing import Protocol
 import aws_cdk as cdk
 from aws_cdk import aws_stepfunctions as sfn
 
+from infra.shared import seconds
 from traindyno.core.errors import CapacityUnavailable, ServiceFault, SlotUnavailable, Throttled
 
 LAMBDA_FAULTS = (
@@ -65,9 +66,9 @@ def _retry(
 ) -> None:
     state.add_retry(
         errors=[*errors],
-        interval=cdk.Duration.seconds(interval_seconds),
+        interval=seconds(interval_seconds),
         backoff_rate=2,
         max_attempts=tries,
-        max_delay=cdk.Duration.seconds(max_delay_seconds),
+        max_delay=seconds(max_delay_seconds),
         jitter_strategy=sfn.JitterType.FULL,
     )

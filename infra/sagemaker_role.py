@@ -7,6 +7,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.permissions import Conditions, Grant, make_role
+from infra.shared import arn
 
 
 def sagemaker_role(scope: Construct, construct_id: str, *, description: str, grants: Iterable[Grant]) -> iam.Role:
@@ -55,10 +56,7 @@ def image_grants(repositories: Sequence[str], *, reason: str) -> list[Grant]:
 
 
 def log_grant(stack: cdk.Stack, group_prefixes: Sequence[str], *, reason: str) -> Grant:
-    groups = [
-        stack.format_arn(service="logs", resource=f"log-group:{prefix}*", arn_format=cdk.ArnFormat.NO_RESOURCE_NAME)
-        for prefix in group_prefixes
-    ]
+    groups = [arn(stack, "logs", f"log-group:{prefix}*") for prefix in group_prefixes]
     return Grant(
         actions=["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
         resources=groups,

@@ -46,9 +46,9 @@ class ServingEvents(Construct):
     def _alarms(self, functions: ServingFunctions, lab: str, images: Construct | None) -> None:
         for item in (functions.reconcile_endpoints, functions.finish_deployment):
             self._alarm(
-                f"{item.node.id}Fails",
+                f"{item.name}Fails",
                 item.function.metric_errors(period=PERIOD, statistic="Sum"),
-                description=f"{item.node.id} raised an error: see its log group. Endpoints may continue to be billed.",
+                description=f"{item.name} raised an error: see its log group. Endpoints may continue to be billed.",
             )
         self._alarm(
             "EndpointsOverdue",

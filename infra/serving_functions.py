@@ -8,6 +8,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra import shared
 from infra.lab_function import LabFunction
 from infra.lab_grants import lab_grants, pass_role
 from infra.lab_jobs import lab_jobs_environment
@@ -82,7 +83,7 @@ class ServingFunctions(Construct):
             code=self._code,
             environment={**self._shared, **(environment or {})},
             grants=grants,
-            timeout=cdk.Duration.seconds(seconds),
+            timeout=shared.seconds(seconds),
             memory_mib=512,
             dead_letters=self._dead_letters if is_for_events else None,
         )

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-import aws_cdk as cdk
-
 from infra.lab_grants import LabGrants
 from infra.permissions import Grant
+from infra.shared import arn
 from traindyno.core.lab_names import deployments_machine_name, jobs_prefix
 from traindyno.core.s3_keys import MODELS_PREFIX, TRANSFORMS_PREFIX
 
@@ -20,12 +19,7 @@ class ServingGrants:
     @property
     def machine_arn(self) -> str:
         """The ARN by the fixed name: otherwise functions and state machine would depend on each other."""
-        return self.lab.stack.format_arn(
-            service="states",
-            resource="stateMachine",
-            resource_name=deployments_machine_name(self.lab.lab),
-            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-        )
+        return arn(self.lab.stack, "states", f"stateMachine:{deployments_machine_name(self.lab.lab)}")
 
     def executions_listed(self) -> Grant:
         return Grant(actions=["states:ListExecutions"], resources=[self.machine_arn])
@@ -83,12 +77,7 @@ class ServingGrants:
         ]
 
     def finishing(self) -> list[Grant]:
-        groups = [
-            self.lab.stack.format_arn(
-                service="logs", resource=f"log-group:{name}*", arn_format=cdk.ArnFormat.NO_RESOURCE_NAME
-            )
-            for name in LOG_GROUPS
-        ]
+        groups = [arn(self.lab.stack, "logs", f"log-group:{name}*") for name in LOG_GROUPS]
         return [
             self.lab.rows("GetItem", "UpdateItem"),
             self._on("endpoint", "DescribeEndpoint"),
@@ -119,8 +108,6 @@ class ServingGrants:
         ]
 
     def _on(self, resource: str, *operations: str) -> Grant:
-        ours = self.lab.stack.format_arn(
-            service="sagemaker", resource=resource, resource_name=f"{jobs_prefix(self.lab.lab)}*"
-        )
+        ours = arn(self.lab.stack, "sagemaker", f"{resource}/{jobs_prefix(self.lab.lab)}*")
         actions = [f"sagemaker:{operation}" for operation in operations]
         return Grant(actions=actions, resources=[ours], wildcard_reason=PER_DEPLOYMENT)

@@ -10,6 +10,7 @@ from constructs import Construct
 from infra.permissions import Grant
 from infra.sagemaker_role import data_grants, image_grants, log_grant, metric_grant, sagemaker_role
 from infra.serving_grants import LOG_GROUPS
+from infra.shared import arn
 from traindyno.core.s3_keys import DATA_PREFIX, MODELS_PREFIX, TRANSFORMS_PREFIX
 from traindyno.sagemaker.images import inference_repositories
 
@@ -21,10 +22,7 @@ def serving_role(
 ) -> iam.Role:
     """An endpoint reads its model. A transform job also reads requests and writes answers."""
     stack = cdk.Stack.of(scope)
-    repositories = [
-        stack.format_arn(service="ecr", account="*", resource="repository", resource_name=name)
-        for name in inference_repositories()
-    ]
+    repositories = [arn(stack, "ecr", f"repository/{name}", account="*") for name in inference_repositories()]
     return sagemaker_role(
         scope,
         "ServedModelRole",

@@ -6,6 +6,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.acknowledgements import acknowledge
+from infra.shared import days
 from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX
 from traindyno.core.s3_keys import CODE_PREFIX, DATA_PREFIX, PREPARED_PREFIX, RUNS_PREFIX, TOKEN_MARKERS_PREFIX
 
@@ -18,7 +19,7 @@ class Storage(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, empties_bucket: bool) -> None:
         super().__init__(scope, construct_id)
         self._empties_bucket = empties_bucket
-        self.access_logs = self._bucket("AccessLogs", None, [s3.LifecycleRule(expiration=cdk.Duration.days(90))])
+        self.access_logs = self._bucket("AccessLogs", None, [s3.LifecycleRule(expiration=days(90))])
         self.results = self._bucket("Results", self.access_logs, _results_lifecycle())
         self.table = self._table()
         acknowledge(
@@ -74,18 +75,16 @@ def _text(name: str) -> dynamodb.Attribute:
 def _results_lifecycle() -> list[s3.LifecycleRule]:
     # Results are written once under their own name, so the bucket keeps no versions that would bill.
     return [
-        s3.LifecycleRule(abort_incomplete_multipart_upload_after=cdk.Duration.days(7)),
+        s3.LifecycleRule(abort_incomplete_multipart_upload_after=days(7)),
         s3.LifecycleRule(  # models and checkpoints; results, step logs and reports are smaller and are kept
-            prefix=RUNS_PREFIX, object_size_greater_than=LARGE_OBJECT_BYTES, expiration=cdk.Duration.days(30)
+            prefix=RUNS_PREFIX, object_size_greater_than=LARGE_OBJECT_BYTES, expiration=days(30)
         ),
         # More than the longest time of reuse (60 days) plus the longest execution (28 days).
         *(
-            s3.LifecycleRule(prefix=prefix, expiration=cdk.Duration.days(90))
+            s3.LifecycleRule(prefix=prefix, expiration=days(90))
             for prefix in (PREPARED_PREFIX, TOKEN_MARKERS_PREFIX, CODE_PREFIX, DATA_PREFIX)
         ),
         s3.LifecycleRule(
-            transitions=[
-                s3.Transition(storage_class=s3.StorageClass.INTELLIGENT_TIERING, transition_after=cdk.Duration.days(30))
-            ]
+            transitions=[s3.Transition(storage_class=s3.StorageClass.INTELLIGENT_TIERING, transition_after=days(30))]
         ),
     ]
