@@ -12,7 +12,6 @@ from infra.acknowledgements import acknowledge_all
 
 # The base image alone takes more than the smallest build machine's disk once it is unpacked and exported.
 COMPUTE_TYPE = "BUILD_GENERAL1_LARGE"
-BUILD_TYPE = "Custom::CDKContainerImageBuild"
 MADE_BY = "deploy-time-build makes this and offers no setting for it"
 # Inside the buildspec, a JSON document.
 BROKEN_REASON, MENDED_REASON = "detailed reason: \\nhttps://", "detailed reason: https://"
@@ -28,14 +27,16 @@ BUILD_COMMAND = (
 )
 
 
-def limit_build_time(build: Construct, *, dockerfile: str) -> None:
+def limit_build_time(build: Construct, *, dockerfile: str) -> cdk.CfnResource:
+    """What starts the build."""
     trigger = _resource(build.node.find_child("Resource"))
     command = BUILD_COMMAND.format(dockerfile=dockerfile)
     trigger.add_property_override("buildCommand", f"timeout {COMMAND_MINUTES}m {command}")
     trigger.add_property_override("ServiceTimeout", str(ANSWER_MINUTES * 60))
+    return trigger
 
 
-def configure_builds(stack: cdk.Stack, triggers: Sequence[IConstruct]) -> None:
+def configure_builds(stack: cdk.Stack, triggers: Sequence[cdk.CfnResource]) -> None:
     """``triggers`` start builds; each needs the log group to exist before."""
     for child in stack.node.children:
         if isinstance(child, lambda_.Function) and child.node.id.startswith("DeployTimeBuildCustomResourceHandler"):
@@ -54,7 +55,7 @@ def _configure_handler(function: IConstruct) -> None:
     _resource(function).add_property_override("LoggingConfig.LogGroup", _log_group(function).log_group_name)
 
 
-def _configure_project(project: codebuild.Project, triggers: Sequence[IConstruct]) -> None:
+def _configure_project(project: codebuild.Project, triggers: Sequence[cdk.CfnResource]) -> None:
     resource = _resource(project)
     name = f"<{cdk.Stack.of(project).resolve(resource.logical_id)}>"
     reasons = {
@@ -83,8 +84,7 @@ def _configure_project(project: codebuild.Project, triggers: Sequence[IConstruct
     resource.add_property_override("TimeoutInMinutes", PROJECT_MINUTES)
     log_group = _build_log_group(project)
     for trigger in triggers:
-        if isinstance(trigger, cdk.CfnResource) and trigger.cfn_resource_type == BUILD_TYPE:
-            trigger.node.add_dependency(log_group)
+        trigger.node.add_dependency(log_group)
 
 
 def _mend_answer(project: cdk.CfnResource) -> None:

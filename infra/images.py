@@ -41,13 +41,14 @@ class Images(Construct):
         super().__init__(scope, construct_id)
         previous: Construct = self._quota_check(lab, code)
         uris: dict[str, str] = {}
+        triggers = []
         for image in wanted:
             build = self._build(image)
             build.node.add_dependency(previous)
             uris[image.value], previous = build.image_uri, build
-            limit_build_time(build, dockerfile=dockerfile(image))
+            triggers.append(limit_build_time(build, dockerfile=dockerfile(image)))
         self.uris: Mapping[str, str] = uris
-        configure_builds(cdk.Stack.of(self), [*self.node.find_all()])
+        configure_builds(cdk.Stack.of(self), triggers)
 
     def _quota_check(self, lab: str, code: lambda_.Code) -> cdk.CustomResource:
         check = LabFunction(

@@ -98,12 +98,7 @@ class LabGrants:
         return Grant(actions=["states:DescribeExecution"], resources=[f"{executions}:*"], wildcard_reason=PER_EXECUTION)
 
     def recording(self) -> list[Grant]:
-        streams = self.stack.format_arn(
-            service="logs",
-            resource="log-group",
-            resource_name=f"{JOB_LOG_GROUP}:*",
-            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-        )
+        streams = arn(self.stack, "logs", f"log-group:{JOB_LOG_GROUP}:*")
         return [
             *self.objects(reads=True, writes=True),
             self.step_logs(),

@@ -31,8 +31,6 @@ def bootstrap_version(ssm: Any, qualifier: str) -> int | None:
         raise
 
 
-
-
 def definition_problems(stepfunctions: Any, state_machine_arn: str) -> Iterator[str]:
     """The findings of Step Functions' own validation of the deployed state machine."""
     definition = stepfunctions.describe_state_machine(stateMachineArn=state_machine_arn)["definition"]

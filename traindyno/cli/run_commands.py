@@ -33,6 +33,7 @@ from traindyno.core.s3_keys import report_data_key, report_html_key
 from traindyno.core.serving.servable_suite import why_not_servable
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.report_data import parse_report
+from traindyno.sagemaker.serving_request import why_isolated_serves_none
 
 FAILED, REFUSED, NOTHING_MEASURED, INTERRUPTED = 1, 2, 3, 130
 # The errors that end an execution before any of its runs started.
@@ -66,7 +67,8 @@ def run(
     document = stage.stage_suite(loaded.document)
     execution_id = name or _execution_id(loaded.suite.name)
     target.executions.start(execution_id, document)
-    for line in start_lines(loaded.suite, execution_id, target.option):
+    isolated = target.deployment.lab if target.deployment.isolates_network else None
+    for line in start_lines(loaded.suite, execution_id, target.option, isolated_lab=isolated):
         tell(line)
     if wait:
         finish(target, follow_to_end(target, execution_id), output, folder)
@@ -74,10 +76,10 @@ def run(
         print_json({"execution_id": execution_id})
 
 
-def start_lines(suite: Suite, execution_id: str, option: str) -> Iterator[str]:
+def start_lines(suite: Suite, execution_id: str, option: str, *, isolated_lab: str | None = None) -> Iterator[str]:
     """``option`` names the lab in the commands that the lines propose."""
     yield f"started {execution_id}; stop it with: traindyno stop {execution_id}{option}"
-    reason = why_not_servable(suite)
+    reason = why_not_servable(suite) or (why_isolated_serves_none(isolated_lab) if isolated_lab else None)
     if reason is not None:
         yield f"this execution will have no model to deploy: {reason}"
 

@@ -160,7 +160,11 @@ def invocation(deployment_name: str, body: bytes) -> dict[str, Any]:
 
 def refuse_isolation(lab: str) -> NoReturn:
     """Raises ModelNotServable."""
-    raise ModelNotServable(
+    raise ModelNotServable(why_isolated_serves_none(lab))
+
+
+def why_isolated_serves_none(lab: str) -> str:
+    return (
         f"lab {lab} has isolate_network=on, and a served model needs a network: its container installs the model's"
         " requirements from the package index when it starts; deploy the lab without isolate_network first"
     )
