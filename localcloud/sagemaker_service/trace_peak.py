@@ -1,7 +1,7 @@
 """Whether a device could compute what a trace says: the share of the peak that its steps imply."""
 
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import median
 
 from localcloud.sagemaker_service.job import Job
 from localcloud.sagemaker_service.trace import SimulatedWork, Trace
@@ -49,4 +49,4 @@ def _unknown(reason: str) -> ImpliedRate:
 
 
 def _typical_step_seconds(trace: Trace) -> float | None:
-    return fmean(trace.recorded_step_seconds) if trace.recorded_step_seconds else trace.step_seconds
+    return median(trace.recorded_step_seconds) if trace.recorded_step_seconds else trace.step_seconds

@@ -80,6 +80,17 @@ def test_the_share_of_the_peak_worked_out_by_hand() -> None:
     )
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_slow_steps_among_the_recorded_ones_hide_no_impossible_steady_step(seed: int, faults: FaultBox) -> None:
+    dice = random.Random(seed)
+    job = job_of(make_cell(**P4D))
+    steady, slow = dice.randint(4, 99), [dice.uniform(1, 1000) for _ in range(dice.randint(1, 3))]
+    # 16 samples x 40 TFLOP / 0.01 s, of 8 x 312 TFLOPS
+    trace = Trace(name="t", recorded_step_seconds=(*slow, *[0.01] * steady), flops_per_sample=4e13, flops_source="f")
+    assert implied_rate(trace, job, read_work(job)).share_of_peak == pytest.approx(64e3 / 2496)
+    assert end_of(trace, job, faults).status is Status.FAILED
+
+
 @pytest.mark.parametrize(
     ("instance", "trace", "reason"),
     [
