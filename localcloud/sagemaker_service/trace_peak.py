@@ -22,7 +22,7 @@ class ImpliedRate:
 
 
 def implied_rate(trace: Trace, job: Job, work: SimulatedWork) -> ImpliedRate:
-    """Of a steady step, against the dense 16-bit peak of all devices, which no other precision of the lab exceeds."""
+    """Of a steady step, against the dense 16-bit peak of the devices that have a process; no precision exceeds it."""
     instance = find_instance_type(job.instance_type)
     peak = instance.peak_dense_bf16_flops_per_device if instance else None
     if instance is None or peak is None or instance.devices_per_instance is None:
@@ -33,7 +33,7 @@ def implied_rate(trace: Trace, job: Job, work: SimulatedWork) -> ImpliedRate:
     if not seconds:
         return _unknown(f"trace {trace.name} has no step time")
     samples = trace.samples_per_step * work.world_size if trace.samples_per_step else work.global_batch_size
-    devices = instance.devices_per_instance * job.instance_count
+    devices = min(work.world_size, instance.devices_per_instance * job.instance_count)
     rate = samples * trace.flops_per_sample / seconds
     share = rate / (peak * devices)
     text = (

@@ -80,6 +80,16 @@ def test_the_share_of_the_peak_worked_out_by_hand() -> None:
     )
 
 
+def test_devices_without_a_process_add_no_peak(faults: FaultBox) -> None:
+    job = job_of(make_cell(**P4D, instance_count=2, strategy="single"))
+    # 2 processes x 2 samples x 78 TFLOP / 0.4 s = 780 TFLOPS, of 2 x 312; it would be 15.6 % of 16 x 312
+    trace = Trace(name="t", step_seconds=0.4, flops_per_sample=78e12, flops_source="f")
+    rate = implied_rate(trace, job, read_work(job))
+    assert rate.share_of_peak == pytest.approx(1.25)
+    assert "of the peak of 2 devices x 312.0 TFLOPS (2 x ml.p4d.24xlarge)" in rate.text
+    assert end_of(trace, job, faults).status is Status.FAILED
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_slow_steps_among_the_recorded_ones_hide_no_impossible_steady_step(seed: int, faults: FaultBox) -> None:
     dice = random.Random(seed)
