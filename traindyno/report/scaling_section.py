@@ -23,7 +23,7 @@ COLUMNS = [
     Column(heading="Instances", is_number=True),
     Column(heading="Samples/s", is_number=True),
     Column(heading="Speed-up", is_number=True),
-    Column(heading="Efficiency, weak", is_number=True),
+    Column(heading="Efficiency, by rate", is_number=True),
     Column(heading="Efficiency, strong", is_number=True),
     Column(heading="Time", is_number=True),
     Column(heading="Cost", is_number=True),
@@ -52,7 +52,7 @@ def _table(rows: Sequence[Sequence[str | None]]) -> Markup | None:
     return draw_table(
         COLUMNS,
         rows,
-        caption="Relative to the fewest instances of equal cells. Weak: speed-up ÷ ratio of instances. Strong: the "
+        caption="Relative to the fewest instances of equal cells. By rate: speed-up ÷ ratio of instances. Strong: the "
         "whole workload's time, with all that is paid once.",
     )
 

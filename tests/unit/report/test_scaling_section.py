@@ -190,6 +190,9 @@ def test_a_scripts_curve_is_of_steps_with_the_same_work_where_the_log_measured_t
     suite = sized_suite(scaling=Scaling(following=("config", "max_steps")))
     page = render(report_of(same_batch(suite, results_of(suite)), suite))
     assert page.count("<h3>Curve for a global batch of 512 samples</h3>") == 2
+    # the batch of a process shrinks, so that this efficiency is no weak one
+    assert "Efficiency, by rate" in page
+    assert "weak" not in page.lower()
     without = [replace_batch(each) for each in same_batch(suite, results_of(suite))]
     assert render(report_of(without, suite)).count("<h3>Curve</h3>") == 2
 

@@ -3,7 +3,7 @@
 An argument of a script follows the axis if it is a number and takes exactly one value for each value of the axis, in
 cells that are equal in all else: ``max_steps`` where each size trains on as many examples. If several arguments could
 follow, but not together, those whose values recur least along the axis follow; the others are axes of their own.
-Settings never follow.
+Settings never follow, nor do arguments whose values are only 0 and 1: these switch something, such as a precision.
 """
 
 import json
@@ -73,9 +73,14 @@ def _divide(points: Sequence[_Point], following: Collection[str] | None) -> Iter
         )
 
 
+def _is_switch(points: Sequence[_Point], name: str) -> bool:
+    return {point.numbers[name] for point in points} <= {0, 1}
+
+
 def _followers(points: Sequence[_Point], names: Sequence[str]) -> list[str]:
     found: list[str] = []
-    for name in sorted(names, key=lambda name: (_recurrence(points, name), name)):
+    candidates = [name for name in names if not _is_switch(points, name)]
+    for name in sorted(candidates, key=lambda name: (_recurrence(points, name), name)):
         others = [each for each in names if each != name and each not in found]
         if all(_has_one_each(group) for group in _group(points, others).values()):
             found.append(name)

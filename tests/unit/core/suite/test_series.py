@@ -24,6 +24,7 @@ AXES: dict[str, tuple[Any, ...]] = {
     "seed": (1, 2, 3),
     "lr_text": ("1e-4", "2e-4"),
     "fused": (True, False),
+    "fp16": (0, 1),
     "schedule": ("cosine", "linear"),
 }
 Follower = Callable[[int, dict[str, Any]], Any]
@@ -130,6 +131,28 @@ def test_settings_true_and_text_never_follow_and_a_text_that_is_a_number_does() 
     )
     for one, two, series in ((True, False, 2), ("a", "b", 2), ("100", "50", 1), (100, "5e1", 1), ("nan", "inf", 2)):
         assert len(find_series([cell(0, 1, {"x": one}), cell(1, 2, {"x": two})], SCRIPT)) == series
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_switch_of_zero_and_one_parts_the_series_unless_the_suite_says_that_it_follows(seed: int) -> None:
+    source = random.Random(seed)
+    sizes = sorted(source.sample(SIZES, source.randint(2, 5)))
+    first, second = source.sample(("0", "1"), 2)
+    changes_from = source.choice(sizes[1:])
+    cells = [
+        cell(
+            number,
+            size,
+            {
+                "fp16": (int if source.random() < 0.5 else str)(first if size < changes_from else second),
+                "batch": 32 * 16 // size,
+            },
+        )
+        for number, size in enumerate(sizes)
+    ]
+    assert found_partition(cells) == partition(cells, [int(each.hyperparameters["fp16"]) for each in cells])
+    assert all("fp16" not in series.following for series in find_series(cells, SCRIPT))
+    assert len(find_series(cells, SCRIPT, following=("batch", "fp16"))) == 1
 
 
 def test_a_second_value_at_one_size_is_an_axis() -> None:
