@@ -62,8 +62,8 @@ class ClaimedBound(StrEnum):
 class Derivation:
     """The same figure computed from other published numbers, of which integers are exact and decimals rounded.
 
-    ``tolerance``: a share, for a figure in words that is less exact than its digits (6 billion). ``from_claims``: the
-    ids of the claims whose figures it uses.
+    ``tolerance``: a share, for a figure whose digits don't say how exact it is (6 billion; no drop, which is 1); it
+    replaces the rounding of the figure. ``from_claims``: the ids of the claims whose figures it uses.
     """
 
     arithmetic: str

@@ -24,12 +24,11 @@ class Worked:
 
 
 def work_out(claim: Claim, derivation: Derivation) -> Worked:
-    """Consistent within the rounding of all printed numbers, or within the derivation's own tolerance."""
+    """Consistent within the rounding of all printed numbers; a derivation's tolerance replaces that of the figure."""
     arithmetic = derivation.arithmetic
     value, reach = evaluate(arithmetic, claim.numbers), rounding_reach(arithmetic, claim.numbers)
     given = ", ".join(f"{name} = {number:g}" for name, number in claim.numbers.items() if name in arithmetic)
-    rounding = half_unit(claim.published) + reach + abs(claim.published) * FLOAT_ERROR
-    low, high = _limits(claim, max(rounding, abs(claim.published) * (derivation.tolerance or 0)))
+    low, high = _limits(claim, _own_margin(claim, derivation) + reach + abs(claim.published) * FLOAT_ERROR)
     between = f" (± {number_text(reach, digits=2)} by rounding)" if reach else ""
     return Worked(
         text=f"{arithmetic} = {number_text(value, digits=5)}{between}{f' with {given}' if given else ''}",
@@ -37,6 +36,12 @@ def work_out(claim: Claim, derivation: Derivation) -> Worked:
         is_consistent=low <= value <= high,
         from_claims=derivation.from_claims,
     )
+
+
+def _own_margin(claim: Claim, derivation: Derivation) -> float:
+    if derivation.tolerance is None:
+        return half_unit(claim.published)
+    return abs(claim.published) * derivation.tolerance
 
 
 def accepted(claim: Claim) -> tuple[float, float]:

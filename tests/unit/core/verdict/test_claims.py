@@ -1,4 +1,5 @@
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from traindyno.core.step_log.line import GIVEN_CLAIMS, evaluation_line
 from traindyno.core.suite.arithmetic import ArithmeticInvalid, evaluate
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.suite.claim import Claims, ClaimsInvalid, parse_claims
+from traindyno.core.suite.claim import ClaimedBound, Claims, ClaimsInvalid, parse_claims
 from traindyno.core.suite.suite import Cell
+from traindyno.core.verdict.claim_arithmetic import work_out
 from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement, judge_claims
 
 SUITES = Path(__file__).parents[4] / "suites"
@@ -228,6 +230,63 @@ def test_integers_in_arithmetic_are_exact() -> None:
     # 2.5 may be 2.45 to 2.55: 7.35 to 7.65, and 8 is 7.5 to 8.5
     assert derived(8, "rate * count", rate=2.5, count=3) is True
     assert derived(9, "rate * count", rate=2.5, count=3) is False
+
+
+@pytest.mark.parametrize(("tolerance", "value"), [(0.001, 1.002), (0.001, 0.998), (0.2, 1.21), (0.2, 0.79)])
+def test_a_derivations_tolerance_replaces_the_rounding_of_the_figure(tolerance: float, value: float) -> None:
+    def is_consistent(published: float, **derivation: float) -> bool | None:
+        derivations = [{"arithmetic": "a / 1000", **derivation}]
+        return judged([], published=published, numbers={"a": value * 1000}, derivations=derivations).is_consistent
+
+    # without one, a published 1 is 0.5 to 1.5
+    assert (is_consistent(1), is_consistent(1, tolerance=tolerance)) == (True, False)
+    assert is_consistent(1, tolerance=abs(value - 1) + 1e-9) is True
+
+
+WORD_FOR_MANY = "11 million is 10.5 to 11.5 million"
+ALLOWED_BY_ITS_DIGITS = {
+    "albert-scaling: parameters": {
+        "vocabulary": WORD_FOR_MANY,
+        "embedding": WORD_FOR_MANY,
+        "inner": WORD_FOR_MANY,
+        "positions": "0.6 % of the parameters",
+        "types": "a thousandth of a percent of the parameters",
+    },
+    "albert-scaling: parameter-reduction": {
+        "bert_large": "the ratio is 18.95, and 18 in the post",
+        "albert_large": "the ratio is 18.95, and 18 in the post",
+    },
+    "gptj-parallel: six-times-faster": {
+        "before_minutes": "six is 5.5 to 6.5",
+        "after_minutes": "six is 5.5 to 6.5",
+    },
+    "gptj-parallel: parameters": {"vocabulary": "7 % of the parameters, and 6 billion is 5.7 to 6.3"},
+}
+
+
+def falsified(number: float) -> list[float]:
+    """A tenth less and more, with as many decimals; a count by at least 1."""
+    decimals = 0 if float(number).is_integer() else len(repr(number).partition(".")[2])
+    change = max(round(abs(number) / 10, decimals), 10.0**-decimals)
+    return [each for each in (round(number - change, decimals), round(number + change, decimals)) if each]
+
+
+@pytest.mark.parametrize("pack", sorted(path.parent.name for path in SUITES.glob("*/claims.yaml")))
+def test_a_falsified_number_contradicts_every_published_figure_that_it_agrees_with(pack: str) -> None:
+    document = yaml.safe_load((SUITES / pack / "claims.yaml").read_text(encoding="utf-8"))
+    unseen: dict[str, set[str]] = {}
+    for claim in parse_claims(document).claims:
+        # a limit contradicts on one side only
+        enough = all if claim.bound is ClaimedBound.EXACTLY else any
+        for each in claim.derivations:
+            if not work_out(claim, each).is_consistent:
+                continue
+            for name in (name for name in claim.numbers if re.search(rf"\b{name}\b", each.arithmetic)):
+                wrong = [replace(claim, numbers={**claim.numbers, name: n}) for n in falsified(claim.numbers[name])]
+                if not enough(not work_out(changed, each).is_consistent for changed in wrong):
+                    unseen.setdefault(f"{pack}: {claim.claim_id}", set()).add(name)
+    allowed = {name: set(reasons) for name, reasons in ALLOWED_BY_ITS_DIGITS.items() if name.startswith(pack)}
+    assert unseen == allowed
 
 
 def test_a_contradiction_smaller_than_the_tolerance_leaves_the_figure_to_the_measurement() -> None:
