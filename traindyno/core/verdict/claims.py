@@ -11,9 +11,9 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import Interval, compare, estimate
 from traindyno.core.suite.claim import Claim, ClaimedBound, ClaimedForm, ClaimedQuantity, Claims
 from traindyno.core.suite.suite import Cell
-from traindyno.core.suite.suite_file import settings_document
 from traindyno.core.verdict.cell_trials import CellTrials, group_trials
 from traindyno.core.verdict.claim_arithmetic import Worked, accepted, work_out
+from traindyno.core.verdict.claimed_cells import matches
 from traindyno.core.verdict.played_claims import played_claims
 from traindyno.core.verdict.quantity import (
     Quantity,
@@ -86,7 +86,7 @@ class ClaimJudgement:
 
 def judge_claims(claims: Claims, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[ClaimJudgement, ...]:
     """Without cells and results, only the arithmetic is checked."""
-    trials, played = group_trials(cells, results), played_claims(claims.claims, results)
+    trials, played = group_trials(cells, results), played_claims(claims.claims, cells, results)
     return tuple(_judge(claim, trials, is_played=claim.claim_id in played) for claim in claims.claims)
 
 
@@ -141,7 +141,7 @@ def _unclear_match(claim: Claim, trials: Sequence[CellTrials]) -> tuple[ClaimFin
     """Why a side of the claim does not match exactly one cell of the suite; None if each does, or without cells."""
     wanted = [claim.cell] if claim.form is ClaimedForm.VALUE else [claim.cell, claim.against]
     for side in wanted if trials else ():
-        matching = [each.cell for each in trials if _matches(each.cell, side)]
+        matching = [each.cell for each in trials if matches(each.cell, side)]
         named = ", ".join(f"{name}: {value}" for name, value in side.items())
         if not matching:
             return ClaimFinding.NO_CELL, f"no cell of the suite matches {{{named}}}"
@@ -202,15 +202,9 @@ def _shape_interval(form: ClaimedForm, interval: Interval, scale: float) -> Inte
 
 
 def _values(trials: Sequence[CellTrials], wanted: Mapping[str, JsonScalar], quantity: Quantity) -> list[float]:
-    return [value for each in trials if _matches(each.cell, wanted) for value in each.values(quantity)]
+    return [value for each in trials if matches(each.cell, wanted) for value in each.values(quantity)]
 
 
 def _instances(trials: Sequence[CellTrials], wanted: Mapping[str, JsonScalar]) -> float:
-    counts = [each.cell.settings.instance_count for each in trials if _matches(each.cell, wanted)]
+    counts = [each.cell.settings.instance_count for each in trials if matches(each.cell, wanted)]
     return min(counts, default=inf)
-
-
-def _matches(cell: Cell, wanted: Mapping[str, JsonScalar]) -> bool:
-    settings = settings_document(cell.settings)
-    settings.update({f"hyperparameters.{name}": value for name, value in cell.hyperparameters.items()})
-    return all(settings.get(name) == value for name, value in wanted.items())

@@ -131,7 +131,16 @@ def test_what_simulated_runs_were_given_is_played_and_what_follows_from_it() -> 
         value_claim("fsdp-rate", "fsdp", 10.0),
         value_claim("by-form", "fsdp", 0.25, form="gain", against={"strategy": "ddp", "instance_count": 1}),
         value_claim("by-arithmetic", "ddp", 8.0, cell=on_two, derivations=on_ddp),
-        value_claim("two-steps", "ddp", 0.8, form="ratio", cell=on_two, against=on_one, derivations=on_two_steps),
+        value_claim(
+            "two-steps",
+            "ddp",
+            0.8,
+            quantity="steps_per_second",
+            form="ratio",
+            cell=on_two,
+            against=on_one,
+            derivations=on_two_steps,
+        ),
         value_claim("missed", "ddp", 20.0),
         value_claim("own-arithmetic", "fsdp", 10.0, derivations=[{"arithmetic": "10"}]),
     ]
@@ -155,6 +164,49 @@ def test_what_simulated_runs_were_given_is_played_and_what_follows_from_it() -> 
     }
     assert found("ddp-rate", "fsdp-rate")["by-form"] == "played"
     assert "played" not in found().values()
+
+
+# of ddp on 1 and fsdp on 1, which take 1.0 and 0.8 s a step; each is named in two ways
+SIDES = (
+    ({"strategy": "ddp", "instance_count": 1}, {"strategy": "ddp", "instance": "ml.p4d.24xlarge", "instance_count": 1}),
+    (
+        {"strategy": "fsdp", "instance_count": 1},
+        {"instance_count": 1, "strategy": "fsdp", "instance": "ml.p4d.24xlarge"},
+    ),
+)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_of_two_values_and_their_ratio_any_two_play_the_third_however_the_cells_are_named(seed: int) -> None:
+    dice = random.Random(seed)
+    swapped = dice.random() < 0.5
+    claims = [
+        value_claim("ddp", "ddp", 8.0, cell=dice.choice(SIDES[0])),
+        value_claim("fsdp", "fsdp", 10.0, cell=dice.choice(SIDES[1])),
+        # 0.8 of the other's rate, which is 1.25 of it
+        *(
+            value_claim(
+                name,
+                "ddp",
+                0.8 if is_swapped else 1.25,
+                form="ratio",
+                cell=dice.choice(SIDES[0 if is_swapped else 1]),
+                against=dice.choice(SIDES[1 if is_swapped else 0]),
+            )
+            for name, is_swapped in (("ratio", swapped), ("inverse", not swapped))
+        ),
+    ]
+    results = [(cell_of(Strategy.DDP), 1.0), (cell_of(Strategy.FSDP), 0.8)]
+
+    def played(*given: str) -> set[str]:
+        runs = [each for cell, seconds in results for each in simulated(cell, [seconds, seconds * 1.001], *given)]
+        return {name for name, finding in findings_of(claims, runs).items() if finding == "played"}
+
+    for alone in ("ddp", "fsdp"):
+        assert played(alone) == {alone}
+    assert played("ratio") == played("inverse") == {"ratio", "inverse"}
+    for two in (("ddp", "fsdp"), ("ddp", "ratio"), ("inverse", "fsdp")):
+        assert played(*two) == {"ddp", "fsdp", "ratio", "inverse"}
 
 
 def test_a_setting_alone_makes_no_claim_a_played_one_and_measured_runs_play_nothing() -> None:
