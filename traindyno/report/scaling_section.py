@@ -10,7 +10,7 @@ from traindyno.core.verdict.scaling_text import describe_scaling
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.download import PlotData
 from traindyno.report.estimate_text import estimate_cell
-from traindyno.report.figure import View, draw_figure, draw_views
+from traindyno.report.figure import MOST_VIEWS, View, draw_figure, draw_views
 from traindyno.report.line_chart import Line, Measured, Part, divide_lines, draw_lines
 from traindyno.report.markup import Markup, element, join
 from traindyno.report.plot import Unit
@@ -36,10 +36,14 @@ def draw_scaling(report: Report) -> Markup | None:
         return None
     rows = [_row(report.verdict, point) for each in series for point in each.points]
     lines = [line for line in (_line(report, each) for each in series) if len(line.points) > 1]
+    views = [*_views(lines, series)] if lines else []
     return element(
         "section",
         element("h2", "Scaling"),
-        draw_views("scaling", [*_views(lines, series)]) if lines else None,
+        element("p", f"The first {MOST_VIEWS} of {len(views)} pictures.", class_="hint")
+        if len(views) > MOST_VIEWS
+        else None,
+        draw_views("scaling", views) if views else None,
         _table(rows),
         *(_curve(report.verdict, fit) for fit in report.verdict.scaling),
         id="scaling",

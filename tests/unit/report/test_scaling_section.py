@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,9 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy, Task
 from traindyno.core.suite.suite import Cell, Scaling, Suite
 from traindyno.core.suite.workload import Workload
+from traindyno.report.figure import MOST_VIEWS
 from traindyno.report.html import render
+from traindyno.report.line_chart import MOST_LINES
 
 SUITES = Path(__file__).parents[3] / "suites"
 PACK_SUITES = sorted(path for path in SUITES.glob("*/*.yaml") if path.name != "claims.yaml")
@@ -164,6 +167,17 @@ def test_more_lines_than_colors_are_pictures_of_their_own() -> None:
     parts = [f"Samples per second over instances, series {part}" for part in ("1 to 8", "9 to 16", "17 to 19")]
     assert all(part in page for part in parts)
     assert len({row["series"] for row in rows_of(page, "scaling") if "efficiency" in row}) == 19
+
+
+@pytest.mark.parametrize("parts", [MOST_VIEWS, MOST_VIEWS + 1])
+def test_pictures_that_are_left_out_are_counted(parts: int) -> None:
+    suite = make_suite(
+        matrix={"instance_count": (1, 2), "batch_size_per_device": tuple(range(1, 1 + MOST_LINES * parts))},
+        training={"instance": "ml.p4d.24xlarge"},
+    )
+    (section,) = re.findall('<section id="scaling".*?</section>', page_of(suite), re.DOTALL)
+    assert section.count('<div class="view">') == MOST_VIEWS
+    assert (f"The first {MOST_VIEWS} of {parts} pictures." in section) is (parts > MOST_VIEWS)
 
 
 def test_a_series_of_one_measured_size_is_left_out() -> None:
