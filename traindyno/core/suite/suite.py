@@ -161,8 +161,8 @@ class Scaling:
     following: tuple[str, ...] | None = field(
         default=None,
         metadata=describe(
-            "for script: the arguments that follow the number of instances; with auto, those that are numbers and take "
-            "one value for each number of instances in cells that are equal in all else",
+            "for script: the arguments that follow the number of instances; with auto, those that are numbers, "
+            "not only 0 and 1, and take one value for each number of instances in cells that are equal in all else",
             name="with",
             none_word="auto",
         ),
