@@ -117,6 +117,18 @@ def test_a_process_among_others_may_have_no_samples_left(
     assert [step["samples"] for step in of_kind(tmp_path, "step") or _closed(log, tmp_path)] == [0]
 
 
+def test_a_process_that_joins_its_group_after_its_log_opened_may_have_no_samples(
+    log: StepLogger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with log.phase("load"):
+        pass
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with log.step(samples=0):
+        pass
+    assert [step["samples"] for step in _closed(log, tmp_path)] == [0]
+
+
 def _closed(log: StepLogger, folder: Path) -> list[dict[str, Any]]:
     log.close()
     return of_kind(folder, "step")
