@@ -15,7 +15,7 @@ from bench.figures import Section
 from bench.groups import MODULES, TITLES, command, measure
 from bench.kept import Kept
 from bench.machine import origin
-from bench.measured_code import code_digest
+from bench.measured_code import code_digest, digests_by_title
 from bench.tell import tell
 from localcloud.home import REPO_ROOT
 
@@ -61,7 +61,7 @@ def write(path: Path, section: Section, text: str) -> None:
 
 def mark(path: Path) -> int:
     """Let each section that is older than the code that it measures say so, and the others not."""
-    page, digests = path.read_text(encoding="utf-8"), {TITLES[group]: code_digest(group) for group in MODULES}
+    page, digests = path.read_text(encoding="utf-8"), digests_by_title()
     path.write_text(document.mark(page, digests), encoding="utf-8")
     stale = set(document.stale_titles(page, digests))
     for group in MODULES:

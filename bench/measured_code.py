@@ -7,33 +7,53 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from bench.groups import MODULES
+from bench.groups import MODULES, TITLES
 from localcloud.home import REPO_ROOT
 
 LAB = ("app.py", "infra", "lambdas", "localcloud", "traindyno")
 TRAINING = ("traindyno/callbacks", "traindyno/core/step_log", "traindyno/core/suite", "training")
 RACE = (
     "bench/bare_loop.py",
+    "bench/equal_work.py",
     "bench/our_trainer.py",
     "bench/plain_model.py",
     "bench/race.py",
+    "bench/race_case.py",
+    "bench/race_files.py",
     "bench/their_trainer.py",
+    "bench/trained.py",
 )
+REHEARSAL = (
+    "bench/rehearsal.py",
+    "bench/rehearsal_findings.py",
+    "bench/rehearsal_model.py",
+    "bench/rehearsal_traces.py",
+    "bench/transformer_flops.py",
+)
+CLOUD = ("bench/own_cloud.py", "localcloud/cloud.py")
 # Besides the module of the group itself
 PATHS: Mapping[str, tuple[str, ...]] = {
-    "demo": (*LAB, "suites/quickstart.yaml", "training"),
-    "lambda": ("infra", "lambdas", "traindyno"),
-    "synth": ("app.py", "infra"),
-    "service": ("localcloud/sagemaker_service",),
-    "step_log": ("traindyno/callbacks", "traindyno/core/step_log/line.py"),
-    "loop": (*RACE, *TRAINING, "bench/loop_cases.py"),
+    "demo": (*LAB, *CLOUD, "bench/transitions.py", "suites/quickstart.yaml", "training"),
+    "lambda": ("bench/alternation.py", "infra", "lambdas", "traindyno"),
+    "synth": (
+        "app.py",
+        "bench/alternation.py",
+        "bench/kernel_calls.py",
+        "infra",
+        "traindyno/bundle.py",
+        "traindyno/core/lab_names.py",
+        "traindyno/sagemaker",
+    ),
+    "service": (*CLOUD, "localcloud/sagemaker_service"),
+    "step_log": ("bench/alternation.py", "traindyno/callbacks", "traindyno/core/step_log/line.py"),
+    "loop": (*RACE, *TRAINING, "bench/loop_cases.py", "bench/sample_rows.py"),
     "gpu": (*RACE, *TRAINING, "bench/gpu_cases.py"),
-    "memory": ("training",),
-    "sharded_model": ("bench/sharded_model_rank.py", "training"),
-    "replay": LAB,
-    "projection": (*LAB, "training"),
-    "search": ("bench/surface_lab.py", "traindyno/core"),
-    "report": (*LAB, "suites/albert-scaling"),
+    "memory": ("training", "traindyno/core/planning/memory.py"),
+    "sharded_model": ("bench/memory.py", "bench/sharded_model_rank.py", "training"),
+    "replay": (*LAB, *CLOUD, "bench/demo.py", "bench/transitions.py"),
+    "projection": (*LAB, *CLOUD, "training"),
+    "search": ("bench/response_surface.py", "bench/surface_lab.py", "tests/data/surfaces", "traindyno/core"),
+    "report": (*LAB, *CLOUD, *REHEARSAL, "suites/albert-scaling"),
 }
 SUFFIXES = frozenset({".css", ".html", ".js", ".json", ".py", ".yaml"})
 DIGITS = 12
@@ -47,6 +67,11 @@ def code_digest(group: str, root: Path = REPO_ROOT) -> str:
         summed.update(f"{file.relative_to(root).as_posix()} {len(content)}\n".encode())
         summed.update(content)
     return summed.hexdigest()[:DIGITS]
+
+
+def digests_by_title() -> dict[str, str]:
+    """Of today's code, by the title of its section."""
+    return {TITLES[group]: code_digest(group) for group in MODULES}
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -1,6 +1,7 @@
 """``python -m bench.race CASE RESULT``: one process in which trainers take turns; both files are JSON."""
 
 import gc
+import math
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,7 @@ from bench.race_files import read_case, write_result
 from bench.their_trainer import SameWork, TrainerDefaults
 from bench.trained import Trained
 from traindyno.core.suite.choices import Compiler, Precision
+from traindyno.core.suite.settings import LearningRate
 from training.data.dataset import TokenDataset
 from training.flops import measure_size
 from training.model_config import model_config
@@ -25,6 +27,12 @@ from training.run_settings import RunSettings
 
 # Later, rounding in another order has changed the weights enough to part the losses.
 COMPARED_LOSSES = 10
+# Each is large enough that a side which leaves it out has other losses within these steps.
+COMPARED_OPTIONS: Mapping[str, Any] = {
+    "weight_decay": 1.0,
+    "gradient_clip_norm": 0.01,
+    "learning_rate": LearningRate(base=1e-3),
+}
 COMPARED_ROWS = 64
 
 Train = Callable[[], Trained]
@@ -86,17 +94,22 @@ def _other_sides(
 
 
 def largest_loss_difference(run: RunSettings, dataset: TokenDataset, weights: Weights, *, with_bare: bool) -> float:
-    """Of the first steps, between ours and the others, which begin with ``weights``.
+    """Of the first steps, between ours and the others, which begin with ``weights``; infinite where one is not finite.
 
     In single precision and without a compiler, because rounding in 16 bits would hide different weights.
     """
-    settings = replace(run.settings, precision=Precision.FP32, compiler=Compiler.NONE)
+    settings = replace(run.settings, precision=Precision.FP32, compiler=Compiler.NONE, **COMPARED_OPTIONS)
     short = replace(run, settings=settings, measurement=replace(run.measurement, max_steps=COMPARED_LOSSES))
     steps = batches_of_steps(short, dataset)
     ours = train_with_ours(short, dataset).losses
     others = [SameWork(short, dataset, steps, weights).losses()]
     others += [BareLoop(short, dataset, steps, weights).train().losses] if with_bare else []
-    return max(abs(our - other) for losses in others for our, other in zip(ours, losses, strict=True))
+    return largest_difference(ours, others)
+
+
+def largest_difference(ours: Sequence[float], others: Sequence[Sequence[float]]) -> float:
+    differences = [abs(our - other) for losses in others for our, other in zip(ours, losses, strict=True)]
+    return max(differences) if all(map(math.isfinite, differences)) else math.inf
 
 
 def _rate(case: RaceCase, changes: Mapping[str, Any], scratch: Path) -> float:

@@ -1,19 +1,26 @@
 """The races of `make bench`: both sides begin with the same weights and count the same tokens."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+import bench.race
+from bench.bare_loop import BareLoop
 from bench.equal_work import LOSS_DIFFERENCE, equal_work_figures
 from bench.loop_cases import Size, best_cell_case, same_work_case
 from bench.our_trainer import load_sequences, read_run
 from bench.plain_model import initial_weights
-from bench.race import largest_loss_difference, race
+from bench.race import largest_difference, largest_loss_difference, race
 from bench.race_case import RaceCase
 from bench.sample_rows import write_rows
+from bench.their_trainer import SameWork
+from traindyno.core.suite.settings import LearningRate
+from training.run_settings import RunSettings
 
 TINY = Size(hidden=16, layers=1, length=16, batch=4, steps=12, rounds=1, least_ratio=0.0)
 
@@ -50,6 +57,36 @@ def test_other_initial_weights_are_unlike_work(case: RaceCase, tmp_path: Path) -
     }
     assert largest_loss_difference(run, dataset, other, with_bare=True) > LOSS_DIFFERENCE
     assert largest_loss_difference(run, dataset, other, with_bare=False) > LOSS_DIFFERENCE
+
+
+@pytest.mark.parametrize("side", [SameWork, BareLoop])
+@pytest.mark.parametrize(
+    "left_out",
+    [{"weight_decay": 0.0}, {"gradient_clip_norm": None}, {"learning_rate": LearningRate(base=1e-4)}],
+    ids=lambda left_out: next(iter(left_out)),
+)
+def test_an_option_that_one_side_leaves_out_is_unlike_work(
+    case: RaceCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, side: type[Any], left_out: dict[str, Any]
+) -> None:
+    def without(run: RunSettings, *rest: Any) -> Any:
+        return side(replace(run, settings=replace(run.settings, **left_out)), *rest)
+
+    run = read_run(case, {})
+    dataset = load_sequences(run, None, tmp_path)
+    monkeypatch.setattr(bench.race, side.__name__, without)
+    weights = initial_weights(run, dataset.tokenizer)
+    assert largest_loss_difference(run, dataset, weights, with_bare=side is BareLoop) > LOSS_DIFFERENCE
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+@pytest.mark.parametrize("step", range(3))
+def test_a_loss_that_is_not_finite_is_unlike_work(value: float, step: int) -> None:
+    ours = [0.5, 0.4, 0.3]
+    theirs = [*ours[:step], value, *ours[step + 1 :]]
+    assert largest_difference(ours, [ours, theirs]) == math.inf
+    assert largest_difference(theirs, [ours]) == math.inf
+    assert largest_difference(theirs, [theirs]) == math.inf
+    assert largest_difference(ours, [ours]) == 0.0
 
 
 def test_both_sides_count_the_same_tokens_of_the_same_rows(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ class StepLogger:
         """``samples`` and ``tokens``: this process's own share of the step's work. One step at a time."""
         if self.is_enabled:
             self.open()  # a refusal is also written to the log
-            samples, tokens = whole_counts(samples, tokens, self._process.world_size)
+            samples, tokens = whole_counts(samples, tokens, _world_size)
         return Step(
             self.begin_step,
             self.end_step,
@@ -181,7 +181,7 @@ class StepLogger:
         if self._is_open or not self.is_enabled:
             return
         self._is_open = True
-        self._process = this = process.this_process()
+        this = process.this_process()
         self._file = StepLogFile(log_path(self._directory, this.job_name, this.rank, self._began))
         self._host_load = HostLoad()
         facts = environment_facts() if facts is None else facts
@@ -227,6 +227,11 @@ class StepLogger:
         if self.is_enabled:
             self.open()
             self._file.write(line(now(), *values))
+
+
+def _world_size() -> int:
+    """Of now: a script may log a phase before it joins its process group."""
+    return process.this_process().world_size
 
 
 def step_log_of_this_process() -> StepLogger:

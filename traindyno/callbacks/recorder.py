@@ -1,6 +1,7 @@
 """Writes the step log: step lines from marks and tensors, immediately on a CPU, and once per window on a device."""
 
 import json
+import operator
 import threading
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
@@ -40,11 +41,15 @@ class StepLogFile:
         if not self._lines:
             return
         with self._lock:
-            lines, self._lines = self._lines, []
+            lines = self._lines[:]
+            text = "".join((line if isinstance(line, str) else _encode(line)) + "\n" for line in lines)
+            # After the encoding, which may fail, and before the writing: a full disk takes a part, and the same lines
+            # again would count their steps twice.
+            del self._lines[: len(lines)]
             # Opened for each write: a killed process leaves complete lines, and SageMaker's upload sees them
             # immediately.
             with self.path.open("a", encoding="utf-8") as log:
-                log.write("".join((line if isinstance(line, str) else _encode(line)) + "\n" for line in lines))
+                log.write(text)
 
 
 def log_path(directory: str, job_name: str, rank: int, start_seconds: float) -> Path:
@@ -111,6 +116,8 @@ class StepRecorder:
         begin = self._previous_end
         self.abandon()
         self.mark_end()
+        # A count of NumPy's can't be encoded, and is refused here rather than when its line is written.
+        samples, tokens = operator.index(samples), None if tokens is None else operator.index(tokens)
         loss = loss.detach() if hasattr(loss, "detach") else loss
         marks = StepMarks(number, begin, self._previous_end, self._wait_seconds, samples, tokens, loss, learning_rate)
         self._pending.append(marks)

@@ -94,10 +94,10 @@ def _place_of_caller() -> str:
     return "{}:{}".format(frame.f_code.co_filename, frame.f_lineno)
 
 
-def whole_counts(samples: Any, tokens: Any, world_size: int) -> Tuple[int, Optional[int]]:
+def whole_counts(samples: Any, tokens: Any, world_size: Callable[[], int]) -> Tuple[int, Optional[int]]:
     """The counts as integers, also from NumPy and tensors. Zero is valid only in a job of several processes."""
     count = operator.index(samples)
-    least = 0 if world_size > 1 else 1
+    least = 1 if count > 0 or world_size() == 1 else 0
     if count < least:
         raise ValueError(
             "a step was logged with samples={}; expected the number of samples that this process trained on in the "

@@ -1,5 +1,7 @@
 """A section of docs/performance.md that is older than its code says so; a benchmark of unlike work fails."""
 
+import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from localcloud.home import REPO_ROOT
 
 CASE = same_work_case(SIZES[0], is_quick=True)
 TITLE = groups.TITLES["step_log"]
+STEP_LOG = "bench/step_log.py"
 MET = Figure(name="time", value=1.0, unit="s", budget=at_most(2))
 
 
@@ -62,9 +65,41 @@ def test_every_group_says_which_code_it_measures() -> None:
     assert missing == []
 
 
+# They hold and print figures, and decide none.
+FRAME = frozenset({"bench/figures.py", "bench/groups.py", "bench/kept.py", "bench/tell.py"})
+NAMED = re.compile(r"bench\.\w+")
+
+
+def bench_files(file: str, known: frozenset[str] = frozenset()) -> frozenset[str]:
+    """The file and those of the folder bench that it names, as an import or to start a process, and so on."""
+    if file in known:
+        return known
+    known |= {file}
+    tree = ast.parse((REPO_ROOT / file).read_text(encoding="utf-8"))
+    for named in sorted({f"{name.replace('.', '/')}.py" for node in ast.walk(tree) for name in named_modules(node)}):
+        if named not in FRAME and (REPO_ROOT / named).exists():
+            known = bench_files(named, known)
+    return known
+
+
+def named_modules(node: ast.AST) -> list[str]:
+    match node:
+        case ast.ImportFrom(module="bench"):
+            return [f"bench.{alias.name}" for alias in node.names]
+        case ast.ImportFrom(module=str(name)) | ast.Constant(value=str(name)) if NAMED.fullmatch(name):
+            return [name]
+    return []
+
+
+@pytest.mark.parametrize("group", groups.MODULES)
+def test_a_group_measures_all_that_it_uses_of_the_benchmarks(group: str) -> None:
+    module = groups.MODULES[group].replace(".", "/") + ".py"
+    assert sorted(bench_files(module) - {module} - set(PATHS[group])) == []
+
+
 def copied(root: Path) -> Path:
     """The code that the group step_log measures."""
-    for path in ("traindyno/callbacks/log.py", "traindyno/core/step_log/line.py", "bench/step_log.py"):
+    for path in ("traindyno/callbacks/log.py", *(path for path in PATHS["step_log"] if path.endswith(".py")), STEP_LOG):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes((REPO_ROOT / path).read_bytes())
     return root

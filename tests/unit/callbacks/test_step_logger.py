@@ -13,12 +13,14 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from traindyno.callbacks import host_load, process
 from traindyno.callbacks.clock import now
 from traindyno.callbacks.environment import host_id
 from traindyno.callbacks.log import StepLogger
+from traindyno.callbacks.recorder import StepLogFile
 from traindyno.core.step_log.reader import StepLog, read_step_log
 
 CALLBACKS = Path(__file__).parents[3] / "traindyno" / "callbacks"
@@ -115,9 +117,58 @@ def test_a_process_among_others_may_have_no_samples_left(
     assert [step["samples"] for step in of_kind(tmp_path, "step") or _closed(log, tmp_path)] == [0]
 
 
+def test_a_process_that_joins_its_group_after_its_log_opened_may_have_no_samples(
+    log: StepLogger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with log.phase("load"):
+        pass
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with log.step(samples=0):
+        pass
+    assert [step["samples"] for step in _closed(log, tmp_path)] == [0]
+
+
 def _closed(log: StepLogger, folder: Path) -> list[dict[str, Any]]:
     log.close()
     return of_kind(folder, "step")
+
+
+@pytest.mark.parametrize("is_block", [True, False])
+def test_counts_of_numpy_are_whole_numbers_in_the_log(log: StepLogger, tmp_path: Path, is_block: bool) -> None:
+    for _ in range(5):
+        if is_block:
+            with log.step(samples=1) as step:
+                step.samples, step.tokens = np.int64(8), np.int32(64)  # type: ignore[assignment]
+        else:
+            log.begin_step()
+            log.end_step(np.int64(8), np.int32(64), None, None)  # type: ignore[arg-type]
+    log.close()
+    assert [(step["samples"], step["tokens"]) for step in of_kind(tmp_path, "step")] == [(8, 64)] * 5
+    assert lines_of(tmp_path)[-1]["kind"] == "end"
+
+
+@pytest.mark.parametrize("counts", [(8.5, None), (8, 64.0), ("8", None)])
+def test_a_count_that_is_no_whole_number_fails_its_step_and_leaves_the_other_lines(
+    log: StepLogger, tmp_path: Path, counts: tuple[Any, Any]
+) -> None:
+    with log.step(samples=1):
+        pass
+    with pytest.raises(TypeError) as caught, log.step(samples=1) as step:
+        step.samples, step.tokens = counts
+    log.failed(caught.value)
+    assert [step["samples"] for step in of_kind(tmp_path, "step")] == [1]
+    assert lines_of(tmp_path)[-1]["outcome"] == "user_code_error"
+
+
+def test_lines_are_kept_where_one_of_them_cant_be_encoded(tmp_path: Path) -> None:
+    file = StepLogFile(tmp_path / "job" / "rank-0.jsonl")
+    line = {"step": 1}
+    file.write_later(line)
+    file.write_later({"step": object()})
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        file.flush()
+    assert file._lines[0] is line
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
