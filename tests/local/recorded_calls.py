@@ -44,7 +44,9 @@ def check_calls(folder: Path) -> None:
     if "TRAINDYNO_WRITE_CALLS" in os.environ:
         RECORD.write_text("".join(f"{line}\n" for line in sorted({*map(str, recorded_calls()), *lacking})))
     else:
-        assert not lacking, f"{RECORD} lacks calls: run these tests with TRAINDYNO_WRITE_CALLS=1, and read what it adds"
+        assert not lacking, (
+            f"{RECORD} lacks calls: run these tests with TRAINDYNO_WRITE_CALLS=1, and read what it adds: {lacking}"
+        )
 
 
 class Lambdas:
