@@ -264,8 +264,15 @@ def owner_document(owner: AttemptOwner) -> dict[str, Any]:
 
 
 def preparation_document(preparation: DataPreparation) -> dict[str, Any]:
-    """The form that the preparation's job receives."""
-    return suite_converter().unstructure(preparation)  # type: ignore[no-any-return]
+    """The form that the preparation's job receives.
+
+    An execution keeps its training code when the lab is deployed again, and that code refuses a field that it does not
+    know: a field of a later version is left out where it has its default.
+    """
+    document: dict[str, Any] = suite_converter().unstructure(preparation)
+    if not preparation.stages_model:
+        del document["stages_model"]
+    return document
 
 
 def parse_preparation(document: Mapping[str, Any]) -> DataPreparation:
