@@ -378,6 +378,16 @@ def test_the_job_gets_the_settings_whose_memory_it_estimates_in_hyperparameters_
     assert len(asked) == 100, "loader workers need no device memory"
 
 
+def test_the_job_that_copies_the_model_estimates_no_memory() -> None:
+    """Another job of the same suite does."""
+    suite = small_suite(workload=workload(model="me/model"), limits=LIMITS, preparation={"estimate_memory": True})
+    wanted = tuple(replace(each, key=KEY) for each in needed_tokens(suite, expand_cells(suite)))
+    due = due_preparations(planned_of(suite, wanted).preparation, "execution-1")
+    asked = {each.label: request(each, suite)["HyperParameters"] for each in due}
+    estimates = {label: sorted(name for name in given if name.startswith("me")) for label, given in asked.items()}
+    assert estimates == {"data preparation": ["measure_anyway", "memory_0"], "model staging": []}
+
+
 def test_estimates_belong_to_the_tokens_content() -> None:
     """The same cells find them again; other cells, or a job that estimated nothing, don't."""
     digests = set()
