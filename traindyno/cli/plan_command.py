@@ -77,12 +77,12 @@ def plan(
     if prices is None or quotas is None:
         choice.choose()
     inputs = read_plan_inputs(
-        loaded.suite, expand_cells(loaded.suite), price_path=prices, quota_path=quotas, now=time.time()
+        loaded.staged, expand_cells(loaded.suite), price_path=prices, quota_path=quotas, now=time.time()
     )
     if prices is None or quotas is None:
         histories = _find_histories(loaded, beside=suite.parent, lab=choice.deployed_name)
     planned = plan_suite(
-        loaded.suite,
+        loaded.staged,
         execution_id=loaded.suite.name,
         prices=inputs.prices,
         quotas=inputs.quotas,

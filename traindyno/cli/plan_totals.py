@@ -12,6 +12,7 @@ from traindyno.core.planning.expectation import Expectation
 from traindyno.core.planning.plan import Plan
 from traindyno.core.planning.preparation_plan import PreparationPlan
 from traindyno.core.suite.choices import Purchase, Search
+from traindyno.core.suite.preparation import names_commit
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import Model
 from traindyno.core.verdict.elimination import first_trials
@@ -97,7 +98,14 @@ def _copy_text(preparation: PreparationPlan, model: Model) -> str:
         if is_there
         else "one of these jobs copies it from the Hub to the lab's bucket"
     )
-    return f"{model.path}: {how}; every run reads it there"
+    return f"{model.path}: {how}; every run reads it there{_again_text(model)}"
+
+
+def _again_text(model: Model) -> str:
+    if names_commit(model):
+        return ""
+    found = "no revision" if model.revision is None else f"revision {model.revision} is no commit"
+    return f"; {found}: copied again for each execution"
 
 
 def _lanes_text(planned: Plan) -> str:

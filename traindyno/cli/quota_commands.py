@@ -36,7 +36,7 @@ def request(
     """Send an increase request for each quota that the suite lacks; no second request while one is open."""
     choice.choose()
     requests = QuotaRequests(clients.service_quotas())
-    needed = _look_up(load_suite(suite).suite, requests)
+    needed = _look_up(load_suite(suite).staged, requests)
     to_send = [each for each in needed if each.is_to_send]
     if to_send and not yes:
         _confirm(to_send)
@@ -58,7 +58,7 @@ def status(
 ) -> None:
     """Show the quotas that the suite lacks and the status of their requests."""
     choice.choose()
-    _print(_look_up(load_suite(suite).suite, QuotaRequests(clients.service_quotas())), output)
+    _print(_look_up(load_suite(suite).staged, QuotaRequests(clients.service_quotas())), output)
 
 
 def _look_up(suite: Suite, requests: QuotaRequests) -> list[NeededIncrease]:

@@ -1,10 +1,10 @@
 """Load and check a suite file; problems become lines with place, value found and values accepted."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from traindyno.cli.local_paths import find_path_problems
+from traindyno.cli.local_paths import find_local, find_path_problems
 from traindyno.cli.model_check import find_model_problems
 from traindyno.cli.suite_text import SuiteText, SuiteUnreadable, read_suite_text
 from traindyno.core.errors import SuiteInvalid, TraindynoError
@@ -12,6 +12,8 @@ from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import parse_suite
 
 CLAIMS_SHAPE = "title, source and claims"
+# Where `run` would put a local model; a plan asks only whether it is in S3.
+STAGED_MODEL = "s3://staged/model/"
 
 
 class SuiteFileInvalid(TraindynoError):
@@ -32,6 +34,15 @@ class LoadedSuite:
     text: SuiteText
     document: dict[str, Any]
     suite: Suite
+
+    @property
+    def staged(self) -> Suite:
+        """The suite as a plan counts its jobs: ``run`` uploads a local model, so that no job copies it from the Hub."""
+        workload = self.suite.workload
+        model = workload.model
+        if model is None or model.path is None or find_local(model.path, self.text.source.parent) is None:
+            return self.suite
+        return replace(self.suite, workload=replace(workload, model=replace(model, path=STAGED_MODEL)))
 
 
 def load_suite(path: Path) -> LoadedSuite:

@@ -46,7 +46,7 @@ def build_preparation_request(
     own = {
         "preparation": preparation_document(preparation),
         "workload": workload_document(workload),
-        **_estimates(suite),
+        **({} if preparation.stages_model else _estimates(suite)),
     }
     request: dict[str, Any] = {
         "TrainingJobName": job_name,

@@ -173,6 +173,40 @@ def test_the_copy_of_a_hub_model_is_planned_beside_the_tokens(tmp_path: Path) ->
     assert "model me/model: one of these jobs copies it from the Hub to the lab's bucket" in told
 
 
+@pytest.mark.parametrize(
+    ("revision", "says"),
+    [
+        (None, "every run reads it there; no revision: copied again for each execution"),
+        ("main", "every run reads it there; revision main is no commit: copied again for each execution"),
+        ("0123456789abcdef0123" * 2, None),
+    ],
+    ids=["none", "branch", "commit"],
+)
+def test_the_plan_says_whether_each_execution_copies_the_model_again(
+    tmp_path: Path, revision: str | None, says: str | None
+) -> None:
+    answer = plan(tmp_path, *FILES, workload={**IN_S3, "model": {"path": "me/model", "revision": revision}})
+    told = " ".join(answer.output.split())
+    assert (says or "every run reads it there") in told
+    assert ("copied again" in told) is (says is not None)
+
+
+@pytest.mark.parametrize("form", ["short", "long"])
+def test_a_model_folder_of_this_machine_is_planned_as_it_runs_without_a_copy_from_the_hub(
+    tmp_path: Path, form: str
+) -> None:
+    """`run` uploads it. The file has no price for the type of a job that copies."""
+    (tmp_path / "my-model").mkdir()
+    (tmp_path / "my-model" / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_head": 2, "n_embd": 8}))
+    model: Any = "./my-model" if form == "short" else {"path": "./my-model"}
+    answer = plan(tmp_path, *FILES, "--format", "json", workload={**IN_S3, "model": model})
+    assert (answer.status, answer.errors) == (0, "")
+    assert answer.json()["preparation"] is None
+    assert "ml.m7i.xlarge" not in answer.output, "nor is its quota needed"
+    on_hub = plan(tmp_path, *FILES, "--format", "json", workload={**IN_S3, "model": "me/my-model"})
+    assert on_hub.json()["preparation"]["job_count"] == 1
+
+
 MISSING = {
     "a dataset": ({"dataset": {"path": "./none", "format": "text"}}, "workload.dataset.path: './none' does not exist"),
     "a file of a known kind": ({"dataset": {"path": "none.csv"}}, "workload.dataset.path: 'none.csv' does not exist"),

@@ -16,7 +16,7 @@ from traindyno.core.suite.processes import tensor_degrees
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.suite.suite_converter import suite_converter
-from traindyno.core.suite.workload import Workload
+from traindyno.core.suite.workload import Model, Workload
 
 LOCAL_INSTANCE = f"{LOCAL_PREFIX}cpu"
 # Four cores and 16 GiB; a small CPU type whose quota has a known code, so that the quota can be checked.
@@ -222,10 +222,13 @@ def model_key(workload: Workload, *, execution_id: str, is_local: bool) -> str:
     other executions. ``is_local``: the copying job runs on this machine; where it does not, it may be simulated.
     """
     assert workload.model is not None
-    revision = workload.model.revision
-    is_pinned = COMMIT.fullmatch(revision or "") is not None
-    content = {"model": workload.model.path, "revision": revision, "is_local": is_local}
-    return _digest({**content, "execution": None if is_pinned else execution_id})
+    model = workload.model
+    content = {"model": model.path, "revision": model.revision, "is_local": is_local}
+    return _digest({**content, "execution": None if names_commit(model) else execution_id})
+
+
+def names_commit(model: Model) -> bool:
+    return COMMIT.fullmatch(model.revision or "") is not None
 
 
 def _digest(content: Mapping[str, Any]) -> str:
@@ -264,8 +267,15 @@ def owner_document(owner: AttemptOwner) -> dict[str, Any]:
 
 
 def preparation_document(preparation: DataPreparation) -> dict[str, Any]:
-    """The form that the preparation's job receives."""
-    return suite_converter().unstructure(preparation)  # type: ignore[no-any-return]
+    """The form that the preparation's job receives.
+
+    An execution keeps its training code when the lab is deployed again, and that code refuses a field that it does not
+    know: a field of a later version is left out where it has its default.
+    """
+    document: dict[str, Any] = suite_converter().unstructure(preparation)
+    if not preparation.stages_model:
+        del document["stages_model"]
+    return document
 
 
 def parse_preparation(document: Mapping[str, Any]) -> DataPreparation:

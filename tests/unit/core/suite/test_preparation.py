@@ -25,6 +25,8 @@ from traindyno.core.suite.preparation import (
     needed_tokens,
     owner_document,
     parse_owner,
+    parse_preparation,
+    preparation_document,
     preparation_instance,
     tokens_key,
 )
@@ -287,6 +289,18 @@ def test_a_run_reads_tokens_in_the_datasets_place_and_mode(mode: str) -> None:
     assert channel.get("InputMode", "File") == mode
 
 
+@pytest.mark.parametrize("stages_model", [True, False])
+@pytest.mark.parametrize("sequences", [None, 640])
+def test_a_preparation_names_to_its_job_only_what_the_job_must_know(sequences: int | None, stages_model: bool) -> None:
+    """An execution that began before the lab was deployed again has code that refuses fields of a later version."""
+    due = replace(preparation(small_suite()), sequences=sequences, stages_model=stages_model)
+    document = preparation_document(due)
+    first = {"execution_id", "key", "packing", "instance", "tensor_degrees"}
+    later = {"sequences": sequences is not None, "stages_model": stages_model}
+    assert document.keys() == first | {name for name, is_wanted in later.items() if is_wanted}
+    assert parse_preparation(document) == due
+
+
 USD = {"ml.g5.xlarge": "1.408", "ml.g5.12xlarge": "7.09", "ml.m7i.xlarge": "0.24"}
 
 
@@ -362,6 +376,16 @@ def test_the_job_gets_the_settings_whose_memory_it_estimates_in_hyperparameters_
     asked = list(parse_memory_parts({name: json.loads(value) for name, value in parts.items()}))
     assert asked == list(distinct_settings(expand_cells(suite)))
     assert len(asked) == 100, "loader workers need no device memory"
+
+
+def test_the_job_that_copies_the_model_estimates_no_memory() -> None:
+    """Another job of the same suite does."""
+    suite = small_suite(workload=workload(model="me/model"), limits=LIMITS, preparation={"estimate_memory": True})
+    wanted = tuple(replace(each, key=KEY) for each in needed_tokens(suite, expand_cells(suite)))
+    due = due_preparations(planned_of(suite, wanted).preparation, "execution-1")
+    asked = {each.label: request(each, suite)["HyperParameters"] for each in due}
+    estimates = {label: sorted(name for name in given if name.startswith("me")) for label, given in asked.items()}
+    assert estimates == {"data preparation": ["measure_anyway", "memory_0"], "model staging": []}
 
 
 def test_estimates_belong_to_the_tokens_content() -> None:
