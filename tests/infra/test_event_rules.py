@@ -38,6 +38,13 @@ def test_the_sweep_goes_by_the_clock() -> None:
     assert rules(target="local")["ReconcileRuns"]["ScheduleExpression"] == "rate(1 minute)"
 
 
+@pytest.mark.parametrize(("target", "interval_seconds"), [("aws", 300), ("local", 60)])
+def test_the_lease_of_a_killed_sweep_ends_before_the_schedules_interval(target: str, interval_seconds: int) -> None:
+    functions = lab(target=target).of_type("AWS::Lambda::Function")
+    (sweep,) = [each for name, each in functions.items() if "ReconcileRuns" in name]
+    assert 0 < float(sweep["Environment"]["Variables"]["SWEEP_LEASE_SECONDS"]) < interval_seconds
+
+
 def alarms() -> dict[str, dict[str, Any]]:
     """Alarm by the name of its construct."""
     found = lab(target="aws").of_type("AWS::CloudWatch::Alarm")
