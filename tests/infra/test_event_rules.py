@@ -84,6 +84,16 @@ def test_an_error_of_a_function_raises_an_alarm(state: str) -> None:
     assert flat(dimension["Value"]).startswith(f"Functions{state}Function")
 
 
+def test_only_alarms_that_suitefailed_stands_beside_wait_for_a_second_error() -> None:
+    """A retried error of PlanRound or JudgeSuite needs nobody; a final error of the others has no other alarm."""
+    errors = {name: each for name, each in alarms().items() if each.get("MetricName") == "Errors"}
+    needed = {name: each.get("DatapointsToAlarm", each["EvaluationPeriods"]) for name, each in errors.items()}
+    waiting = {"PlanRoundFails", "JudgeSuiteFails"}
+    assert waiting < set(needed)
+    assert needed == {name: 2 if name in waiting else 1 for name in needed}
+    assert {(errors[name]["EvaluationPeriods"], errors[name]["Period"]) for name in waiting} == {(3, 300)}
+
+
 def test_a_sweep_that_is_missing_breaches() -> None:
     alarm = alarms()["SweepMissing"]
     assert (alarm["MetricName"], alarm["ComparisonOperator"], alarm["Threshold"]) == (
