@@ -59,6 +59,7 @@ class Functions(Construct):
         storage: Storage,
         notifications: Notifications,
         launch: Launch,
+        sweep_lease_seconds: float,
         dead_letters: sqs.IQueue | None,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -73,7 +74,7 @@ class Functions(Construct):
         self.submit_run = self._submit_run(launch)
         self.finish_run = self._function("FinishRun", LONG_SECONDS, self._grants.finishing(), is_for_events=True)
         self.record_run = self._function("RecordRun", LONG_SECONDS, self._grants.recording(), memory_mib=1024)
-        self.reconcile_runs = self._reconcile_runs()
+        self.reconcile_runs = self._reconcile_runs(sweep_lease_seconds)
         self.stop_runs = self._stop_runs()
         self.judge_suite = self._judge_suite(notifications)
 
@@ -114,13 +115,13 @@ class Functions(Construct):
         ]
         return self._function("SubmitRun", SHORT_SECONDS, grants, environment=launch.environment)
 
-    def _reconcile_runs(self) -> LabFunction:
+    def _reconcile_runs(self, lease_seconds: float) -> LabFunction:
         grants = [
             *self._grants.finishing(),
             self._grants.open_attempts(),
             self._grants.executions_described(),
         ]
-        environment = {"STATE_MACHINE_ARN": self.state_machine_arn}
+        environment = {"STATE_MACHINE_ARN": self.state_machine_arn, "SWEEP_LEASE_SECONDS": f"{lease_seconds:g}"}
         return self._function(
             "ReconcileRuns",
             SWEEP_SECONDS,

@@ -31,10 +31,12 @@ from infra.serving_events import ServingEvents
 from infra.serving_functions import ServingFunctions
 from infra.serving_role import serving_role
 from infra.storage import Storage
-from traindyno.core.lab_names import ISOLATED_OUTPUT, LabOutput
+from traindyno.core.lab_names import ISOLATED_OUTPUT, LEASE_SECONDS, LabOutput
 
 # CreateTrainingJob is limited to one request per second for the account and region, which can't be raised.
 SECONDS_BETWEEN_STARTS = 1.05
+# Shorter than the time between two local sweeps.
+LOCAL_LEASE_SECONDS = 45.0
 
 
 class LabStack(cdk.Stack):
@@ -66,6 +68,7 @@ class LabStack(cdk.Stack):
             storage=storage,
             notifications=notifications,
             launch=_launch(settings, identity, source, images),
+            sweep_lease_seconds=LOCAL_LEASE_SECONDS if is_local else LEASE_SECONDS,
             dead_letters=dead_letters.queue if dead_letters else None,
         )
         orchestration = Orchestration(

@@ -69,13 +69,19 @@ class Monitoring(Construct):
     def _failing_functions(self, functions: Functions) -> None:
         """The other functions of the state machine end the execution if they fail, which is SuiteFailed."""
         alone = (functions.reconcile_runs, functions.stop_runs, functions.finish_run)
-        called = (functions.submit_run, functions.record_run, functions.plan_round, functions.judge_suite)
-        effects = dict.fromkeys(alone, "Jobs may continue without control.") | dict.fromkeys(called, CALLED_AGAIN)
+        # One final error leaves a run without a result, and no other alarm shows it.
+        of_runs = (functions.submit_run, functions.record_run)
+        # A final error ends the execution, which is SuiteFailed; one that Step Functions repeats needs nobody.
+        of_suites = (functions.plan_round, functions.judge_suite)
+        effects = dict.fromkeys(alone, "Jobs may continue without control.")
+        effects |= dict.fromkeys((*of_runs, *of_suites), CALLED_AGAIN)
         for item, effect in effects.items():
+            is_of_suites = item in of_suites
             self._alarm(
                 f"{item.name}Fails",
                 item.function.metric_errors(period=PERIOD, statistic="Sum"),
-                periods=1,
+                periods=3 if is_of_suites else 1,
+                enough=2 if is_of_suites else None,
                 description=f"{item.name} raised an error: see its log group. {effect}",
             )
 

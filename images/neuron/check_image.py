@@ -1,4 +1,4 @@
-"""Fails the build unless this image can train on Trainium: torch-neuronx, XLA, the compiler, EFA, the packages."""
+"""Fails the build unless this image can train on Trainium: torch-neuronx, XLA, the compiler, EFA."""
 
 import importlib
 import importlib.metadata
@@ -7,19 +7,10 @@ import sys
 from pathlib import Path
 
 FABRIC_TOOL = Path("/opt/amazon/efa/bin/fi_info")
-MODULES = (
-    "sagemaker_pytorch_container.training",
-    "torch_xla",
-    "transformers",
-    "datasets",
-    "cattrs",
-    "s3torchconnector",
-)
 DISTRIBUTIONS = ("torch", "torch-neuronx", "torch-xla", "neuronx-cc")
 
 
-for module in MODULES:
-    importlib.import_module(module)
+importlib.import_module("torch_xla")
 if shutil.which("neuronx-cc") is None:
     sys.exit("the Neuron compiler neuronx-cc is not on the path")
 if not FABRIC_TOOL.exists():

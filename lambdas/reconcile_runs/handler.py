@@ -31,9 +31,10 @@ def handle(event: dict[str, Any], context: Context) -> None:
     environment = read_environment(SweepEnvironment)
     services = connect(environment)
     pace = Pace(may_go_on=lambda: context.get_remaining_time_in_millis() > LAST_MILLISECONDS, sleep=time.sleep)
+    seconds = float(environment.sweep_lease_seconds)
     with (
         use_case("ReconcileRuns") as line,
-        sweep_turn(services.sweep_lease, str(uuid.uuid4()), pace=pace, clock=time.time) as turn,
+        sweep_turn(services.sweep_lease, str(uuid.uuid4()), pace=pace, clock=time.time, seconds=seconds) as turn,
     ):
         if turn is None:
             line.note(skipped="another sweep is running")

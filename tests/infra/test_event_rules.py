@@ -38,6 +38,13 @@ def test_the_sweep_goes_by_the_clock() -> None:
     assert rules(target="local")["ReconcileRuns"]["ScheduleExpression"] == "rate(1 minute)"
 
 
+@pytest.mark.parametrize(("target", "interval_seconds"), [("aws", 300), ("local", 60)])
+def test_the_lease_of_a_killed_sweep_ends_before_the_schedules_interval(target: str, interval_seconds: int) -> None:
+    functions = lab(target=target).of_type("AWS::Lambda::Function")
+    (sweep,) = [each for name, each in functions.items() if "ReconcileRuns" in name]
+    assert 0 < float(sweep["Environment"]["Variables"]["SWEEP_LEASE_SECONDS"]) < interval_seconds
+
+
 def alarms() -> dict[str, dict[str, Any]]:
     """Alarm by the name of its construct."""
     found = lab(target="aws").of_type("AWS::CloudWatch::Alarm")
@@ -75,6 +82,16 @@ def test_an_error_of_a_function_raises_an_alarm(state: str) -> None:
     ((dimension),) = alarm["Dimensions"]
     assert (alarm["MetricName"], alarm["Statistic"], alarm["Threshold"]) == ("Errors", "Sum", 0)
     assert flat(dimension["Value"]).startswith(f"Functions{state}Function")
+
+
+def test_only_alarms_that_suitefailed_stands_beside_wait_for_a_second_error() -> None:
+    """A retried error of PlanRound or JudgeSuite needs nobody; a final error of the others has no other alarm."""
+    errors = {name: each for name, each in alarms().items() if each.get("MetricName") == "Errors"}
+    needed = {name: each.get("DatapointsToAlarm", each["EvaluationPeriods"]) for name, each in errors.items()}
+    waiting = {"PlanRoundFails", "JudgeSuiteFails"}
+    assert waiting < set(needed)
+    assert needed == {name: 2 if name in waiting else 1 for name in needed}
+    assert {(errors[name]["EvaluationPeriods"], errors[name]["Period"]) for name in waiting} == {(3, 300)}
 
 
 def test_a_sweep_that_is_missing_breaches() -> None:

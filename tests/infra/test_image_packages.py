@@ -12,14 +12,15 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.infra.image_packages import install, read_additions, read_base, requirements_file, unmet
+from tests.infra.image_packages import install, own_requirements, read_additions, read_base, requirements_file, unmet
 from tests.infra.synthesis import REPO_ROOT
 
 SCRIPT = REPO_ROOT / "images/check_packages.py"
 CHECK: Any = SimpleNamespace(**runpy.run_path(str(SCRIPT)))
 PYTORCH = ("cpu", "efa")
 # The Neuron base installs these without a version, for sagemaker, transformers and torch.
-NEURON_HAS = {"fsspec", "packaging", "pydantic", "torch"}
+NEURON_HAS = {"packaging", "psutil", "pydantic", "torch"}
+UPPER_BOUNDS = {"<", "<=", "==", "~="}
 
 
 def conflicting(package: str, version: str, requires: list[str]) -> dict[str, dict[str, Any]]:
@@ -69,10 +70,9 @@ def test_a_conflict_of_packages_that_no_job_imports_stops_no_build(
     ("package", "version", "problem"),
     [
         ("numpy", "1.16.0", "transformers requires numpy>=1.17, found 1.16.0"),
-        ("fsspec", "2027.1.0", "datasets requires fsspec<=2026.9.0,>=2023.1.0, found 2027.1.0"),
         ("torch", "2.5.0", "s3torchconnector requires torch!=2.5.0,>=2.0.1, found 2.5.0"),
         # required by a package that the lab does not add
-        ("click", "7.0", "typer requires click>=8.2.1, found 7.0"),
+        ("rich", "7.0", "typer requires rich>=12.3.0, found 7.0"),
     ],
 )
 def test_a_conflict_of_what_the_lab_adds_or_of_what_that_requires_fails_the_build(
@@ -84,16 +84,42 @@ def test_a_conflict_of_what_the_lab_adds_or_of_what_that_requires_fails_the_buil
 
 @pytest.mark.parametrize("image", PYTORCH)
 def test_a_package_that_is_missing_fails_the_build(image: str, tmp_path: Path) -> None:
-    base = {name: row for name, row in read_base(image).items() if name != "fsspec"}
+    base = {name: row for name, row in read_base(image).items() if name != "filelock"}
     assert [line for line in unmet(CHECK, image, base, tmp_path) if line.endswith("not installed")]
 
 
+def bounded_above(additions: dict[str, str]) -> set[str]:
+    """Packages of which an addition refuses newer versions."""
+    requirements = [
+        Requirement(line) for name, version in additions.items() for line in own_requirements(name, version)
+    ]
+    return {
+        canonicalize_name(each.name)
+        for each in requirements
+        if any(clause.operator in UPPER_BOUNDS for clause in each.specifier)
+    }
+
+
+@pytest.mark.parametrize("image", [*PYTORCH, "neuron"])
+def test_an_update_of_the_base_brings_no_package_that_is_too_new_for_what_the_lab_adds(image: str) -> None:
+    """What the base's own packages require of one another, the base's lock settles."""
+    additions = read_additions(image)
+    assert {"click", "dill", "fsspec"} <= bounded_above(additions)
+    assert bounded_above(additions) <= set(additions)
+
+
 @pytest.mark.parametrize("image", PYTORCH)
-def test_the_images_add_only_what_the_base_lacks_or_has_too_old(image: str, tmp_path: Path) -> None:
+def test_a_base_with_a_newer_version_of_a_bounded_package_stops_no_build(image: str, tmp_path: Path) -> None:
+    newer = {name: {"version": "2999.1", "requires": []} for name in bounded_above(read_additions(image))}
+    assert unmet(CHECK, image, {**read_base(image), **newer}, tmp_path) == []
+
+
+@pytest.mark.parametrize("image", PYTORCH)
+def test_the_images_add_only_what_the_base_lacks_has_too_old_or_could_get_too_new(image: str, tmp_path: Path) -> None:
     base, additions = read_base(image), read_additions(image)
-    replaced = {name for name in additions if name in base}
-    assert replaced == {"idna", "pyarrow"}
-    for name in replaced:
+    too_old = {name for name in additions if name in base} - bounded_above(additions)
+    assert too_old == {"idna", "pyarrow"}
+    for name in too_old:
         kept = {other: version for other, version in additions.items() if other != name}
         folder = tmp_path / name
         folder.mkdir()

@@ -175,7 +175,7 @@ def test_the_folder_is_a_build_context_with_a_pinned_base_and_a_locked_set(name:
     assert re.fullmatch(r"public\.ecr\.aws/\S+:\d+\.\d+\S+", base)
     copied = [file for line in re.findall(r"^COPY (.+) \S+$", dockerfile, re.MULTILINE) for file in line.split()]
     assert all((folder / file).is_file() for file in copied)
-    assert f"{name}/check_image.py" in copied
+    assert {"check_packages.py", "check_modules.py", f"{name}/check_image.py"} <= set(copied)
     locked = [line for line in requirements_file(name).read_text().splitlines() if not line.startswith("#")]
     assert all(PINNED.match(line) for line in locked)
     assert {"transformers", "datasets", "cattrs"} <= {line.partition("==")[0] for line in locked}
@@ -222,5 +222,5 @@ def test_an_image_locks_what_this_repository_is_tested_with(name: str) -> None:
 @pytest.mark.parametrize("name", IMAGES)
 def test_the_build_checks_the_image_and_its_health_is_the_doctors(name: str) -> None:
     dockerfile = Path(REPO_ROOT / "images" / name / "Dockerfile").read_text()
-    assert "RUN python /opt/traindyno/check_image.py" in dockerfile
+    assert "RUN python /opt/traindyno/check_modules.py && python /opt/traindyno/check_image.py" in dockerfile
     assert "python -m training.doctor" in dockerfile

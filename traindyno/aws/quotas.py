@@ -42,6 +42,9 @@ class _Answer:
     found: Mapping[str, Any] | None
 
 
+NOT_LISTED = _Answer(applied=None, default=None, found=None)
+
+
 class Quotas:
     def __init__(
         self,
@@ -57,16 +60,21 @@ class Quotas:
         self._sleep = sleep
 
     def read(self, quotas: Iterable[Quota], *, now: float) -> dict[str, QuotaReading]:
-        """Readings by name. Quotas whose code is unknown, or not valid in this region, are searched by name, all in one
-        listing.
-        """
+        """Readings by name."""
+        answers = self._answers(quotas)
+        return {name: self._with_usage(_limit(quota, answer), answer, now) for name, (quota, answer) in answers.items()}
+
+    def read_limits(self, quotas: Iterable[Quota]) -> dict[str, QuotaReading]:
+        """Readings by name without the instances in use, whose reading needs CloudWatch and a listing of jobs."""
+        return {name: _limit(quota, answer) for name, (quota, answer) in self._answers(quotas).items()}
+
+    def _answers(self, quotas: Iterable[Quota]) -> dict[str, tuple[Quota, _Answer]]:
+        """Quotas whose code is unknown, or not valid in this region, are searched by name, all in one listing."""
         answers = {quota: self._answer(quota.code) for quota in quotas}
         unanswered = [quota.name for quota, answer in answers.items() if answer.found is None]
         named = find_by_name(self._service_quotas, unanswered) if unanswered else {}
         return {
-            quota.name: self._read_named(quota, named, now)
-            if answer.found is None
-            else self._reading(quota, answer, now)
+            quota.name: self._answer_named(quota, named) if answer.found is None else (quota, answer)
             for quota, answer in answers.items()
         }
 
@@ -74,11 +82,11 @@ class Quotas:
     def _held(self) -> tuple[HeldInstances, ...] | None:
         return list_held_instances(self._sagemaker, sleep=self._sleep)
 
-    def _read_named(self, quota: Quota, named: Mapping[str, Mapping[str, Any]], now: float) -> QuotaReading:
+    def _answer_named(self, quota: Quota, named: Mapping[str, Mapping[str, Any]]) -> tuple[Quota, _Answer]:
         if quota.name not in named:
-            return QuotaReading(quota=quota, applied=None, default=quota.default, in_use=None, is_not_listed=True)
+            return quota, NOT_LISTED
         quota = replace(quota, code=named[quota.name]["QuotaCode"])
-        return self._reading(quota, self._answer(quota.code), now)
+        return quota, self._answer(quota.code)
 
     def _answer(self, code: str | None) -> _Answer:
         applied = self._applied(code) if code else None
@@ -89,21 +97,17 @@ class Quotas:
             found=applied or default,
         )
 
-    def _reading(self, quota: Quota, answer: _Answer, now: float) -> QuotaReading:
-        reading = QuotaReading(
-            quota=quota,
-            applied=answer.applied,
-            default=quota.default if answer.default is None else answer.default,
-            in_use=None,
-        )
+    def _with_usage(self, reading: QuotaReading, answer: _Answer, now: float) -> QuotaReading:
+        if answer is NOT_LISTED:
+            return reading
         metric = (answer.found or {}).get("UsageMetric")
         measured = self._measured(metric, now) if metric else None
         if measured:
             as_of, in_use = measured
             return replace(reading, in_use=in_use, in_use_source=UsageSource.METRIC, in_use_as_of=as_of)
-        if quota.counts is None or self._held is None:
+        if reading.quota.counts is None or self._held is None:
             return reading
-        in_use_now = count_in_use(quota, self._held)
+        in_use_now = count_in_use(reading.quota, self._held)
         return replace(reading, in_use=in_use_now, in_use_source=UsageSource.JOBS, in_use_as_of=now)
 
     def _applied(self, code: str) -> Mapping[str, Any] | None:
@@ -141,6 +145,16 @@ class Quotas:
         if not points:
             return None
         return points[-1]["Timestamp"].timestamp(), int(points[-1][statistic])  # type: ignore[literal-required]
+
+
+def _limit(quota: Quota, answer: _Answer) -> QuotaReading:
+    return QuotaReading(
+        quota=quota,
+        applied=answer.applied,
+        default=quota.default if answer.default is None else answer.default,
+        in_use=None,
+        is_not_listed=answer is NOT_LISTED,
+    )
 
 
 def list_held_instances(

@@ -40,10 +40,10 @@ USES = (
 
 
 def check_quotas(connect: Callable[[str], Any]) -> list[Finding]:
-    """``connect`` makes a client of a service."""
+    """Reads limits only: the instances in use need rights that no deployment needs. ``connect`` makes a client."""
     quotas = Quotas(connect("service-quotas"), connect("cloudwatch"), connect("sagemaker"), sleep=time.sleep)
-    readings = quotas.read([use.quota for use in USES], now=time.time())
-    return [_finding(use, readings[use.quota.name]) for use in USES]
+    limits = quotas.read_limits(use.quota for use in USES)
+    return [_finding(use, limits[use.quota.name]) for use in USES]
 
 
 def _finding(use: Use, reading: QuotaReading) -> Finding:

@@ -1,4 +1,4 @@
-"""The names of one lab's stack and outputs, used by the CDK app and the command line."""
+"""The names of one lab's stack and outputs, and what else the CDK app shares with the lab's own code."""
 
 import re
 from enum import StrEnum
@@ -13,6 +13,8 @@ OVERDUE_RUNS_METRIC = "OverdueRuns"
 OPEN_ENDPOINTS_METRIC = "OpenEndpoints"
 OVERDUE_ENDPOINTS_METRIC = "OverdueEndpoints"
 FAILED_SUITES_METRIC = "FailedSuites"
+# A killed sweep holds up the next ones for at most this long, less than the time between two of them.
+LEASE_SECONDS = 240.0
 # A job's name holds the lab's beside suite, execution, cell, trial and attempt, and SageMaker allows 63 characters.
 LAB_NAME = re.compile(r"(?=.{1,18}$)[a-z](-?[a-z0-9])*")
 # The output that only the stack of a lab with isolate_network has.

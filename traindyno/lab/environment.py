@@ -5,6 +5,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import TypeVar
 
 from traindyno.core.errors import TraindynoError
+from traindyno.core.lab_names import LEASE_SECONDS
 from traindyno.sagemaker.job_settings import JobSettings, read_lab_jobs
 from traindyno.sagemaker.serving_request import ServingSettings
 
@@ -36,6 +37,7 @@ class BucketEnvironment(LabEnvironment):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepEnvironment(BucketEnvironment):
     state_machine_arn: str
+    sweep_lease_seconds: str = f"{LEASE_SECONDS:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -126,6 +126,10 @@ def good_account(
         {"QuotaCode": f"L-{number}", "QuotaName": name, "Value": (quotas or {}).get(name, 1.0)}
         for number, name in enumerate(QUOTAS)
     ]
+    # Without an answer below: the doctor reads no usage, which a caller may be denied to read.
+    in_order[0]["UsageMetric"] = {
+        "MetricNamespace": "AWS/Usage", "MetricName": "ResourceCount", "MetricDimensions": {"Service": "SageMaker"}
+    }  # fmt: skip
     endpoint_quota = in_order[-1]
     product = {
         "product": {"attributes": {"usagetype": f"USE1-Train:{SMOKE_INSTANCE}"}},
@@ -143,7 +147,6 @@ def good_account(
         "stateMachineArn": machine, "name": "traindyno-suites", "definition": "{}", "roleArn": ROLE,
         "type": "STANDARD", "creationDate": at,
     }  # fmt: skip
-    listing: dict[str, Any] = {"TrainingJobSummaries": []}
     return {
         "sts": [("get_caller_identity", {"Arn": ARN, "Account": "111122223333", "UserId": "x"})],
         "ssm": [("get_parameter", parameter)],
@@ -156,7 +159,7 @@ def good_account(
             ("get_service_quota", {"Quota": endpoint_quota}),
         ],
         "cloudwatch": [],
-        "sagemaker": [("list_training_jobs", listing)] * 3,
+        "sagemaker": [],
         "pricing": [("get_products", {"PriceList": [json.dumps(product)] if price else []})],
         "cloudformation": [("describe_stacks", {"Stacks": [stack]})],
         "stepfunctions": [

@@ -10,12 +10,15 @@ import pytest
 from lambdas.reconcile_runs import handler as reconcile_runs
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryExecutions, MemoryLab, make_lab, no_sleep
 from traindyno.aws import clients
+from traindyno.core.lab_names import LEASE_SECONDS
 from traindyno.lab.reconcile_runs import sweep as sweep_runs
 from traindyno.lab.stop_runs import Pace
 from traindyno.lab.submit_run import submit_run
-from traindyno.lab.sweep_turn import LEASE_SECONDS, sweep_turn
+from traindyno.lab.sweep_turn import sweep_turn
 
 LATER = NOW + 500
+# botocore's, of its standard retries
+MOST_BACKOFF_SECONDS = 20
 UNHURRIED = Pace(may_go_on=lambda: True, sleep=no_sleep)
 
 
@@ -100,6 +103,24 @@ def test_the_lease_of_a_killed_sweep_expires(lab: MemoryLab, monkeypatch: pytest
     monkeypatch.setattr(time, "time", lambda: LATER + LEASE_SECONDS)
     reconcile_runs.handle({}, Unhurried())
     assert swept(lab)
+
+
+def test_a_request_with_all_its_retries_does_not_outlast_the_lease() -> None:
+    """Between two renewals, a sweep may wait that long, up to the last moment before it renews."""
+    settings: Any = clients.CONFIG
+    retries = settings.retries["max_attempts"]
+    backoffs = sum(min(2**each, MOST_BACKOFF_SECONDS) for each in range(retries))
+    slowest = (1 + retries) * (settings.connect_timeout + settings.read_timeout) + backoffs
+    lab, _ = make_lab()
+    lease, clock = lab.services.sweep_lease, [NOW]
+    with sweep_turn(lease, "slow", pace=UNHURRIED, clock=lambda: clock[0]) as turn:
+        assert turn is not None
+        for before in range(0, int(LEASE_SECONDS), 5):
+            renewed = lease.read()
+            assert renewed is not None
+            clock[0] = renewed.expires_at - LEASE_SECONDS + before
+            assert turn.may_go_on()
+            assert not lease.take("another", now=clock[0] + slowest, seconds=LEASE_SECONDS), before
 
 
 def test_a_long_sweep_keeps_its_lease_as_it_goes_on_and_stops_if_it_lost_it() -> None:
