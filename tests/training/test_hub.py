@@ -1,11 +1,14 @@
 """A dataset and a model by their names on the Hub: streamed and copied, from a stand-in that counts what it sends."""
 
 import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from tests.training.hub_repositories import write_dataset, write_model
 from tests.training.hub_server import COMMIT, Hub, hub_server
@@ -17,6 +20,7 @@ from training.model_copy import needed_files
 
 KEY = "0123456789abcdef" * 4
 ROWS = 20_000
+LARGE_ROWS = 20_000
 NEEDED = {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
 
 
@@ -52,6 +56,20 @@ def test_a_dataset_by_its_name_is_streamed_and_no_further_than_the_runs_need(tmp
     assert (len(found), found.uniform_length) == (200, SEQUENCE_LENGTH)
     assert {name for name in hub.sent if name.endswith(".parquet")} == {"train-00000-of-00006.parquet"}
     assert not list((tmp_path / "home").rglob("*.arrow"))  # nothing of it is stored
+
+
+def test_a_preparation_ends_while_the_rest_of_a_large_file_is_on_its_way(tmp_path: Path) -> None:
+    """Arrow reads ahead in threads, 32 MiB at a time, which Python's teardown would abort, or wait for."""
+    data = tmp_path / "hub" / "me" / "data"
+    data.mkdir(parents=True)
+    texts = [random.Random(row).randbytes(1600).hex(" ", 5) for row in range(LARGE_ROWS)]
+    table = pa.table({"text": texts})
+    parquet.write_table(table, data / "train.parquet", row_group_size=500, compression="none", use_dictionary=False)
+    write_model(tmp_path / "hub" / "me" / "model")
+    with hub_server(tmp_path / "hub", tmp_path / "home", delay_seconds=1.0) as slow:
+        end = prepared(tmp_path / "job", slow, {"dataset": {"path": "me/data"}}, packing=False, sequences=200)
+    assert end.exit_code == 0, end.output
+    assert len(read_sequences(end.folder / "model" / "train")) == 200
 
 
 def test_a_column_that_a_dataset_of_the_hub_lacks_is_named(tmp_path: Path, hub: Hub) -> None:
