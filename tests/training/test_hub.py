@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from datasets import Features, Image, Value
 from pyarrow import parquet
 
 from tests.training.hub_repositories import write_dataset, write_model
@@ -31,7 +32,18 @@ def repositories(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_model(root / "me" / "model")
     (root / "me" / "bare").mkdir()
     (root / "me" / "bare" / "config.json").write_text((root / "me" / "model" / "config.json").read_text())
+    write_numbered_rows(root / "me" / "numbered")
     return root
+
+
+def write_numbered_rows(folder: Path) -> None:
+    """Row 7 is the word 7, many times; and a picture, whose decoder is not installed."""
+    folder.mkdir()
+    texts = [" ".join([str(number)] * 2 * SEQUENCE_LENGTH) for number in range(2, 52)]
+    columns = Features({"picture": Image(), "text": Value("string")})
+    picture = {"bytes": b"no picture", "path": None}
+    rows = [{"picture": picture, "text": text} for text in texts]
+    parquet.write_table(pa.Table.from_pylist(rows, schema=columns.arrow_schema), folder / "train.parquet")
 
 
 @pytest.fixture
@@ -70,6 +82,24 @@ def test_a_preparation_ends_while_the_rest_of_a_large_file_is_on_its_way(tmp_pat
         end = prepared(tmp_path / "job", slow, {"dataset": {"path": "me/data"}}, packing=False, sequences=200)
     assert end.exit_code == 0, end.output
     assert len(read_sequences(end.folder / "model" / "train")) == 200
+
+
+def numbers(folder: Path) -> set[int]:
+    return {int(number) for number in read_sequences(folder).tokens} - {0}  # 0 ends a text
+
+
+def test_columns_that_are_not_needed_are_not_decoded(tmp_path: Path, hub: Hub) -> None:
+    end = prepared(tmp_path / "job", hub, {"dataset": {"path": "me/numbered"}}, packing=True)
+    assert end.exit_code == 0, end.output
+    assert numbers(end.folder / "model" / "train") == set(range(2, 52))
+
+
+def test_a_split_may_be_a_slice(tmp_path: Path, hub: Hub) -> None:
+    data = {"path": "me/numbered", "split": "train[:20%]", "evaluation_split": "train[-5:]"}
+    end = prepared(tmp_path / "job", hub, {"dataset": data}, packing=False)
+    assert end.exit_code == 0, end.output
+    assert numbers(end.folder / "model" / "train") == set(range(2, 12))
+    assert numbers(end.folder / "model" / "evaluation") == set(range(47, 52))
 
 
 def test_a_column_that_a_dataset_of_the_hub_lacks_is_named(tmp_path: Path, hub: Hub) -> None:
