@@ -1,5 +1,6 @@
 """Rows of a dataset, a batch at a time: the text column, and for classification the label column."""
 
+import io
 import itertools
 import json
 from collections.abc import Iterator, Sequence
@@ -100,13 +101,15 @@ def _csv_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterato
             yield from _table_rows(table, dataset, file.name, with_labels=with_labels, first_row=first)
             first += len(batch)
     except pa.ArrowInvalid as error:
-        raise WorkloadError(f"{file.name} can't be read as csv: {error}") from error
+        limit = f"no row may be longer than {CSV_BLOCK_BYTES // 2**20} MiB"
+        raise WorkloadError(f"{file.name} can't be read as csv: {error}; {limit}") from error
 
 
 def _csv_reader(file: DataFile, convert: csv.ConvertOptions) -> csv.CSVStreamingReader:
     parse = csv.ParseOptions(delimiter="\t" if data_suffix(file.name) == ".tsv" else ",", newlines_in_values=True)
     read = csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False)
-    content = pa.PythonFile(Utf8Reader(file), mode="r")
+    # Arrow takes a short read as its block: the buffer fills it.
+    content = pa.PythonFile(io.BufferedReader(Utf8Reader(file), CSV_BLOCK_BYTES), mode="r")
     return csv.open_csv(content, parse_options=parse, convert_options=convert, read_options=read)
 
 
