@@ -97,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
             code = "RevisionNotFound" if folder.is_dir() else "RepoNotFound"
             self._send_json({"error": "not found"}, status=404, headers={"X-Error-Code": code})
             return
-        siblings = [{"rfilename": file} for file in _files(folder)]
+        siblings = [{"rfilename": file, "size": (folder / file).stat().st_size} for file in _files(folder)]
         self._send_json({"_id": "0", "id": name, "sha": COMMIT, "private": False, "tags": [], "siblings": siblings})
 
     def _paths_info(self, folder: Path, body: bytes) -> None:

@@ -1,6 +1,7 @@
 """A dataset and a model by their names on the Hub: streamed and copied, from a stand-in that counts what it sends."""
 
 import json
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from training.model_copy import needed_files
 KEY = "0123456789abcdef" * 4
 ROWS = 20_000
 LARGE_ROWS = 20_000
+TOO_LARGE_BYTES = 2**42
 NEEDED = {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
 
 
@@ -140,6 +142,19 @@ def test_a_model_without_weights_is_named(tmp_path: Path, hub: Hub) -> None:
     end = prepared(tmp_path / "job", hub, asked, stages_model=True)
     assert end.exit_code != 0
     assert "the model me/bare has no weights in safetensors or PyTorch's format" in end.failure
+
+
+def test_a_model_that_the_volume_cannot_hold_is_refused_before_it_is_loaded(tmp_path: Path) -> None:
+    folder = tmp_path / "hub" / "me" / "model"
+    write_model(folder)
+    os.truncate(folder / "model.safetensors", TOO_LARGE_BYTES)  # a sparse file
+    with hub_server(tmp_path / "hub", tmp_path / "home") as hub:
+        end = prepared(tmp_path / "job", hub, {"dataset": {"format": "synthetic"}}, stages_model=True)
+    assert end.exit_code != 0
+    assert "the model me/model needs 4,398.0 GB" in end.failure
+    assert "expected a larger job.volume_size_gb" in end.failure
+    assert "user_code_error" in end.failure
+    assert "model.safetensors" not in hub.sent
 
 
 SHARDS = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]

@@ -22,10 +22,11 @@ from training.data.files import LocalFile
 from training.data.prepare import prepare
 from training.data.rows import CSV_BLOCK_BYTES, file_rows
 from training.data.sequences import SequenceWriter, read_sequences
-from training.errors import WorkloadError
+from training.errors import WorkloadError, explained, volume_of
 from training.tokenizer import train_tokenizer
 
 LINE = " ".join(f"word{number:05d}" for number in range(50))
+FULL = Path("/dev/full")
 SMALL, LARGE = 2**23, 5 * 2**23
 
 
@@ -150,3 +151,13 @@ def test_what_is_written_piece_by_piece_is_numpys_own_file(
     assert (tmp_path / "train" / "tokens.npy").read_bytes() == (tmp_path / "own.npy").read_bytes()
     found = read_sequences(tmp_path / "train") if lengths else None
     assert found is None or found.lengths.tolist() == lengths
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="a file that is always full is Linux's")
+def test_a_volume_that_fills_while_a_model_is_loaded_is_not_called_an_unknown_model(tmp_path: Path) -> None:
+    with (
+        pytest.raises(WorkloadError, match=r"the model me/model needs more, .*larger job\.volume_size_gb"),
+        volume_of("the model me/model", tmp_path),
+        explained("the model me/model"),
+    ):
+        FULL.write_bytes(b"a part")
