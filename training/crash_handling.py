@@ -7,19 +7,17 @@ import threading
 import time
 import traceback
 from types import TracebackType
-from typing import NoReturn
 
 from traindyno.callbacks import StepLogger, failure
 from traindyno.callbacks.oom_kills import count_oom_kills
 from traindyno.core.jobs.outcome import Outcome
 from training import failure_broadcast
 from training.checkpoints.stop_request import StopRequest
-from training.data.once_per_host import remove_made_folders
+from training.ending import FAILURE_EXIT_CODE, exit_now
 from training.errors import PeerFailed, RunStopped
 
 PATIENCE_SECONDS = 2.0  # a failing peer names its cause before its connections close
 PEER_SIGNS = ("closed by peer", "reset by peer", "broken pipe", "connection was likely closed", "remote process exited")
-FAILURE_EXIT_CODE = 1
 # torchrun kills its processes 30 s after it sends SIGTERM; SageMaker ends the container after 120 s.
 CHECKPOINT_SECONDS = 25.0
 
@@ -97,14 +95,6 @@ class CrashHandler:
     def _end(self, error: BaseException) -> None:
         self._step_log.failed(error)
         exit_now(FAILURE_EXIT_CODE)
-
-
-def exit_now(exit_code: int) -> NoReturn:
-    """Exit without Python's teardown, which takes billed time and waits in process groups for peers that have ended."""
-    remove_made_folders()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(exit_code)
 
 
 def is_from_a_peer(error: BaseException) -> bool:

@@ -1,7 +1,10 @@
 """Errors of a run that its user can correct; ``outcome`` is how the run is recorded."""
 
+import errno
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.outcome import Outcome
@@ -51,3 +54,30 @@ def explained(what: str, *also: type[Exception]) -> Iterator[None]:
         raise WorkloadError(
             f"{what} can't be loaded: {error}; expected a Hub id, an S3 prefix or a folder that transformers saved"
         ) from error
+
+
+@contextmanager
+def volume_of(what: str, folder: Path) -> Iterator[None]:
+    """If the disk is full, raises WorkloadError with the size of the disk of ``folder``, which exists."""
+    try:
+        yield
+    except Exception as error:
+        if not _is_disk_full(error):
+            raise
+        raise too_small_volume(what, folder) from error
+
+
+def too_small_volume(what: str, folder: Path, *, needed_bytes: int | None = None) -> WorkloadError:
+    disk = shutil.disk_usage(folder)
+    needed = "more" if needed_bytes is None else f"{needed_bytes / 1e9:,.1f} GB"
+    return WorkloadError(
+        f"{what} needs {needed}, and {disk.free / 1e9:,.1f} GB of the job's {disk.total / 1e9:,.1f} GB volume are "
+        "free; expected a larger job.volume_size_gb"
+    )
+
+
+def _is_disk_full(error: BaseException | None) -> bool:
+    """Also if it is the cause of the error."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    return error is not None and _is_disk_full(error.__cause__)

@@ -15,9 +15,10 @@ from training.checkpoints.checkpoints import Checkpoints
 from training.checkpoints.identity import identity_of
 from training.checkpoints.stop_request import StopRequest
 from training.compilers import build_compiler
-from training.crash_handling import CrashHandler, exit_now
+from training.crash_handling import CrashHandler
 from training.data.dataset import TokenDataset, load_dataset
 from training.doctor import environment_facts
+from training.ending import exit_now
 from training.evaluate import evaluate
 from training.evaluation_schedule import EvaluationSchedule
 from training.flops import FORMULA, measure_size

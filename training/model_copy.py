@@ -8,7 +8,7 @@ from pathlib import Path
 from huggingface_hub import HfApi, snapshot_download
 
 from traindyno.core.suite.workload import Workload
-from training.errors import WorkloadError, explained
+from training.errors import WorkloadError, explained, too_small_volume, volume_of
 
 # The formats in order of preference: weights in one file or in shards with an index. PyTorch's own are pickled.
 WEIGHTS = (
@@ -21,17 +21,23 @@ INDEX = re.compile(r".*\.index\.json")
 
 
 def copy_model(workload: Workload, folder: Path) -> None:
-    """Fills ``folder``. Large files are written as they arrive. Raises WorkloadError."""
+    """Fills ``folder``. Large files are written as they arrive. Raises WorkloadError, before it loads one if the
+    volume is too small.
+    """
     assert workload.model is not None
     path = str(workload.model.path)
-    with explained(f"the model {path}"):
-        found = HfApi().model_info(path, revision=workload.model.revision)
+    folder.mkdir(parents=True, exist_ok=True)
+    with volume_of(f"the model {path}", folder), explained(f"the model {path}"):
+        found = HfApi().model_info(path, revision=workload.model.revision, files_metadata=True)
         names = needed_files(file.rfilename for file in found.siblings or ())
         if not names:
             raise WorkloadError(
                 f"the model {path} has no weights in safetensors or PyTorch's format; expected model.safetensors, "
                 "pytorch_model.bin, or their shards with an index"
             )
+        needed_bytes = sum(file.size or 0 for file in found.siblings or () if file.rfilename in names)
+        if needed_bytes > shutil.disk_usage(folder).free:
+            raise too_small_volume(f"the model {path}", folder, needed_bytes=needed_bytes)
         snapshot_download(path, revision=found.sha, allow_patterns=names, local_dir=folder)
     shutil.rmtree(folder / ".cache", ignore_errors=True)  # the download's own notes
     size = sum((folder / name).stat().st_size for name in names)

@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,19 +29,24 @@ RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hub:
-    """``sent``: bytes by file name; ``asked``: paths in the order of the requests."""
+    """``sent``: bytes by file name; ``asked``: paths in the order of the requests.
+
+    ``delay_seconds``: before a part of a file.
+    """
 
     environment: dict[str, str]
+    delay_seconds: float = 0.0
     sent: dict[str, int] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
 
 @contextmanager
-def hub_server(root: Path, home: Path) -> Iterator[Hub]:
+def hub_server(root: Path, home: Path, *, delay_seconds: float = 0.0) -> Iterator[Hub]:
     """``root`` holds the folders ``owner/name``; ``home`` keeps what a job caches."""
     server = ThreadingHTTPServer((LOOPBACK, 0), _Handler)
     address = f"http://{LOOPBACK}:{server.server_port}"
-    hub = Hub(environment={"HF_ENDPOINT": address, "HF_HOME": str(home), "HF_HUB_OFFLINE": "0"})
+    environment = {"HF_ENDPOINT": address, "HF_HOME": str(home), "HF_HUB_OFFLINE": "0"}
+    hub = Hub(environment=environment, delay_seconds=delay_seconds)
     server.root, server.hub = root, hub  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -91,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
             code = "RevisionNotFound" if folder.is_dir() else "RepoNotFound"
             self._send_json({"error": "not found"}, status=404, headers={"X-Error-Code": code})
             return
-        siblings = [{"rfilename": file} for file in _files(folder)]
+        siblings = [{"rfilename": file, "size": (folder / file).stat().st_size} for file in _files(folder)]
         self._send_json({"_id": "0", "id": name, "sha": COMMIT, "private": False, "tags": [], "siblings": siblings})
 
     def _paths_info(self, folder: Path, body: bytes) -> None:
@@ -118,6 +124,7 @@ class _Handler(BaseHTTPRequestHandler):
         if wanted is None:
             self._send(200, content, headers, path.name)
             return
+        time.sleep(self.server.hub.delay_seconds)  # type: ignore[attr-defined]
         begin, end = int(wanted[1]), int(wanted[2] or len(content) - 1)
         headers["Content-Range"] = f"bytes {begin}-{min(end, len(content) - 1)}/{len(content)}"
         self._send(206, content[begin : end + 1], headers, path.name)

@@ -1,11 +1,16 @@
 """A dataset and a model by their names on the Hub: streamed and copied, from a stand-in that counts what it sends."""
 
 import json
+import os
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from datasets import Features, Image, Value
+from pyarrow import parquet
 
 from tests.training.hub_repositories import write_dataset, write_model
 from tests.training.hub_server import COMMIT, Hub, hub_server
@@ -17,6 +22,8 @@ from training.model_copy import needed_files
 
 KEY = "0123456789abcdef" * 4
 ROWS = 20_000
+LARGE_ROWS = 20_000
+TOO_LARGE_BYTES = 2**42
 NEEDED = {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
 
 
@@ -27,7 +34,18 @@ def repositories(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_model(root / "me" / "model")
     (root / "me" / "bare").mkdir()
     (root / "me" / "bare" / "config.json").write_text((root / "me" / "model" / "config.json").read_text())
+    write_numbered_rows(root / "me" / "numbered")
     return root
+
+
+def write_numbered_rows(folder: Path) -> None:
+    """Row 7 is the word 7, many times; and a picture, whose decoder is not installed."""
+    folder.mkdir()
+    texts = [" ".join([str(number)] * 2 * SEQUENCE_LENGTH) for number in range(2, 52)]
+    columns = Features({"picture": Image(), "text": Value("string")})
+    picture = {"bytes": b"no picture", "path": None}
+    rows = [{"picture": picture, "text": text} for text in texts]
+    parquet.write_table(pa.Table.from_pylist(rows, schema=columns.arrow_schema), folder / "train.parquet")
 
 
 @pytest.fixture
@@ -52,6 +70,38 @@ def test_a_dataset_by_its_name_is_streamed_and_no_further_than_the_runs_need(tmp
     assert (len(found), found.uniform_length) == (200, SEQUENCE_LENGTH)
     assert {name for name in hub.sent if name.endswith(".parquet")} == {"train-00000-of-00006.parquet"}
     assert not list((tmp_path / "home").rglob("*.arrow"))  # nothing of it is stored
+
+
+def test_a_preparation_ends_while_the_rest_of_a_large_file_is_on_its_way(tmp_path: Path) -> None:
+    """Arrow reads ahead in threads, 32 MiB at a time, which Python's teardown would abort, or wait for."""
+    data = tmp_path / "hub" / "me" / "data"
+    data.mkdir(parents=True)
+    texts = [random.Random(row).randbytes(1600).hex(" ", 5) for row in range(LARGE_ROWS)]
+    table = pa.table({"text": texts})
+    parquet.write_table(table, data / "train.parquet", row_group_size=500, compression="none", use_dictionary=False)
+    write_model(tmp_path / "hub" / "me" / "model")
+    with hub_server(tmp_path / "hub", tmp_path / "home", delay_seconds=1.0) as slow:
+        end = prepared(tmp_path / "job", slow, {"dataset": {"path": "me/data"}}, packing=False, sequences=200)
+    assert end.exit_code == 0, end.output
+    assert len(read_sequences(end.folder / "model" / "train")) == 200
+
+
+def numbers(folder: Path) -> set[int]:
+    return {int(number) for number in read_sequences(folder).tokens} - {0}  # 0 ends a text
+
+
+def test_columns_that_are_not_needed_are_not_decoded(tmp_path: Path, hub: Hub) -> None:
+    end = prepared(tmp_path / "job", hub, {"dataset": {"path": "me/numbered"}}, packing=True)
+    assert end.exit_code == 0, end.output
+    assert numbers(end.folder / "model" / "train") == set(range(2, 52))
+
+
+def test_a_split_may_be_a_slice(tmp_path: Path, hub: Hub) -> None:
+    data = {"path": "me/numbered", "split": "train[:20%]", "evaluation_split": "train[-5:]"}
+    end = prepared(tmp_path / "job", hub, {"dataset": data}, packing=False)
+    assert end.exit_code == 0, end.output
+    assert numbers(end.folder / "model" / "train") == set(range(2, 12))
+    assert numbers(end.folder / "model" / "evaluation") == set(range(47, 52))
 
 
 def test_a_column_that_a_dataset_of_the_hub_lacks_is_named(tmp_path: Path, hub: Hub) -> None:
@@ -92,6 +142,19 @@ def test_a_model_without_weights_is_named(tmp_path: Path, hub: Hub) -> None:
     end = prepared(tmp_path / "job", hub, asked, stages_model=True)
     assert end.exit_code != 0
     assert "the model me/bare has no weights in safetensors or PyTorch's format" in end.failure
+
+
+def test_a_model_that_the_volume_cannot_hold_is_refused_before_it_is_loaded(tmp_path: Path) -> None:
+    folder = tmp_path / "hub" / "me" / "model"
+    write_model(folder)
+    os.truncate(folder / "model.safetensors", TOO_LARGE_BYTES)  # a sparse file
+    with hub_server(tmp_path / "hub", tmp_path / "home") as hub:
+        end = prepared(tmp_path / "job", hub, {"dataset": {"format": "synthetic"}}, stages_model=True)
+    assert end.exit_code != 0
+    assert "the model me/model needs 4,398.0 GB" in end.failure
+    assert "expected a larger job.volume_size_gb" in end.failure
+    assert "user_code_error" in end.failure
+    assert "model.safetensors" not in hub.sent
 
 
 SHARDS = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]

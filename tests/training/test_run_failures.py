@@ -28,6 +28,12 @@ def can_mount() -> bool:
         return False
 
 
+def in_small_space(folder: Path) -> list[str]:
+    """The beginning of a command, for which ``folder`` is a file system of two pages."""
+    mount = f"mount -t tmpfs -o size=8k none {folder}"
+    return ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh"]
+
+
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_texts(tmp_path_factory.mktemp("data") / "texts")
@@ -130,14 +136,24 @@ def test_a_model_too_big_for_the_machine_is_out_of_memory(tmp_path: Path, texts:
 def test_a_full_disk_ends_all_ranks_within_seconds(tmp_path: Path, texts: Path) -> None:
     """On a file system of two pages, which the step log's second write doesn't fit in."""
     (tmp_path / "step_log").mkdir()
-    mount = f"mount -t tmpfs -o size=8k none {tmp_path}/step_log"
-    in_small_space = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh"]
-    document = run_document(settings=SPREAD, measurement=TOO_LONG)
-    launcher = _launch(tmp_path, ["--standalone", "--nproc-per-node", "2"], document, texts, before=in_small_space)
+    document, before = run_document(settings=SPREAD, measurement=TOO_LONG), in_small_space(tmp_path / "step_log")
+    launcher = _launch(tmp_path, ["--standalone", "--nproc-per-node", "2"], document, texts, before=before)
     assert launcher.wait(timeout=60) != 0
     failure = JobEnd(exit_code=launcher.returncode, output="", folder=tmp_path).failure
     assert failure.startswith("traindyno-outcome: user_code_error: rank ")
     assert "No space left on device" in failure
+
+
+@pytest.mark.skipif(not can_mount(), reason="no user namespaces here, so no small file system of the test's own")
+def test_a_preparation_that_fills_its_volume_names_the_setting_of_the_size(tmp_path: Path, texts: Path) -> None:
+    (tmp_path / "model").mkdir()
+    preparation = {"execution_id": "execution", "key": "0" * 64, "instance": "local.cpu", "packing": True}
+    document, before = {**run_document(), "preparation": preparation}, in_small_space(tmp_path / "model")
+    launcher = _launch(tmp_path, ["--standalone", "--nproc-per-node", "1"], document, texts, before=before)
+    assert launcher.wait(timeout=60) != 0
+    failure = JobEnd(exit_code=launcher.returncode, output="", folder=tmp_path).failure
+    assert failure.startswith("traindyno-outcome: user_code_error: rank 0: WorkloadError: tokenising s3://bucket/data ")
+    assert "expected a larger job.volume_size_gb" in failure
 
 
 def test_several_processes_without_a_strategy_for_them_are_refused(tmp_path: Path, texts: Path) -> None:

@@ -20,10 +20,13 @@ from training import tokenizer as tokenizers
 from training.data import file_text
 from training.data.files import LocalFile
 from training.data.prepare import prepare
+from training.data.rows import CSV_BLOCK_BYTES, file_rows
 from training.data.sequences import SequenceWriter, read_sequences
+from training.errors import WorkloadError, explained, volume_of
 from training.tokenizer import train_tokenizer
 
 LINE = " ".join(f"word{number:05d}" for number in range(50))
+FULL = Path("/dev/full")
 SMALL, LARGE = 2**23, 5 * 2**23
 
 
@@ -87,6 +90,26 @@ def test_pieces_of_a_text_are_the_text(
         assert all(piece.startswith("grüße") for piece in pieces)
 
 
+@pytest.mark.parametrize("megabytes", [1, 3, 7])
+@pytest.mark.parametrize("position", [0, 1000])
+def test_a_row_of_a_csv_file_may_be_as_long_as_a_block(megabytes: int, position: int, tmp_path: Path) -> None:
+    path = tmp_path / "train.csv"
+    texts = ["b"] * 2000
+    texts[position] = "word\n" * (megabytes * 10**6 // len("word\n"))
+    path.write_text("text,label\n" + "".join(f'"{text}",1\n' for text in texts))
+    files = [LocalFile(name=path.name, path=path)]
+    found = file_rows(Dataset(path="data"), files, with_labels=False)
+    assert [text for rows in found for text in rows.texts] == texts
+
+
+def test_a_row_of_a_csv_file_that_is_longer_than_a_block_is_refused_with_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / "train.csv"
+    path.write_text('text\n"' + "word " * (2 * CSV_BLOCK_BYTES // len("word ")) + '"\n' + "b\n" * 10)
+    files = [LocalFile(name=path.name, path=path)]
+    with pytest.raises(WorkloadError, match=r"train\.csv can't be read as csv: .*no row may be longer than 8 MiB"):
+        list(file_rows(Dataset(path="data"), files, with_labels=False))
+
+
 def word_tokenizer() -> PreTrainedTokenizerFast:
     words = {word: number for number, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "c"])}
     model = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
@@ -128,3 +151,13 @@ def test_what_is_written_piece_by_piece_is_numpys_own_file(
     assert (tmp_path / "train" / "tokens.npy").read_bytes() == (tmp_path / "own.npy").read_bytes()
     found = read_sequences(tmp_path / "train") if lengths else None
     assert found is None or found.lengths.tolist() == lengths
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="a file that is always full is Linux's")
+def test_a_volume_that_fills_while_a_model_is_loaded_is_not_called_an_unknown_model(tmp_path: Path) -> None:
+    with (
+        pytest.raises(WorkloadError, match=r"the model me/model needs more, .*larger job\.volume_size_gb"),
+        volume_of("the model me/model", tmp_path),
+        explained("the model me/model"),
+    ):
+        FULL.write_bytes(b"a part")

@@ -13,7 +13,7 @@ from training.data.encoding import Encoder
 from training.data.labels import LabelValues, number_labels, write_label_names
 from training.data.rows import DataRoot, file_rows, find_files, read_rows
 from training.data.sequences import EVALUATION, TOKENIZER, TRAIN, SequenceWriter, write_labels
-from training.errors import WorkloadError
+from training.errors import WorkloadError, volume_of
 from training.job import Job
 from training.tokenizer import load_tokenizer
 
@@ -27,8 +27,10 @@ def tokenise(workload: Workload, job: Job, folder: Path, *, packing: bool, seque
     tokenizer = load_tokenizer(workload, job)
     is_streamed = workload.dataset.input_mode is InputMode.STREAM
     limited = replace(workload, examples=sequences or workload.examples)
-    prepare(limited, tokenizer, job.data_root, folder, packing=packing, with_train=not is_streamed)
-    tokenizer.save_pretrained(folder / TOKENIZER)
+    folder.mkdir(parents=True, exist_ok=True)
+    with volume_of(f"tokenising {workload.dataset.path}", folder):
+        prepare(limited, tokenizer, job.data_root, folder, packing=packing, with_train=not is_streamed)
+        tokenizer.save_pretrained(folder / TOKENIZER)
 
 
 def prepare(

@@ -1,5 +1,6 @@
 """Rows of a dataset, a batch at a time: the text column, and for classification the label column."""
 
+import io
 import itertools
 import json
 from collections.abc import Iterator, Sequence
@@ -100,13 +101,15 @@ def _csv_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterato
             yield from _table_rows(table, dataset, file.name, with_labels=with_labels, first_row=first)
             first += len(batch)
     except pa.ArrowInvalid as error:
-        raise WorkloadError(f"{file.name} can't be read as csv: {error}") from error
+        limit = f"no row may be longer than {CSV_BLOCK_BYTES // 2**20} MiB"
+        raise WorkloadError(f"{file.name} can't be read as csv: {error}; {limit}") from error
 
 
 def _csv_reader(file: DataFile, convert: csv.ConvertOptions) -> csv.CSVStreamingReader:
     parse = csv.ParseOptions(delimiter="\t" if data_suffix(file.name) == ".tsv" else ",", newlines_in_values=True)
     read = csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False)
-    content = pa.PythonFile(Utf8Reader(file), mode="r")
+    # Arrow takes a short read as its block: the buffer fills it.
+    content = pa.PythonFile(io.BufferedReader(Utf8Reader(file), CSV_BLOCK_BYTES), mode="r")
     return csv.open_csv(content, parse_options=parse, convert_options=convert, read_options=read)
 
 
@@ -190,20 +193,16 @@ def _require_columns(wanted: Sequence[str], found: Sequence[str], name: str) -> 
 
 
 def _hub_rows(dataset: Dataset, split: str, *, with_labels: bool) -> Iterator[Rows]:
-    from datasets import ClassLabel, load_dataset  # noqa: PLC0415  # slow to import; only the Hub needs it
+    from datasets import ClassLabel  # noqa: PLC0415  # slow to import; only the Hub needs it
 
     assert dataset.path is not None
-    try:
-        # Streamed: only the files and columns that are needed are read, and nothing is stored.
-        rows = load_dataset(dataset.path, dataset.name, split=split, revision=dataset.revision, streaming=True)
-    except (OSError, ValueError) as error:  # not found, not reachable, no such split, not a Hub id
-        raise WorkloadError(
-            f"the dataset {dataset.path!r} can't be loaded from the Hugging Face Hub: {error}; expected an id such as "
-            "nyu-mll/glue with its name and split, an S3 prefix, or a folder"
-        ) from error
+    rows = _hub_split(dataset, dataset.path, split)
     wanted = _wanted_columns(dataset, with_labels=with_labels)
     first = 1
     classes = (rows.features or {}).get(dataset.label_column)
+    if rows.column_names:  # others may need a decoder that is not installed
+        _require_columns(wanted, rows.column_names, dataset.path)
+        rows = rows.select_columns([*dict.fromkeys(wanted)])
     for batch in rows.iter(ROWS_PER_BATCH):
         _require_columns(wanted, list(batch), dataset.path)
         labels = batch[wanted[1]] if with_labels else None
@@ -211,3 +210,19 @@ def _hub_rows(dataset: Dataset, split: str, *, with_labels: bool) -> Iterator[Ro
             labels = [None if label is None or label < 0 else label for label in labels]
         yield _checked(batch[wanted[0]], labels, dataset.path, first)
         first += len(batch[wanted[0]])
+
+
+def _hub_split(dataset: Dataset, path: str, split: str) -> Any:
+    """Streamed: only the files that are needed are read, and nothing is stored. A slice (train[:10%]) is cut from a
+    copy of the whole dataset, which the job's volume must hold.
+    """
+    from datasets import load_dataset  # noqa: PLC0415  # slow to import; only the Hub needs it
+
+    is_slice = "[" in split
+    try:
+        return load_dataset(path, dataset.name, split=split, revision=dataset.revision, streaming=not is_slice)
+    except (OSError, ValueError) as error:  # not found, not reachable, no such split, not a Hub id
+        raise WorkloadError(
+            f"the dataset {path!r} can't be loaded from the Hugging Face Hub: {error}; expected an id such as "
+            "nyu-mll/glue with its name and split, an S3 prefix, or a folder"
+        ) from error

@@ -2,23 +2,34 @@
 
 import gc
 import os
+import sys
 
-from training.run_settings import read_preparation_settings
+from training.ending import FAILURE_EXIT_CODE, exit_now
+from training.run_settings import PreparationSettings, read_preparation_settings
 
 
 def main() -> None:
     gc.disable()  # Collections find nothing among imported modules and take a fifth of the time of their import.
     preparation = read_preparation_settings(os.environ)
     if preparation is not None:
-        from training.prepare_data import prepare_data  # noqa: PLC0415
-
-        collect_from_here()
-        prepare_data(preparation)
+        prepare(preparation)
     else:
         from training.main import main as train  # noqa: PLC0415  # imports torch, which tokenising does without
 
         collect_from_here()
         train()
+
+
+def prepare(asked: PreparationSettings) -> None:
+    from training.prepare_data import prepare_data  # noqa: PLC0415
+
+    collect_from_here()
+    try:
+        prepare_data(asked)
+    except Exception:  # noqa: BLE001 -- the step log's hook names it, as at any program's end
+        sys.excepthook(*sys.exc_info())
+        exit_now(FAILURE_EXIT_CODE)
+    exit_now(0)
 
 
 def collect_from_here() -> None:
