@@ -66,10 +66,10 @@ class LocalLab:
     def client(self, service: str, config: Config | None = None) -> Any:
         return _client(service, config, **self._connection(service))
 
-    def table(self) -> Any:
-        """The lab's DynamoDB table, as boto3's resource."""
+    def table(self, name: str | None = None) -> Any:
+        """A DynamoDB table, by default the lab's, as boto3's resource."""
         resource = boto3.resource("dynamodb", **self._connection("dynamodb"))  # type: ignore[call-overload]
-        return resource.Table(self.deployment().table)
+        return resource.Table(name or self.deployment().table)
 
     def _connection(self, service: str) -> dict[str, str]:
         environment = local_environment(require_ports(self.home))

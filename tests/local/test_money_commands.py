@@ -121,17 +121,15 @@ def test_a_missing_quota_is_refused_asked_for_once_and_followed(lab: LocalLab) -
     assert "wait for AWS" in shown
 
 
-@pytest.mark.parametrize("is_local", [True, False])
-def test_no_quota_is_asked_for_to_copy_a_model_folder_that_is_uploaded(lab: LocalLab, is_local: bool) -> None:
-    if is_local:
-        (lab.folder / "my-model").mkdir()
+def test_no_quota_is_asked_for_to_copy_a_model_folder_that_is_uploaded(lab: LocalLab) -> None:
+    (lab.folder / "my-model").mkdir()
     suite = gpu_suite()
-    suite["workload"] |= {"model": "./my-model" if is_local else "me/my-model"}
-    path = str(lab.write_suite(f"model-{'folder' if is_local else 'hub'}", suite))
-    status = lab.traindyno("quotas", "status", path, "--local", "--format", "json")
+    suite["workload"] |= {"model": "./my-model"}
+    status = lab.traindyno(
+        "quotas", "status", str(lab.write_suite("model-folder", suite)), "--local", "--format", "json"
+    )
     assert status.status == 0, status.errors
-    names = [each["increase"]["name"] for each in status.json()]
-    assert names == [f"{name} for training job usage" for name in (P4D, *([] if is_local else ["ml.m7i.xlarge"]))]
+    assert [each["increase"]["name"] for each in status.json()] == [f"{P4D} for training job usage"]
 
 
 def test_the_receipt_equals_what_the_service_billed(lab: LocalLab, spent: dict[str, Any]) -> None:

@@ -2,7 +2,10 @@
 
 import pytest
 
+from localcloud.cloud import require_ports
+from localcloud.environment import local_environment
 from tests.local.local_lab import LocalLab
+from tests.local.recorded_calls import as_if_in, make_table
 from tests.unit.store.contract import ObjectsContract, StoreContract
 from traindyno.aws.objects import Objects
 from traindyno.aws.table import Table
@@ -10,10 +13,21 @@ from traindyno.aws.table import Table
 pytestmark = pytest.mark.local
 
 
+CONTRACT_TABLE = "store-contract"
+
+
+@pytest.fixture(scope="module")
+def own_table(lab: LocalLab) -> Table:
+    """The lab's sweep would stop the contract's open attempts in the lab's own table as jobs of ended executions."""
+    with as_if_in(local_environment(require_ports(lab.home))):
+        make_table(CONTRACT_TABLE)
+    return Table(lab.table(CONTRACT_TABLE))
+
+
 class TestTable(StoreContract):
     @pytest.fixture
-    def table(self, lab: LocalLab) -> Table:
-        return Table(lab.table())
+    def table(self, own_table: Table) -> Table:
+        return own_table
 
 
 class TestObjects(ObjectsContract):
