@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from traindyno.aws.endpoints import RuntimeClient
     from traindyno.aws.log_tail import LogsClient
 
-CONFIG = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5, read_timeout=25)
-MORE_RETRIES = Config(retries={"mode": "standard", "max_attempts": 10})
+CONFIG = Config(retries={"mode": "standard", "total_max_attempts": 5}, connect_timeout=5, read_timeout=25)
+MORE_RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 11})
 RUNTIME_CONFIG = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=65)
 # The Price List API has endpoints in three regions only; all return the same prices.
 PRICING_REGION = "us-east-1"

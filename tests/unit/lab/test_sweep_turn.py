@@ -108,7 +108,7 @@ def test_the_lease_of_a_killed_sweep_expires(lab: MemoryLab, monkeypatch: pytest
 def test_a_request_with_all_its_retries_does_not_outlast_the_lease() -> None:
     """Between two renewals, a sweep may wait that long, up to the last moment before it renews."""
     settings: Any = clients.CONFIG
-    retries = settings.retries["max_attempts"]
+    retries = settings.retries["total_max_attempts"] - 1
     backoffs = sum(min(2**each, MOST_BACKOFF_SECONDS) for each in range(retries))
     slowest = (1 + retries) * (settings.connect_timeout + settings.read_timeout) + backoffs
     lab, _ = make_lab()
