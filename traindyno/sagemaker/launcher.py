@@ -8,6 +8,7 @@ from typing import Any
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
 from traindyno.core.s3_keys import is_s3_uri
+from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.choices import Compiler, Strategy, Task
 from traindyno.core.suite.job_limits_check import MODEL_PARALLEL_PARAMETERS, MPI_OPTIONS, SMDDP_OPTIONS
 from traindyno.core.suite.settings import Settings
@@ -82,7 +83,7 @@ def toolkit_hyperparameters(
 
 def _own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
     if suite.workload.task is Task.SCRIPT:
-        given = {**suite.workload.hyperparameters, **run.cell.hyperparameters}
+        given = arguments_of(run.cell, suite.workload)
         return {name: value for name, value in given.items() if name != SMDDP_OPTIONS}
     target = suite.goal.target
     return {

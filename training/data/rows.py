@@ -89,23 +89,26 @@ def _csv_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterato
     """Text columns as the file has them: 007 stays 007, and NA is a text. No row may be longer than a block."""
     wanted = _wanted_columns(dataset, with_labels=with_labels)
     try:
-        _require_columns(wanted, _csv_reader(file, csv.ConvertOptions()).schema.names, file.name)
-        convert = csv.ConvertOptions(
-            include_columns=[*dict.fromkeys(wanted)],
-            column_types=dict.fromkeys(wanted, pa.string()),
-            strings_can_be_null=False,
-        )
         first = 1
-        for batch in _csv_reader(file, convert):
+        for batch in _csv_reader(file, wanted):
             table = pa.Table.from_batches([batch])
             yield from _table_rows(table, dataset, file.name, with_labels=with_labels, first_row=first)
             first += len(batch)
+    except pa.ArrowKeyError:  # of a column that the file lacks
+        _require_columns(wanted, _csv_reader(file, columns=()).schema.names, file.name)
+        raise
     except pa.ArrowInvalid as error:
         limit = f"no row may be longer than {CSV_BLOCK_BYTES // 2**20} MiB"
         raise WorkloadError(f"{file.name} can't be read as csv: {error}; {limit}") from error
 
 
-def _csv_reader(file: DataFile, convert: csv.ConvertOptions) -> csv.CSVStreamingReader:
+def _csv_reader(file: DataFile, columns: Sequence[str]) -> csv.CSVStreamingReader:
+    """All columns if none is named."""
+    convert = csv.ConvertOptions(
+        include_columns=[*dict.fromkeys(columns)],
+        column_types=dict.fromkeys(columns, pa.string()),
+        strings_can_be_null=False,
+    )
     parse = csv.ParseOptions(delimiter="\t" if data_suffix(file.name) == ".tsv" else ",", newlines_in_values=True)
     read = csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False)
     # Arrow takes a short read as its block: the buffer fills it.

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
+from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.choices import Compiler, Strategy
 from traindyno.core.suite.job_limits_check import MODEL_PARALLEL_PARAMETERS
 from traindyno.core.suite.suite import Cell
@@ -55,7 +56,7 @@ def _uses_training_compiler(use: _Use) -> bool:
 
 
 def _uses_smp_v1(use: _Use) -> bool:
-    given = {**use.workload.hyperparameters, **use.cell.hyperparameters}
+    given = arguments_of(use.cell, use.workload)
     return MODEL_PARALLEL_PARAMETERS in given and use.repository != SMP_V2_REPOSITORY
 
 

@@ -147,11 +147,15 @@ def needed_without_tokens(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet
 
 def _needed_copy(workload: Workload) -> tuple[TokenSet, ...]:
     """Runs read a model of the Hub from the lab's bucket."""
-    model = workload.model
-    is_on_hub = workload.task is not Task.SCRIPT and model is not None and model.path is not None
-    if not is_on_hub or is_s3_uri(model.path if model else None):
+    path = _model_path(workload)
+    if path is None or is_s3_uri(path):
         return ()
     return (TokenSet(stages_model=True),)
+
+
+def _model_path(workload: Workload) -> str | None:
+    """None where the lab loads no model: a script loads its own, and a configuration gives random values."""
+    return workload.model.path if workload.model and workload.task is not Task.SCRIPT else None
 
 
 def needed_check(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
@@ -161,8 +165,8 @@ def needed_check(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
     plan for it and which degrees divide its heads, and PlanSuite can't read the configuration.
     """
     listed, workload = list(cells), suite.workload
-    is_named = workload.task is not Task.SCRIPT and workload.model is not None and workload.model.path is not None
-    degrees, digest = _degrees(listed) if is_named else (), _memory_digest(suite, listed)
+    degrees = _degrees(listed) if _model_path(workload) else ()
+    digest = _memory_digest(suite, listed)
     if not degrees and not digest:
         return ()
     return (TokenSet(packing=None, tensor_degrees=degrees, memory_digest=digest),)
