@@ -54,7 +54,8 @@ def race(case: RaceCase, scratch: Path) -> RaceResult:
     run = read_run(case, chosen)
     dataset = load_sequences(run, case.data_folder, scratch)
     theirs, bare, evidence = _other_sides(case, run, dataset, scratch)
-    rounds = [_round([lambda: train_with_ours(run, dataset), *theirs, *bare]) for _ in range(case.rounds)]
+    sides = [lambda: train_with_ours(run, dataset), *theirs, *bare]
+    rounds = [_round(sides, first=number) for number in range(case.rounds)]
     ours, their_rounds = [each[0] for each in rounds], [each[1] for each in rounds if theirs]
     config = model_config(run.workload, run.settings, dataset.tokenizer, model_path=None)
     assert run.workload.sequence_length is not None
@@ -118,8 +119,11 @@ def _rate(case: RaceCase, changes: Mapping[str, Any], scratch: Path) -> float:
     return _alone(lambda: train_with_ours(run, dataset)).tokens_per_second(case.warmup_steps)
 
 
-def _round(sides: Sequence[Train]) -> list[Trained]:
-    return [_alone(train) for train in sides]
+def _round(sides: Sequence[Train], *, first: int) -> list[Trained]:
+    """Each side's turn. Each round begins with another side, since a side may leave the machine in another state."""
+    turns = [(first + turn) % len(sides) for turn in range(len(sides))]
+    trained = {side: _alone(sides[side]) for side in turns}
+    return [trained[side] for side in range(len(sides))]
 
 
 def _alone(train: Train) -> Trained:

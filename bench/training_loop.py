@@ -62,11 +62,12 @@ def same_work_figures(case: RaceCase, result: RaceResult, least_ratio: float) ->
 
 def ceiling_figures(case: RaceCase, result: RaceResult) -> list[Figure]:
     """The ceiling: Trainer's step ÷ the least that a step needs. Its share: of the time that could be saved."""
-    bare, ours, theirs = (
-        median(seconds) for seconds in (result.bare_step_seconds, result.our_step_seconds, result.their_step_seconds)
+    bare, ours = (
+        median(each / their for each, their in zip(seconds, result.their_step_seconds, strict=True))
+        for seconds in (result.bare_step_seconds, result.our_step_seconds)
     )
-    share = (theirs - ours) / (theirs - bare) * 100 if theirs > bare else None
-    budget = at_least(LEAST_SHARE_PERCENT) if theirs / bare >= LEAST_CEILING else None
+    share = (1 - ours) / (1 - bare) * 100 if bare < 1 else None
+    budget = at_least(LEAST_SHARE_PERCENT) if 1 / bare >= LEAST_CEILING else None
     ceilings = [their / each for each, their in zip(result.bare_step_seconds, result.their_step_seconds, strict=True)]
     return [
         Figure(name=f"{case.name}: bare step", value=spread(_milliseconds(result.bare_step_seconds)), unit="ms"),

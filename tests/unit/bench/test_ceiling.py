@@ -1,0 +1,37 @@
+"""The ceiling of a race: how much of the time that Trainer could save is saved."""
+
+import pytest
+
+from bench.figures import Figure
+from bench.loop_cases import SIZES, same_work_case
+from bench.race_case import RaceResult
+from bench.training_loop import ceiling_figures
+
+CASE = same_work_case(SIZES[0], is_quick=True)
+
+
+def share_of(slowdowns: list[float], *, ours: float, theirs: float, bare: float) -> Figure:
+    """In each round, the machine is slower by one factor for all sides."""
+    result = RaceResult(
+        our_step_seconds=tuple(ours * each for each in slowdowns),
+        their_step_seconds=tuple(theirs * each for each in slowdowns),
+        bare_step_seconds=tuple(bare * each for each in slowdowns),
+        our_tokens_per_second=(),
+        flops_per_token=1.0,
+        parameters=1,
+    )
+    (found,) = (each for each in ceiling_figures(CASE, result) if "share" in each.name)
+    return found
+
+
+@pytest.mark.parametrize("slowdowns", [[1, 1, 1], [1, 2, 1.2], [3, 1, 1.9]])
+def test_a_machine_that_changes_its_speed_between_rounds_changes_no_share(slowdowns: list[float]) -> None:
+    # 10 ms of Trainer's, 8 ms at least, 8.5 ms ours: 1.5 of 2 ms are saved
+    found = share_of(slowdowns, ours=8.5e-3, theirs=10e-3, bare=8e-3)
+    assert found.value == pytest.approx(75.0)
+    assert found.is_met is False
+
+
+def test_a_share_has_no_budget_where_nothing_can_be_saved() -> None:
+    assert share_of([1, 1], ours=9.8e-3, theirs=10e-3, bare=9.9e-3).budget is None
+    assert share_of([1, 1], ours=9.8e-3, theirs=10e-3, bare=10.1e-3).value is None
