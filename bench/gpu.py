@@ -4,6 +4,7 @@ from bench.equal_work import LOSS_DIFFERENCE_ON_A_GPU, equal_work_figures
 from bench.figures import Figure, Section, Spread, spread
 from bench.gpu_cases import GPT_J_LEAST_BYTES, full_size_cases, gpt_j_case
 from bench.groups import TITLES, command
+from bench.kept import Kept
 from bench.race_case import RaceCase, RaceResult
 from bench.race_files import run_race
 from traindyno.core.instances.instance_types import instance_types
@@ -17,7 +18,7 @@ NOTE = (
 )
 
 
-def measure(*, is_quick: bool) -> Section:
+def measure(*, is_quick: bool, kept: Kept) -> Section:
     import torch  # noqa: PLC0415  (the rest of this module serves without it)
 
     if not torch.cuda.is_available():
@@ -27,12 +28,12 @@ def measure(*, is_quick: bool) -> Section:
     figures = [
         figure
         for case in full_size_cases(is_quick=is_quick)
-        for figure in race_figures(case, run_race(case), peak_flops_per_second=peak)
+        for figure in race_figures(case, run_race(case, kept), peak_flops_per_second=peak)
     ]
     notes = [f"Device: {device}, PyTorch {torch.__version__}. {NOTE}"]
     if torch.cuda.get_device_properties(0).total_memory > GPT_J_LEAST_BYTES:
         case = gpt_j_case(is_quick=is_quick)
-        figures += race_figures(case, run_race(case), peak_flops_per_second=peak)
+        figures += race_figures(case, run_race(case, kept), peak_flops_per_second=peak)
         notes.append("GPT-J recomputes its activations; Trainer was not run on it.")
     else:
         notes.append(f"GPT-J 6B needs more than {GPT_J_LEAST_BYTES / 2**30:.0f} GiB of device memory to be trained.")

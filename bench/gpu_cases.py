@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.race_case import Against, RaceCase
+from traindyno.core.suite.choices import Compiler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +15,7 @@ class FullSize:
     config: Mapping[str, Any]
     length: int
     batch: int
+    compilers: tuple[Compiler, ...] = (Compiler.NONE, Compiler.INDUCTOR)
 
 
 MODELS = (
@@ -32,6 +34,7 @@ MODELS = (
         },
         length=512,
         batch=32,
+        compilers=(Compiler.NONE,),
     ),
 )
 GPT_J = FullSize(name="GPT-J 6B", task="causal-lm", config={"model_type": "gptj"}, length=1024, batch=4)
@@ -40,9 +43,10 @@ GPT_J_LEAST_BYTES = 16 * 6_050_882_784
 
 
 def full_size_cases(models: tuple[FullSize, ...] = MODELS, *, is_quick: bool) -> Iterator[RaceCase]:
-    for model in models:
-        for compiler in ("none", "inductor"):
-            yield _case(model, {"compiler": compiler}, is_quick=is_quick)
+    for compiler in Compiler:
+        for model in models:
+            if compiler in model.compilers:
+                yield _case(model, {"compiler": compiler}, is_quick=is_quick)
 
 
 def gpt_j_case(*, is_quick: bool) -> RaceCase:
@@ -50,7 +54,7 @@ def gpt_j_case(*, is_quick: bool) -> RaceCase:
 
 
 def _case(model: FullSize, settings: Mapping[str, Any], *, is_quick: bool, with_theirs: bool = True) -> RaceCase:
-    how = "compiled" if settings.get("compiler") == "inductor" else "eager"
+    how = "compiled" if settings.get("compiler") == Compiler.INDUCTOR else "eager"
     return RaceCase(
         name=f"{model.name}, {model.length} tokens, batch {model.batch}, {how}",
         against=Against.SAME_WORK,
@@ -75,7 +79,7 @@ def _case(model: FullSize, settings: Mapping[str, Any], *, is_quick: bool, with_
         },
         steps=6 if is_quick else 40,
         warmup_steps=3 if is_quick else 10,
-        rounds=1 if is_quick else 3,
+        rounds=1 if is_quick else 2,
         threads=None,
         with_theirs=with_theirs,
     )

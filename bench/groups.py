@@ -39,7 +39,7 @@ TITLES = {
 
 
 # Their ``measure`` takes ``kept``: what was measured of them before they were cut off can be used.
-CUT_AT_CASES = frozenset({"loop", "replay", "report"})
+CUT_AT_CASES = frozenset({"gpu", "loop", "replay", "report"})
 
 
 def command(group: str) -> str:

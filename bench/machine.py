@@ -3,7 +3,7 @@
 import platform
 import subprocess
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import distributions
 from pathlib import Path
 
 import psutil
@@ -17,7 +17,9 @@ CPU_FACTS = Path("/proc/cpuinfo")
 def origin(code: str) -> str:
     """One line: date, machine, versions, the commit, and the digest of the code that is measured."""
     memory_gib = psutil.virtual_memory().total / 2**30
-    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    installed = {each.name: each.version for each in distributions()}
+    # A machine that trains has no CDK.
+    versions = ", ".join(f"{name} {installed[name]}" for name in PACKAGES if name in installed)
     return (
         f"{datetime.now(UTC):%Y-%m-%d} · {psutil.cpu_count()} cores of {processor_name()}, {memory_gib:.0f} GiB · "
         f"Python {platform.python_version()}, {versions} · commit {commit()} · code {code}"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import cattrs
 
+from bench.kept import Kept
 from bench.race_case import RaceCase, RaceResult
 from localcloud.home import REPO_ROOT
 
@@ -16,8 +17,12 @@ CONVERTER = cattrs.Converter(forbid_extra_keys=True)
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "TRANSFORMERS_VERBOSITY": "error"}
 
 
-def run_race(case: RaceCase) -> RaceResult:
-    """In a separate process, so that thread settings and memory belong to one case."""
+def run_race(case: RaceCase, kept: Kept) -> RaceResult:
+    return kept.case(case.name, RaceResult, lambda: _in_its_own_process(case))
+
+
+def _in_its_own_process(case: RaceCase) -> RaceResult:
+    """Thread settings and memory belong to one case."""
     threads = {} if case.threads is None else {"OMP_NUM_THREADS": str(case.threads)}
     with tempfile.TemporaryDirectory() as folder:
         case_path, result_path = Path(folder, "case.json"), Path(folder, "result.json")

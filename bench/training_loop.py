@@ -36,17 +36,13 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
     figures = []
     for size in SIZES:
         case = same_work_case(size, is_quick=is_quick)
-        figures += same_work_figures(case, race(case, kept), size.least_ratio)
+        figures += same_work_figures(case, run_race(case, kept), size.least_ratio)
     with tempfile.TemporaryDirectory() as folder:
         data_folder = str(write_rows(Path(folder)))
         for model in TEXT_MODELS:
             case = best_cell_case(model, data_folder, is_quick=is_quick)
-            figures += best_cell_figures(case, race(case, kept))
+            figures += best_cell_figures(case, run_race(case, kept))
     return Section(title=TITLES["loop"], command=command("loop"), figures=tuple(figures), notes=NOTES)
-
-
-def race(case: RaceCase, kept: Kept) -> RaceResult:
-    return kept.case(case.name, RaceResult, lambda: run_race(case))
 
 
 def same_work_figures(case: RaceCase, result: RaceResult, least_ratio: float) -> list[Figure]:

@@ -15,6 +15,7 @@ from training import failure_broadcast
 from training.checkpoints.stop_request import StopRequest
 from training.ending import FAILURE_EXIT_CODE, exit_now
 from training.errors import PeerFailed, RunStopped
+from training.topology import Topology
 
 PATIENCE_SECONDS = 2.0  # a failing peer names its cause before its connections close
 PEER_SIGNS = ("closed by peer", "reset by peer", "broken pipe", "connection was likely closed", "remote process exited")
@@ -28,9 +29,9 @@ class CrashHandler:
     ``stop`` lets a run that keeps checkpoints write one more before it ends.
     """
 
-    def __init__(self, step_log: StepLogger, rank: int, stop: StopRequest) -> None:
+    def __init__(self, step_log: StepLogger, topology: Topology, stop: StopRequest) -> None:
         self._step_log = step_log
-        self._rank = rank
+        self._topology = topology
         self._stop = stop
         self._kills_before = count_oom_kills()
         self._lock = threading.Lock()
@@ -50,7 +51,7 @@ class CrashHandler:
                 error = PeerFailed(*earlier)  # such as a folder that was removed with the process that made it
             else:
                 outcome = failure.classify(error, Outcome.INTERNAL_ERROR)
-                failure_broadcast.publish(outcome, failure.describe(error, self._rank))
+                failure_broadcast.publish(outcome, failure.describe(error, self._topology.rank))
             self._end(error)
 
     def _watch_for_sigterm(self) -> None:
@@ -68,9 +69,13 @@ class CrashHandler:
         if self._stop.request():
             self._wait_for_checkpoint()
         with self._lock:
-            self._end(
-                self._failure_of_a_peer() or RunStopped(f"the process was stopped after {self._step_log.steps} steps")
-            )
+            self._end(self._why_stopped())
+
+    def _why_stopped(self) -> BaseException:
+        """torchrun also stops the processes whose peer the kernel killed, which then could not say so itself."""
+        killed = self._killed_peer() if self._topology.world_size > 1 else None
+        stopped = RunStopped(f"the process was stopped after {self._step_log.steps} steps")
+        return self._failure_of_a_peer() or killed or stopped
 
     def _wait_for_checkpoint(self) -> None:
         """The main thread ends the process when the checkpoint is complete. If that fails, the previous one is used."""
@@ -88,9 +93,13 @@ class CrashHandler:
         return None
 
     def _lost_peer(self, error: BaseException) -> PeerFailed:
-        if count_oom_kills() > self._kills_before:
-            return PeerFailed(Outcome.OUT_OF_MEMORY, "the kernel killed a process of this job because memory ran out")
-        return PeerFailed(Outcome.KILLED, f"another process was killed, or crashed in native code: {error}")
+        message = f"another process was killed, or crashed in native code: {error}"
+        return self._killed_peer() or PeerFailed(Outcome.KILLED, message)
+
+    def _killed_peer(self) -> PeerFailed | None:
+        if count_oom_kills() == self._kills_before:
+            return None
+        return PeerFailed(Outcome.OUT_OF_MEMORY, "the kernel killed a process of this job because memory ran out")
 
     def _end(self, error: BaseException) -> None:
         self._step_log.failed(error)

@@ -40,7 +40,7 @@ from training.train import collate_for, train
 def main() -> None:
     step_log = StepLogger(os.environ.get(DIRECTORY_VARIABLE), otherwise=Outcome.INTERNAL_ERROR)
     stop = StopRequest(read_topology())
-    CrashHandler(step_log, read_topology().rank, stop).install()
+    CrashHandler(step_log, read_topology(), stop).install()
     run = read_run_settings(os.environ)
     use_hub_token(run.workload.hub_token_secret)
     step_log.open({**environment_facts(), **environment_facts_of_run(run)})

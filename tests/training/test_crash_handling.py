@@ -1,6 +1,8 @@
 """What a process that fails after another one writes of the cause."""
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from traindyno.callbacks import StepLogger, failure
 from training import crash_handling
 from training.checkpoints.stop_request import StopRequest
 from training.crash_handling import CrashHandler
-from training.topology import read_topology
+from training.topology import Topology
 
 
 class Exited(Exception):
@@ -20,11 +22,30 @@ def exit_of_a_test(exit_code: int) -> None:
     raise Exited(exit_code)
 
 
+def handler_of(folder: Path, processes: int = 2) -> CrashHandler:
+    """Of the last rank."""
+    topology = Topology(rank=processes - 1, world_size=processes)
+    return CrashHandler(StepLogger(str(folder), otherwise="internal_error"), topology, StopRequest(Topology()))
+
+
 def fail_with(error: Exception, folder: Path) -> dict[str, str]:
     """The line that rank 1 writes of its error."""
-    handler = CrashHandler(StepLogger(str(folder), otherwise="internal_error"), 1, StopRequest(read_topology({})))
+    handler = handler_of(folder)
     with pytest.raises(Exited):
         handler._on_error(type(error), error, None)
+    return error_line(folder)
+
+
+def stop(handler: CrashHandler, folder: Path) -> dict[str, str]:
+    """The line that a rank writes when SIGTERM has arrived."""
+    receiving, sending = os.pipe()
+    os.write(sending, bytes([signal.SIGTERM]))
+    with pytest.raises(Exited):
+        handler._end_on_sigterm(receiving)
+    return error_line(folder)
+
+
+def error_line(folder: Path) -> dict[str, str]:
     (log,) = folder.rglob("*.jsonl")
     (line,) = [line for line in map(json.loads, log.read_text().splitlines()) if line["kind"] == "error"]
     return dict(line)
@@ -48,3 +69,18 @@ def test_the_first_error_is_the_cause(tmp_path: Path) -> None:
     assert line["outcome"] == "internal_error"
     assert "ValueError: expected a number" in line["message"]
     assert failure.reported_failure()[0] == "internal_error"
+
+
+@pytest.mark.parametrize(("processes", "outcome"), [(2, "out_of_memory"), (1, "stopped_by_user")])
+def test_processes_that_are_stopped_because_the_kernel_killed_their_peer_are_out_of_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: int, outcome: str
+) -> None:
+    """A process without peers is stopped by a person, whatever else the machine's kernel has killed."""
+    handler = handler_of(tmp_path / "log", processes)
+    kills = crash_handling.count_oom_kills()
+    monkeypatch.setattr(crash_handling, "count_oom_kills", lambda: kills + 1)
+    assert stop(handler, tmp_path / "log")["outcome"] == outcome
+
+
+def test_a_stop_without_a_cause_among_the_peers_is_the_persons(tmp_path: Path) -> None:
+    assert stop(handler_of(tmp_path / "log"), tmp_path / "log")["outcome"] == "stopped_by_user"

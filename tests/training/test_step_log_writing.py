@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from traindyno.callbacks import clock, failure, recorder
+from traindyno.callbacks.clock import HostClock
+from traindyno.callbacks.environment import peak_memory_bytes
 from traindyno.callbacks.log import StepLogger
 from traindyno.callbacks.recorder import StepLogFile
 from traindyno.core.jobs.outcome import Outcome
@@ -67,6 +69,7 @@ def test_time_spent_in_a_phase_is_not_waiting_for_data(tmp_path: Path, monkeypat
     for module in ("clock", "log", "recorder"):
         monkeypatch.setattr(f"traindyno.callbacks.{module}.now", lambda: seconds[0])
     log = StepLogger(str(tmp_path))
+    log.measure_with(HostClock, peak_memory_bytes)  # an earlier test may have used a CUDA device
 
     def step(wait: float, work: float) -> None:
         seconds[0] += wait
@@ -99,6 +102,7 @@ def test_waiting_for_the_device_to_tell_a_loss_is_not_waiting_for_data(
             return 1.0
 
     log = StepLogger(str(tmp_path))
+    log.measure_with(HostClock, peak_memory_bytes)
     for _ in range(2):
         seconds[0] += 0.5
         with log.step(samples=1) as step:
