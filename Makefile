@@ -65,7 +65,7 @@ chaos: install ## Rehearse 1,000 runs under faults, interrupt 110 spot runs, sen
 	TRAINDYNO_FUZZ_COUNT=20000 $(BIN)/python -m pytest tests/fuzz --numprocesses logical
 	TRAINDYNO_INTERRUPTED_RUNS=100 TRAINDYNO_INTERRUPTED_TRAININGS=10 $(BIN)/python -m pytest tests/local/test_spot_interruptions.py
 	TRAINDYNO_EVERY_STRATEGY=1 $(BIN)/python -m pytest tests/training/test_checkpoints.py tests/training/test_memory.py tests/training/test_strategies.py tests/training/test_strategy_table.py
-	TRAINDYNO_CHAOS_RUNS=1000 $(BIN)/python -m pytest tests/local/test_chaos.py
+	TRAINDYNO_REPEATS=1 $(BIN)/python -m pytest tests/local/test_chaos.py tests/local/test_reference_suites.py tests/local/test_rehearsal.py
 	TRAINDYNO_THROTTLED_EXECUTIONS=20 $(BIN)/python -m pytest tests/local/test_throttling.py
 	TRAINDYNO_SIMULATIONS=10 $(BIN)/python -m pytest tests/simulations
 	TRAINDYNO_CHAOS_SEEDS=1,2,3,4,5 TRAINDYNO_SEED_RUNS=200 $(BIN)/python -m pytest tests/local/test_chaos_seeds.py --numprocesses 3 --no-loadscope-reorder

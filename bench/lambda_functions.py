@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.alternation import Comparison, alternate
 from bench.figures import Figure, Section, at_most, spread
 from bench.groups import TITLES, command
-from infra.lambda_source import REPO_ROOT, stage_lambda_source
+from infra.lambda_source import REPO_ROOT, pack_lambda_source
 
 ASSET_KB, OWN_ASSET_KB, IMPORT_MILLISECONDS = 3_000, 500, 150
 ROUNDS, QUICK_ROUNDS = 21, 3
@@ -35,9 +35,9 @@ class Imported:
 def measure(*, is_quick: bool) -> Section:
     rounds = QUICK_ROUNDS if is_quick else ROUNDS
     with tempfile.TemporaryDirectory() as scratch:
-        own = stage_lambda_source(Path(scratch, "own"), with_boto3=False)
-        whole = stage_lambda_source(Path(scratch, "whole"))
-        sizes = zipped_bytes(whole), zipped_bytes(own)
+        zipped, zipped_own = pack_lambda_source(), pack_lambda_source(with_boto3=False)
+        sizes = len(zipped), len(zipped_own)
+        own, whole = unzipped(zipped_own, Path(scratch, "own")), unzipped(zipped, Path(scratch, "whole"))
         largest = max(handler_names(), key=lambda name: compile_and_import(own, name).modules)
         cold = alternate(
             lambda: compile_and_import(own, largest).seconds * 1e3,
@@ -104,10 +104,7 @@ def compile_and_import(staged: Path, name: str) -> Imported:
     return import_in_fresh_process(staged, name, keeps_bytecode=False)
 
 
-def zipped_bytes(folder: Path) -> int:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(folder.rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                archive.write(path, path.relative_to(folder))
-    return len(packed.getvalue())
+def unzipped(source: bytes, folder: Path) -> Path:
+    with zipfile.ZipFile(io.BytesIO(source)) as archive:
+        archive.extractall(folder)
+    return folder

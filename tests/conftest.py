@@ -11,6 +11,7 @@ GROUPS = {
     "tests/local/test_edge_adapters.py": "lab",
     "tests/local/test_end_to_end.py": "lab",
     "tests/local/test_guard.py": "lab",
+    "tests/local/test_hub_model.py": "lab",
     "tests/local/test_money_commands.py": "lab",
     "tests/local/test_permissions.py": "lab",
     "tests/local/test_reference_suites.py": "lab",

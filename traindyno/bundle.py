@@ -70,7 +70,8 @@ def pack(files: Mapping[str, Path]) -> bytes:
             member.size = len(content)
             member.mode = 0o644
             archive.addfile(member, io.BytesIO(content))
-    return gzip.compress(raw.getvalue(), mtime=0)
+    # Level 9, the default, takes twice the time for 1 % less.
+    return gzip.compress(raw.getvalue(), compresslevel=6, mtime=0)
 
 
 def _files_in(folder: Path) -> Iterator[tuple[str, Path]]:

@@ -2,7 +2,10 @@
 
 import io
 import json
+import os
 import re
+import shutil
+import stat
 import subprocess
 import sys
 import tarfile
@@ -11,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.lambda_source import stage_lambda_source
-from tests.infra.synthesis import REPO_ROOT, as_list, lab, synthesise
+from infra.lambda_source import pack_lambda_source
+from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, as_list, flat, lab, synthesise
 from traindyno.bundle import pack, training_files
 
 SIZE_LIMIT_BYTES = 3_000_000
@@ -28,7 +31,11 @@ print(*{module.__name__.split(".")[0] for module in new if "site-packages" in (m
 
 @pytest.fixture(scope="module")
 def staged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return stage_lambda_source(tmp_path_factory.mktemp("lambda"))
+    """The source as Lambda unpacks it."""
+    folder = tmp_path_factory.mktemp("lambda")
+    with zipfile.ZipFile(io.BytesIO(pack_lambda_source())) as archive:
+        archive.extractall(folder)
+    return folder
 
 
 def names_in(folder: Path) -> set[str]:
@@ -55,12 +62,33 @@ def test_functions_get_the_files_that_the_core_reads(staged: Path) -> None:
     assert [path for path in data if not (staged / path).is_file()] == []
 
 
-def test_the_asset_stays_small(staged: Path) -> None:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in sorted(names_in(staged)):
-            archive.write(staged / name, name)
-    assert len(packed.getvalue()) <= SIZE_LIMIT_BYTES
+def test_the_asset_stays_small() -> None:
+    assert len(pack_lambda_source()) <= SIZE_LIMIT_BYTES
+
+
+def test_the_asset_is_the_same_for_the_same_contents_and_any_user_may_read_its_files(tmp_path: Path) -> None:
+    """Lambda runs as another user than the one that unpacks; a changed asset replaces every function."""
+    copy = tmp_path / "copy"
+    for part in ("traindyno", "lambdas"):
+        shutil.copytree(REPO_ROOT / part, copy / part, copy_function=shutil.copyfile)
+    private = copy / "lambdas/__init__.py"
+    private.chmod(0o600)
+    os.utime(private, (0, 0))
+    packed = pack_lambda_source(copy, with_boto3=False)
+    assert packed == pack_lambda_source(with_boto3=False)
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        assert {stat.filemode(info.external_attr >> 16)[1:] for info in archive.infolist()} == {"rw-r--r--"}
+
+
+def test_synthesis_copies_one_file_for_the_functions() -> None:
+    """A folder of sources would be copied and read file by file, which took a fourth of the time of a synthesis."""
+    template, folder = lab(**OTHER_LAB), synthesise(**OTHER_LAB).folder
+    (key,) = {
+        flat(function["Code"]["S3Key"])
+        for function in template.of_type("AWS::Lambda::Function").values()
+        if function["Handler"].startswith("lambdas.")
+    }
+    assert (folder / f"asset.{key}").read_bytes() == pack_lambda_source()
 
 
 def test_the_assets_boto3_is_the_pinned_one_and_knows_every_service_that_functions_call(staged: Path) -> None:
@@ -154,8 +182,8 @@ def test_plan_suite_alone_may_read_the_tarball_and_no_other_asset() -> None:
     assert "*" not in granted
 
 
-def test_functions_of_the_local_cloud_use_the_boto3_of_its_environment(tmp_path: Path) -> None:
-    staged = stage_lambda_source(tmp_path, with_boto3=False)
-    assert {"traindyno", "lambdas", "cattrs"} <= {path.name for path in staged.iterdir()}
-    assert not (staged / "boto3").exists()
-    assert not (staged / "botocore").exists()
+def test_functions_of_the_local_cloud_use_the_boto3_of_its_environment() -> None:
+    with zipfile.ZipFile(io.BytesIO(pack_lambda_source(with_boto3=False))) as archive:
+        packages = {name.split("/")[0] for name in archive.namelist()}
+    assert {"traindyno", "lambdas", "cattrs"} <= packages
+    assert not {"boto3", "botocore"} & packages

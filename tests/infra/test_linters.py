@@ -34,6 +34,7 @@ def run_linter(name: str, *arguments: str | Path) -> "subprocess.CompletedProces
 
 
 def write_template(document: dict[str, Any], folder: Path) -> Path:
+    folder.mkdir()
     path = folder / "Lab.template.json"
     path.write_text(json.dumps(document))
     return path
@@ -52,33 +53,43 @@ def test_a_transition_that_leads_nowhere_is_found(definition: dict[str, Any], tm
     assert "MISSING_TRANSITION_TARGET" in answer.stdout + answer.stderr
 
 
-@needs_linters
-def test_cfn_lint_finds_nothing_in_the_template_of_a_lab_with_every_setting(tmp_path: Path) -> None:
-    template = write_template(lab(**OTHER_LAB).document, tmp_path)
-    answer = run_linter("cfn-lint", template)
-    assert (answer.returncode, answer.stdout) == (0, "")
-
-
-@needs_linters
-def test_cfn_lint_finds_a_wrong_property(tmp_path: Path) -> None:
-    document = copy.deepcopy(lab(target="aws").document)
+@pytest.fixture(scope="module")
+def broken() -> dict[str, Any]:
+    """A wrong property, and buckets that may be public."""
+    document = copy.deepcopy(lab(**OTHER_LAB).document)
     (queue,) = [each for each in document["Resources"].values() if each["Type"] == "AWS::SQS::Queue"]
     queue["Properties"]["MessageRetention"] = 5
-    answer = run_linter("cfn-lint", write_template(document, tmp_path))
-    assert answer.returncode != 0
-    assert "MessageRetention" in answer.stdout
-
-
-@needs_linters
-def test_checkov_finds_nothing_and_a_public_bucket(tmp_path: Path) -> None:
-    document = copy.deepcopy(lab(**OTHER_LAB).document)
-    arguments = ("--config-file", REPO_ROOT / ".checkov.yaml", "--file")
-    clean = run_linter("checkov", *arguments, write_template(document, tmp_path))
-    assert clean.returncode == 0, clean.stdout
     for resource in document["Resources"].values():
         if resource["Type"] == "AWS::S3::Bucket":
             resource["Properties"].pop("PublicAccessBlockConfiguration")
-    assert "CKV_AWS_53" in run_linter("checkov", *arguments, write_template(document, tmp_path)).stdout
+    return document
+
+
+@needs_linters
+def test_cfn_lint_finds_nothing_in_a_lab_with_every_setting_and_a_wrong_property(
+    broken: dict[str, Any], tmp_path: Path
+) -> None:
+    """Of both templates at once: the linter's start takes seconds."""
+    clean = write_template(lab(**OTHER_LAB).document, tmp_path / "clean")
+    wrong = write_template(broken, tmp_path / "broken")
+    answer = run_linter("cfn-lint", "--format", "json", clean, wrong)
+    found = json.loads(answer.stdout)
+    assert {each["Filename"] for each in found} == {str(wrong)}, answer.stdout
+    assert any("MessageRetention" in each["Message"] for each in found)
+    assert answer.returncode != 0
+
+
+@needs_linters
+def test_checkov_finds_nothing_and_a_public_bucket(broken: dict[str, Any], tmp_path: Path) -> None:
+    clean = write_template(lab(**OTHER_LAB).document, tmp_path / "clean")
+    wrong = write_template(broken, tmp_path / "broken")
+    files = ("--file", clean, wrong)
+    answer = run_linter("checkov", "--config-file", REPO_ROOT / ".checkov.yaml", *files, "--output", "json")
+    found = json.loads(answer.stdout)
+    failed = {(Path(each["file_path"]).parent.name, each["check_id"]) for each in found["results"]["failed_checks"]}
+    assert ("broken", "CKV_AWS_53") in failed, answer.stdout
+    assert {folder for folder, _ in failed} == {"broken"}
+    assert found["summary"]["resource_count"] == 2 * len(broken["Resources"])
 
 
 @pytest.mark.parametrize(("file", "key"), [(".checkov.yaml", "skip-check"), (".cfnlintrc.yaml", "ignore_checks")])

@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,6 +70,32 @@ def start_program(
         "errors": str(errors),
     }
     return ForkedProgram(_ask(request))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a command of ``traindyno`` has answered."""
+
+    status: int
+    output: str
+    errors: str
+
+    def json(self) -> Any:
+        return json.loads(self.output)
+
+
+def run_command(*arguments: str, folder: Path, environment: Mapping[str, str], seconds: float = 300) -> Answer:
+    """As ``python -m traindyno``, without a terminal and with nothing to read."""
+    with tempfile.TemporaryDirectory() as scratch:
+        output, errors = Path(scratch) / "output", Path(scratch) / "errors"
+        ran = start_program(
+            "traindyno", arguments, folder=folder, environment=environment, output=output, errors=errors
+        )
+        try:
+            status = ran.wait(seconds)
+        finally:
+            ran.kill()
+        return Answer(status=status, output=output.read_text(), errors=errors.read_text())
 
 
 def _ask(request: dict[str, Any]) -> int:

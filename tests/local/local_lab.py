@@ -2,7 +2,6 @@
 
 import json
 import os
-import tempfile
 import urllib.request
 from dataclasses import dataclass
 from functools import cache
@@ -16,23 +15,11 @@ from botocore.config import Config
 from localcloud.cloud import require_ports
 from localcloud.environment import local_environment
 from localcloud.home import Home
-from tests.local.forked_programs import REPO_ROOT, start_program
+from tests.local.forked_programs import REPO_ROOT, Answer, run_command
 from traindyno.aws.deployment import Deployment, find_deployment
 from traindyno.core.lab_names import DEFAULT_LAB
 from traindyno.core.planning.quotas import instance_quota
 from traindyno.core.suite.choices import Purchase
-
-COMMAND_SECONDS = 300
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    status: int
-    output: str
-    errors: str
-
-    def json(self) -> Any:
-        return json.loads(self.output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +33,9 @@ class LocalLab:
         return Home(self.folder / "home")
 
     def traindyno(self, *arguments: str) -> Answer:
-        """As ``python -m traindyno`` in the lab's folder, without a terminal and with nothing to read."""
-        with tempfile.TemporaryDirectory() as scratch:
-            output, errors = Path(scratch) / "output", Path(scratch) / "errors"
-            ran = start_program(
-                "traindyno",
-                arguments,
-                folder=self.folder,
-                environment={**os.environ, "TRAINDYNO_HOME": str(self.home.folder), "PYTHONPATH": str(REPO_ROOT)},
-                output=output,
-                errors=errors,
-            )
-            try:
-                status = ran.wait(COMMAND_SECONDS)
-            finally:
-                ran.kill()
-            return Answer(status=status, output=output.read_text(), errors=errors.read_text())
+        """In the lab's folder."""
+        environment = {**os.environ, "TRAINDYNO_HOME": str(self.home.folder), "PYTHONPATH": str(REPO_ROOT)}
+        return run_command(*arguments, folder=self.folder, environment=environment)
 
     def client(self, service: str, config: Config | None = None) -> Any:
         return _client(service, config, **self._connection(service))

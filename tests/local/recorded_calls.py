@@ -1,21 +1,18 @@
 """Calls to AWS that functions make in a local cloud: written by their workers, and compared with the record."""
 
-import io
 import json
 import os
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import boto3
 import pytest
 from botocore.config import Config
 
-from infra.lambda_source import stage_lambda_source
+from infra.lambda_source import pack_lambda_source
 from localcloud.worker_fork_server import CALLS_FILE_VARIABLE
 from tests.permissions.calls import RECORD, read_calls, recorded_calls
 from tests.permissions.unsent import UNSENT
@@ -55,7 +52,7 @@ class Lambdas:
     def __init__(self, **variables: str) -> None:
         """``variables`` are those of every function."""
         self._variables = variables
-        self._code = _code()
+        self._code = pack_lambda_source(with_boto3=False)
         self._made: set[str] = set()
 
     @cached_property
@@ -83,15 +80,6 @@ class Lambdas:
             Timeout=SECONDS,
         )
         self._made.add(name)
-
-
-def _code() -> bytes:
-    packed = io.BytesIO()
-    with TemporaryDirectory() as folder, zipfile.ZipFile(packed, "w") as archive:
-        staged = stage_lambda_source(Path(folder) / "staged", with_boto3=False)
-        for path in sorted(staged.rglob("*")):
-            archive.write(path, path.relative_to(staged))
-    return packed.getvalue()
 
 
 def make_table(name: str) -> None:

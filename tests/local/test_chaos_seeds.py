@@ -7,6 +7,7 @@ another. Thirty-six runs of one seed, or as many as ``TRAINDYNO_CHAOS_SEEDS`` an
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 from localcloud import cloud, deployment
 from tests.local.chaos_lab import CONTEXT, SLOW_LANE, WAIT_SCALE, ChaosLab, chaos_lab, until
 from tests.local.oracle import Evidence, check_ended, check_finished, find_strays, gather
+from tests.local.recorded_calls import check_calls, writing_calls
 from tests.local.small_disk import full_disk, is_small_disk, small_disk
 from tests.local.test_chaos import ENDED, FAULTS, LANES, TRIALS, counted, suite_document
 
@@ -31,8 +33,11 @@ THROTTLED_SHARE = 0.03
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChaosLab]:
     """A cloud of its own, on a disk of its own where this machine lets one be made."""
-    with small_disk(Path(tmp_path_factory.mktemp("seeds"))) as folder, chaos_lab(folder) as started:
+    calls = Path(tmp_path_factory.mktemp("calls"))  # on no disk that a test fills
+    disk = Path(tmp_path_factory.mktemp("seeds"))
+    with small_disk(disk) as folder, writing_calls(calls), chaos_lab(folder) as started:
         yield started
+    check_calls(calls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +48,7 @@ class Aftermath:
     receipts: dict[str, Any]
     strays_before_kill: set[str]
     strays: set[str]
+    not_ended: set[str]
     in_flight: dict[str, int]
 
 
@@ -91,6 +97,7 @@ def wreak(lab: ChaosLab, seed: int, unsaved: set[str]) -> Aftermath:
         receipts=receipts,
         strays_before_kill=strays_before_kill,
         strays={*find_strays(evidence)} - unsaved,
+        not_ended={name for name, row in evidence.ledger.items() if not row["has_ended"]} - unsaved,
         in_flight=in_flight,
     )
 
@@ -165,11 +172,24 @@ def test_both_executions_succeed_and_their_books_agree_to_the_second_and_the_cen
 def test_no_job_outlives_an_execution_that_was_ended(aftermath: Aftermath, role: str) -> None:
     assert aftermath.in_flight[role] > 0
     assert aftermath.statuses[role] in {"ABORTED", "FAILED"}
-    assert check_ended(aftermath.evidence, f"{role}-{aftermath.seed}") == []
+    name = f"{role}-{aftermath.seed}"
+    assert check_ended(aftermath.evidence, name) == []
+    # Left alone, each would have completed.
+    ledger = aftermath.evidence.ledger
+    statuses = {ledger[job]["status"] for job in aftermath.evidence.attempts(name) if job in ledger}
+    assert statuses <= {"Stopped", "Failed"}
 
 
-def test_every_job_is_known_to_the_table(aftermath: Aftermath) -> None:
-    assert (aftermath.strays_before_kill, aftermath.strays) == (set(), set())
+def test_most_runs_complete_and_say_that_they_are_simulated(aftermath: Aftermath) -> None:
+    """The others ran out of memory, as asked; ``check_finished`` knows no third outcome."""
+    names = [f"{role}-{aftermath.seed}" for role in ("main", "second")]
+    results = [result for name in names for result in aftermath.evidence.results(name).values()]
+    assert Counter(result["outcome"] for result in results)["completed"] > 0.8 * len(results)
+    assert all(result["is_simulated"] for result in results if result["outcome"] == "completed")
+
+
+def test_every_job_is_known_to_the_table_and_has_ended(aftermath: Aftermath) -> None:
+    assert (aftermath.strays_before_kill, aftermath.strays, aftermath.not_ended) == (set(), set(), set())
 
 
 def test_a_full_disk_is_told_and_what_comes_after_it_works(aftermath: Aftermath, lab: ChaosLab) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from localcloud.cloud import require_ports
-from tests.local.forked_programs import REPO_ROOT
-from tests.local.local_lab import Answer, LocalLab
+from tests.local.forked_programs import REPO_ROOT, Answer
+from tests.local.local_lab import LocalLab
 
 pytestmark = pytest.mark.local
 

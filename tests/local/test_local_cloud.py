@@ -70,6 +70,16 @@ def test_up_starts_only_the_part_that_is_missing(own: LocalLab, part: str) -> No
     assert cloud.find_stall(own.home) is None
 
 
+def test_a_local_cloud_that_is_up_takes_no_other_settings(own: LocalLab, tmp_path: Path) -> None:
+    prices = tmp_path / "prices.json"
+    prices.write_text("{}")
+    refused = own.traindyno("local", "up", "--grant-quotas", "16", "--traces", str(tmp_path), "--prices", str(prices))
+    assert refused.status == 1
+    assert f"not --grant-quotas 16 --traces {tmp_path} --prices {prices}; first run: traindyno local down" in (
+        refused.errors.replace("\n", " ")
+    )
+
+
 def test_a_start_of_ministack_removes_the_code_that_the_one_before_has_unpacked(own: LocalLab) -> None:
     unpacked = own.home.state("tmp") / "ministack-lambda-code-of-before" / "traindyno"
     unpacked.mkdir(parents=True)

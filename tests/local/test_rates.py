@@ -12,7 +12,7 @@ pytestmark = pytest.mark.local
 # 0.6 s by the machine's clock are 1.2 s of virtual time.
 SECONDS_BETWEEN_STARTS = "0.6"
 RATES = ("--rates", "virtual", "--speed-up", "2")
-TRIALS, CELLS_PER_LANE = 3, 4
+TRIALS, CELLS_PER_LANE = 3, 2
 RUNS = len(PACED_LANES) * TRIALS * CELLS_PER_LANE
 
 
@@ -71,7 +71,7 @@ def test_jobs_are_created_at_less_than_one_a_second_with_hardly_a_request_too_ma
     created = paced.requests["CreateTrainingJob"]
     assert created["requests"] - created["refused"] == RUNS
     # Functions that share two cores are late by parts of a second now and then, which are seconds of virtual time.
-    assert created["refused"] <= RUNS // 3
+    assert created["refused"] <= RUNS // 2
 
 
 def test_jobs_are_described_at_less_than_five_a_second(paced: Paced) -> None:

@@ -8,8 +8,16 @@ from bench.rehearsal import findings, write_traces
 from bench.rehearsal_findings import differences
 from tests.local.forked_programs import REPO_ROOT
 from tests.local.local_lab import LocalLab
+from tests.local.repeats import repeat_of
 
-pytestmark = pytest.mark.local
+pytestmark = [
+    pytest.mark.local,
+    repeat_of(
+        "tests/unit/bench/test_rehearsal.py"
+        "::test_the_claims_come_out_as_the_posts_own_tables_say_and_the_page_counts_them",
+        "tests/local/test_large_models.py::test_the_rehearsal_ends_in_a_simulated_verdict_with_interrupted_jobs",
+    ),
+]
 
 PACK = "bert-trainium"
 GRANTED = ("--grant-quotas", "16")
@@ -39,10 +47,3 @@ def test_a_pack_is_rehearsed_to_a_simulated_verdict_and_its_claims_come_out_as_t
     assert best["instance"] == "ml.trn1.32xlarge"
     assert [row["outcomes"] for row in verdict["rows"]] == [{"completed": 3}] * 2
     assert [*differences(PACK, findings(report))] == []
-
-
-def test_a_local_cloud_that_is_up_takes_no_other_settings(rehearsal: LocalLab) -> None:
-    refused = rehearsal.traindyno("local", "up", *GRANTED)
-    assert refused.status != 0
-    assert "--grant-quotas 16" in refused.errors
-    assert "traindyno local down" in refused.errors

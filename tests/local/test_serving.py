@@ -16,10 +16,11 @@ import pytest
 import yaml
 from botocore.exceptions import ClientError
 
-from tests.local.forked_programs import REPO_ROOT
-from tests.local.local_lab import Answer, LocalLab
-from tests.local.test_reference_suites import BRIEF_COMPILATION, reference_suite
+from tests.local.forked_programs import REPO_ROOT, Answer
+from tests.local.local_lab import LocalLab
+from tests.local.test_reference_suites import BRIEF_COMPILATION, XLA_FOLDER, reference_suite
 from tests.training.run_documents import MODELS, SEQUENCE_LENGTH, write_reviews
+from training.xla_environment import make_environment
 
 pytestmark = pytest.mark.local
 
@@ -140,13 +141,18 @@ def test_a_trained_classifier_is_deployed_checked_invoked_listed_and_deleted(lab
 
 
 def test_the_trainium_pack_goes_on_to_an_endpoint_as_its_page_says(lab: LocalLab) -> None:
-    """With fewer steps, and each cell once."""
+    """With fewer steps, and each cell once. The cells differ in their compiler, and their losses hardly."""
+    make_environment(XLA_FOLDER)
     suite = reference_suite(PACK)
     suite["measurement"]["max_steps"] = 15
     suite["workload"]["environment"] |= BRIEF_COMPILATION
     put_suite(lab, PACK, {"name": "bert-trainium-local", **suite})
     ran, served, listed = (as_written(lab, line) for line in COMMANDS)
     assert (ran.status, served.status, listed.status) == (0, 0, 0), ran.errors + served.errors + listed.errors
+    results = lab.traindyno("report", "trainium", "--local", "--format", "json").json()["results"]
+    assert [result["outcome"] for result in results] == ["completed"] * 2
+    eager, compiled = ([point["loss"] for point in result["measured"]["loss"]["points"]] for result in results)
+    assert compiled == pytest.approx(eager, rel=1e-4)
     (name,) = set(re.findall(r"traindyno undeploy (\S+)", served.errors))
     assert "8 answers agree with the training job's own" in served.output + served.errors
     assert "bert-trainium-l" in listed.output

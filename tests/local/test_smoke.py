@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.local.forked_programs import REPO_ROOT
-from tests.local.local_lab import Answer, LocalLab
+from tests.local.forked_programs import REPO_ROOT, Answer
+from tests.local.local_lab import LocalLab
 from traindyno.core.lab_names import EVENT_SOURCE
 from traindyno.core.s3_keys import plan_key
 

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import botocore.session
@@ -128,9 +129,14 @@ MAY_IMPORT = {
 }
 
 
+@cache
+def nodes_of(source: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(source.read_text())))
+
+
 def imported_modules(source: Path) -> set[str]:
     found: set[str] = set()
-    for node in ast.walk(ast.parse(source.read_text())):
+    for node in nodes_of(source):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -219,9 +225,10 @@ def sagemaker_keys() -> set[str]:
 
 
 def texts_in(source: Path) -> list[tuple[int, str]]:
-    nodes = ast.walk(ast.parse(source.read_text()))
     return [
-        (node.lineno, node.value) for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        (node.lineno, node.value)
+        for node in nodes_of(source)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
 
 
@@ -231,9 +238,9 @@ def texts_of(*packages: str, apart_from: tuple[str, ...] = ()) -> Iterator[tuple
         for source in sorted((REPO_ROOT / package).rglob("*.py")):
             path = source.relative_to(REPO_ROOT)
             if not path.as_posix().startswith(apart_from):
-                tree = ast.parse(source.read_text())
-                prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-                for node in ast.walk(tree):
+                nodes = nodes_of(source)
+                prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+                for node in nodes:
                     if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
                         yield path, node.lineno, node.value
 
@@ -263,7 +270,7 @@ def test_rows_leave_the_store_as_dataclasses_only() -> None:
     functions = [
         (path, node)
         for path in sorted((REPO_ROOT / "traindyno/store").glob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes_of(path)
         if isinstance(node, ast.FunctionDef) and node.returns is not None and not node.name.startswith("_")
     ]
     assert {name for _, node in functions if (name := node.name) in GIVES_MAPPINGS} == {*GIVES_MAPPINGS}

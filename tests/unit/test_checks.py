@@ -27,3 +27,14 @@ def test_the_index_of_the_documentation_names_every_page() -> None:
     index = (REPO_ROOT / "docs" / "README.md").read_text()
     pages = {path.name for path in (REPO_ROOT / "docs").glob("*.md")} - {"README.md"}
     assert pages == set(re.findall(r"\(([a-z-]+\.md)\)", index))
+
+
+def test_make_chaos_runs_every_repeat_that_make_test_leaves_out() -> None:
+    tests = REPO_ROOT / "tests"
+    repeats = {
+        path.relative_to(REPO_ROOT).as_posix()
+        for path in tests.rglob("test_*.py")
+        if re.search(r"^from tests\.local\.repeats import .*\brepeat_of\b", path.read_text(), flags=re.MULTILINE)
+    }
+    (line,) = [line for line in MAKEFILE.splitlines() if "TRAINDYNO_REPEATS=1" in line]
+    assert repeats == set(re.findall(r"tests/\S+\.py", line))

@@ -2,18 +2,15 @@
 
 import json
 import os
-import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.local.forked_programs import REPO_ROOT, Answer, run_command
 from tests.unit.suites import script_document, small_document, unprepared_document
 
-REPO_ROOT = Path(__file__).resolve().parents[3]
 PRICES = "region: us-east-1\nas_of: 2026-11-21\nprices: {ml.g5.xlarge: 1.408}\n"
 ENOUGH = (
     "region: us-east-1\nquotas:\n  ml.g5.xlarge for training job usage: {applied: 4, in_use: 1}\n"
@@ -24,16 +21,6 @@ NONE_LEFT = "region: us-east-1\nquotas: {ml.g5.xlarge for training job usage: 0}
 IN_S3 = {**unprepared_document()["workload"], "model": "s3://bucket/gpt2/"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    status: int
-    output: str
-    errors: str
-
-    def json(self) -> Any:
-        return json.loads(self.output)
-
-
 def plan(folder: Path, *options: str, quotas: str = ENOUGH, prices: str = PRICES, **changes: Any) -> Answer:
     """Run the command in an environment that leads to no account; of a model on the Hub, nothing is cached there."""
     document = unprepared_document(**{"workload": IN_S3, **changes})
@@ -41,16 +28,8 @@ def plan(folder: Path, *options: str, quotas: str = ENOUGH, prices: str = PRICES
     for name, text in files.items():
         (folder / name).write_text(text)
     kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
-    ran = subprocess.run(
-        [sys.executable, "-m", "traindyno", "plan", "suite.yaml", *options],
-        cwd=folder,
-        env={**kept, "HOME": str(folder), "PYTHONPATH": str(REPO_ROOT), "AWS_EC2_METADATA_DISABLED": "true"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    return Answer(status=ran.returncode, output=ran.stdout, errors=ran.stderr)
+    environment = {**kept, "HOME": str(folder), "PYTHONPATH": str(REPO_ROOT), "AWS_EC2_METADATA_DISABLED": "true"}
+    return run_command("plan", "suite.yaml", *options, folder=folder, environment=environment)
 
 
 FILES = ("--prices", "prices.yaml", "--quotas", "quotas.yaml")

@@ -1,9 +1,6 @@
 """What the suites that try out a lab may cost, planned from files with the prices that are recorded here."""
 
-import json
 import os
-import subprocess
-import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-REPO_ROOT = Path(__file__).resolve().parents[3]
+from tests.local.forked_programs import REPO_ROOT, run_command
+
 # us-east-1; ml.trn1.2xlarge is EC2's price with the 15 % that ml.trn1.32xlarge costs more than EC2's.
 PRICES = {"ml.m5.large": 0.115, "ml.g5.xlarge": 1.408, "ml.g5.12xlarge": 7.09, "ml.trn1.2xlarge": 1.55}
 # Prices of other regions are higher; in eu-central-1 ml.m5.large costs $0.138.
@@ -24,6 +22,12 @@ NEEDED = {
 }
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of all plans: the check of a suite's model, which imports transformers, is made once and kept there."""
+    return tmp_path_factory.mktemp("plans")
+
+
 def plan(folder: Path, suite: str, *, factor: float = 1.0, granted: dict[str, int] | None = None) -> dict[str, Any]:
     prices = {name: round(usd * factor, 4) for name, usd in PRICES.items()}
     quotas = {f"{name} for training job usage": count for name, count in (granted or NEEDED[suite]).items()}
@@ -34,16 +38,11 @@ def plan(folder: Path, suite: str, *, factor: float = 1.0, granted: dict[str, in
     for name, document in files.items():
         (folder / name).write_text(yaml.safe_dump(document))
     inputs = ("--prices", "prices.yaml", "--quotas", "quotas.yaml", "--format", "json")
-    ran = subprocess.run(
-        [sys.executable, "-m", "traindyno", "plan", str(REPO_ROOT / f"suites/{suite}.yaml"), *inputs],
-        cwd=folder,
-        env={**os.environ, "HOME": str(folder), "PYTHONPATH": str(REPO_ROOT), "AWS_EC2_METADATA_DISABLED": "true"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
+    home = {"HOME": str(folder), "PYTHONPATH": str(REPO_ROOT), "AWS_EC2_METADATA_DISABLED": "true"}
+    ran = run_command(
+        *("plan", str(REPO_ROOT / f"suites/{suite}.yaml"), *inputs), folder=folder, environment={**os.environ, **home}
     )
-    planned: dict[str, Any] = json.loads(ran.stdout)
+    planned: dict[str, Any] = ran.json()
     return planned
 
 
@@ -52,31 +51,31 @@ def plan(folder: Path, suite: str, *, factor: float = 1.0, granted: dict[str, in
     [("smoke_aws", "0.20", "0.25"), ("smoke_gpu", "5", "12"), ("smoke_trainium", "4", "8")],
 )
 def test_a_smoke_suite_costs_at_most_this_if_each_job_takes_its_whole_time_and_never_more_than_its_cap(
-    suite: str, expected_usd: str, cap_usd: str, tmp_path: Path
+    suite: str, expected_usd: str, cap_usd: str, folder: Path
 ) -> None:
-    planned = plan(tmp_path, suite)
+    planned = plan(folder, suite)
     assert not planned["is_refused"]
     assert Decimal(planned["one_attempt_usd"]) <= Decimal(expected_usd)
     assert Decimal(planned["worst_case_usd"]) <= Decimal(cap_usd)
-    elsewhere = plan(tmp_path, suite, factor=OTHER_REGION)
+    elsewhere = plan(folder, suite, factor=OTHER_REGION)
     assert not elsewhere["is_refused"]
     assert Decimal(elsewhere["worst_case_usd"]) <= Decimal(cap_usd), "the cap leaves a margin for other regions"
 
 
 @pytest.mark.parametrize("suite", ["smoke_aws", "smoke_gpu", "smoke_trainium"])
-def test_the_page_lists_the_quotas_that_it_needs_and_its_cap(suite: str, tmp_path: Path) -> None:
+def test_the_page_lists_the_quotas_that_it_needs_and_its_cap(suite: str, folder: Path) -> None:
     page = (REPO_ROOT / "docs/lab-in-aws.md").read_text()
     (row,) = [line for line in page.splitlines() if f"run suites/{suite}.yaml" in line and line.startswith("|")]
     assert all(f"{count} × `{name}`" in row for name, count in NEEDED[suite].items())
-    cap = Decimal(plan(tmp_path, suite)["limits"]["max_usd"])
+    cap = Decimal(plan(folder, suite)["limits"]["max_usd"])
     assert f"${cap:.2f}" in row or f"${cap}" in row
     for missing in NEEDED[suite]:
         fewer = {**NEEDED[suite], missing: NEEDED[suite][missing] - 1}
-        assert plan(tmp_path, suite, granted=fewer)["is_refused"], f"{missing} is not needed"
+        assert plan(folder, suite, granted=fewer)["is_refused"], f"{missing} is not needed"
 
 
-def test_the_gpu_suite_runs_one_gpu_compiled_too_four_gpus_and_two_instances(tmp_path: Path) -> None:
-    cells = [cell.get("settings", cell) for cell in plan(tmp_path, "smoke_gpu")["cells"]]
+def test_the_gpu_suite_runs_one_gpu_compiled_too_four_gpus_and_two_instances(folder: Path) -> None:
+    cells = [cell.get("settings", cell) for cell in plan(folder, "smoke_gpu")["cells"]]
     cells = [settings[1] if isinstance(settings, list) else settings for settings in cells]
     found = {(each["instance"], each["instance_count"], each["compiler"]) for each in cells}
     assert found == {

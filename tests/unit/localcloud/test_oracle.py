@@ -57,6 +57,7 @@ FAULTS: dict[str, Callable[[dict[str, Any]], object]] = {
         outcome="out_of_memory"
     ),
     "a job that was started twice": lambda each: each["ledger"][FIRST].update(status="Completed"),
+    "a job that was stopped for another": lambda each: each["ledger"][FIRST].update(status="Stopped"),
     "a last job that failed": lambda each: each["ledger"][SECOND].update(status="Failed"),
     "an attempt without a job": lambda each: each["ledger"].pop(SECOND),
     "a job that the run's row does not name": lambda each: each["table"]["execution#main", "run#0a-t1"].update(

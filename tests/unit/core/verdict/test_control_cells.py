@@ -79,11 +79,11 @@ def with_control(suite: Suite, control: Control) -> tuple[Suite, Cell]:
 def test_planning_accepts_each_proposed_control(path: Path) -> None:
     suite = load_suite(path).suite
     staged = "s3://code/sourcedir.tar.gz" if suite.workload.source else None
+    before = {*find_conflicts(suite, expand_cells(suite), LAB)}
     for measured in (samples_per_step(suite), {}):
         for control in proposed(suite, measured):
             changed, cell = with_control(suite, control)
-            before, after = ({*find_conflicts(each, expand_cells(each), LAB)} for each in (suite, changed))
-            assert after <= before
+            assert {*find_conflicts(changed, expand_cells(changed), LAB)} <= before
             staged_suite = replace(changed, workload=replace(changed.workload, source=staged))
             (run,) = trial_runs("execution-1", [cell], [1])
             build_training_job_request(run, staged_suite, attempt=1, settings=SETTINGS)

@@ -1,0 +1,18 @@
+"""End-to-end tests of what a faster test of ``make test`` holds already: only ``make chaos`` runs them."""
+
+import os
+
+import pytest
+
+from tests.local.forked_programs import REPO_ROOT
+
+VARIABLE = "TRAINDYNO_REPEATS"
+REPEATS = bool(os.environ.get(VARIABLE))  # make chaos sets it
+
+
+def repeat_of(*tests: str) -> pytest.MarkDecorator:
+    """``tests``: those that hold the same in ``make test``, as path::name. A test that is gone is an error."""
+    for test in tests:
+        path, _, name = test.partition("::")
+        assert f"\ndef {name}(" in (REPO_ROOT / path).read_text(), f"{test} is not there to hold what a repeat holds"
+    return pytest.mark.skipif(not REPEATS, reason=f"make chaos sets {VARIABLE}; held by {', '.join(tests)}")
