@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from traindyno.core.suite.choices import Task
 from training.model import AUTO_CLASSES, build_model
 from training.model_config import model_config
 from training.run_settings import RunSettings
@@ -23,4 +24,7 @@ def plain_model(run: RunSettings, tokenizer: PreTrainedTokenizerBase | None, wei
     torch.manual_seed(run.settings.seed)
     model: PreTrainedModel = AUTO_CLASSES[run.workload.task].from_config(config)
     model.load_state_dict(weights)
+    if run.workload.task is Task.CAUSAL_LM:
+        # GPT2LMHeadModel names none; Trainer then divides its loss by one label too many in each row.
+        model.loss_type = "ForCausalLM"
     return model

@@ -20,8 +20,9 @@ NOTES = (
     "Same work: both train the same model from the same weights on the same batches in the same order, with fused "
     "AdamW, weight decay, gradients clipped and a constant learning rate, in one process and on one thread, in turn. "
     "Trainer reads a `datasets.Dataset` of tensors that are padded already; ours collates, and writes its step log. "
-    "Ratios are Trainer's median step over ours, round by round. The losses of the first ten steps are compared; the "
-    "benchmark fails if they differ.",
+    "Ratios are Trainer's median step over ours, round by round. The C library keeps freed memory on all sides, "
+    "because page faults make turns differ by more than the sides do. The losses of the first ten steps are compared; "
+    "the benchmark fails if they differ.",
     "Bare step: transformers' model with forward, backward, clipping of gradients, and the fused optimizer's step, on "
     "batches that are ready. Trainer's step over the bare step is the ceiling of a ratio. The share has a budget where "
     f"the ceiling is at least {LEAST_CEILING:g}: below it, the time that could be saved is less than the noise.",

@@ -12,6 +12,7 @@ import torch
 import bench.race
 from bench.bare_loop import BareLoop
 from bench.equal_work import LOSS_DIFFERENCE, equal_work_figures
+from bench.gpu_cases import GPT_J, MODELS, FullSize, full_size_cases
 from bench.loop_cases import Size, best_cell_case, same_work_case
 from bench.our_trainer import load_sequences, read_run
 from bench.plain_model import initial_weights
@@ -22,6 +23,8 @@ from bench.their_trainer import SameWork
 from traindyno.core.suite.settings import LearningRate
 from training.run_settings import RunSettings
 
+SMALL_GPT = {"n_embd": 16, "n_layer": 1, "n_head": 2, "rotary_dim": 4}
+SMALL_ENCODER = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 TINY = Size(hidden=16, layers=1, length=16, batch=4, steps=12, rounds=1, least_ratio=0.0)
 
 
@@ -44,6 +47,18 @@ def test_three_sides_that_do_the_same_work_have_the_same_losses(case: RaceCase, 
     assert result.largest_loss_difference <= LOSS_DIFFERENCE
     assert [figure.is_met for figure in equal_work_figures(case, result)] == [True]
     assert len(result.our_step_seconds) == len(result.their_step_seconds) == len(result.bare_step_seconds) == 1
+
+
+@pytest.mark.parametrize("model", [*MODELS, GPT_J], ids=lambda model: model.name)
+def test_the_models_that_race_on_a_gpu_have_the_same_losses_on_both_sides(model: FullSize, tmp_path: Path) -> None:
+    """Small, on this processor, which finds what one side counts otherwise."""
+    is_encoder = model.task == "masked-lm"
+    small = replace(model, config={**model.config, **(SMALL_ENCODER if is_encoder else SMALL_GPT)}, length=16, batch=4)
+    (case, *_) = full_size_cases((small,), is_quick=True)
+    run = read_run(case, {})
+    dataset = load_sequences(run, None, tmp_path)
+    weights = initial_weights(run, dataset.tokenizer)
+    assert largest_loss_difference(run, dataset, weights, with_bare=True) <= LOSS_DIFFERENCE
 
 
 def test_other_initial_weights_are_unlike_work(case: RaceCase, tmp_path: Path) -> None:
