@@ -9,7 +9,7 @@ import torch
 from torch.optim import Optimizer
 
 from traindyno.callbacks import StepLogger
-from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
+from traindyno.core.instances.instance_types import has_gpu
 from traindyno.core.planning.memory import MemoryEstimate
 from traindyno.core.suite.choices import DatasetFormat, Strategy, Task
 from traindyno.core.suite.processes import processes_per_replica, world_size
@@ -103,7 +103,7 @@ def measure_steps(
     setup = _setup(workload, settings, topology)
     is_uniform = _is_uniform(workload, settings)
     batches = _batches(workload, settings, model_path=model_path, is_uniform=is_uniform)
-    with as_on_cuda() if has_cuda(settings.instance) else nullcontext(), MemoryTracker() as tracker:
+    with as_on_cuda() if has_gpu(settings.instance) else nullcontext(), MemoryTracker() as tracker:
         strategy = build_strategy(setup)
         strategy.place(build_model(workload, settings, None, model_path=model_path, is_padded=not is_uniform))
         optimizer = strategy.build_optimizer(lambda parameters: build_optimizer(parameters, settings, 1e-4))
@@ -137,11 +137,6 @@ def _run(setup: Setup, strategy: TrainingStrategy, optimizer: Optimizer, batches
         after_step=lambda: None,
     )
     return max(seen)
-
-
-def has_cuda(instance_type: str) -> bool:
-    found = find_instance_type(instance_type)
-    return found is not None and found.accelerator_kind is AcceleratorKind.GPU
 
 
 def _runnable(settings: Settings) -> Settings:

@@ -3,17 +3,18 @@
 from dataclasses import replace
 
 from traindyno.core.errors import TraindynoError
+from traindyno.core.instances.instance_types import has_gpu
 from traindyno.core.planning.memory import (
     MemoryEstimate,
     MemoryFinding,
-    device_memory_bytes,
     fits,
+    usable_memory_bytes,
     why_not_estimated,
 )
 from traindyno.core.planning.memory_remedies import find_remedies
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
-from training.memory.estimate import estimate_memory, has_cuda, planned_topologies
+from training.memory.estimate import estimate_memory, planned_topologies
 from training.topology import Topology
 
 
@@ -29,7 +30,7 @@ class Findings:
         found = self._estimate(settings)
         if isinstance(found, str):
             return MemoryFinding(why_unknown=found)
-        if fits(found, device_memory_bytes(settings.instance)):
+        if fits(found, usable_memory_bytes(settings.instance)):
             return MemoryFinding(estimate=found)
         return MemoryFinding(estimate=found, remedies=find_remedies(settings, self._estimate_or_none))
 
@@ -45,7 +46,7 @@ class Findings:
         if why_none:
             return why_none
         shared = replace(settings, instance="", instance_count=1)
-        key = planned_topologies(settings)[0], has_cuda(settings.instance), shared
+        key = planned_topologies(settings)[0], has_gpu(settings.instance), shared
         if key not in self._known:
             self._known[key] = self._estimated(settings)
         return self._known[key]
