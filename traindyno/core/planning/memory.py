@@ -20,7 +20,7 @@ from traindyno.core.suite.workload import Workload
 
 BYTES_PER_GB = 10**9
 # Of a GPU, for what no estimate contains. On an H100, with models of 12 to 124 million parameters: about 0.5 GiB for
-# the CUDA context, up to 0.1 more allocated than estimated, up to 0.8 that the allocator had reserved and not allocated.
+# the CUDA context, up to 0.1 more allocated than estimated, up to 0.8 reserved by the allocator and not allocated.
 OUTSIDE_BYTES = 3 * 2**30 // 2
 FINDINGS = Format(name="memory findings", version=1, unmarked=1)
 
