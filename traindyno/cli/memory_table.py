@@ -5,13 +5,15 @@ from rich.table import Table
 
 from traindyno.core.costs.quantity_text import UNKNOWN, bytes_text, share_text
 from traindyno.core.planning.fitting_batch import fitting_batch
-from traindyno.core.planning.memory import CellMemory
+from traindyno.core.planning.memory import OUTSIDE_BYTES, CellMemory
 from traindyno.core.planning.plan import Plan
 from traindyno.core.suite.suite import Cell
 
 HEADINGS = ("peak", "parameters", "optimizer", "activations", "device", "share")
-OUTSIDE = "not in an estimate: the CUDA context, NCCL's buffers and fragmentation, about 1 to 2 GiB of each device"
-
+OUTSIDE = (
+    f"a cell fits into a GPU if {bytes_text(OUTSIDE_BYTES)} remain for what no estimate contains: the CUDA context, the"
+    " workspaces of libraries, fragmentation"
+)
 BATCH = "batch: a batch per device that fits by the cell's estimate; a larger one may fit too"
 
 

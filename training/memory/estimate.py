@@ -1,6 +1,7 @@
 """The peak memory of a job's largest process: two steps of the run's own code, tracked storage by storage."""
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 from torch.optim import Optimizer
 
 from traindyno.callbacks import StepLogger
+from traindyno.core.instances.instance_types import has_gpu
 from traindyno.core.planning.memory import MemoryEstimate
 from traindyno.core.suite.choices import DatasetFormat, Strategy, Task
 from traindyno.core.suite.processes import processes_per_replica, world_size
@@ -19,6 +21,7 @@ from training.data.batch import Batch
 from training.data.collate import choose_collate
 from training.data.sequences import Sequences, end_to_end, token_type
 from training.data.synthetic import FIRST_ORDINARY, synthetic_tokens
+from training.memory.cuda_kernels import as_on_cuda
 from training.memory.fake_world import fake_process_group, fake_tensors
 from training.memory.lone_stage import HiddenStates
 from training.memory.tracker import MemoryTracker, storage_bytes
@@ -66,8 +69,9 @@ def measure_memory(workload: Workload, settings: Settings, *, model_path: str | 
 def _of_the_largest(settings: Settings, of_process: Callable[[Topology], MemoryEstimate]) -> MemoryEstimate:
     """The estimate of the process that needs the most memory, among those that differ."""
     hidden, found = HiddenStates(), []
+    is_pipeline = settings.strategy is Strategy.PIPELINE
     for topology in planned_topologies(settings):
-        with fake_process_group(topology), hidden.exchanged():
+        with fake_process_group(topology), hidden.exchanged() if is_pipeline else nullcontext():
             found.append(of_process(topology))
     return max(found, key=lambda estimate: estimate.peak_bytes)
 
@@ -99,7 +103,7 @@ def measure_steps(
     setup = _setup(workload, settings, topology)
     is_uniform = _is_uniform(workload, settings)
     batches = _batches(workload, settings, model_path=model_path, is_uniform=is_uniform)
-    with MemoryTracker() as tracker:
+    with as_on_cuda() if has_gpu(settings.instance) else nullcontext(), MemoryTracker() as tracker:
         strategy = build_strategy(setup)
         strategy.place(build_model(workload, settings, None, model_path=model_path, is_padded=not is_uniform))
         optimizer = strategy.build_optimizer(lambda parameters: build_optimizer(parameters, settings, 1e-4))
@@ -169,18 +173,21 @@ def _is_uniform(workload: Workload, settings: Settings) -> bool:
 def _batches(workload: Workload, settings: Settings, *, model_path: str | None, is_uniform: bool) -> list[Batch]:
     """One step's batches of sequences of the full length: the largest that the run may meet."""
     vocabulary_size = model_config(workload, settings, None, model_path=model_path).vocab_size
-    sequences = _longest_sequences(workload, settings.batch_size_per_device, vocabulary_size)
+    sequences = _longest_sequences(workload, settings.batch_size_per_device, vocabulary_size, is_uniform=is_uniform)
     collate = choose_collate(workload, settings, synthetic_tokens(vocabulary_size), is_uniform=is_uniform)
     numbers = np.arange(settings.batch_size_per_device)
     count = min(MOST_BATCHES, settings.gradient_accumulation_steps)
     return [collate(sequences, numbers, numbers) for _ in range(count)]
 
 
-def _longest_sequences(workload: Workload, count: int, vocabulary_size: int) -> Sequences:
+def _longest_sequences(workload: Workload, count: int, vocabulary_size: int, *, is_uniform: bool) -> Sequences:
     assert workload.sequence_length is not None
-    tokens = np.full(count * workload.sequence_length, FIRST_ORDINARY, dtype=token_type(vocabulary_size))
+    lengths = np.full(count, workload.sequence_length)
+    if not is_uniform:
+        lengths[1:2] -= 1  # transformers drops the mask of a batch without padding
+    tokens = np.full(lengths.sum(), FIRST_ORDINARY, dtype=token_type(vocabulary_size))
     labels = np.zeros(count, dtype=np.int64) if workload.task is Task.SEQUENCE_CLASSIFICATION else None
-    return end_to_end(tokens, np.full(count, workload.sequence_length), labels)
+    return end_to_end(tokens, lengths, labels)
 
 
 def _parameters(optimizer: Optimizer) -> list[torch.nn.Parameter]:

@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 from traindyno.core.errors import TraindynoError
+from traindyno.core.instances.instance_types import has_gpu
 from traindyno.core.planning.memory import (
     MemoryEstimate,
     MemoryFinding,
-    device_memory_bytes,
     fits,
+    usable_memory_bytes,
     why_not_estimated,
 )
 from traindyno.core.planning.memory_remedies import find_remedies
@@ -23,13 +24,13 @@ class Findings:
     def __init__(self, workload: Workload, *, model_path: str | None) -> None:
         self._workload = workload
         self._model_path = model_path
-        self._known: dict[tuple[Topology, Settings], MemoryEstimate | str] = {}
+        self._known: dict[tuple[Topology, bool, Settings], MemoryEstimate | str] = {}
 
     def find(self, settings: Settings) -> MemoryFinding:
         found = self._estimate(settings)
         if isinstance(found, str):
             return MemoryFinding(why_unknown=found)
-        if fits(found, device_memory_bytes(settings.instance)):
+        if fits(found, usable_memory_bytes(settings.instance)):
             return MemoryFinding(estimate=found)
         return MemoryFinding(estimate=found, remedies=find_remedies(settings, self._estimate_or_none))
 
@@ -39,12 +40,13 @@ class Findings:
 
     def _estimate(self, settings: Settings) -> MemoryEstimate | str:
         """The estimate, or why there is none. Types with the same number of devices share it, because each device holds
-        the same.
+        the same, apart from what CUDA keeps.
         """
         why_none = why_not_estimated(self._workload, settings)
         if why_none:
             return why_none
-        key = planned_topologies(settings)[0], replace(settings, instance="", instance_count=1)
+        shared = replace(settings, instance="", instance_count=1)
+        key = planned_topologies(settings)[0], has_gpu(settings.instance), shared
         if key not in self._known:
             self._known[key] = self._estimated(settings)
         return self._known[key]
@@ -52,6 +54,6 @@ class Findings:
     def _estimated(self, settings: Settings) -> MemoryEstimate | str:
         try:
             return estimate_memory(self._workload, settings, model_path=self._model_path)
-        except (TraindynoError, RuntimeError, ValueError, NotImplementedError) as error:
+        except (TraindynoError, RuntimeError, ValueError, NotImplementedError, ImportError) as error:
             # The planner continues without this estimate; the run itself may still show the memory that it needs.
             return f"the estimate failed: {str(error).splitlines()[0] if str(error) else type(error).__name__}"

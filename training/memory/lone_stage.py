@@ -5,9 +5,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from torch.distributed.pipelining import PipelineStage
-from torch.distributed.pipelining._utils import _StageBackwardMeta, _StageForwardMeta, _TensorMeta
-
 from training.replacement import replaced
 
 
@@ -17,17 +14,20 @@ class HiddenStates:
     """
 
     def __init__(self) -> None:
-        self._metas: tuple[_TensorMeta, ...] = ()
+        self._metas: tuple[Any, ...] = ()
 
     @contextmanager
     def exchanged(self) -> Iterator[None]:
         """Stages that run inside send no shape, and receive the known one."""
+        # Private names, which change between versions of PyTorch: only an estimate of a pipeline may need them.
+        from torch.distributed.pipelining import PipelineStage  # noqa: PLC0415
+        from torch.distributed.pipelining._utils import _StageBackwardMeta, _StageForwardMeta  # noqa: PLC0415
 
-        def send(_stage: PipelineStage, meta: Any, _dst_stage: int) -> None:
+        def send(_stage: Any, meta: Any, _dst_stage: int) -> None:
             if isinstance(meta, _StageForwardMeta):
                 self._metas = meta.forward_metas
 
-        def receive(stage: PipelineStage, src_stage: int) -> Any:
+        def receive(stage: Any, src_stage: int) -> Any:
             if not self._metas:
                 raise RuntimeError("expected the process with the first stage to run first; none has run yet")
             if src_stage < stage.stage_index:

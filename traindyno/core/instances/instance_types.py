@@ -56,6 +56,12 @@ def find_instance_type(name: str) -> InstanceType | None:
     return instance_types().get(name)
 
 
+def has_gpu(name: str) -> bool:
+    """False for an unknown type."""
+    found = find_instance_type(name)
+    return found is not None and found.accelerator_kind is AcceleratorKind.GPU
+
+
 def close_instance_types(name: str) -> list[str]:
     """Known names that resemble a misspelt one, the closest first."""
     return get_close_matches(name, instance_types(), n=3, cutoff=0.6)

@@ -11,10 +11,10 @@ def fitting_batch(memory: CellMemory, settings: Settings) -> int | None:
     All that is neither parameters nor optimizer state grows with the batch at most in proportion: activations do, and
     gradients do not grow.
     """
-    estimate, device = memory.finding.estimate, memory.device_bytes
-    if estimate is None or device is None or memory.is_too_large or not estimate.activation_bytes:
+    estimate, usable = memory.finding.estimate, memory.usable_bytes
+    if estimate is None or usable is None or memory.is_too_large or not estimate.activation_bytes:
         return None
-    room = device - estimate.parameter_bytes - estimate.optimizer_bytes
+    room = usable - estimate.parameter_bytes - estimate.optimizer_bytes
     batch = settings.batch_size_per_device * room // estimate.activation_bytes
     parts = settings.micro_batches if settings.strategy is Strategy.PIPELINE else None
     return batch - batch % (parts or 1)

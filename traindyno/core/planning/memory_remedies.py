@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from traindyno.core.planning.memory import MemoryEstimate, Remedy, device_memory_bytes, fits
+from traindyno.core.planning.memory import MemoryEstimate, Remedy, fits, usable_memory_bytes
 from traindyno.core.suite.choices import ShardScope, Strategy
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.strategies import TRAITS
@@ -30,12 +30,12 @@ class _Search:
     def __init__(self, settings: Settings, estimate: Estimate) -> None:
         self._settings = settings
         self._estimate = estimate
-        self._device_bytes = device_memory_bytes(settings.instance)
+        self._usable_bytes = usable_memory_bytes(settings.instance)
 
     def first(self, changed: Iterator[Settings]) -> Remedy | None:
         for each in changed:
             found = self._estimate(each)
-            if found is not None and fits(found, self._device_bytes):
+            if found is not None and fits(found, self._usable_bytes):
                 return Remedy(changes=_changes(self._settings, each), peak_bytes=found.peak_bytes)
         return None
 

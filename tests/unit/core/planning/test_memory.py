@@ -17,6 +17,8 @@ from traindyno.core.planning.memory import (
     device_memory_bytes,
     memory_key,
     memory_of_cells,
+    too_large_text,
+    usable_memory_bytes,
 )
 from traindyno.core.planning.memory_remedies import find_remedies
 from traindyno.core.planning.plan import Plan, plan_suite
@@ -129,6 +131,32 @@ def test_a_cell_beyond_a_blackwell_device_is_refused_too(instance: str, too_much
     suite = unprepared_suite(baseline={}, training=training, matrix={"batch_size_per_device": [1, too_much_gb]})
     (reason,) = [each.reason for each in planned(suite).refusals if "by estimate" in each.reason]
     assert f"a device of {instance} has" in reason
+
+
+@pytest.mark.parametrize(
+    ("instance", "peak_gb", "is_too_large"),
+    [("ml.g5.xlarge", 22, False), ("ml.g5.xlarge", 23, True), ("ml.trn1.2xlarge", 16, False)],
+)
+def test_a_gpu_keeps_memory_for_what_no_estimate_contains(instance: str, peak_gb: int, is_too_large: bool) -> None:
+    """1.5 GiB = 1.61 GB: an A10G of 24 GB has 22.39 for tensors, a NeuronCore of 16 GB all."""
+    settings = Settings(instance=instance)
+    cell = replace(expand_cells(suite_of_batches())[0], settings=settings)
+    finding = MemoryFinding(estimate=estimate(peak_gb * GB))
+    (memory,) = memory_of_cells([cell], {memory_settings(settings): finding})
+    assert memory.is_too_large is is_too_large
+    assert (fitting_batch(memory, settings) is None) is is_too_large
+    assert (usable_memory_bytes(instance) == device_memory_bytes(instance)) is instance.startswith("ml.trn")
+    if is_too_large:
+        assert "has 22.4 GiB, of which 1.50 GiB are not for tensors" in too_large_text("it", instance, finding)
+
+
+def test_a_remedy_leaves_that_memory_too() -> None:
+    # 39 GB are less than an A100's 40, but leave less than 1.5 GiB
+    def of_batch(settings: Settings) -> MemoryEstimate:
+        return estimate(39 * GB if settings.batch_size_per_device == 4 else 20 * GB)
+
+    found = find_remedies(p4d(batch_size_per_device=8, activation_checkpointing=True), of_batch)
+    assert found[0].changes == {"batch_size_per_device": 2}
 
 
 def test_measure_anyway_shows_it_and_refuses_nothing() -> None:
