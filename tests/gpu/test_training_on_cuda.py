@@ -5,6 +5,7 @@ Without a device nothing here runs; the strategies' arithmetic is held on the CP
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -133,16 +134,11 @@ def test_a_model_too_big_for_the_device_is_out_of_memory(tmp_path: Path) -> None
 def test_a_resumed_run_has_the_losses_and_the_weights_of_an_uninterrupted_one(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    attempt = {"settings": {"strategy": "single", "instance": "local.gpu", **settings}, "steps": 6}
-    cut = Attempt(**attempt, checkpoints=str(tmp_path), every_steps=2, stops_after=3)
-    (whole,), (_,), (resumed,) = (
-        train_attempts([each])
-        for each in (
-            Attempt(**attempt, checkpoints=None),
-            cut,
-            Attempt(**attempt, checkpoints=str(tmp_path), every_steps=2),
-        )
-    )
+    on_cuda = {"strategy": "single", "instance": "local.gpu", **settings}
+    resumable = Attempt(settings=on_cuda, checkpoints=str(tmp_path), every_steps=2, steps=6)
+    (whole,) = train_attempts([replace(resumable, checkpoints=None)])
+    train_attempts([replace(resumable, stops_after=3)])
+    (resumed,) = train_attempts([resumable])
     assert set(resumed.losses) == {3, 4, 5, 6}
     for step, loss in resumed.losses.items():
         assert loss == pytest.approx(whole.losses[step], abs=1e-6)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from traindyno.callbacks import StepLogger, failure
+from traindyno.callbacks.oom_kills import count_oom_kills
 from training import crash_handling
 from training.checkpoints.stop_request import StopRequest
 from training.crash_handling import CrashHandler
@@ -77,7 +78,7 @@ def test_processes_that_are_stopped_because_the_kernel_killed_their_peer_are_out
 ) -> None:
     """A process without peers is stopped by a person, whatever else the machine's kernel has killed."""
     handler = handler_of(tmp_path / "log", processes)
-    kills = crash_handling.count_oom_kills()
+    kills = count_oom_kills()
     monkeypatch.setattr(crash_handling, "count_oom_kills", lambda: kills + 1)
     assert stop(handler, tmp_path / "log")["outcome"] == outcome
 
