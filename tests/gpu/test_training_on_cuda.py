@@ -26,6 +26,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="this mach
 # One process with a process group of its own, as torchrun starts it.
 ALONE = {"CUDA_VISIBLE_DEVICES": "0", "MASTER_ADDR": "127.0.0.1", "RANK": "0", "WORLD_SIZE": "1"}
 SYNTHETIC = {"dataset": {"format": "synthetic"}, "tokenizer": None}
+CHANGE_LOSSES = frozenset({"gradient_accumulation_steps", "gradient_clip_norm"})
 EXACT, LOWER = 2e-4, 2e-3  # of the loss: kernels add in another order; 16 bits round
 CASES: dict[str, tuple[str, dict[str, Any], float]] = {
     "gpt2": ("gpt2", {}, EXACT),
@@ -87,9 +88,7 @@ def test_a_run_on_the_device_has_the_losses_of_one_on_the_cpu(
         (tmp_path / each).mkdir()
     workload = {**SYNTHETIC, "model": {"path": "s3://bucket/model"}}
     channel = {"SM_CHANNEL_MODEL": str(start(model))}
-    on_both = {
-        name: settings[name] for name in ("gradient_accumulation_steps", "gradient_clip_norm") if name in settings
-    }
+    on_both: dict[str, Any] = {each: value for each, value in settings.items() if each in CHANGE_LOSSES}
     measurement = {"evaluate": True, "save_model": True}
     reference = run_document(model, workload=workload, settings=on_both, measurement=measurement)
     expected = run_training(tmp_path / "cpu", reference, None, environment=channel)
