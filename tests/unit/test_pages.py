@@ -83,18 +83,21 @@ def test_the_tree_of_the_packages_is_that_of_the_repository() -> None:
     assert {path.split("/")[0] for path in paths} >= {*PACKAGES}
 
 
-def test_names_of_code_in_the_lists_for_contributors_occur_in_their_file() -> None:
-    text = (REPO_ROOT / "CONTRIBUTING.md").read_text()
-    pairs = re.findall(r"`(\w+)`(?: and `(\w+)`)?(?: in|,? of|\s+from)\s+`([\w/.-]+\.py)`", text)
-    pairs += [(name, "", path) for path, name in re.findall(r"`([\w/.-]+\.py)`(?:: a [^.`]*?|,) in `([A-Z_]+)`", text)]
-    assert len(pairs) > 10
-    missing = [
-        f"{path}: {name}"
-        for *names, path in pairs
-        for name in filter(None, names)
-        if not re.search(rf"\b{name}\b", (REPO_ROOT / path).read_text())
+def test_names_of_code_in_the_lists_for_contributors_occur_in_a_file_that_the_item_names() -> None:
+    text = (REPO_ROOT / "CONTRIBUTING.md").read_text().split("## Add a command")[1]
+    items = [QUOTED.findall(item) for item in re.split(r"\n(?=\d\. |- |\n)", text)]
+    sources = [[REPO_ROOT / name for name in item if re.fullmatch(r"[\w/.-]+\.py", name)] for item in items]
+    named_code = [
+        (name, files)
+        for item, files in zip(items, sources, strict=True)
+        for name in item
+        if files and re.fullmatch(r"\w*([A-Z]|\w_\w)\w*", name)
     ]
-    assert missing == []
+    assert len(named_code) > 30
+    texts = {file: file.read_text() for files in sources for file in files}
+    assert [
+        name for name, files in named_code if not any(re.search(rf"\b{name}\b", texts[file]) for file in files)
+    ] == []
 
 
 def test_a_folder_of_unit_tests_has_the_name_of_the_package_that_it_tests() -> None:
@@ -114,7 +117,7 @@ def test_decisions_have_numbers_of_their_own_and_say_them_in_their_titles() -> N
     pages = [path for path in DECISIONS.glob("*.md") if path.name != "README.md"]
     numbers = [int(path.name[:4]) for path in pages]
     assert len(set(numbers)) == len(numbers)
-    titles = [re.match(r"# 0*(\d+)[.:] \S", path.read_text()) for path in pages]
+    titles = [re.match(r"# (\d+)\. \S", path.read_text()) for path in pages]
     assert [int(title[1]) if title else None for title in titles] == numbers
 
 
