@@ -70,7 +70,8 @@ def exists(path: str) -> bool:
 
 def test_the_tree_of_the_packages_is_that_of_the_repository() -> None:
     (tree,) = re.findall(r"## Packages\n\n```\n(.*?)```", (REPO_ROOT / "ARCHITECTURE.md").read_text(), re.DOTALL)
-    paths, above = [], [""]
+    paths: list[str] = []
+    above = [""]
     for line in tree.splitlines():
         depth = (len(line) - len(line.lstrip())) // 2
         if depth <= 2:  # deeper lines continue the text of the line before
