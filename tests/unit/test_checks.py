@@ -1,6 +1,8 @@
-"""The checks that run before a commit are those of `make check`, and the documented targets exist."""
+"""The checks that run before a commit and in the CI are those of the Makefile, and the documented targets exist."""
 
+import os
 import re
+import tomllib
 from pathlib import Path
 
 import yaml
@@ -13,6 +15,35 @@ def test_pre_commit_runs_what_make_check_runs() -> None:
     (parts,) = re.findall(r"^check: ([a-z ]+?) ##", MAKEFILE, flags=re.MULTILINE)
     (repository,) = yaml.safe_load((REPO_ROOT / ".pre-commit-config.yaml").read_text())["repos"]
     assert [hook["entry"] for hook in repository["hooks"]] == [f"make {part}" for part in parts.split()]
+
+
+def test_the_workflow_runs_the_same_script_as_a_person_on_the_oldest_python() -> None:
+    text = (REPO_ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    workflow = yaml.safe_load(text)
+    ((_, job),) = workflow["jobs"].items()
+    checkout, python, run = job["steps"]
+    assert run == {"run": ".ci/run"}
+    assert os.access(REPO_ROOT / ".ci" / "run", os.X_OK)
+    assert re.findall(r"^make (\w+)$", (REPO_ROOT / ".ci" / "run").read_text(), re.MULTILINE) == ["check", "test"]
+    project = tomllib.loads((REPO_ROOT / "pyproject.toml").read_text())["project"]
+    assert project["requires-python"] == f">={python['with']['python-version']}"
+    # A tag of an action can be moved to other code, a commit can't; the token of a run may read only.
+    assert [re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", each["uses"]) is None for each in (checkout, python)] == [
+        False
+    ] * 2
+    assert workflow["permissions"] == {"contents": "read"}
+    assert "secrets." not in text
+
+
+def test_every_form_of_an_issue_can_be_read_by_github() -> None:
+    forms = [*(REPO_ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")]
+    assert len(forms) == 2
+    for form in map(yaml.safe_load, map(Path.read_text, forms)):
+        assert {"name", "description", "body"} <= form.keys() <= {"name", "description", "labels", "body"}
+        fields = [each for each in form["body"] if each["type"] != "markdown"]
+        assert {each["type"] for each in fields} <= {"textarea", "dropdown"}
+        assert len({each["id"] for each in fields}) == len(fields) > 2
+        assert any(each.get("validations") == {"required": True} for each in fields)
 
 
 def test_every_target_that_the_pages_name_exists() -> None:
