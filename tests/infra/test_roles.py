@@ -119,7 +119,8 @@ def test_a_job_may_read_the_buckets_that_the_context_names_and_no_others() -> No
     assert {name.rpartition(":")[2] for name in named - plain} == {"my-data/*", "more/*"}
 
 
-def test_what_data_is_known_by_is_listed_in_the_labs_bucket_and_those_that_the_context_names() -> None:
+def test_plan_suite_lists_the_labs_bucket_and_those_that_the_context_names() -> None:
+    """A listing identifies a dataset by its content."""
     plain, named = (
         set(resources_for(template.statements("FunctionsPlanSuiteRole"), "s3:ListBucket"))
         for template in (lab(target="aws"), lab(**OTHER_LAB))
@@ -148,7 +149,7 @@ def test_the_state_machine_invokes_its_six_functions_and_nothing_else(template: 
     ]
 
 
-def test_the_state_machine_of_deployments_invokes_its_three_functions_and_nothing_else(template: Template) -> None:
+def test_deployments_state_machine_invokes_its_three_functions_and_nothing_else(template: Template) -> None:
     statements = template.statements("MachineRole")
     assert len(resources_for(statements, "lambda:InvokeFunction")) == 3
     assert not any("*" in name for name in resources_for(statements, "lambda:InvokeFunction"))
@@ -209,7 +210,7 @@ def test_only_training_jobs_open_a_shell_and_only_where_the_context_allows_it() 
     assert not needed & actions_of(lab(target="aws").statements("IdentityTrainingRole"))
 
 
-def test_an_endpoint_with_a_volume_key_is_created_by_a_caller_that_may_grant_its_use() -> None:
+def test_deploy_model_may_grant_the_use_of_the_volume_key_where_there_is_one() -> None:
     statements = lab(**OTHER_LAB).statements("ServingFunctionsDeployModelRole")
     (granting,) = [each for each in statements if "kms:CreateGrant" in as_list(each["Action"])]
     assert (granting["Resource"], granting["Condition"]) == (KEY, {"Bool": {"kms:GrantIsForAWSResource": "true"}})

@@ -267,10 +267,8 @@ class TestLogTail(LogTailContract):
 
 @pytest.mark.local
 class TestLabLogs:
-    def test_of_two_labs_whose_names_begin_alike_one_loses_its_logs_and_the_other_keeps_them(
-        self, lab: LocalLab
-    ) -> None:
-        """More streams than one page holds."""
+    def test_deleting_one_labs_logs_keeps_those_of_a_lab_whose_name_begins_alike(self, lab: LocalLab) -> None:
+        """Each lab has more log streams than one page holds."""
         logs, kept = lab.client("logs"), LabLogs(lab.client("logs"), "logs-b")
         for name in ("logs", "logs-b"):
             group = f"{ENDPOINT_LOG_GROUP}/{name}--reviews"

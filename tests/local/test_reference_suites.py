@@ -58,7 +58,7 @@ SERVING = "tests/local/test_serving.py"
 TRAINED_IN_FORKS = repeat_of(
     f"{SCRIPTS}::test_a_script_of_a_suite_logs_what_its_arguments_say_and_saves_its_model",
     "tests/unit/core/verdict/test_script_confounds.py"
-    "::test_no_report_of_a_users_script_states_a_learning_rate_or_a_batch_that_was_not_measured",
+    "::test_report_of_a_script_states_no_learning_rate_and_no_unmeasured_batch",
 )
 
 

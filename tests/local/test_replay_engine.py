@@ -113,9 +113,7 @@ def statuses(job: dict[str, Any]) -> list[str]:
     return [step["Status"] for step in job["SecondaryStatusTransitions"]]
 
 
-def test_a_job_bills_the_seconds_of_its_trace_and_says_everywhere_that_it_is_simulated(
-    aws: AwsDouble, tmp_path: Path
-) -> None:
+def test_job_bills_the_seconds_of_its_trace_and_is_marked_as_simulated(aws: AwsDouble, tmp_path: Path) -> None:
     with replaying(tmp_path, aws) as running:
         job = run_one(running, simulated_request("plain", instance_count=2))
         row = ledger(running)["plain"]

@@ -52,7 +52,7 @@ def held_out_surface(seed: int) -> Surface:
             return surface
 
 
-def test_of_equal_cells_none_is_said_to_beat_the_others_in_more_than_one_suite_of_twenty() -> None:
+def test_search_recommends_one_of_equal_cells_in_at_most_one_suite_of_twenty() -> None:
     cells = tuple(
         SurfaceCell(
             settings={"batch_size_per_device": batch, "loader_workers": workers},

@@ -174,7 +174,7 @@ def remove_the_marker(folder: Path) -> str:
 @pytest.mark.parametrize(
     "damage", [cut_short, replace_with_older, remove_a_file, cut_the_marker_short, remove_the_marker]
 )
-def test_a_damaged_checkpoint_is_refused_with_a_sentence_and_the_one_before_it_is_used(
+def test_damaged_checkpoint_is_refused_and_the_one_before_it_is_used(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], reference: Ended, damage: Any
 ) -> None:
     folder = tmp_path / "c"
@@ -205,7 +205,7 @@ def test_only_the_latest_checkpoints_are_kept(tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["slot-0", "slot-1", "slot-2"]
 
 
-def test_a_checkpoint_is_a_phase_with_its_bytes_and_the_write_another_in_the_background(tmp_path: Path) -> None:
+def test_checkpoint_logs_its_phase_and_its_background_write_with_their_bytes(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     train_attempt(single(folder))
     (log,) = (tmp_path / "log").rglob("rank-*.jsonl")

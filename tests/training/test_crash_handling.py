@@ -72,7 +72,7 @@ def test_the_first_error_is_the_cause(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("processes", "outcome"), [(2, "out_of_memory"), (1, "stopped_by_user")])
-def test_processes_that_are_stopped_because_the_kernel_killed_their_peer_are_out_of_memory(
+def test_processes_stopped_after_the_kernel_killed_a_peer_are_out_of_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: int, outcome: str
 ) -> None:
     """A process without peers is stopped by a person, whatever else the machine's kernel has killed."""

@@ -174,7 +174,7 @@ PICKLED = [f"pytorch_model-0000{number}-of-00002.bin" for number in (1, 2)]
     ],
     ids=["both", "pickled only", "shards of both", "pickled shards"],
 )
-def test_weights_are_copied_in_one_format_and_pickled_ones_only_if_there_are_no_others(
+def test_weights_are_copied_in_one_format_and_pickled_ones_only_without_others(
     weights: list[str], kept: list[str]
 ) -> None:
     others = ["config.json", "vocab.json", "merges.txt", "spiece.model", "chat_template.jinja"]

@@ -102,7 +102,8 @@ def test_a_cell_of_the_local_suite_trains_in_as_many_processes_as_it_names(pack:
     assert all(0 < accuracy <= 1 for accuracy in accuracies)
 
 
-def test_script_logs_each_step_with_its_samples_tokens_and_rising_then_falling_learning_rate() -> None:
+def test_script_logs_samples_tokens_and_learning_rate_of_each_step() -> None:
+    """The learning rate rises during warm-up and falls afterwards."""
     end = ends()["gptj script"]
     assert end.exit_code == 0, end.output
     steps = end.of_kind("step")

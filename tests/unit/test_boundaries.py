@@ -195,7 +195,7 @@ WORDS_OF_OTHER_SERVICES |= {"Accept", "ETag"}
 SPEAKS_SAGEMAKER = ("traindyno/sagemaker", "localcloud", "bench/sagemaker_service.py")
 
 
-def test_sagemakers_request_and_description_keys_appear_where_sagemaker_is_spoken_only() -> None:
+def test_keys_of_sagemakers_requests_and_descriptions_stay_in_their_packages() -> None:
     keys = sagemaker_keys()
     assert {"TrainingJobName", "ResourceConfig", "SecondaryStatusTransitions", "SelectedInstanceType"} <= keys
     others = sorted({path for package in (*MAY_IMPORT, "bench") for path in (REPO_ROOT / package).rglob("*.py")})

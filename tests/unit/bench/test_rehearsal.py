@@ -41,7 +41,7 @@ def loaded(pack: str, name: str) -> Suite:
     return replace(suite, workload=replace(suite.workload, source="s3://code/sourcedir.tar.gz"))
 
 
-def test_the_model_of_albert_fits_every_published_figure_within_one_and_a_half_percent() -> None:
+def test_model_of_albert_fits_every_published_figure_within_1_5_percent() -> None:
     found = [*residuals(fit_scaling())]
     # 4 times, 8 gains by loader workers, 4 gains by SMDDP
     assert len(found) == 16

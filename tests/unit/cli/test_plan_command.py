@@ -171,9 +171,7 @@ def test_the_plan_says_whether_each_execution_copies_the_model_again(
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
-def test_a_model_folder_of_this_machine_is_planned_as_it_runs_without_a_copy_from_the_hub(
-    tmp_path: Path, form: str
-) -> None:
+def test_local_model_folder_is_planned_without_a_job_that_copies_from_the_hub(tmp_path: Path, form: str) -> None:
     """`run` uploads it. The file has no price for the type of a job that copies."""
     (tmp_path / "my-model").mkdir()
     (tmp_path / "my-model" / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_head": 2, "n_embd": 8}))

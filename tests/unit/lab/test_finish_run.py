@@ -169,7 +169,8 @@ def test_a_run_of_a_stopped_execution_is_recorded_though_nobody_waits() -> None:
     assert not lab.attempt(name).is_open
 
 
-def test_while_the_execution_goes_on_an_end_that_nobody_heard_stays_open_for_the_sweep() -> None:
+def test_end_that_no_task_heard_stays_open_for_the_sweep() -> None:
+    """The execution still runs, so that a task with a new token will hear it."""
     lab, name = started(make_lab())
     lab.answers.gone = {"token-1"}
     lab.jobs.end(name, "Completed")

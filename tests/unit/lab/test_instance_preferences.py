@@ -69,7 +69,8 @@ def test_what_a_cell_may_not_run_on_is_no_fallback_either() -> None:
         parse_suite(small_document(instance_preferences={OWN: ["ml.p3.2xlarge"]}))
 
 
-def test_the_request_names_the_types_in_order_and_one_count_as_the_service_model_has_it() -> None:
+def test_request_names_the_types_in_order_and_one_count() -> None:
+    """SageMaker's service model accepts it, with and without a training plan."""
     request = first_request(with_preferences())
     assert request["ResourceConfig"] == {
         "InstancePreferences": [{"InstanceType": OWN}, {"InstanceType": OTHER}],

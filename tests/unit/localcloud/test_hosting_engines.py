@@ -178,9 +178,10 @@ def test_a_transform_job_that_is_stopped_before_its_thread_begins_stays_stopped(
     assert status_of(store, TransformJob, "t") == TransformStatus.STOPPED
 
 
-def test_a_service_that_ends_while_containers_start_leaves_their_status_to_the_next_start(
+def test_service_that_ends_while_containers_start_leaves_their_status_unchanged(
     store: HostingStore, settings: Settings
 ) -> None:
+    """The next start of the service settles it."""
     transforms = engine_of(TransformEngine, store, Objects(at_load=SLOW), settings)
     endpoints = engine_of(EndpointEngine, store, Objects(at_load=SLOW), settings)
     transforms.run(new_transform(store).name)
@@ -216,7 +217,7 @@ def test_an_error_of_s3_while_the_service_ends_fails_no_endpoint(store: HostingS
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
-def test_an_endpoint_whose_configuration_was_deleted_fails_with_the_containers_lines(
+def test_endpoint_without_its_configuration_fails_with_the_containers_lines(
     store: HostingStore, settings: Settings
 ) -> None:
     objects = Objects(at_load='time.sleep(0.3); raise RuntimeError("the weights are missing")')
@@ -233,9 +234,7 @@ def test_an_endpoint_whose_configuration_was_deleted_fails_with_the_containers_l
     assert "RuntimeError: the weights are missing" in reason
 
 
-def test_a_container_that_ends_during_a_request_fails_its_transform_job_with_its_last_lines(
-    store: HostingStore, settings: Settings
-) -> None:
+def test_container_that_ends_during_a_request_fails_its_transform_job(store: HostingStore, settings: Settings) -> None:
     objects = Objects()
     objects.request = b'{"inputs": "die"}\n'
     engine = engine_of(TransformEngine, store, objects, settings)

@@ -79,7 +79,8 @@ def test_the_suites_that_compare_sizes_have_a_section_about_scaling_and_no_other
 
 
 @pytest.mark.parametrize("name", ["original", "rehearsal"])
-def test_albert_has_rate_and_efficiency_over_nodes_for_each_strategy_batch_and_number_of_workers(name: str) -> None:
+def test_albert_has_rate_and_efficiency_over_nodes_for_each_series(name: str) -> None:
+    """A series is a strategy, a batch and a number of loader workers."""
     page = page_of(load_suite(SUITES / f"albert-scaling/{name}.yaml").suite)
     rates, efficiencies = rows_of(page, "scaling"), rows_of(page, "scaling-efficiency")
     rates = [row for row in rates if "samples_per_second" in row]
@@ -200,7 +201,7 @@ def same_batch(suite: Suite, results: Sequence[RunResult]) -> list[RunResult]:
     ]
 
 
-def test_a_scripts_curve_is_of_steps_with_the_same_work_where_the_log_measured_the_same_batch() -> None:
+def test_scripts_curve_names_the_global_batch_that_the_log_measured_at_every_size() -> None:
     suite = sized_suite(scaling=Scaling(following=("config", "max_steps")))
     page = render(report_of(same_batch(suite, results_of(suite)), suite))
     assert page.count("<h3>Curve for a global batch of 512 samples</h3>") == 2

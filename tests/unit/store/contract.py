@@ -122,7 +122,7 @@ class StoreContract:
         assert Counter(given) == {Reservation.MADE: 3, Reservation.NO_ROOM: 5}
         assert spending.read(execution).exposed_usd == usd("0.9")
 
-    def test_an_attempt_is_created_and_its_worst_case_reserved_once_however_often_it_is_asked_for(
+    def test_attempt_is_created_and_its_worst_case_reserved_once_for_repeated_calls(
         self, table: Table, execution: str
     ) -> None:
         spending, row = Spending(table), attempt_row(execution, "0.3")
@@ -304,7 +304,7 @@ class StoreContract:
         slots.free(now=NOW + 100.5)
         assert slots.reserve(now=NOW + 100.5, seconds_between=1.05) == NOW + 100.5
 
-    def test_a_deployment_is_created_once_and_takes_the_token_of_a_task_that_starts_again(self, table: Table) -> None:
+    def test_deployment_is_created_once_and_takes_the_token_of_a_restarted_task(self, table: Table) -> None:
         deployments, row = DeploymentRows(table), deployment_row()
         name = row.deployment.name
         assert deployments.create(row)

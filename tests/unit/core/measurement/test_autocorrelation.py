@@ -150,7 +150,7 @@ def _newey_west_by_hand(values: list[float]) -> float:
 
 
 @pytest.mark.parametrize("name", SERIES)
-def test_a_mean_has_the_long_run_variance_and_the_count_of_independent_values_that_gives_it(name: str) -> None:
+def test_mean_has_the_long_run_variance_and_its_effective_count(name: str) -> None:
     values = SERIES[name]
     found = estimate_mean(values)
     long_run = long_run_variance(list(centred(values)), fitted=1)

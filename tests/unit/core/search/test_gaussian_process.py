@@ -46,7 +46,7 @@ def test_the_posterior_is_that_of_the_textbook() -> None:
     assert process.log_likelihood == pytest.approx(-(values @ np.linalg.solve(noisy, values) + log_determinant) / 2)
 
 
-def test_a_cell_is_as_alike_to_itself_as_can_be_and_an_axis_of_small_weight_hardly_counts() -> None:
+def test_cell_is_most_similar_to_itself_and_an_axis_of_small_weight_hardly_counts() -> None:
     tables = similarity_tables(
         AXES, Hyperparameters(variance=0.0, noise=0.0, weights=(0.0, log(1e-6)), lengths=(0.0, 0.0))
     )

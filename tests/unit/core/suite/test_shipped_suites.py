@@ -100,7 +100,7 @@ def test_every_cell_of_a_pack_is_a_job_that_sagemakers_model_knows(path: Path) -
 
 
 @pytest.mark.parametrize("path", LOCAL, ids=named)
-def test_a_local_suite_of_a_pack_is_planned_on_this_machine_with_two_to_four_processes(path: Path) -> None:
+def test_local_suite_of_a_pack_is_planned_on_this_machine_with_2_or_4_instances(path: Path) -> None:
     suite = load_suite(path).suite
     planned = plan(suite)
     assert planned.refusals == ()

@@ -190,7 +190,7 @@ def test_an_image_goes_with_its_compiler() -> None:
     assert [control.isolates for control in found.controls] == ["compiler and image", "hyperparameters.batch_size"]
 
 
-def test_a_control_that_contradicts_what_the_suite_says_to_follow_the_size_is_not_proposed() -> None:
+def test_control_that_contradicts_the_suites_following_arguments_is_not_proposed() -> None:
     suite = script_suite(
         matrix={"instance_count": [1], "hyperparameters.max_steps": [100]},
         include=[{"instance_count": 2, "hyperparameters.max_steps": 50}],
