@@ -68,7 +68,7 @@ def test_only_actions_without_resources_are_allowed_on_all(template: Template) -
                 assert actions_of([statement]) <= WITHOUT_RESOURCES
 
 
-def test_what_a_role_may_do_stands_in_the_role_itself(template: Template) -> None:
+def test_roles_have_their_policies_inline(template: Template) -> None:
     assert template.of_type("AWS::IAM::Policy") == {}
 
 
@@ -219,12 +219,12 @@ def test_deploy_model_may_grant_the_use_of_the_volume_key_where_there_is_one() -
     assert "kms:CreateGrant" not in actions_of(lab(target="aws").statements("ServingFunctionsDeployModelRole"))
 
 
-def test_who_reads_what_jobs_wrote_may_use_the_key_of_their_outputs() -> None:
+def test_functions_that_read_outputs_of_jobs_may_decrypt_with_their_key() -> None:
     for state in ("FinishRun", "RecordRun", "ReconcileRuns"):
         assert resources_for(lab(**OTHER_LAB).statements(f"Functions{state}Role"), "kms:Decrypt") == [KEY]
 
 
-def test_what_was_decided_about_jobs_reaches_the_functions_that_plan_and_start_them() -> None:
+def test_settings_of_jobs_reach_the_functions_that_plan_and_start_them() -> None:
     functions = lab(**OTHER_LAB).of_type("AWS::Lambda::Function")
     for state in ("PlanSuite", "SubmitRun"):
         (function,) = [each for name, each in functions.items() if f"Functions{state}" in name]

@@ -205,6 +205,6 @@ def set_faults(service: str, document: dict[str, float]) -> None:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_what_the_record_has_is_still_sent(sent: frozenset[Call], function: str) -> None:
+def test_every_call_of_the_record_is_still_sent(sent: frozenset[Call], function: str) -> None:
     recorded = {call for call in recorded_calls() if call.function == function}
     assert recorded - sent <= set(map(Call.parse, ELSEWHERE.split("\n")[1:-1]))

@@ -184,5 +184,5 @@ FUNCTIONS = (
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_what_the_record_has_is_still_sent(sent: frozenset[Call], function: str) -> None:
+def test_every_call_of_the_record_is_still_sent(sent: frozenset[Call], function: str) -> None:
     assert {call for call in recorded_calls() if call.function == function} - sent == set()

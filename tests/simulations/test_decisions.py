@@ -33,7 +33,7 @@ TOLERANCE = log(1.02)
 
 @pytest.mark.parametrize("cells", CELLS)
 @pytest.mark.parametrize("model", EQUAL)
-def test_of_equal_cells_one_is_called_the_best_in_at_most_one_suite_of_twenty(model: NoiseModel, cells: int) -> None:
+def test_one_of_equal_cells_is_called_the_best_in_at_most_one_suite_of_twenty(model: NoiseModel, cells: int) -> None:
     wrong = simulate(model, Shape(levels=(0.0,) * cells, trials=5)).wrong
     assert wrong.share <= 0.05 + wrong.error(0.05)
 

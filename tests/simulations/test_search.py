@@ -34,7 +34,7 @@ def test_the_search_finds_a_cell_within_2_percent_for_15_percent_of_the_grid() -
     assert found.share >= SHARE_WITHIN - found.error(SHARE_WITHIN)
 
 
-def test_it_does_so_on_surfaces_that_are_made_for_the_test() -> None:
+def test_search_finds_such_a_cell_on_surfaces_that_are_made_for_the_test() -> None:
     played = [play(held_out_surface(HELD_OUT_SEED + number), Search.MODEL, 1) for number in range(HELD_OUT * TIMES)]
     assert median(each.share for each in played) <= SHARE_OF_GRID
     found = within(played)

@@ -34,7 +34,7 @@ ROLE = "arn:aws:iam::111122223333:role/Engineer"
 REGION = "us-east-1"
 
 
-def test_this_machine_is_looked_at_from_the_commands_front_door() -> None:
+def test_doctor_command_checks_this_machine() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "traindyno", "doctor"], cwd=REPO_ROOT, capture_output=True, text=True, check=False
     )
@@ -231,7 +231,7 @@ def test_a_denied_action_is_named_with_who_denies_it(detail: dict[str, Any], who
 
 
 @pytest.mark.usefixtures("gallery")
-def test_who_may_do_each_action_needs_no_role_of_the_bootstrap() -> None:
+def test_caller_that_may_do_each_action_needs_no_role_of_the_bootstrap() -> None:
     finding = findings(denied={"EvalDecision": "allowed"})["permissions"]
     assert (finding.found, finding.advice) == (f"{len(ACTIONS)} simulated actions are allowed", None)
 

@@ -84,7 +84,7 @@ def test_every_refusal_comes_with_its_request_and_exit_status_2(tmp_path: Path) 
         assert words in answer.errors
 
 
-def test_without_credentials_the_way_out_is_named(tmp_path: Path) -> None:
+def test_plan_without_credentials_names_the_option_for_a_file_of_quotas(tmp_path: Path) -> None:
     answer = plan(tmp_path, "--prices", "prices.yaml")
     assert answer.status == 1
     assert "--quotas FILE to plan without an account" in answer.errors

@@ -83,7 +83,7 @@ def test_a_job_that_was_told_to_stop_is_not_told_again() -> None:
     assert look(lab, NOW + 1500) == 0
 
 
-def test_what_is_held_for_a_job_that_ends_meanwhile_is_given_back() -> None:
+def test_reservation_for_a_job_that_ends_meanwhile_is_given_back() -> None:
     lab, name = started(1.00)
     rows = list(lab.attempts.list_open(EXECUTION))
     lab.change_attempt(name, end=Attempt(number=1, job_name=name))

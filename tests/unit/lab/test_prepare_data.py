@@ -83,7 +83,7 @@ def test_a_folder_that_its_owner_tokenised_is_read_as_it_is() -> None:
     assert plan(small_suite(), names={"train/traindyno-data.json", "train/tokens.npy"}) == ()
 
 
-def test_what_the_hub_may_change_is_good_for_one_execution() -> None:
+def test_tokens_of_an_unpinned_hub_revision_serve_one_execution() -> None:
     floating = small_suite(workload=workload(dataset=HUB_DATA))
     pinned = small_suite(workload=workload(dataset={**HUB_DATA, "revision": "abc"}))
     assert plan(floating) != plan(floating, execution="another")
@@ -281,7 +281,7 @@ def test_a_completed_preparation_lets_every_run_read_its_tokens() -> None:
     assert [each.tokens.s3_uri for each in runs if each.tokens] == [uri] * 4
 
 
-def test_what_it_cost_is_settled_and_kept_apart_from_the_runs() -> None:
+def test_cost_of_a_preparation_is_settled_apart_from_the_runs() -> None:
     lab, run = lab_with_preparation(preparation={"max_seconds": 3600})
     job = submit(lab, run)
     assert lab.money.exposed_usd == PRICE.usd_per_hour  # an hour at most
@@ -294,7 +294,7 @@ def test_what_it_cost_is_settled_and_kept_apart_from_the_runs() -> None:
     assert write_receipt([recorded]).total_usd == PRICE.usd_per_hour / 12
 
 
-def test_the_reports_receipt_has_a_line_of_its_own_for_it() -> None:
+def test_receipt_of_the_report_has_a_line_for_the_preparation() -> None:
     lab, run = lab_with_preparation()
     job = submit(lab, run)
     leave_tokens(lab, job)

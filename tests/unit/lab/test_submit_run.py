@@ -1,6 +1,8 @@
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -21,10 +23,18 @@ def submit(lab: MemoryLab, run: Run, token: str = "token-1", now: float = NOW) -
     submit_run(run, token, services=lab.services, settings=SETTINGS, now=now, sleep=no_sleep)
 
 
-def test_the_row_is_there_before_the_job_and_nobody_is_answered_yet() -> None:
+def test_row_is_written_before_the_job_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     lab, (run, *_) = make_lab()
+    start, written = lab.jobs.start, list[str]()
+
+    def start_job(request: Mapping[str, Any]) -> None:
+        written.extend(lab.attempt_rows)
+        start(request)
+
+    monkeypatch.setattr(lab.jobs, "start", start_job)
     submit(lab, run)
     ((name, row),) = lab.attempt_rows.items()
+    assert written == [name]
     assert [request["TrainingJobName"] for request in lab.jobs.requests] == [name]
     assert (row.number, row.token, row.is_open, row.end) == (1, "token-1", True, None)
     assert lab.answers.given == []

@@ -146,9 +146,7 @@ class StoreContract:
         assert spending.withdraw(row, also=[runs.forgetting(execution, "r", row.job_name)])
         assert runs.read(execution, "r").jobs == frozenset()
 
-    def test_what_was_spent_replaces_what_was_reserved_rounded_up_to_a_millionth(
-        self, table: Table, execution: str
-    ) -> None:
+    def test_spending_replaces_its_reservation_rounded_up_to_a_millionth(self, table: Table, execution: str) -> None:
         spending, row = Spending(table), attempt_row(execution, "0.3333333333")
         spending.reserve(row, cap_usd=usd("10"))
         assert spending.read(execution).exposed_usd == usd("0.333334")
@@ -240,9 +238,7 @@ class StoreContract:
         Spending(table).reserve(row, cap_usd=usd("50"))
         assert AttemptRows(table).find(row.job_name) == row
 
-    def test_until_its_end_an_attempt_changes_hands_and_gets_a_reason_to_stop(
-        self, table: Table, attempt: AttemptRow
-    ) -> None:
+    def test_open_attempt_takes_a_new_token_and_a_reason_to_stop(self, table: Table, attempt: AttemptRow) -> None:
         rows, name = AttemptRows(table), attempt.job_name
         assert rows.hand_over(name, "u")
         assert rows.note_stop(name, Outcome.COST_STOPPED)

@@ -109,7 +109,7 @@ def test_a_quantile_is_refused_outside_of_the_distribution(probability: float, d
 
 @pytest.mark.parametrize("degrees", [9.9e4, 1e5, 1e6, 1e8, 1.00784198622e11, 1e15, inf])
 @pytest.mark.parametrize("probability", [0.6, 0.9, 0.975, 0.9999])
-def test_with_many_degrees_of_freedom_it_nears_the_normal_distribution(degrees: float, probability: float) -> None:
+def test_quantile_of_many_degrees_nears_the_normal_distribution(degrees: float, probability: float) -> None:
     z = NormalDist().inv_cdf(probability)
     # Abramowitz and Stegun 26.7.5, first and second term
     expected = z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)

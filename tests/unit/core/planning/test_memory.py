@@ -131,7 +131,7 @@ def test_a_cell_beyond_a_blackwell_device_is_refused_too(instance: str, too_much
     assert f"a device of {instance} has" in reason
 
 
-def test_measure_anyway_shows_it_and_refuses_nothing() -> None:
+def test_measure_anyway_shows_cells_that_are_too_large_and_refuses_none() -> None:
     plan = planned(suite_of_batches(measure_anyway=True))
     assert plan.refusals == ()
     assert [memory.is_too_large for memory in plan.memory] == [False, False, True, True]

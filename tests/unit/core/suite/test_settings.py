@@ -105,7 +105,7 @@ def test_options_of_one_strategy_have_no_effect_with_others() -> None:
     )  # fmt: skip
 
 
-def test_what_settings_change_is_known_of_each() -> None:
+def test_settings_are_listed_by_their_effect() -> None:
     assert settings_with(Effect.LEARNING) == (
         "optimizer", "weight_decay", "gradient_clip_norm", "seed", "packing", "dropout"
     )  # fmt: skip

@@ -170,8 +170,8 @@ def test_a_cell_whose_runs_would_hardly_ever_end_on_spot_has_no_time_or_cost_the
     assert not any(unknown in each.basis for each in options if each.terms is not Terms.SPOT)
 
 
-def test_where_no_run_would_end_on_spot_no_cell_is_recommended_there() -> None:
-    """Of one cell, a trial that would end is left out with one that would not."""
+def test_no_cell_is_recommended_on_spot_where_no_run_would_end() -> None:
+    """One trial of the cell would end on spot and the other would not, so that both are left out."""
     terms = SpotTerms(discount=0.5, interruptions_per_hour=1)
     suite = make_suite(matrix={"instance": (P4D,)}, examples=288_000, pricing=Pricing(spot={P4D: terms}))
     (cell,) = expand_cells(suite)
