@@ -16,13 +16,13 @@ from tests.infra.image_packages import IN_THE_IMAGE, read_additions, read_base
 from tests.infra.synthesis import REPO_ROOT
 
 CHECKED: tuple[str, ...] = runpy.run_path(str(REPO_ROOT / "images/check_modules.py"))["MODULES"]
-# Part of the images only.
+# This module is part of the images only.
 TOOLKIT = "sagemaker_pytorch_container.training"
 INSTALLED_HERE = [each for each in CHECKED if each != TOOLKIT]
 JOBS_CODE = ("training", "traindyno/core", "traindyno/callbacks/hf_trainer.py")
 # Its scripts run in images of their time.
 FROZEN = REPO_ROOT / "training/frozen"
-# The images' own; each check_image.py imports torch.
+# The images have these of their own; each check_image.py imports torch.
 OF_THE_BASE = {"torch", "numpy"}
 SAY_WHAT_THE_JOBS_ADD = """
 import importlib, sys

@@ -126,7 +126,7 @@ def test_the_images_add_only_what_the_base_lacks_has_too_old_or_could_get_too_ne
 
 
 def test_the_script_ends_a_build_with_its_findings(tmp_path: Path) -> None:
-    """As the Dockerfile runs it, beside requirements.txt."""
+    """The Dockerfile runs it in the same way, beside requirements.txt."""
     script = tmp_path / SCRIPT.name
     script.write_bytes(SCRIPT.read_bytes())
     (tmp_path / "requirements.txt").write_text("# a comment\npytest==1\n")

@@ -31,7 +31,7 @@ STRATEGIES = ("fsdp", "tensor", "pipeline")
 
 
 def reference_suite(name: str) -> dict[str, Any]:
-    """As published, but each cell once, also where other tests contend for the machine; paths found from anywhere."""
+    """The published suite with each cell once, also where other tests contend for the machine, and absolute paths."""
     suite: dict[str, Any] = yaml.safe_load((SUITES / f"{name}.yaml").read_text())
     del suite["name"]
     suite["measurement"]["trials"] = 1
@@ -95,7 +95,7 @@ def test_a_users_script_runs_to_the_verdict_with_one_process_and_with_two(lab: L
     f"{SERVING}::test_the_trainium_pack_goes_on_to_an_endpoint_as_its_page_says",  # compiler xla in the local cloud
 )
 def test_strategies_are_compared_on_the_same_work(lab: LocalLab) -> None:
-    """Cut down to one cell of each way to spread the model over two processes; the whole suite is run by hand."""
+    """The suite has one cell of each way to spread the model over two processes; the whole suite is run by hand."""
     make_environment(XLA_FOLDER)
     suite = reference_suite("strategies_cpu")
     suite["matrix"]["compiler"] = ["none", "xla"]

@@ -136,7 +136,7 @@ def go_through_everything(functions: Lambdas) -> None:
 
 
 def destroy(functions: Lambdas) -> None:
-    """With an endpoint and a transform job that are there until then."""
+    """Delete the lab, whose endpoint and transform job exist until then."""
     for deployment in LEFT:
         functions.call("deploy_model", {"token": "nobody", "deployment": deployment_document(deployment)})
     with answers_to_cloudformation() as (url, answers):

@@ -40,7 +40,7 @@ def test_one_of_equal_cells_is_called_the_best_in_at_most_one_suite_of_twenty(mo
 
 @pytest.mark.parametrize("cells", [8, 32])
 def test_trials_that_resemble_the_one_before_make_no_more_false_claims(cells: int) -> None:
-    """With two cells no rule can keep this and find a difference of 5 % (see docs/method.md)."""
+    """No rule can keep this and find a difference of 5 % with two cells (see docs/method.md)."""
     wrong = simulate(correlated_in_cells, Shape(levels=(0.0,) * cells, trials=5)).wrong
     assert wrong.share <= 0.05 + wrong.error(0.05)
 

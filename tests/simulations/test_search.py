@@ -11,7 +11,7 @@ from tests.simulations.decisions import TIMES, Share
 from traindyno.core.suite.choices import GoalKind, Search
 from traindyno.core.verdict.verdict import Finding
 
-# With 2 or 4 suites of each surface the median is a point off that of 24 (14.3 %).
+# The median of 2 or 4 suites of each surface is a point off that of 24 (14.3 %).
 SUITES = 8
 # Seeds from here on are not among those of tests/data/surfaces.
 HELD_OUT_SEED, HELD_OUT = 1000, 12
@@ -42,7 +42,7 @@ def test_search_finds_such_a_cell_on_surfaces_that_are_made_for_the_test() -> No
 
 
 def held_out_surface(seed: int) -> Surface:
-    """Of two to four axes, on which at least a third of the cells complete."""
+    """A surface of two to four axes, on which at least a third of the cells complete."""
     source = Random(seed)
     while True:
         axes = source.sample(list(LEVELS), source.choice([2, 3, 3, 4]))

@@ -15,7 +15,7 @@ from training.topology import Topology
 
 
 class Exited(Exception):
-    """In place of the process's end."""
+    """It is raised in place of the process's end."""
 
 
 def exit_of_a_test(exit_code: int) -> None:
@@ -23,7 +23,7 @@ def exit_of_a_test(exit_code: int) -> None:
 
 
 def handler_of(folder: Path, processes: int = 2) -> CrashHandler:
-    """Of the last rank."""
+    """The handler of the last rank."""
     topology = Topology(rank=processes - 1, world_size=processes)
     return CrashHandler(StepLogger(str(folder), otherwise="internal_error"), topology, StopRequest(Topology()))
 

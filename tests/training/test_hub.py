@@ -122,7 +122,7 @@ def test_a_models_copy_holds_what_a_run_reads_and_a_run_needs_no_hub(tmp_path: P
     assert f"model me/model at commit {COMMIT}: {len(NEEDED)} files" in end.output
     assert json.loads((copy / TOKENS_MANIFEST).read_text())["key"] == KEY
     (tmp_path / "run").mkdir()
-    # As the lab's request has it; offline.
+    # The lab's request names the copy, and this process is offline.
     changes = {"model": {"path": "s3://bucket/prepared/copy/"}, "tokenizer": None}
     document = run_document("gpt2", workload=changes, measurement={"max_steps": 2})
     texts, channel = write_texts(tmp_path / "texts"), {"SM_CHANNEL_MODEL": str(copy)}

@@ -24,7 +24,7 @@ from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import measurement_document, settings_document, workload_document
 
 STEPS = 5
-# Of each pack the label of one cell; compilers are trained in test_strategies.
+# One cell of each pack, by its label; compilers are trained in test_strategies.
 CELLS = {
     "gpt2-compiler": "eager · batch 16",
     "gptj-parallel": "pipeline · batch 16 · pipeline schedule interleaved · micro batches 4",
@@ -43,7 +43,7 @@ GPTJ_ARGUMENTS = (
 
 @cache
 def ends() -> dict[str, JobEnd]:
-    """By the pack's name, and of the GPT-J script."""
+    """The ends of the jobs by the pack's name, and that of the GPT-J script."""
     scratch = Path(mkdtemp())
     return {pack: local_run(pack, scratch / pack) for pack in CELLS} | {
         "gptj script": gptj_run(scratch / "gptj-script")
@@ -57,7 +57,7 @@ def suite_and_cell(pack: str) -> tuple[Suite, Cell]:
 
 
 def local_run(pack: str, folder: Path) -> JobEnd:
-    """As the container gets it, but for a few steps."""
+    """Run what the container gets, but for a few steps."""
     suite, cell = suite_and_cell(pack)
     assert suite.workload.dataset is not None
     data = write_sample(str(suite.workload.dataset.path), folder / "data")

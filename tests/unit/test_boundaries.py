@@ -30,7 +30,7 @@ CORE_ROOMS = (
 )
 CORE_TOP = ("errors", "lab_names", "s3_keys")
 
-# Beside a frozen script in its own folder, which is all that its container gets.
+# A frozen script imports these from its own folder, which is all that its container gets.
 FROZEN_MODULES = {path.stem for path in (REPO_ROOT / "training/frozen").glob("*/*.py")} - {"__init__", "train"}
 
 MAY_IMPORT = {
@@ -59,7 +59,7 @@ MAY_IMPORT = {
     "traindyno/cli": {
         "traindyno",
         "localcloud",
-        "training.model_check",  # where it is installed
+        "training.model_check",  # the image installs it
         "huggingface_hub",
         "boto3",
         "botocore",
@@ -189,7 +189,7 @@ SHAPES_OF_SERVING = (
 )
 # CloudFormation, CloudWatch, Service Quotas and the Price List use these words too.
 WORDS_OF_OTHER_SERVICES = {"Key", "MetricName", "Name", "Status", "Tags", "Timestamp", "Type", "Value"}
-# Of HTTP and S3
+# HTTP and S3 have these words
 WORDS_OF_OTHER_SERVICES |= {"Accept", "ETag"}
 # The benchmark of the local service is its client.
 SPEAKS_SAGEMAKER = ("traindyno/sagemaker", "localcloud", "bench/sagemaker_service.py")

@@ -53,7 +53,7 @@ READ_OF_A_JOB = {
 }
 
 
-# Of an endpoint or transform job, and whether its model loads.
+# It takes the name of an endpoint or transform job, and whether its model loads.
 Settler = Callable[[str, bool], None]
 SUITE = {"name": "quick-look"}
 FIELD = "workload.dataset.path"

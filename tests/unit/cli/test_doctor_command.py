@@ -59,7 +59,7 @@ def test_what_is_missing_comes_with_what_to_do(finding: Finding, advice: str) ->
     assert second.strip().startswith(f"→ {advice}")
 
 
-# In the order in which they are read; the last one has no published code, so it is searched by its name.
+# They are read in this order; the last one has no published code, so it is searched by its name.
 QUOTAS = (
     f"{SMOKE_INSTANCE} for training job usage",
     "ml.m7i.xlarge for training job usage",
@@ -126,7 +126,7 @@ def good_account(
         {"QuotaCode": f"L-{number}", "QuotaName": name, "Value": (quotas or {}).get(name, 1.0)}
         for number, name in enumerate(QUOTAS)
     ]
-    # Without an answer below: the doctor reads no usage, which a caller may be denied to read.
+    # No answer to this metric is laid out: the doctor reads no usage, which a caller may be denied to read.
     in_order[0]["UsageMetric"] = {
         "MetricNamespace": "AWS/Usage", "MetricName": "ResourceCount", "MetricDimensions": {"Service": "SageMaker"}
     }  # fmt: skip

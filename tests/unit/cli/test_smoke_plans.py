@@ -24,7 +24,7 @@ NEEDED = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of all plans: the check of a suite's model, which imports transformers, is made once and kept there."""
+    """All plans share it: the check of a suite's model, which imports transformers, is made once and kept there."""
     return tmp_path_factory.mktemp("plans")
 
 

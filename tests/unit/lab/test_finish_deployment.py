@@ -78,7 +78,7 @@ def test_an_answer_that_was_lost_is_given_again_until_the_endpoint_is_checked(se
 
 
 def lose_answers(serving: MemoryServing) -> None:
-    """As if Step Functions had never received them."""
+    """Forget the answers, as if Step Functions had never received them."""
     serving.answers.given.clear()
     serving.answers.gone.clear()
 

@@ -1,4 +1,4 @@
-"""From a suite's data to tokens that its runs read: keys, the cache's marker, and how a preparation's end is told."""
+"""A suite's data becomes tokens that its runs read: keys, the cache's marker, and how a preparation's end is told."""
 
 import json
 from typing import Any
@@ -68,7 +68,7 @@ def plan(
 
 
 def mark_ready(lab: MemoryLab, key: str, *, made_at: float = NOW) -> None:
-    """As it was written before markers had a version."""
+    """Write the marker of an earlier version, which has no version of its own."""
     marker = {"key": key, "s3_uri": f"s3://results/{tokens_folder(key, 'job')}", "made_at": made_at}
     lab.bucket.write_json(ready_tokens_key(key), marker)
 
@@ -133,7 +133,7 @@ TENSOR: dict[str, Any] = {
 def plan_check(
     lab: MemoryLab, *, execution: str = EXECUTION, model: str = "me/model", config: bytes = b"{}"
 ) -> TokenSet:
-    """Of a streamed suite, whose model is known by its name; a model of the Hub is copied by another job."""
+    """Plan a streamed suite, whose model is known by its name; another job copies a model of the Hub."""
     dataset = {"path": "s3://bucket/data/abc/", "input_mode": "stream"}
     suite = small_suite(workload=workload(dataset=dataset, model=model), **TENSOR)
     check, *_ = plan_tokens(

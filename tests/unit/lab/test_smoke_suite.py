@@ -26,7 +26,7 @@ DATA = "s3://results/data/sample/"
 
 
 def smoke_suite() -> dict[str, Any]:
-    """As the command line sends it: the sample is uploaded."""
+    """The suite that the command line sends, with the sample uploaded."""
     document: dict[str, Any] = yaml.safe_load((REPO_ROOT / "suites/smoke_aws.yaml").read_text(encoding="utf-8"))
     document["workload"]["dataset"]["path"] = DATA
     return document

@@ -25,7 +25,7 @@ REQUEST: dict[str, Any] = {
 
 
 class Transfer:
-    """In place of S3: raises what the test wants."""
+    """It replaces S3 and raises what the test wants."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error

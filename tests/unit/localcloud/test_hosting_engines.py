@@ -51,7 +51,7 @@ Engine = TypeVar("Engine", bound=HostingEngine)
 
 
 class Objects:
-    """In place of S3: the model's archive and the requests."""
+    """It replaces S3 and holds the model's archive and the requests."""
 
     def __init__(self, at_load: str = "pass") -> None:
         self.archive = tar_gz({"code/inference.py": HANDLER.replace("{at_load}", at_load)})
@@ -325,7 +325,7 @@ def _answer_half(listener: socket.socket) -> None:
 
 
 def test_requests_of_many_lines_are_made_in_a_time_that_grows_with_them(store: HostingStore) -> None:
-    """Of 100,000 lines of 20 bytes, 5,000 fit into each request of 100,000 bytes."""
+    """Each request of 100,000 bytes takes 5,000 of the 100,000 lines of 20 bytes."""
     work = replace(read_work(new_transform(store)), payload_bytes=100_000)
     content = b'{"inputs": "abcd..."}'[:19] + b"\n"
     began = time.process_time()

@@ -36,7 +36,7 @@ def end_of(trace: Trace, job: Job, faults: FaultBox) -> PlannedStep:
 
 
 def trace_at(share: float, instance: InstanceType, instances: int, dice: random.Random) -> Trace:
-    """Of this share of the peak of so many instances, with a batch of 2 on each device."""
+    """A trace at this share of the peak of so many instances, with a batch of 2 on each device."""
     devices = (instance.devices_per_instance or 0) * instances
     peak = (instance.peak_dense_bf16_flops_per_device or 0) * devices
     flops, own_samples = 10 ** dice.uniform(9, 13), dice.choice([None, 1, 5])

@@ -65,7 +65,7 @@ def page_of(suite: Suite) -> str:
 
 
 def rows_of(page: str, prefix: str) -> list[Mapping[str, str]]:
-    """Of all files of a picture: its views have one each."""
+    """The rows of all files of a picture: its views have one each."""
     files = [text for name, text in downloads(page).items() if name.startswith(prefix)]
     return [row for text in files for row in csv.DictReader(io.StringIO(text))]
 
@@ -193,7 +193,7 @@ def test_a_series_of_one_measured_size_is_left_out() -> None:
 
 
 def same_batch(suite: Suite, results: Sequence[RunResult]) -> list[RunResult]:
-    """As a script logs that divides the same batch of 512 samples among its processes."""
+    """The results of a script that divides the same batch of 512 samples among its processes."""
     return [
         completed_result(each.run.cell, each.run.trial, step_seconds=seconds, samples=512, suite=suite)
         for each in results
@@ -213,7 +213,7 @@ def test_scripts_curve_names_the_global_batch_that_the_log_measured_at_every_siz
 
 
 def replace_batch(result: RunResult) -> RunResult:
-    """As a result of an earlier version, which did not keep the samples of a step."""
+    """The result as an earlier version left it, which did not keep the samples of a step."""
     assert result.measured is not None
     assert result.measured.throughput is not None
     throughput = replace(result.measured.throughput, samples_per_step=None)

@@ -24,7 +24,7 @@ PACED = replace(SETTINGS, seconds_between_starts=BETWEEN)
 
 
 def many_runs(count: int) -> tuple[MemoryLab, list[Any]]:
-    """As many as one cell of the suite has trials, under a cap that lets all of them start."""
+    """One cell of the suite has so many trials, under a cap that lets all of them start."""
     lab, (run, *_) = make_lab(limits={"max_usd": 1_000_000, "max_hours": 24, "max_job_seconds": 1800})
     return lab, [replace(run, run_id=f"run-{number}", trial=number) for number in range(1, count + 1)]
 

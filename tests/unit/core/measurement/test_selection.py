@@ -123,7 +123,7 @@ def test_a_cell_at_the_level_itself_is_not_beaten() -> None:
     (at_level,) = relate([found], tolerance=0.02, significance=found.p)
     assert at_level is not Relation.BEATEN
     assert count_contenders([found], found.p) == 1
-    # and one that is ahead of the best never is
+    # a rival that is ahead of the best is not beaten either
     assert count_contenders([behind(-20.0, 1.0)]) == 1
 
 

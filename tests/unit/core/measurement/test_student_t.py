@@ -63,7 +63,7 @@ def test_the_incomplete_beta_function_ends_at_0_and_1(x: float, expected: float)
 
 
 def test_the_incomplete_beta_function_converges_on_both_sides_of_its_mean() -> None:
-    # With so many degrees of freedom t is normal: P(|z| > 1) = 0.3173105 and P(|z| > 0.001) = 0.9992021.
+    # t of so many degrees of freedom is normal: P(|z| > 1) = 0.3173105 and P(|z| > 0.001) = 0.9992021.
     assert two_sided_p(1.0, 2e6) == pytest.approx(0.3173105, abs=1e-6)
     assert two_sided_p(0.001, 2e6) == pytest.approx(0.9992021, abs=1e-6)
     # The distribution of equal parameters is symmetric about 1/2.

@@ -87,7 +87,7 @@ TENSOR = {"instance": ["ml.g5.12xlarge"], "strategy": ["tensor", "ddp"]}
 
 
 def named_suite(*, matrix: dict[str, Any] = TENSOR, **changes: Any) -> Suite:
-    """Without data to tokenise, and with a model of which only its name is in the suite."""
+    """The suite has no data to tokenise, and only the name of its model."""
     given = {"dataset": SYNTHETIC, "model": "me/model", "tokenizer": None, **changes}
     return small_suite(workload=workload(**given), training={}, baseline={}, matrix=matrix, limits=LIMITS)
 

@@ -58,7 +58,7 @@ def named(path: Path) -> str:
 
 
 def with_staged_source(suite: Suite) -> Suite:
-    """As ``traindyno run`` sends it: a script's folder is a tarball in S3."""
+    """The suite that ``traindyno run`` sends: a script's folder is a tarball in S3."""
     is_script = suite.workload.source is not None
     return replace(suite, workload=replace(suite.workload, source="s3://code/sourcedir.tar.gz")) if is_script else suite
 

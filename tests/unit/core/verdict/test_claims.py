@@ -158,7 +158,7 @@ def test_what_simulated_runs_were_given_is_played_and_what_follows_from_it() -> 
         "by-form": "reproduced",
         "by-arithmetic": "played",
         "two-steps": "played",
-        # of the same cell as a given figure: what does not come out is no played one
+        # this one has the cell of a given figure: a figure that does not come out is no played one
         "missed": "not_reproduced",
         "own-arithmetic": "reproduced",
     }
@@ -166,7 +166,7 @@ def test_what_simulated_runs_were_given_is_played_and_what_follows_from_it() -> 
     assert "played" not in found().values()
 
 
-# of ddp on 1 and fsdp on 1, which take 1.0 and 0.8 s a step; each is named in two ways
+# ddp on 1 and fsdp on 1 take 1.0 and 0.8 s a step; each is named in two ways
 SIDES = (
     ({"strategy": "ddp", "instance_count": 1}, {"strategy": "ddp", "instance": "ml.p4d.24xlarge", "instance_count": 1}),
     (

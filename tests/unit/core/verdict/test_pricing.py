@@ -57,7 +57,7 @@ def price(instance: str, usd: str, region: str) -> Price:
 
 
 def test_spot_and_training_plan_prices_say_where_they_flip_the_verdict() -> None:
-    """On demand, Trainium's $41.43 beat $68.61. P4d at 60 % off costs $27.44; reserved at $20/h, $36.41."""
+    """Trainium's $41.43 beat $68.61 on demand. P4d at 60 % off costs $27.44; reserved at $20/h, $36.41."""
     suite = suite_of(spot={P4D: SpotTerms(discount=0.6)}, training_plan={P4D: PlanTerms(usd_per_hour=Decimal(20))})
     p4d, trn1 = (cell.cell_id for cell in expand_cells(suite))
     found = options_of(suite, measured(suite))

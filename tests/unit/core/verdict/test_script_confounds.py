@@ -101,7 +101,7 @@ def test_report_of_a_script_states_no_learning_rate_and_no_unmeasured_batch(name
 
 
 def unknown_batch(result: RunResult) -> RunResult:
-    """As a result of an earlier version."""
+    """The result as an earlier version left it."""
     assert result.measured is not None
     assert result.measured.throughput is not None
     throughput = replace(result.measured.throughput, samples_per_step=None)
