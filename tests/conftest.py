@@ -37,7 +37,7 @@ ORDER = list(GROUPS)
 
 
 class TogetherScheduling(LoadScopeScheduling):
-    """By group, and by file where a file has none. Each seed of faults is a group of its own."""
+    """Scopes are groups, or files where a file has no group. Each seed of faults is a group of its own."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = path_of(nodeid)

@@ -93,7 +93,7 @@ def test_a_radio_button_chooses_the_view_without_a_script(tmp_path: Path, page: 
     assert (before, after) == ("0,3", "1,3")
 
 
-def test_it_prints(tmp_path: Path, page: str) -> None:
+def test_page_prints(tmp_path: Path, page: str) -> None:
     browse(tmp_path, page, f"--print-to-pdf={tmp_path / 'report.pdf'}", "--no-pdf-header-footer")
     pages = re.findall(rb"/Type\s*/Page\b", (tmp_path / "report.pdf").read_bytes())
     assert 2 <= len(pages) <= 15

@@ -26,7 +26,7 @@ class FrozenEnvironment:
 
 
 def make_environment(name: str) -> FrozenEnvironment:
-    """From requirements/``name``.txt; made anew where that file has changed. Raises NoInterpreter."""
+    """Make it from requirements/``name``.txt, and anew where that file has changed. Raises NoInterpreter."""
     folder = ROOT / ".envs" / name.replace("_", "-")
     python = folder / "bin" / "python"
     mark = folder / ".installed"
@@ -35,7 +35,7 @@ def make_environment(name: str) -> FrozenEnvironment:
     if not mark.exists() or mark.read_text() != wanted:
         began = time.monotonic()
         subprocess.run([interpreter(), "-m", "venv", "--clear", folder], check=True)
-        # Without dependencies: pip would look for versions of hundreds of packages that fit together, for minutes.
+        # pip leaves out dependencies: it would look for fitting versions of hundreds of packages for minutes.
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
         subprocess.run([*pip, "-r", str(ROOT / "requirements" / f"{name}.txt")], check=True)
         subprocess.run([python, "-c", CHECK], check=True, stdout=subprocess.DEVNULL)

@@ -55,12 +55,12 @@ SERVICE = botocore.session.get_session().get_service_model("sagemaker")
 
 
 class TooSlow(BaseException):
-    """Not an Exception, so that no ``except`` of the code under test takes it for its own."""
+    """It is not an Exception, so that no ``except`` of the code under test takes it for its own."""
 
 
 @contextmanager
 def cpu_limit(seconds: float) -> Iterator[None]:
-    """Of this process's own time: a busy machine doesn't count."""
+    """The limit counts this process's own time: a busy machine doesn't matter."""
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         raise TooSlow(f"no answer in {seconds} s of CPU time")
@@ -75,7 +75,7 @@ def cpu_limit(seconds: float) -> Iterator[None]:
 
 
 class Table:
-    """Of DynamoDB, what it says of a row's values."""
+    """It refuses the values of a row that DynamoDB refuses."""
 
     def put_item(self, *, Item: dict[str, Any], **_: Any) -> None:
         TypeSerializer().serialize(Item)
@@ -85,7 +85,7 @@ class Table:
 
 
 class Objects:
-    """Of S3, that a document is bytes."""
+    """Like S3, it takes documents as bytes."""
 
     def put_object(self, *, Body: bytes, **_: Any) -> None:
         json.loads(Body)

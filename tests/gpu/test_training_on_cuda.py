@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="this mach
 ALONE = {"CUDA_VISIBLE_DEVICES": "0", "MASTER_ADDR": "127.0.0.1", "RANK": "0", "WORLD_SIZE": "1"}
 SYNTHETIC = {"dataset": {"format": "synthetic"}, "tokenizer": None}
 CHANGE_LOSSES = frozenset({"gradient_accumulation_steps", "gradient_clip_norm"})
-EXACT, LOWER = 2e-4, 2e-3  # of the loss: kernels add in another order; 16 bits round
+EXACT, LOWER = 2e-4, 2e-3  # differences of the loss: kernels add in another order; 16 bits round
 CASES: dict[str, tuple[str, dict[str, Any], float]] = {
     "gpt2": ("gpt2", {}, EXACT),
     "gptj": ("gptj", {}, EXACT),

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 from tests.infra.synthesis import REPO_ROOT
 
 IN_THE_IMAGE = {"python_version": "3.12", "sys_platform": "linux", "platform_machine": "x86_64", "extra": ""}
-# Not what this repository is tested with, for the bases' sake: with the requirements that these versions state.
+# The bases need other versions of these than this repository is tested with; they state these requirements.
 NEEDED_BY_BASES = {
     "pyarrow": [],
     "pandas": ["numpy>=1.26.0", "python-dateutil>=2.8.2", "pytz>=2020.1", "tzdata>=2022.7"],

@@ -62,7 +62,7 @@ class Template:
         return found
 
     def definition(self, kind: str = "suites") -> dict[str, Any]:
-        """The state machine's, with every reference to a resource replaced by that resource's logical id."""
+        """The state machine's definition, with the logical id of a resource in place of each reference to it."""
         return dict(json.loads(flat(self.machine(kind)["DefinitionString"])))
 
 

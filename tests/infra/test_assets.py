@@ -66,7 +66,7 @@ def test_the_asset_stays_small() -> None:
     assert len(pack_lambda_source()) <= SIZE_LIMIT_BYTES
 
 
-def test_the_asset_is_the_same_for_the_same_contents_and_any_user_may_read_its_files(tmp_path: Path) -> None:
+def test_asset_depends_on_its_contents_only_and_any_user_may_read_it(tmp_path: Path) -> None:
     """Lambda runs as another user than the one that unpacks; a changed asset replaces every function."""
     copy = tmp_path / "copy"
     for part in ("traindyno", "lambdas"):
@@ -91,7 +91,7 @@ def test_synthesis_copies_one_file_for_the_functions() -> None:
     assert (folder / f"asset.{key}").read_bytes() == pack_lambda_source()
 
 
-def test_the_assets_boto3_is_the_pinned_one_and_knows_every_service_that_functions_call(staged: Path) -> None:
+def test_asset_has_the_pinned_boto3_with_every_service_that_functions_call(staged: Path) -> None:
     pinned = dict(
         line.split("==") for line in (REPO_ROOT / "requirements.txt").read_text().splitlines() if "==" in line
     )

@@ -7,11 +7,11 @@ import pytest
 from tests.infra.synthesis import OTHER_LAB, as_list, lab, synthesise
 
 
-def test_without_being_asked_for_there_is_none() -> None:
+def test_lab_has_no_budget_by_default() -> None:
     assert lab(target="aws").of_type("AWS::Budgets::Budget") == {}
 
 
-def test_it_speaks_on_the_labs_topic_before_and_when_it_is_passed() -> None:
+def test_budget_notifies_the_labs_topic_before_and_when_it_is_passed() -> None:
     properties = lab(**OTHER_LAB).only("AWS::Budgets::Budget")
     budget = properties["Budget"]
     assert (budget["BudgetLimit"], budget["TimeUnit"]) == ({"Amount": 500.5, "Unit": "USD"}, "MONTHLY")
@@ -42,7 +42,7 @@ def test_budgets_may_publish_and_use_the_topics_key_for_this_account_only() -> N
             assert statement["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
 
 
-def test_by_default_it_is_about_all_of_sagemaker() -> None:
+def test_budget_covers_all_of_sagemaker_by_default() -> None:
     template = synthesise(target="aws", budget_usd="20", rules="on")
     assert template.rule_findings() == []
     budget = template.template("Lab").only("AWS::Budgets::Budget")["Budget"]

@@ -186,7 +186,7 @@ def test_events_that_are_not_handled_go_to_a_queue_that_raises_an_alarm() -> Non
         if statement["Effect"] == "Allow"
     ]
     assert [each["Principal"] for each in allowed] == [{"Service": "events.amazonaws.com"}]
-    ((operator, condition),) = allowed[0]["Condition"].items()  # as in EventBridge's own example of such a policy
+    ((operator, condition),) = allowed[0]["Condition"].items()  # EventBridge's own example has it
     assert (operator, {key: flat(arn) for key, arn in condition.items()}) == (
         "ArnLike", {"aws:SourceArn": "arn:AWS::Partition:events:AWS::Region:AWS::AccountId:rule/*"},
     )  # fmt: skip

@@ -16,13 +16,13 @@ from tests.infra.image_packages import IN_THE_IMAGE, read_additions, read_base
 from tests.infra.synthesis import REPO_ROOT
 
 CHECKED: tuple[str, ...] = runpy.run_path(str(REPO_ROOT / "images/check_modules.py"))["MODULES"]
-# Part of the images only.
+# This module is part of the images only.
 TOOLKIT = "sagemaker_pytorch_container.training"
 INSTALLED_HERE = [each for each in CHECKED if each != TOOLKIT]
 JOBS_CODE = ("training", "traindyno/core", "traindyno/callbacks/hf_trainer.py")
 # Its scripts run in images of their time.
 FROZEN = REPO_ROOT / "training/frozen"
-# The images' own; each check_image.py imports torch.
+# The images have these of their own; each check_image.py imports torch.
 OF_THE_BASE = {"torch", "numpy"}
 SAY_WHAT_THE_JOBS_ADD = """
 import importlib, sys
@@ -74,7 +74,7 @@ def said(script: str, *arguments: str) -> list[str]:
     return ran.stdout.split()
 
 
-def test_the_build_imports_every_module_of_other_packages_that_the_jobs_code_imports() -> None:
+def test_build_imports_every_third_party_module_that_the_jobs_code_imports() -> None:
     imports = third_party_imports()
     assert "from transformers import PreTrainedModel" in imports
     assert TOOLKIT in CHECKED
@@ -89,8 +89,8 @@ def test_the_build_imports_the_models_that_jobs_train() -> None:
         assert importlib.util.find_spec(name)
 
 
-def test_the_neuron_image_or_its_base_pins_each_loaded_package_that_uses_what_the_lab_adds() -> None:
-    """Its base has some of them in a version of its own choice, such as accelerate, which transformers imports."""
+def test_neuron_image_pins_each_loaded_package_that_uses_the_labs_additions() -> None:
+    """Its base pins some of them itself, such as accelerate, which transformers imports."""
     additions, of_root = read_additions("neuron"), metadata.packages_distributions()
     loaded = {name for root in said(SAY_WHAT_IS_LOADED, " ".join(INSTALLED_HERE)) for name in of_root.get(root, [])}
     using = {

@@ -42,9 +42,8 @@ def test_the_neuron_base_may_hold_a_protobuf_that_its_own_toolkit_refuses(tmp_pa
 
 
 @pytest.mark.parametrize("numpy", ["1.26.4", "2.4.6"])
-def test_the_neuron_images_set_runs_with_the_numpy_that_the_base_pins_and_with_a_newer_one(
-    numpy: str, tmp_path: Path
-) -> None:
+def test_neuron_images_packages_run_with_numpy_1_and_numpy_2(numpy: str, tmp_path: Path) -> None:
+    """The base pins numpy 1."""
     base = {**read_base("neuron"), **conflicting("numpy", numpy, [])}
     assert not [line for line in unmet(CHECK, "neuron", base, tmp_path) if "not installed" not in line]
 
@@ -101,8 +100,8 @@ def bounded_above(additions: dict[str, str]) -> set[str]:
 
 
 @pytest.mark.parametrize("image", [*PYTORCH, "neuron"])
-def test_an_update_of_the_base_brings_no_package_that_is_too_new_for_what_the_lab_adds(image: str) -> None:
-    """What the base's own packages require of one another, the base's lock settles."""
+def test_image_pins_every_package_that_its_additions_bound_from_above(image: str) -> None:
+    """No update of the base makes one too new. The base's lock settles what its own packages require."""
     additions = read_additions(image)
     assert {"click", "dill", "fsspec"} <= bounded_above(additions)
     assert bounded_above(additions) <= set(additions)
@@ -127,7 +126,7 @@ def test_the_images_add_only_what_the_base_lacks_has_too_old_or_could_get_too_ne
 
 
 def test_the_script_ends_a_build_with_its_findings(tmp_path: Path) -> None:
-    """As the Dockerfile runs it, beside requirements.txt."""
+    """The Dockerfile runs it in the same way, beside requirements.txt."""
     script = tmp_path / SCRIPT.name
     script.write_bytes(SCRIPT.read_bytes())
     (tmp_path / "requirements.txt").write_text("# a comment\npytest==1\n")

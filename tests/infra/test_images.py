@@ -93,7 +93,7 @@ def test_the_quota_is_checked_first_and_images_are_built_one_after_another(with_
     assert efa in waits_for[neuron]
 
 
-def test_a_build_that_takes_too_long_fails_before_its_project_and_cloudformation_give_up(template: Template) -> None:
+def test_slow_build_fails_before_its_project_and_cloudformation_give_up(template: Template) -> None:
     project = template.only("AWS::CodeBuild::Project")
     for build in template.of_type(BUILD).values():
         limit = re.fullmatch(r"timeout (\d+)m (docker buildx build .*)", build["buildCommand"])
@@ -145,7 +145,7 @@ def test_each_image_is_built_from_its_own_folder_and_what_the_images_share() -> 
         assert {"check_packages.py", "pytorch_requirements.txt"} <= set(files)
 
 
-def test_the_log_of_a_failed_build_is_where_its_failure_links_to_and_outlives_the_rollback(template: Template) -> None:
+def test_failed_build_links_to_a_log_that_outlives_the_rollback(template: Template) -> None:
     project_name, project = next(iter(template.resources("AWS::CodeBuild::Project").items()))
     groups = template.resources("AWS::Logs::LogGroup")
     (name,) = [name for name in groups if "ImageBuildLogs" in name]

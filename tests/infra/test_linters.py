@@ -69,7 +69,7 @@ def broken() -> dict[str, Any]:
 def test_cfn_lint_finds_nothing_in_a_lab_with_every_setting_and_a_wrong_property(
     broken: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Of both templates at once: the linter's start takes seconds."""
+    """One start of the linter reads both templates: it takes seconds."""
     clean = write_template(lab(**OTHER_LAB).document, tmp_path / "clean")
     wrong = write_template(broken, tmp_path / "broken")
     answer = run_linter("cfn-lint", "--format", "json", clean, wrong)

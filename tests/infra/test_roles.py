@@ -68,7 +68,7 @@ def test_only_actions_without_resources_are_allowed_on_all(template: Template) -
                 assert actions_of([statement]) <= WITHOUT_RESOURCES
 
 
-def test_what_a_role_may_do_stands_in_the_role_itself(template: Template) -> None:
+def test_roles_have_their_policies_inline(template: Template) -> None:
     assert template.of_type("AWS::IAM::Policy") == {}
 
 
@@ -119,7 +119,8 @@ def test_a_job_may_read_the_buckets_that_the_context_names_and_no_others() -> No
     assert {name.rpartition(":")[2] for name in named - plain} == {"my-data/*", "more/*"}
 
 
-def test_what_data_is_known_by_is_listed_in_the_labs_bucket_and_those_that_the_context_names() -> None:
+def test_plan_suite_lists_the_labs_bucket_and_those_that_the_context_names() -> None:
+    """A listing identifies a dataset by its content."""
     plain, named = (
         set(resources_for(template.statements("FunctionsPlanSuiteRole"), "s3:ListBucket"))
         for template in (lab(target="aws"), lab(**OTHER_LAB))
@@ -148,7 +149,7 @@ def test_the_state_machine_invokes_its_six_functions_and_nothing_else(template: 
     ]
 
 
-def test_the_state_machine_of_deployments_invokes_its_three_functions_and_nothing_else(template: Template) -> None:
+def test_deployments_state_machine_invokes_its_three_functions_and_nothing_else(template: Template) -> None:
     statements = template.statements("MachineRole")
     assert len(resources_for(statements, "lambda:InvokeFunction")) == 3
     assert not any("*" in name for name in resources_for(statements, "lambda:InvokeFunction"))
@@ -209,7 +210,7 @@ def test_only_training_jobs_open_a_shell_and_only_where_the_context_allows_it() 
     assert not needed & actions_of(lab(target="aws").statements("IdentityTrainingRole"))
 
 
-def test_an_endpoint_with_a_volume_key_is_created_by_a_caller_that_may_grant_its_use() -> None:
+def test_deploy_model_may_grant_the_use_of_the_volume_key_where_there_is_one() -> None:
     statements = lab(**OTHER_LAB).statements("ServingFunctionsDeployModelRole")
     (granting,) = [each for each in statements if "kms:CreateGrant" in as_list(each["Action"])]
     assert (granting["Resource"], granting["Condition"]) == (KEY, {"Bool": {"kms:GrantIsForAWSResource": "true"}})
@@ -218,12 +219,12 @@ def test_an_endpoint_with_a_volume_key_is_created_by_a_caller_that_may_grant_its
     assert "kms:CreateGrant" not in actions_of(lab(target="aws").statements("ServingFunctionsDeployModelRole"))
 
 
-def test_who_reads_what_jobs_wrote_may_use_the_key_of_their_outputs() -> None:
+def test_functions_that_read_outputs_of_jobs_may_decrypt_with_their_key() -> None:
     for state in ("FinishRun", "RecordRun", "ReconcileRuns"):
         assert resources_for(lab(**OTHER_LAB).statements(f"Functions{state}Role"), "kms:Decrypt") == [KEY]
 
 
-def test_what_was_decided_about_jobs_reaches_the_functions_that_plan_and_start_them() -> None:
+def test_settings_of_jobs_reach_the_functions_that_plan_and_start_them() -> None:
     functions = lab(**OTHER_LAB).of_type("AWS::Lambda::Function")
     for state in ("PlanSuite", "SubmitRun"):
         (function,) = [each for name, each in functions.items() if f"Functions{state}" in name]

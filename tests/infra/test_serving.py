@@ -33,7 +33,7 @@ def test_a_transform_job_runs_after_its_check_and_leaves_no_model(states: dict[s
     assert states["RemoveModel"]["End"]
 
 
-def test_what_failed_is_deleted(states: dict[str, Any]) -> None:
+def test_failed_deployment_is_deleted(states: dict[str, Any]) -> None:
     for name in ("DeployModel", "CheckEndpoint", "RunTransform"):
         (catch,) = states[name]["Catch"]
         assert (catch["ErrorEquals"], catch["Next"], catch["ResultPath"]) == (

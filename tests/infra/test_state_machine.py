@@ -172,7 +172,7 @@ def test_submit_run_waits_for_its_token_no_longer_than_the_run_may_take(run_stat
 def test_a_run_costs_two_states_however_long_it_takes(run_states: dict[str, Any]) -> None:
     assert run_states["SubmitRun"]["Next"] == "RecordRun"
     assert run_states["RecordRun"]["End"]
-    # Entered only where the run's turn to start a job is later.
+    # SubmitRunLater is entered only where the run's turn to start a job is later.
     assert set(run_states) == {"SubmitRun", "RecordRun", "SubmitRunLater"}
 
 

@@ -37,10 +37,10 @@ TRACES: dict[str, dict[str, Any]] = {
         **{"step_seconds": 10, "steps": 71, "warmup_factor": 1},
     },
 }
-# Of MiniStack: what the state machine waits between attempts, as a share of the real time.
+# MiniStack waits this share of the real time between the attempts of a state.
 WAIT_SCALE = {"SFN_WAIT_SCALE": "0.01"}
 SWEEP_SECONDS = 2
-# Of the sweep: events come within a second here, the late ones within 1.5 s.
+# The sweep leaves out the last 3 s: events come within a second here, the late ones within 1.5 s.
 SWEEP_EVENT = json.dumps({"quiet_seconds": 3}).encode()
 # Nothing is tokenised and nothing trained: runs differ by what is done to their jobs.
 SIMULATED_WORKLOAD = {
@@ -71,7 +71,7 @@ class ChaosLab:
             return json.load(response)
 
     def throttle(self, fraction: float, seed: int) -> None:
-        """Of the requests to MiniStack's services; ``/_local/faults`` throttles the others."""
+        """Throttle requests to MiniStack's services; ``/_local/faults`` throttles the others."""
         document = json.dumps({"throttling_fraction": fraction, "seed": seed}).encode()
         url = f"http://127.0.0.1:{cloud.require_ports(self.home).aws}/_traindyno/faults"
         with urllib.request.urlopen(urllib.request.Request(url, document, {"Content-Type": "application/json"})):
@@ -103,7 +103,7 @@ class ChaosLab:
         return str(described["status"])
 
     def invoke(self, state: str, event: bytes = SWEEP_EVENT) -> None:
-        """The function of this state."""
+        """Call the function of this state."""
         name = _function_name(self, state)
         answer = self.lab.client("lambda").invoke(FunctionName=name, Payload=event)
         assert "FunctionError" not in answer, answer["Payload"].read()
@@ -117,7 +117,7 @@ class ChaosLab:
             nonlocal asked_at
             if time.monotonic() > asked_at + SWEEP_SECONDS:
                 asked_at = time.monotonic()
-                # As the schedule does: a sweep may fail, and another one follows.
+                # The schedule does the same: a sweep may fail, and another one follows.
                 functions.invoke(FunctionName=sweep, InvocationType="Event", Payload=SWEEP_EVENT)
             return is_true()
 
@@ -125,7 +125,7 @@ class ChaosLab:
 
     @contextmanager
     def changed_environment(self, state: str, **variables: str) -> Iterator[None]:
-        """Of the function of this state."""
+        """The function of this state has these variables meanwhile."""
         functions, found = self.lab.client("lambda"), self.function(state)
         before = found["Environment"]["Variables"]
         name = found["FunctionName"]

@@ -20,7 +20,7 @@ _asking = threading.Lock()
 
 @dataclass(slots=True)
 class ForkedProgram:
-    """As ``subprocess.Popen``, of a process that another one has started. ``wait`` raises ``TimeoutExpired``."""
+    """A ``subprocess.Popen`` of a process that another one has started. ``wait`` raises ``TimeoutExpired``."""
 
     pid: int
     returncode: int | None = None
@@ -85,7 +85,7 @@ class Answer:
 
 
 def run_command(*arguments: str, folder: Path, environment: Mapping[str, str], seconds: float = 300) -> Answer:
-    """As ``python -m traindyno``, without a terminal and with nothing to read."""
+    """Run ``python -m traindyno`` without a terminal and with nothing to read."""
     with tempfile.TemporaryDirectory() as scratch:
         output, errors = Path(scratch) / "output", Path(scratch) / "errors"
         ran = start_program(
@@ -110,7 +110,7 @@ def _ask(request: dict[str, Any]) -> int:
 
 @cache
 def _server() -> "subprocess.Popen[str]":
-    """One for all programs of this process; it ends when its input does."""
+    """One server starts all programs of this process; it ends when its input does."""
     return subprocess.Popen(
         [sys.executable, "-m", "tests.local.program_server"],
         cwd=REPO_ROOT,

@@ -22,7 +22,7 @@ def client(service: str, endpoint: str, config: Config | None = None) -> Any:
 
 @cache
 def _session() -> boto3.Session:
-    """One for all: each session parses the services' models again."""
+    """One session serves all clients: each session parses the services' models again."""
     return boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
 
 

@@ -33,7 +33,7 @@ class LocalLab:
         return Home(self.folder / "home")
 
     def traindyno(self, *arguments: str) -> Answer:
-        """In the lab's folder."""
+        """Run the command in the lab's folder."""
         environment = {**os.environ, "TRAINDYNO_HOME": str(self.home.folder), "PYTHONPATH": str(REPO_ROOT)}
         return run_command(*arguments, folder=self.folder, environment=environment)
 
@@ -58,7 +58,7 @@ class LocalLab:
         }
 
     def grant_quotas(self, instances: int, *instance_types: str) -> None:
-        """As approved requests would, for training jobs on demand."""
+        """Set quotas of training jobs on demand, as approved requests would."""
         codes = {str(instance_quota(name, Purchase.ON_DEMAND).code): instances for name in instance_types}
         url = f"http://127.0.0.1:{require_ports(self.home).sagemaker}/_local/quotas"
         request = urllib.request.Request(url, json.dumps(codes).encode(), {"Content-Type": "application/json"})
@@ -81,5 +81,5 @@ class LocalLab:
 
 @cache
 def _client(service: str, config: Config | None, **connection: str) -> Any:
-    """Made once: tests that wait for something ask again and again."""
+    """A client is made once: tests that wait for something ask again and again."""
     return boto3.client(service, config=config, **connection)  # type: ignore[call-overload]

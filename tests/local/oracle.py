@@ -52,7 +52,7 @@ class Evidence:
 
 
 def gather(chaos: ChaosLab, *executions: str) -> Evidence:
-    """With the results of these executions."""
+    """The evidence of a lab, with the results of these executions."""
     deployment = chaos.lab.deployment()
     return Evidence(
         ledger=chaos.ledger(),
@@ -62,13 +62,13 @@ def gather(chaos: ChaosLab, *executions: str) -> Evidence:
 
 
 def check_finished(evidence: Evidence, execution_id: str, receipt: Row) -> list[str]:
-    """Of an execution that succeeded: every run once, every job once, every second and cent in both books."""
+    """What is wrong with an execution that succeeded: each run, job, second and cent counts once in both books."""
     problems = [*_check_runs(evidence, execution_id), *_check_jobs(evidence, execution_id)]
     return [*problems, *_check_money(evidence, execution_id, receipt)]
 
 
 def check_ended(evidence: Evidence, execution_id: str) -> list[str]:
-    """Of an execution that was stopped or failed: none of its jobs runs or waits."""
+    """What is wrong with an execution that was stopped or failed: none of its jobs may run or wait."""
     problems = []
     for name, attempt in evidence.attempts(execution_id).items():
         if "open" in attempt:

@@ -25,7 +25,7 @@ SECONDS = 300
 
 @contextmanager
 def writing_calls(folder: Path) -> Iterator[None]:
-    """For a MiniStack that is started meanwhile."""
+    """A MiniStack that is started meanwhile has its functions write their calls into ``folder``."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CALLS_FILE_VARIABLE, str(folder / CALLS_FILE))
         yield
@@ -83,7 +83,7 @@ class Lambdas:
 
 
 def make_table(name: str) -> None:
-    """As the stack's, with its index."""
+    """Make a table like the stack's, with its index."""
     names = ("pk", "sk", "open", "execution_id")
     boto3.client("dynamodb").create_table(
         TableName=name,

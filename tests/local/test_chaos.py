@@ -1,6 +1,6 @@
 """Many runs while capacity, requests and events fail, the service is killed, and another execution is aborted.
 
-Of ``make chaos``, with 1,000 runs or as many as ``TRAINDYNO_CHAOS_RUNS`` says. ``make test`` has one seed of the same
+``make chaos`` plays 1,000 runs, or as many as ``TRAINDYNO_CHAOS_RUNS`` says. ``make test`` has one seed of the same
 faults, with fewer runs and more to check (``test_chaos_seeds.py``).
 """
 

@@ -33,7 +33,7 @@ THROTTLED_SHARE = 0.03
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChaosLab]:
     """A cloud of its own, on a disk of its own where this machine lets one be made."""
-    calls = Path(tmp_path_factory.mktemp("calls"))  # on no disk that a test fills
+    calls = Path(tmp_path_factory.mktemp("calls"))  # no test fills the disk of this folder
     disk = Path(tmp_path_factory.mktemp("seeds"))
     with small_disk(disk) as folder, writing_calls(calls), chaos_lab(folder) as started:
         yield started
@@ -193,7 +193,7 @@ def test_every_job_is_known_to_the_table_and_has_ended(aftermath: Aftermath) -> 
 
 
 def test_a_full_disk_is_told_and_what_comes_after_it_works(aftermath: Aftermath, lab: ChaosLab) -> None:
-    """Last of a seed: its execution may fail, its jobs may not wait for ever."""
+    """It is the last test of a seed: its execution may fail, its jobs may not wait for ever."""
     if not is_small_disk(lab.lab.folder):
         pytest.skip("this machine lets no disk be mounted")
     lab.throttle(0.0, 0)

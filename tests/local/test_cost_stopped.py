@@ -11,10 +11,10 @@ from traindyno.core.costs.prices import cost_usd
 
 pytestmark = pytest.mark.local
 
-# Room for two jobs' limits and a half, of six runs.
+# The cap has room for two jobs' limits and a half, of six runs.
 CAP_USD = Decimal("0.163")
 MINIMUM_CHARGE_SECONDS = 60
-# Slow enough for a sweep to come in time, though each looks only at jobs that are 20 s old by the machine's clock.
+# The pace lets a sweep come in time, though each looks only at jobs that are 20 s old by the machine's clock.
 PACE = ("--speed-up", "10")
 SWEEP_SECONDS = 5
 

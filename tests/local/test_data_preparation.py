@@ -46,7 +46,7 @@ def write_reviews(lab: LocalLab) -> None:
 
 
 def jobs_of(lab: LocalLab, name: str) -> list[dict[str, Any]]:
-    """In the order of their creation."""
+    """The execution's jobs in the order of their creation."""
     sagemaker = lab.client("sagemaker")
     found = sagemaker.list_training_jobs(NameContains=name, SortBy="CreationTime", SortOrder="Ascending")
     names = [job["TrainingJobName"] for job in found["TrainingJobSummaries"]]

@@ -75,7 +75,7 @@ KEPT_WARM = {
 
 
 class TestQuotas(QuotasContract):
-    """Against the local SageMaker service, which has AWS's table of quotas."""
+    """The local SageMaker service keeps the contract; it has AWS's table of quotas."""
 
     @pytest.fixture
     def quotas_of(self, tmp_path: Path) -> Iterator[Callable[[int | None], Quotas]]:
@@ -92,7 +92,7 @@ class TestQuotas(QuotasContract):
 
 @pytest.mark.local
 class TestDataListing(ListingContract):
-    """Against MiniStack."""
+    """MiniStack keeps the contract."""
 
     @pytest.fixture
     def bucket(self, lab: LocalLab) -> str:
@@ -112,7 +112,7 @@ class TestDataListing(ListingContract):
 
 
 class TestServing(ServingContract):
-    """Against the local SageMaker service, whose containers really answer."""
+    """The local SageMaker service keeps the contract; its containers really answer."""
 
     @pytest.fixture
     def endpoints(self, service: RunningService) -> Endpoints:
@@ -153,7 +153,7 @@ class WaitingMachine:
         )["stateMachineArn"]
 
     def next_token(self) -> str:
-        """Of the execution that waits longest."""
+        """The token of the execution that waits longest."""
         return str(self.stepfunctions.get_activity_task(activityArn=self._activity)["taskToken"])
 
 
@@ -162,7 +162,7 @@ def no_wait(_seconds: float) -> None:
 
 
 class TestJobs(JobsContract):
-    """Against the local SageMaker service, whose jobs really run."""
+    """The local SageMaker service keeps the contract; its jobs really run."""
 
     @pytest.fixture
     def jobs(self, aws: AwsDouble, service: RunningService) -> Iterator[TrainingJobs]:
@@ -188,7 +188,7 @@ class TestJobs(JobsContract):
 
 
 class TestWarmPools(WarmPoolContract):
-    """Against the local SageMaker service, whose jobs are simulated."""
+    """The local SageMaker service keeps the contract; its jobs are simulated."""
 
     @pytest.fixture
     def endpoint(self, aws: AwsDouble, tmp_path: Path) -> Iterator[str]:
@@ -210,7 +210,7 @@ class TestWarmPools(WarmPoolContract):
 
 @pytest.mark.local
 class TestAnswers(AnswersContract):
-    """Against MiniStack: the token is of an activity's task, which waits as the lab's own tasks do."""
+    """MiniStack keeps the contract: the token is of an activity's task, which waits as the lab's own tasks do."""
 
     @pytest.fixture
     def answers(self, lab: LocalLab) -> TaskAnswers:
@@ -225,7 +225,7 @@ class TestAnswers(AnswersContract):
 
 @pytest.mark.local
 class TestExecutions(ExecutionsContract):
-    """Against MiniStack."""
+    """MiniStack keeps the contract."""
 
     @pytest.fixture
     def machine(self, lab: LocalLab) -> WaitingMachine:
@@ -246,7 +246,7 @@ class TestExecutions(ExecutionsContract):
 
 @pytest.mark.local
 class TestLogTail(LogTailContract):
-    """Against MiniStack."""
+    """MiniStack keeps the contract."""
 
     @pytest.fixture
     def log_tail(self, lab: LocalLab) -> LogTail:
@@ -267,10 +267,8 @@ class TestLogTail(LogTailContract):
 
 @pytest.mark.local
 class TestLabLogs:
-    def test_of_two_labs_whose_names_begin_alike_one_loses_its_logs_and_the_other_keeps_them(
-        self, lab: LocalLab
-    ) -> None:
-        """More streams than one page holds."""
+    def test_deleting_one_labs_logs_keeps_those_of_a_lab_whose_name_begins_alike(self, lab: LocalLab) -> None:
+        """Each lab has more log streams than one page holds."""
         logs, kept = lab.client("logs"), LabLogs(lab.client("logs"), "logs-b")
         for name in ("logs", "logs-b"):
             group = f"{ENDPOINT_LOG_GROUP}/{name}--reviews"

@@ -88,7 +88,7 @@ def test_events_wait_on_disk_while_eventbridge_is_away(quiet_aws: AwsDouble, tmp
         ({"$or": [{"a": [1]}, {"a": [2]}]}, None),
     ],
 )
-def test_plain_values_and_prefixes_are_compared_here_and_the_rest_is_left_to_eventbridge(
+def test_plain_values_and_prefixes_are_matched_here_and_the_rest_by_eventbridge(
     pattern: dict[str, Any], answer: bool | None
 ) -> None:
     event = {"a": 1, "d": {"name": "training"}, "list": ["p", "q"]}

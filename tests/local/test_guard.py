@@ -39,7 +39,7 @@ def suite(lab: LocalLab) -> dict[str, Any]:
 
 @pytest.fixture
 def cloudformation(lab: LocalLab) -> Iterator[Any]:
-    """With a stack of one resource, which asks the deployed lab's own guard."""
+    """A client, and a stack of one resource, which asks the deployed lab's own guard."""
     client = lab.client("cloudformation")
     functions = lab.client("lambda").get_paginator("list_functions").paginate()
     (guard,) = [

@@ -176,7 +176,7 @@ def test_a_read_only_home_is_a_message(own: LocalLab, tmp_path: Path) -> None:
 
 
 def test_down_takes_five_seconds_at_most(own: LocalLab) -> None:
-    """Last: the cloud is gone then. Its starter lives on, in a process that never waits for it."""
+    """It runs last: the cloud is gone then. Its starter lives on, in a process that never waits for it."""
     began = time.monotonic()
     assert own.traindyno("local", "down").status == 0
     assert time.monotonic() - began < 5

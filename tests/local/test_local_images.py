@@ -26,9 +26,7 @@ def of_image(name: str, image: str, **environment: str) -> dict[str, object]:
     return job_request(name, AlgorithmSpecification=algorithm, Environment=environment)
 
 
-def test_a_job_of_an_image_with_an_environment_of_its_own_waits_for_no_restart_to_find_it(
-    aws: AwsDouble, tmp_path: Path
-) -> None:
+def test_job_finds_its_images_environment_without_a_restart_of_the_service(aws: AwsDouble, tmp_path: Path) -> None:
     stage_script(aws, TELL)
     environments = tmp_path / "environments"
     with start_service(tmp_path / "state", aws.endpoint, *FAST, "--environments", str(environments)) as running:

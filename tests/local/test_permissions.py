@@ -30,8 +30,8 @@ FUNCTIONS = (
     *("plan_suite", "check_quotas", "plan_round", "submit_run", "finish_run"),
     *("record_run", "reconcile_runs", "stop_runs", "judge_suite"),
 )
-# Sent in other tests of this folder: beside running jobs, and by preparations, further rounds, and runs that log steps
-# or keep instances warm.
+# Other tests of this folder send these: beside running jobs, and by preparations, further rounds, and runs that log
+# steps or keep instances warm.
 ELSEWHERE = """
 check_quotas sagemaker:DescribeTrainingJob TrainingJobName=$LAB--*
 finish_run s3:GetObject Bucket=$BUCKET Object=$BUCKET/prepared/*
@@ -48,7 +48,7 @@ record_run s3:GetObject Bucket=$BUCKET Object=$BUCKET/runs/*
 submit_run stepfunctions:SendTaskSuccess Machine=$LAB-suites
 submit_run stepfunctions:SendTaskSuccess Machine=$LAB-suites/*
 """
-# A lab of another name, so that the deployed functions leave this one's jobs alone.
+# The lab has another name, so that the deployed functions leave its jobs alone.
 LAB, BUCKET, TABLE, TOPIC, EXECUTION = "granted", "granted-results", "granted-rows", "granted-verdicts", "e1"
 
 
@@ -138,7 +138,7 @@ def go_through_everything(functions: Lambdas, service: str) -> None:
     functions.call("stop_runs", {"detail": {"name": EXECUTION}})
     functions.call("reconcile_runs", {})
 
-    # From here on nobody waits, so FinishRun records by itself, and stops what else runs for the run.
+    # Nobody waits from here on, so FinishRun records by itself, and stops what else runs for the run.
     job = submit_to_stopped(functions, ended)
     rows().write_all([RunRows(rows()).noting(EXECUTION, ended["run_id"], abandoned_job)])
     functions.call("finish_run", {"detail": {"TrainingJobName": job}})
@@ -169,7 +169,7 @@ def submit_to_stopped(functions: Lambdas, run: dict[str, Any]) -> str:
 
 
 def wait_for_end(job_name: str) -> None:
-    """Until its log has arrived as well, which may take a moment longer."""
+    """Wait until the job's log has arrived as well, which may take a moment longer."""
     tail = LogTail(clients.logs())
     for _ in range(600):
         job = boto3.client("sagemaker").describe_training_job(TrainingJobName=job_name)
@@ -205,6 +205,6 @@ def set_faults(service: str, document: dict[str, float]) -> None:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_what_the_record_has_is_still_sent(sent: frozenset[Call], function: str) -> None:
+def test_every_call_of_the_record_is_still_sent(sent: frozenset[Call], function: str) -> None:
     recorded = {call for call in recorded_calls() if call.function == function}
     assert recorded - sent <= set(map(Call.parse, ELSEWHERE.split("\n")[1:-1]))

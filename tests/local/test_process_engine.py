@@ -290,7 +290,7 @@ def test_a_job_past_its_longest_run_is_stopped_for_that(
 def test_a_child_that_outlives_its_job_is_ended_with_it(
     aws: AwsDouble, service: RunningService, sagemaker: Any
 ) -> None:
-    # Without an environment the child carries no mark of its job: only its ancestry tells.
+    # A child without an environment carries no mark of its job: only its ancestry tells.
     script = SLEEP_FOR_EVER.replace("start_new_session=True", "start_new_session=True, env={}")
     stage_script(aws, script.replace("time.sleep(600)\n", "time.sleep(0.3)\n"))
     sagemaker.create_training_job(**job_request("parent"))

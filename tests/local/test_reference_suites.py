@@ -31,7 +31,7 @@ STRATEGIES = ("fsdp", "tensor", "pipeline")
 
 
 def reference_suite(name: str) -> dict[str, Any]:
-    """As published, but each cell once, also where other tests contend for the machine; paths found from anywhere."""
+    """The published suite with each cell once, also where other tests contend for the machine, and absolute paths."""
     suite: dict[str, Any] = yaml.safe_load((SUITES / f"{name}.yaml").read_text())
     del suite["name"]
     suite["measurement"]["trials"] = 1
@@ -58,7 +58,7 @@ SERVING = "tests/local/test_serving.py"
 TRAINED_IN_FORKS = repeat_of(
     f"{SCRIPTS}::test_a_script_of_a_suite_logs_what_its_arguments_say_and_saves_its_model",
     "tests/unit/core/verdict/test_script_confounds.py"
-    "::test_no_report_of_a_users_script_states_a_learning_rate_or_a_batch_that_was_not_measured",
+    "::test_report_of_a_script_states_no_learning_rate_and_no_unmeasured_batch",
 )
 
 
@@ -95,7 +95,7 @@ def test_a_users_script_runs_to_the_verdict_with_one_process_and_with_two(lab: L
     f"{SERVING}::test_the_trainium_pack_goes_on_to_an_endpoint_as_its_page_says",  # compiler xla in the local cloud
 )
 def test_strategies_are_compared_on_the_same_work(lab: LocalLab) -> None:
-    """Cut down to one cell of each way to spread the model over two processes; the whole suite is run by hand."""
+    """The suite has one cell of each way to spread the model over two processes; the whole suite is run by hand."""
     make_environment(XLA_FOLDER)
     suite = reference_suite("strategies_cpu")
     suite["matrix"]["compiler"] = ["none", "xla"]

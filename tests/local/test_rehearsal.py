@@ -34,7 +34,7 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
         rehearsal.traindyno("local", "down", "--erase")
 
 
-def test_a_pack_is_rehearsed_to_a_simulated_verdict_and_its_claims_come_out_as_the_post_says(
+def test_rehearsal_ends_in_a_simulated_verdict_with_the_findings_of_the_post(
     rehearsal: LocalLab,
 ) -> None:
     suite = REPO_ROOT / "suites" / PACK / "rehearsal.yaml"

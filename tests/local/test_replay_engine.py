@@ -48,7 +48,7 @@ KEPT_WARM = {
     "VolumeSizeInGB": 30,
     "KeepAlivePeriodInSeconds": 3600,
 }
-# More than these tests take by the machine's clock between two jobs, and far less than virtual time would.
+# It is more than these tests take by the machine's clock between two jobs, and far less than virtual time would.
 MACHINE_SECONDS = 30
 
 
@@ -113,9 +113,7 @@ def statuses(job: dict[str, Any]) -> list[str]:
     return [step["Status"] for step in job["SecondaryStatusTransitions"]]
 
 
-def test_a_job_bills_the_seconds_of_its_trace_and_says_everywhere_that_it_is_simulated(
-    aws: AwsDouble, tmp_path: Path
-) -> None:
+def test_job_bills_the_seconds_of_its_trace_and_is_marked_as_simulated(aws: AwsDouble, tmp_path: Path) -> None:
     with replaying(tmp_path, aws) as running:
         job = run_one(running, simulated_request("plain", instance_count=2))
         row = ledger(running)["plain"]
@@ -214,7 +212,7 @@ def result_of(job: dict[str, Any], log: StepLog) -> RunResult:
 
 
 def steps_of(files: dict[str, list[str]]) -> list[list[int]]:
-    """Of the first process, by session."""
+    """The steps of the first process, by session."""
     logs = [[json.loads(line) for line in lines] for name, lines in sorted(files.items()) if "rank-00000" in name]
     return [[line["step"] for line in lines if line["kind"] == "step"] for lines in logs]
 
@@ -223,7 +221,7 @@ def steps_of(files: dict[str, list[str]]) -> list[list[int]]:
 def test_an_interrupted_spot_job_repeats_the_steps_since_its_last_checkpoint(
     aws: AwsDouble, tmp_path: Path, every_steps: int | None
 ) -> None:
-    """All of them without checkpoints. What is repeated is billed; the gap is not."""
+    """A job without checkpoints repeats all of its steps. What is repeated is billed; the gap is not."""
     name = f"spot-{every_steps}"
     interrupted = [{"name_contains": name, "fault": "spot_interruption"}]
     with replaying(tmp_path, aws, traces={"long": LONG_TRACE}, seed=5, named=interrupted) as running:

@@ -141,7 +141,7 @@ def test_a_trained_classifier_is_deployed_checked_invoked_listed_and_deleted(lab
 
 
 def test_the_trainium_pack_goes_on_to_an_endpoint_as_its_page_says(lab: LocalLab) -> None:
-    """With fewer steps, and each cell once. The cells differ in their compiler, and their losses hardly."""
+    """It has fewer steps, and each cell once. The cells differ in their compiler, and their losses hardly."""
     make_environment(XLA_FOLDER)
     suite = reference_suite(PACK)
     suite["measurement"]["max_steps"] = 15

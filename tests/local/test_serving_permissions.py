@@ -136,7 +136,7 @@ def go_through_everything(functions: Lambdas) -> None:
 
 
 def destroy(functions: Lambdas) -> None:
-    """With an endpoint and a transform job that are there until then."""
+    """Delete the lab, whose endpoint and transform job exist until then."""
     for deployment in LEFT:
         functions.call("deploy_model", {"token": "nobody", "deployment": deployment_document(deployment)})
     with answers_to_cloudformation() as (url, answers):
@@ -184,5 +184,5 @@ FUNCTIONS = (
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_what_the_record_has_is_still_sent(sent: frozenset[Call], function: str) -> None:
+def test_every_call_of_the_record_is_still_sent(sent: frozenset[Call], function: str) -> None:
     assert {call for call in recorded_calls() if call.function == function} - sent == set()

@@ -57,7 +57,7 @@ def smoke(lab: LocalLab) -> Iterator[Smoke]:
         sqs.delete_queue(QueueUrl=url)
 
 
-def test_its_two_cells_read_the_tokens_that_one_job_made(smoke: Smoke) -> None:
+def test_two_cells_read_the_tokens_that_one_job_made(smoke: Smoke) -> None:
     results = smoke.report["results"]
     assert [result["outcome"] for result in results] == ["completed"] * 2
     assert {result["run"]["cell"]["settings"]["batch_size_per_device"] for result in results} == {4, 8}
@@ -72,14 +72,14 @@ def test_events_end_its_jobs_not_the_sweep(smoke: Smoke) -> None:
     assert smoke.seconds < SWEEP_SECONDS
 
 
-def test_without_a_quota_it_is_refused_with_the_request_to_send(smoke: Smoke) -> None:
+def test_smoke_suite_without_a_quota_is_refused_with_the_request_to_send(smoke: Smoke) -> None:
     assert smoke.refused.status == 2
     told = " ".join((smoke.refused.output + smoke.refused.errors).split())
     assert f"{INSTANCE} for training job usage" in told
     assert "traindyno quotas request" in told
 
 
-def test_it_is_planned_within_the_quota_and_paid_by_the_price_list_below_its_cap(smoke: Smoke, lab: LocalLab) -> None:
+def test_smoke_suite_fits_the_quota_and_costs_less_than_its_cap_by_the_price_list(smoke: Smoke, lab: LocalLab) -> None:
     plan = lab.client("s3").get_object(Bucket=lab.deployment().bucket, Key=plan_key(EXECUTION))["Body"]
     (lane,) = json.loads(plan.read())["lanes"]
     assert (lane["instance_type"], lane["quota"]["applied"], lane["concurrency"]) == (INSTANCE, 1, 1)

@@ -69,7 +69,7 @@ class SpotRun:
 
 @pytest.fixture(scope="module")
 def spot_service(aws: AwsDouble, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """With time for a checkpoint after the notice."""
+    """The service gives jobs time for a checkpoint after the notice."""
     folder = Path(tmp_path_factory.mktemp("state"))
     options = (*FAST[:2], "--stop-grace-seconds", "30")
     with start_service(folder, aws.endpoint, "--engine", "process", *options) as running:

@@ -21,7 +21,7 @@ from tests.local.test_chaos import ENDED, suite_document
 
 pytestmark = [pytest.mark.local, pytest.mark.timeout(900)]
 EXECUTIONS = int(os.environ.get("TRAINDYNO_THROTTLED_EXECUTIONS", "2"))
-LANE = "ml.g4dn.8xlarge"  # of no other test: they count their lanes' jobs
+LANE = "ml.g4dn.8xlarge"  # no other test uses it: they count their lanes' jobs
 THROTTLED_SHARE = 0.3
 SEED = 11
 NAMES = [f"throttled-{number}" for number in range(EXECUTIONS)]
@@ -33,7 +33,7 @@ REQUESTS = 100
 
 @pytest.fixture(scope="module")
 def throttled(chaos: ChaosLab) -> Iterator[ChaosLab]:
-    """After all executions have ended, without throttling."""
+    """The lab when all executions have ended; it is not throttled any more."""
     machine = chaos.lab.deployment().state_machine_arn
     arns = [chaos.execution_arn(name) for name in NAMES]
     steps = chaos.lab.client("stepfunctions", PATIENT)

@@ -29,7 +29,7 @@ def refusal(call: Any, **request: Any) -> tuple[str, str]:
 
 
 def raw_answer(service: RunningService, target: str, request: dict[str, Any], **headers: str) -> tuple[int, Any]:
-    """Without boto3, which checks requests itself before it sends them."""
+    """Send it without boto3, which checks requests itself before it sends them."""
     connection = http.client.HTTPConnection(service.endpoint.removeprefix("http://"))
     sent = {"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": target, **headers}
     connection.request("POST", "/", json.dumps(request), sent)

@@ -39,7 +39,7 @@ def test_a_script_receives_what_the_table_says(row: dict[str, str], tmp_path: Pa
 
 
 def what_a_script_sees(hyperparameters: dict[str, Any], folder: Path) -> tuple[list[str], dict[str, str]]:
-    """Sent as the suite sends them, as JSON, and read back by a process of the script's own."""
+    """What a process of the script's own reads of them; they are sent as the suite sends them, as JSON."""
     sent = {name: json.dumps(value) for name, value in hyperparameters.items()}
     job = new_job(
         job_request("job", HyperParameters={**job_request("job")["HyperParameters"], **sent}),

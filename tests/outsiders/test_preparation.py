@@ -82,7 +82,7 @@ def test_an_evaluation_split_is_covered_whole(tmp_path: Path, tokenizer: PreTrai
 
 @pytest.mark.parametrize(
     ("task", "kept", "left_out"),
-    [(Task.CAUSAL_LM, [2, 3], 2), (Task.MASKED_LM, [3, 4, 5], 1)],  # of masked models, [CLS] and [SEP] are around it
+    [(Task.CAUSAL_LM, [2, 3], 2), (Task.MASKED_LM, [3, 4, 5], 1)],  # a masked model has [CLS] and [SEP] around them
 )
 def test_rows_too_short_to_train_on_are_left_out_and_counted(
     task: Task, kept: list[int], left_out: int, tmp_path: Path, tokenizer: PreTrainedTokenizerFast

@@ -103,7 +103,7 @@ L.Trainer(
 }
 # What these frameworks import late is imported once for all jobs.
 IMPORTED_LATE = {"trainer": ["transformers.trainer"], "lightning": ["lightning"]}
-# In one write: processes share their standard output.
+# One write keeps a line whole: processes share their standard output.
 PRINT = f"""
 rate = {BATCH_SIZE} * {STEPS - FIRST_STEP} / (ends[-1] - ends[{FIRST_STEP - 1}])
 os.write(1, f"stopwatch {{rate}}\\n".encode())

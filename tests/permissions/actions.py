@@ -82,7 +82,7 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
         Need("sagemaker:CreateEndpoint", ENDPOINT),
         Need("sagemaker:CreateEndpoint", CONFIGURATION),
         Need("sagemaker:AddTags", ENDPOINT, where=TAGGED),
-        # Of the caller, where the configuration names a key
+        # The caller needs it where the configuration names a key
         Need("kms:CreateGrant", "$VOLUME_KEY"),
         Need("kms:DescribeKey", "$VOLUME_KEY"),
     ),

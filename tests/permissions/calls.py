@@ -56,7 +56,7 @@ def _derived(line: Mapping[str, Any], given: Mapping[str, str]) -> Iterator[dict
     """What the table knows by a name of its own; a transaction is several calls."""
     parameters, variables = line["parameters"], line["variables"]
     if "taskToken" in parameters:
-        # Of a state of the machine itself, or of a child execution of its Distributed Map
+        # The state belongs to the machine itself, or to a child execution of its Distributed Map
         machines = ["$LAB-deployments"] if line["function"] in SERVING else ["$LAB-suites", "$LAB-suites/*"]
         yield from ({"Machine": machine} for machine in machines)
     elif "TransactItems" in parameters:

@@ -76,7 +76,7 @@ class FunctionPolicy:
         )
 
     def needed_by_lambda(self) -> Iterator[Allowed]:
-        """For the function's log, and for its events that failed."""
+        """What Lambda needs for the function's log, and for its events that failed."""
         group = self._resolve(self._function["LoggingConfig"]["LogGroup"])
         stream = f"arn:aws:logs:{OURS}:log-group:{group}:log-stream:any"
         yield from (Allowed(action, stream) for action in ("logs:CreateLogStream", "logs:PutLogEvents"))

@@ -104,7 +104,7 @@ class Source:
         return here or {each for types in self.types.values() for each in types.get(name, ())}
 
     def methods(self, type_name: str, name: str) -> Iterator[Place]:
-        """Of the class, of those that it extends, and of those that extend it."""
+        """Methods of the class, of those that it extends, and of those that extend it."""
         extending = {each for each, bases in self.bases.items() if type_name in bases}
         for each in {type_name, *self.bases[type_name], *extending}:
             for module in self.homes[each]:
@@ -112,7 +112,7 @@ class Source:
 
 
 def operations_of(function: str) -> frozenset[str]:
-    """As ``s3:GetObject``, with botocore's name of the service. ``function`` is the name of a folder in ``lambdas``."""
+    """Operations such as ``s3:GetObject``, with botocore's service name. ``function`` is a folder in ``lambdas``."""
     source = _source()
     found: set[str] = set()
     open_places, seen = [Place(f"lambdas.{function}.handler", "", "handle")], set[Place]()

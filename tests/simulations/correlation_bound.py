@@ -11,7 +11,7 @@ from tests.simulations.noise_models import CORRELATION, CV
 SEED = 20261121
 SUITES = 20_000
 ERROR = 0.05
-# Of the correlated trials: the rule does not know it, so that the one that leaves it the least power is a bound.
+# CVs of the correlated trials: a rule doesn't know it, so that the least power over them is a bound.
 SPREADS = (0.02, 0.025, 0.03, 0.035, 0.04)
 
 Matrix = NDArray[np.floating[Any]]
@@ -20,9 +20,9 @@ Matrix = NDArray[np.floating[Any]]
 def most_power(
     lead: float, trials: int, *, correlation: float = CORRELATION, spreads: Sequence[float] = SPREADS
 ) -> float:
-    """Of finding a lead (of logarithms) with independent trials of CV 2 %.
+    """The most power to find a lead (of logarithms) with independent trials of CV 2 %.
 
-    The power of the most powerful test (Neyman and Pearson 1933) of correlated trials of two equal cells against
+    It is that of the most powerful test (Neyman and Pearson 1933) of correlated trials of two equal cells against
     independent ones with the lead, in the differences from the mean of all trials. A rule that treats both cells alike
     may call each of them the better one in half of ``ERROR``.
     """
@@ -35,7 +35,7 @@ def most_power(
 
 
 def _power(source: np.random.Generator, null: Matrix, alternative: Matrix, shift: Matrix) -> float:
-    """By simulation of the logarithm of the likelihood ratio under both models."""
+    """The power, by simulating the logarithm of the likelihood ratio under both models."""
     under_null = source.multivariate_normal(np.zeros(len(shift)), null, SUITES)
     under_alternative = source.multivariate_normal(shift, alternative, SUITES)
     inverse_null, inverse_alternative = np.linalg.inv(null), np.linalg.inv(alternative)

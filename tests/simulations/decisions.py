@@ -41,7 +41,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """Of suites in which the first cell is the best, alone or with others.
+    """Shares of suites in which the first cell is the best, alone or with others.
 
     ``wrong``: "it beats each other cell" was said where no cell is better than all others, or of a cell that is not the
     best; or a cell was called good enough that is worse than the best by the tolerance or more. ``superior``: the best

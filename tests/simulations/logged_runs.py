@@ -22,7 +22,7 @@ STARTING_SECONDS, DOWNLOADING_SECONDS, IMPORT_SECONDS, UPLOADING_SECONDS = 90.0,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """Of the repetitions of one scenario: shares of them."""
+    """Shares of the repetitions of one scenario."""
 
     within: float
     not_steady: float

@@ -10,7 +10,7 @@ COMPILE_SECONDS = 40.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Before step ``step``, or at its begin. ``name`` of None: nothing is logged, the step takes longer."""
+    """It comes before step ``step``, or at its begin. ``name`` None: nothing is logged, the step takes longer."""
 
     step: int
     seconds: float
@@ -60,7 +60,7 @@ def level(of_step: Callable[[int], float], long_run_seconds: float, deviation: f
 
 
 def second_compilation(*, is_logged: bool) -> Process:
-    """At a step of the first half."""
+    """A compilation at a step of the first half."""
 
     def simulate(source: random.Random, steps: int) -> Simulated:
         name = "compile" if is_logged else None
@@ -72,7 +72,7 @@ def second_compilation(*, is_logged: bool) -> Process:
 
 
 def early_recompilations(source: random.Random, steps: int) -> Simulated:
-    """Two, within the first 4 % of the steps, not logged."""
+    """Two compilations within the first 4 % of the steps, not logged."""
     events = [Event(step=source.randrange(1, steps // 25), seconds=COMPILE_SECONDS) for _ in range(2)]
     seconds = noise()(source, steps).step_seconds
     return Simulated(step_seconds=seconds, long_run_seconds=1.0, events=events, has_one_time_events=True)
@@ -92,7 +92,7 @@ def periodic(every: int, seconds: float, name: str | None = None) -> Process:
 
 
 def checkpoints_and_evaluation(source: random.Random, steps: int) -> Simulated:
-    """5 s for each 50 steps and 12 s for each 80."""
+    """A save takes 5 s after each 50 steps, an evaluation 12 s after each 80."""
     saved, evaluated = periodic(50, 5.0, "save")(source, steps), periodic(80, 12.0, "evaluate")(source, steps)
     return Simulated(
         step_seconds=saved.step_seconds,

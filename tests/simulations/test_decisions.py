@@ -33,32 +33,31 @@ TOLERANCE = log(1.02)
 
 @pytest.mark.parametrize("cells", CELLS)
 @pytest.mark.parametrize("model", EQUAL)
-def test_of_equal_cells_one_is_called_the_best_in_at_most_one_suite_of_twenty(model: NoiseModel, cells: int) -> None:
+def test_one_of_equal_cells_is_called_the_best_in_at_most_one_suite_of_twenty(model: NoiseModel, cells: int) -> None:
     wrong = simulate(model, Shape(levels=(0.0,) * cells, trials=5)).wrong
     assert wrong.share <= 0.05 + wrong.error(0.05)
 
 
 @pytest.mark.parametrize("cells", [8, 32])
 def test_trials_that_resemble_the_one_before_make_no_more_false_claims(cells: int) -> None:
-    """With two cells no rule can keep this and find a difference of 5 % (see docs/method.md)."""
+    """No rule can keep this and find a difference of 5 % with two cells (see docs/method.md)."""
     wrong = simulate(correlated_in_cells, Shape(levels=(0.0,) * cells, trials=5)).wrong
     assert wrong.share <= 0.05 + wrong.error(0.05)
 
 
 @pytest.mark.parametrize("cells", CELLS)
 @pytest.mark.parametrize("model", [independent, noisy_leader])
-def test_a_cell_outside_the_tolerance_is_called_good_enough_in_at_most_one_suite_of_twenty(
-    model: NoiseModel, cells: int
-) -> None:
+def test_cell_outside_the_tolerance_passes_in_at_most_one_suite_of_twenty(model: NoiseModel, cells: int) -> None:
     """All other cells are worse than the first by just the tolerance."""
     wrong = simulate(model, Shape(levels=(0.0, *[TOLERANCE] * (cells - 1)), trials=5)).wrong
     assert wrong.share <= 0.05 + wrong.error(0.05)
 
 
 @pytest.mark.parametrize("cells", CELLS)
-def test_a_lead_of_five_percent_is_found_in_four_suites_of_five_and_never_less_often_with_more_trials(
+def test_lead_of_five_percent_is_found_in_four_suites_of_five(
     cells: int,
 ) -> None:
+    """More trials never find it less often."""
     found = [
         simulate(independent, Shape(levels=(0.0, *[FIVE_PERCENT] * (cells - 1)), trials=trials)) for trials in (4, 6, 8)
     ]

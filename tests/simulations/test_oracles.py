@@ -96,7 +96,7 @@ def test_equivalence_is_schuirmanns_two_one_sided_tests(seed: int) -> None:
 
 @pytest.mark.parametrize("cells", [3, 5, 8])
 def test_the_simultaneous_interval_is_dunnetts_or_a_little_wider(cells: int) -> None:
-    """With equal variances, for which Dunnett's is exact; Bonferroni's form, ours, needs no such assumption."""
+    """Dunnett's is exact for equal variances; Bonferroni's form, ours, needs no such assumption."""
     control, *others = (np.log(sample(cell, 8, 0.0, 0.02)) for cell in range(cells))
     pooled = float(np.mean([np.var(group, ddof=1) for group in (control, *others)]))
     comparisons = [comparison_of(control.mean() - other.mean(), pooled * 2 / 8, 7 * cells) for other in others]

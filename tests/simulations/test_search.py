@@ -11,7 +11,7 @@ from tests.simulations.decisions import TIMES, Share
 from traindyno.core.suite.choices import GoalKind, Search
 from traindyno.core.verdict.verdict import Finding
 
-# With 2 or 4 suites of each surface the median is a point off that of 24 (14.3 %).
+# The median of 2 or 4 suites of each surface is a point off that of 24 (14.3 %).
 SUITES = 8
 # Seeds from here on are not among those of tests/data/surfaces.
 HELD_OUT_SEED, HELD_OUT = 1000, 12
@@ -34,7 +34,7 @@ def test_the_search_finds_a_cell_within_2_percent_for_15_percent_of_the_grid() -
     assert found.share >= SHARE_WITHIN - found.error(SHARE_WITHIN)
 
 
-def test_it_does_so_on_surfaces_that_are_made_for_the_test() -> None:
+def test_search_finds_such_a_cell_on_surfaces_that_are_made_for_the_test() -> None:
     played = [play(held_out_surface(HELD_OUT_SEED + number), Search.MODEL, 1) for number in range(HELD_OUT * TIMES)]
     assert median(each.share for each in played) <= SHARE_OF_GRID
     found = within(played)
@@ -42,7 +42,7 @@ def test_it_does_so_on_surfaces_that_are_made_for_the_test() -> None:
 
 
 def held_out_surface(seed: int) -> Surface:
-    """Of two to four axes, on which at least a third of the cells complete."""
+    """A surface of two to four axes, on which at least a third of the cells complete."""
     source = Random(seed)
     while True:
         axes = source.sample(list(LEVELS), source.choice([2, 3, 3, 4]))
@@ -52,7 +52,7 @@ def held_out_surface(seed: int) -> Surface:
             return surface
 
 
-def test_of_equal_cells_none_is_said_to_beat_the_others_in_more_than_one_suite_of_twenty() -> None:
+def test_search_recommends_one_of_equal_cells_in_at_most_one_suite_of_twenty() -> None:
     cells = tuple(
         SurfaceCell(
             settings={"batch_size_per_device": batch, "loader_workers": workers},

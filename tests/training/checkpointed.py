@@ -75,7 +75,7 @@ def run_of(attempt: Attempt) -> RunSettings:
 
 
 def train_attempts(attempts: list[Attempt]) -> list[Ended]:
-    """One after the other in this process."""
+    """Train them one after the other in this process."""
     torch.set_num_threads(1)
     ended = []
     for number, attempt in enumerate(attempts):
@@ -142,5 +142,5 @@ def _job_of(attempt: Attempt, run: RunSettings) -> Job:
 
 
 def _losses(steps: list[RecordedStep]) -> dict[int, float]:
-    """Of a pipeline, on the rank that holds its last stage."""
+    """The losses by step; a pipeline's rank of the last stage holds them."""
     return {step.step: step.loss for step in steps if step.loss is not None}

@@ -9,7 +9,7 @@ from typing import Any
 
 from localcloud.loopback import LOOPBACK, free_port
 
-# With what is otherwise imported late, in every process again.
+# Every process would otherwise import these again, late.
 PRELOADED = [
     "tests.training.checkpointed",
     "transformers.models.gpt2.modeling_gpt2",
@@ -60,9 +60,9 @@ def _run(work: Callable[..., Any], arguments: tuple[Any, ...], place: dict[str, 
         "CUDA_VISIBLE_DEVICES": "",
         "HF_HUB_OFFLINE": "1",
     }
-    multiprocessing.set_start_method("fork", force=True)  # as in a job: a loader's workers need no imports
-    # By value: multiprocessing would pass tensors by handles of this process, which ends.
+    multiprocessing.set_start_method("fork", force=True)  # jobs fork the loader's workers, too, which need no imports
+    # pickle sends values: multiprocessing would pass tensors by handles of this process, which ends.
     sending.send_bytes(pickle.dumps(work(*arguments)))
     sending.close()
-    # As the training loop ends: Python's own teardown waits for peers.
+    # The training loop ends in the same way: Python's own teardown waits for peers.
     os._exit(0)

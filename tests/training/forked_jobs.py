@@ -25,7 +25,7 @@ def run_forked(
     path: Path | None = None,
     modules: Sequence[str] = (),
 ) -> JobEnd:
-    """As ``run_job`` without the launcher's own start. The output is that of all processes.
+    """Do what ``run_job`` does, without the launcher's own start. The output is that of all processes.
 
     ``path``: a folder that comes before the others from which modules are imported. ``modules``: what the script
     imports beside PyTorch and transformers; it is imported once for all jobs.
@@ -53,7 +53,7 @@ def run_forked(
 
 @cache
 def _server() -> "subprocess.Popen[str]":
-    """One for all jobs of this process; it ends when its input does."""
+    """One server starts all jobs of this process; it ends when its input does."""
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.training.job_server"],
         cwd=REPO_ROOT,

@@ -22,7 +22,7 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 LOOPBACK = "127.0.0.1"
 LOOK_AGAIN_SECONDS = 0.02
-# torchrun's own.
+# torchrun waits as long.
 SECONDS_BEFORE_KILL = 30.0
 TIMED_OUT = 124
 IMPORTED = (

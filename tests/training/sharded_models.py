@@ -61,7 +61,7 @@ class Placed:
 
 
 def values_of(model: Model) -> dict[str, torch.Tensor]:
-    """Of one process."""
+    """The values that one process has."""
     blueprint = model.blueprint(strategy="single")
     return {name: tensor.clone() for name, tensor in blueprint.materialise(CPU).state_dict().items()}
 
@@ -72,7 +72,7 @@ def save(model: Model, values: dict[str, torch.Tensor], folder: Path, *, shard_b
 
 
 def place_all(models: list[Model], all_settings: list[dict[str, Any]]) -> list[list[Placed]]:
-    """In this process of a group: for each model, under each of the settings."""
+    """What this process of a group holds, for each model under each of the settings."""
     torch.set_num_threads(1)
     placed = [[_place(model, settings) for settings in all_settings] for model in models]
     end_process_group()
@@ -105,7 +105,7 @@ def _place(model: Model, values: dict[str, Any]) -> Placed:
 
 
 def _save(strategy: TrainingStrategy, model: Model, *, is_first: bool) -> None:
-    """As a run does at its end, with tensors that are long beside a part of one."""
+    """Save it as a run does at its end, with tensors that are long beside a part of one."""
     tensor_file.PART_BYTES = 4096
     tensors = strategy.stream_state_dict()
     if is_first:

@@ -37,7 +37,7 @@ WORKLOADS: dict[str, tuple[Task, Mapping[str, Any]]] = {
     "bert": (Task.SEQUENCE_CLASSIFICATION, {"model_type": "bert", **ENCODER}),
 }
 MODELS = tuple(WORKLOADS)
-# Cut by transformers' own plans; Qwen3 has norms within a head, of which each process sees only its own.
+# Transformers' own plans cut it; Qwen3 has norms within a head, of which each process sees only its own.
 LLAMA = {
     "vocab_size": VOCABULARY_SIZE,
     "max_position_embeddings": 16,

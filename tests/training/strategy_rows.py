@@ -114,7 +114,7 @@ def _rows() -> list[Row]:
 
 
 def _in_turn(rows: Iterable[Row]) -> list[Row]:
-    """Of each row one model always, in turn, so that every model is trained in several of the rows."""
+    """Each row always has one model, taken in turn, so that every model is trained in several of the rows."""
     return [replace(row, always=(MODELS[number % len(MODELS)],)) for number, row in enumerate(rows)]
 
 

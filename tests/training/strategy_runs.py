@@ -27,7 +27,7 @@ XLA_ENVIRONMENT = {
 
 @cache
 def results_of(environment: str, processes: int) -> dict[str, Trained | str]:
-    """Of each row and model what rank 0 ended with, or why it was refused."""
+    """What rank 0 ended with, by row and model, or why it was refused."""
     cases = {
         f"{row.label} {model}": row.case(model)
         for row in ROWS
@@ -54,7 +54,7 @@ def _train_forked(scratch: Path, cases: Path, results: Path, processes: int) -> 
 
 
 def _train_in_xla(cases: Path, results: Path, processes: int) -> None:
-    """Under torchrun of the environment that has XLA."""
+    """Start torchrun of the environment that has XLA."""
     python = make_environment(REPOSITORY / ".envs" / "xla")
     ended = subprocess.run(
         [

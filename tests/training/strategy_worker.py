@@ -1,4 +1,4 @@
-"""Under torchrun: trains the cases of a file one after the other and writes what rank 0 holds.
+"""Trains the cases of a file one after the other, under torchrun, and writes what rank 0 holds.
 
 usage: strategy_worker.py CASES RESULTS
 """

@@ -16,7 +16,7 @@ from tests.training.run_documents import write_texts
 from traindyno.callbacks.checkpoints import MARKER
 
 DROPOUT = {"dropout": 0.1}
-# Said of every checkpoint of one process, which is nothing to be warned of.
+# PyTorch says this of every checkpoint of one process, which is nothing to be warned of.
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled, unavailable or uninitialized")
 EVERY_STRATEGY = bool(os.environ.get("TRAINDYNO_EVERY_STRATEGY"))  # make chaos sets it
 STREAMED = "ddp, streamed"
@@ -24,7 +24,7 @@ SPREAD: dict[str, dict[str, Any]] = {
     "ddp": {"strategy": "ddp", "loader_workers": 1, "prefetch_factor": 2, **DROPOUT},
     "fsdp, fp16": {"strategy": "fsdp", "precision": "fp16"},
     "pipeline": {"strategy": "pipeline", "pipeline_degree": 2, "batch_size_per_device": 4, "micro_batches": 2},
-    # Of two accumulated batches and three workers: a resumed run begins in the middle of the workers' turns.
+    # Two accumulated batches and three workers: a resumed run begins in the middle of the workers' turns.
     STREAMED: {"strategy": "ddp", "loader_workers": 3, "gradient_accumulation_steps": 2, **DROPOUT},
 }
 if EVERY_STRATEGY:
@@ -53,7 +53,7 @@ Trained = dict[str, dict[str, list[Ended]]]
 
 @pytest.fixture(scope="module")
 def spread(folder: Path) -> Trained:
-    """By strategy, what each of two ranks did uninterrupted, until it was cut off or told to stop, and afterwards."""
+    """What each of two ranks did uninterrupted, until it was cut off or told to stop, and afterwards, by strategy."""
     named = (
         [("whole", name) for name in SPREAD] + [("cut", name) for name in SPREAD] + [("told", name) for name in TOLD]
     )
@@ -80,7 +80,7 @@ def spread(folder: Path) -> Trained:
 
 
 def assert_same(found: list[Ended], expected: list[Ended], steps: range) -> None:
-    """Bit by bit: losses of every rank, and the model."""
+    """The losses of every rank and the model are the same bit by bit."""
     for mine, theirs in zip(found, expected, strict=True):
         assert mine.losses == {step: loss for step, loss in theirs.losses.items() if step in steps}
         assert mine.parameters.keys() == theirs.parameters.keys()
@@ -124,7 +124,7 @@ def test_another_number_of_processes_resumes_with_the_same_losses(tmp_path: Path
 
 
 def mean_losses(ranks: list[Ended]) -> dict[int, float]:
-    """Over the ranks, each of which logs the loss of its own samples; all have equally many."""
+    """The mean over the ranks, each of which logs the loss of its own samples; all have equally many."""
     return {step: fmean(ended.losses[step] for ended in ranks) for step in ranks[0].losses}
 
 
@@ -149,7 +149,7 @@ def cut_short(folder: Path) -> str:
 
 
 def replace_with_older(folder: Path) -> str:
-    """As an upload does that was interrupted between two files of the same size."""
+    """Leave what an upload leaves that is interrupted between two files of the same size."""
     path = next(newest(folder).glob("*.distcp"))
     path.write_bytes(bytes(len(path.read_bytes())))
     return "has checksum"
@@ -174,7 +174,7 @@ def remove_the_marker(folder: Path) -> str:
 @pytest.mark.parametrize(
     "damage", [cut_short, replace_with_older, remove_a_file, cut_the_marker_short, remove_the_marker]
 )
-def test_a_damaged_checkpoint_is_refused_with_a_sentence_and_the_one_before_it_is_used(
+def test_damaged_checkpoint_is_refused_and_the_one_before_it_is_used(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], reference: Ended, damage: Any
 ) -> None:
     folder = tmp_path / "c"
@@ -205,7 +205,7 @@ def test_only_the_latest_checkpoints_are_kept(tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["slot-0", "slot-1", "slot-2"]
 
 
-def test_a_checkpoint_is_a_phase_with_its_bytes_and_the_write_another_in_the_background(tmp_path: Path) -> None:
+def test_checkpoint_logs_its_phase_and_its_background_write_with_their_bytes(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     train_attempt(single(folder))
     (log,) = (tmp_path / "log").rglob("rank-*.jsonl")

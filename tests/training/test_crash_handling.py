@@ -16,7 +16,7 @@ from training.topology import Topology
 
 
 class Exited(Exception):
-    """In place of the process's end."""
+    """It is raised in place of the process's end."""
 
 
 def exit_of_a_test(exit_code: int) -> None:
@@ -24,7 +24,7 @@ def exit_of_a_test(exit_code: int) -> None:
 
 
 def handler_of(folder: Path, processes: int = 2) -> CrashHandler:
-    """Of the last rank."""
+    """The handler of the last rank."""
     topology = Topology(rank=processes - 1, world_size=processes)
     return CrashHandler(StepLogger(str(folder), otherwise="internal_error"), topology, StopRequest(Topology()))
 
@@ -73,7 +73,7 @@ def test_the_first_error_is_the_cause(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("processes", "outcome"), [(2, "out_of_memory"), (1, "stopped_by_user")])
-def test_processes_that_are_stopped_because_the_kernel_killed_their_peer_are_out_of_memory(
+def test_processes_stopped_after_the_kernel_killed_a_peer_are_out_of_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: int, outcome: str
 ) -> None:
     """A process without peers is stopped by a person, whatever else the machine's kernel has killed."""

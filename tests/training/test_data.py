@@ -134,7 +134,7 @@ def test_labels_that_are_whole_numbers_stay_what_they_are(values: tuple[object, 
     assert numbers.names == {}
 
 
-def test_labels_that_are_texts_are_numbered_in_alphabetical_order_whoever_comes_first() -> None:
+def test_text_labels_are_numbered_in_alphabetical_order() -> None:
     one, other = (number_labels(labels(*values), 2) for values in (("good", "bad"), ("bad", "good", "bad")))
     assert one == other
     assert [one.number(label) for label in labels("good", "bad", "good")] == [1, 0, 1]

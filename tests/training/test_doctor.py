@@ -12,7 +12,7 @@ from tests.training.jobs import REPO_ROOT
 from training.doctor import environment_facts, find_problems
 
 
-def test_it_prints_versions_and_devices_and_finds_nothing_wrong_here() -> None:
+def test_doctor_prints_versions_and_devices_and_finds_no_problem_here() -> None:
     answer = subprocess.run(
         [sys.executable, "-m", "training.doctor"], cwd=REPO_ROOT, capture_output=True, text=True, check=True
     )

@@ -68,7 +68,7 @@ def test_library_settings_of_tensor_parallelism_are_those_of_the_request() -> No
     assert settings["activation_loading_horizon"] == 4
 
 
-def test_library_settings_take_the_launchers_schedule_and_leave_out_sharding_where_it_is_off() -> None:
+def test_library_settings_have_the_launchers_schedule_and_sharding_if_it_is_on() -> None:
     arguments = ["--mp_parameters", "ddp=True,partitions=4,microbatches=2,pipeline=simple", "--microbatches", "8"]
     settings = gptj_arguments.library_settings(gptj_arguments.parse_arguments(arguments))
     assert (settings["pipeline_parallel_degree"], settings["microbatches"], settings["pipeline"]) == (4, 2, "simple")

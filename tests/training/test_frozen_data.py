@@ -138,7 +138,7 @@ SENTENCES = {"train": ["1 2 3", '4 " 5', "6 7"], "dev": ["8 9", "10 11 é"]}
 
 
 def write_sst2(folder: Path, suffix: str) -> None:
-    """As GLUE's own archive has it, or as the Hub's files do, with their further column."""
+    """Write the files of GLUE's own archive, or those of the Hub, which have a further column."""
     folder.mkdir()
     for split, sentences in SENTENCES.items():
         rows = [{"idx": place, "sentence": text, "label": place % 2} for place, text in enumerate(sentences)]

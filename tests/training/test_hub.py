@@ -122,7 +122,7 @@ def test_a_models_copy_holds_what_a_run_reads_and_a_run_needs_no_hub(tmp_path: P
     assert f"model me/model at commit {COMMIT}: {len(NEEDED)} files" in end.output
     assert json.loads((copy / TOKENS_MANIFEST).read_text())["key"] == KEY
     (tmp_path / "run").mkdir()
-    # As the lab's request has it; offline.
+    # The lab's request names the copy, and this process is offline.
     changes = {"model": {"path": "s3://bucket/prepared/copy/"}, "tokenizer": None}
     document = run_document("gpt2", workload=changes, measurement={"max_steps": 2})
     texts, channel = write_texts(tmp_path / "texts"), {"SM_CHANNEL_MODEL": str(copy)}
@@ -174,7 +174,7 @@ PICKLED = [f"pytorch_model-0000{number}-of-00002.bin" for number in (1, 2)]
     ],
     ids=["both", "pickled only", "shards of both", "pickled shards"],
 )
-def test_weights_are_copied_in_one_format_and_pickled_ones_only_if_there_are_no_others(
+def test_weights_are_copied_in_one_format_and_pickled_ones_only_without_others(
     weights: list[str], kept: list[str]
 ) -> None:
     others = ["config.json", "vocab.json", "merges.txt", "spiece.model", "chat_template.jinja"]

@@ -95,7 +95,7 @@ def test_fake_tensors_need_what_real_ones_do(name: str) -> None:
 @pytest.mark.parametrize("times", [1.5, 4])
 @pytest.mark.parametrize("name", CASES)
 def test_a_batch_that_is_said_to_fit_does(name: str, times: float) -> None:
-    """On a device of ``times`` the memory that the cell needs, estimated again with that batch."""
+    """The batch is estimated again on a device of ``times`` the memory that the cell needs."""
     config, task, values = CASES[name]
     workload, settings = workload_of(config, task), settings_of(**values)
     found = MemoryFinding(estimate=estimate_memory(workload, settings, model_path=None))
@@ -171,7 +171,7 @@ if os.environ.get("TRAINDYNO_EVERY_STRATEGY"):  # make chaos sets it
 
 
 def measure_stages(names: list[str]) -> list[MemoryEstimate]:
-    """In this process of a real group of four: two replicas of two stages."""
+    """Measure this process of a real group of four, which has two replicas of two stages."""
     workload = workload_of({**GPT2, "n_layer": 5}, "causal-lm")
     measured = [measure_steps(workload, pipeline_settings(name), read_topology(), model_path=None) for name in names]
     end_process_group()
@@ -192,7 +192,7 @@ def test_the_estimate_of_a_pipeline_is_what_its_largest_real_process_needs() -> 
         assert (by_rank[2][number], by_rank[3][number]) == (first, last), "replicas need the same"
         assert first.parameter_bytes != last.parameter_bytes
         largest = max(first, last, key=lambda each: each.peak_bytes)
-        # With two stages a process, messages that a real process has not sent yet are kept beside the rest.
+        # A process of two stages keeps messages that a real process has not sent yet beside the rest.
         reach = 0.02 if name == "interleaved" else 0.0
         assert estimated.peak_bytes == pytest.approx(largest.peak_bytes, rel=reach)
         assert replace(estimated, peak_bytes=0) == replace(largest, peak_bytes=0)

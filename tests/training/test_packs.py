@@ -24,7 +24,7 @@ from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import measurement_document, settings_document, workload_document
 
 STEPS = 5
-# Of each pack the label of one cell; compilers are trained in test_strategies.
+# One cell of each pack, by its label; compilers are trained in test_strategies.
 CELLS = {
     "gpt2-compiler": "eager · batch 16",
     "gptj-parallel": "pipeline · batch 16 · pipeline schedule interleaved · micro batches 4",
@@ -43,7 +43,7 @@ GPTJ_ARGUMENTS = (
 
 @cache
 def ends() -> dict[str, JobEnd]:
-    """By the pack's name, and of the GPT-J script."""
+    """The ends of the jobs by the pack's name, and that of the GPT-J script."""
     scratch = Path(mkdtemp())
     return {pack: local_run(pack, scratch / pack) for pack in CELLS} | {
         "gptj script": gptj_run(scratch / "gptj-script")
@@ -57,7 +57,7 @@ def suite_and_cell(pack: str) -> tuple[Suite, Cell]:
 
 
 def local_run(pack: str, folder: Path) -> JobEnd:
-    """As the container gets it, but for a few steps."""
+    """Run what the container gets, but for a few steps."""
     suite, cell = suite_and_cell(pack)
     assert suite.workload.dataset is not None
     data = write_sample(str(suite.workload.dataset.path), folder / "data")
@@ -102,7 +102,8 @@ def test_a_cell_of_the_local_suite_trains_in_as_many_processes_as_it_names(pack:
     assert all(0 < accuracy <= 1 for accuracy in accuracies)
 
 
-def test_script_logs_each_step_with_its_samples_tokens_and_rising_then_falling_learning_rate() -> None:
+def test_script_logs_samples_tokens_and_learning_rate_of_each_step() -> None:
+    """The learning rate rises during warm-up and falls afterwards."""
     end = ends()["gptj script"]
     assert end.exit_code == 0, end.output
     steps = end.of_kind("step")

@@ -52,7 +52,7 @@ def losses(end: JobEnd) -> list[float]:
 @pytest.mark.parametrize("model", ["gpt2", "bert"])
 def test_a_run_on_prepared_tokens_learns_as_one_that_tokenised_for_itself(model: str, tmp_path: Path) -> None:
     data = write_texts(tmp_path / "data") if model == "gpt2" else write_reviews(tmp_path / "data")
-    # Of the reviews, a split of their own is evaluated on; of the texts, what is held out.
+    # The reviews have a split for evaluation; a part of the texts is held out for it.
     dataset = {"path": "s3://bucket/data", **({"evaluation_split": "train"} if model == "bert" else {})}
     document = run_document(model, workload={"dataset": dataset}, measurement={"max_steps": 4, "evaluate": True})
     prepared = prepare(tmp_path / "prepare", document, data)

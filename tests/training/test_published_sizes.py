@@ -76,7 +76,7 @@ def test_the_claimed_reduction_is_that_of_the_large_models() -> None:
     assert parameters(BertModel, BERT_LARGE) == numbers["bert_large"]
     assert parameters(AlbertModel, ALBERT_LARGE) == numbers["albert_large"]
     base = parameters(BertModel, BertConfig()) / parameters(AlbertModel, ALBERT_BASE)
-    # as the claim's note says
+    # the claim's note says so
     assert round(base, 1) == 9.4
 
 

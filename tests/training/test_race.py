@@ -51,7 +51,7 @@ def test_three_sides_that_do_the_same_work_have_the_same_losses(case: RaceCase, 
 
 @pytest.mark.parametrize("model", [*MODELS, GPT_J], ids=lambda model: model.name)
 def test_the_models_that_race_on_a_gpu_have_the_same_losses_on_both_sides(model: FullSize, tmp_path: Path) -> None:
-    """Small, on this processor, which finds what one side counts otherwise."""
+    """The models are small and run on this processor, which finds what one side counts otherwise."""
     is_encoder = model.task == "masked-lm"
     small = replace(model, config={**model.config, **(SMALL_ENCODER if is_encoder else SMALL_GPT)}, length=16, batch=4)
     (case, *_) = full_size_cases((small,), is_quick=True)

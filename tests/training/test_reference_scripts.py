@@ -18,7 +18,7 @@ MODULES = {"own_script": (), "hf_trainer": ("transformers.trainer",)}
 
 
 def run_cell(name: str, processes: int, folder: Path) -> tuple[JobEnd, int]:
-    """Of the first cell with so many processes; and the batch that it asks for."""
+    """The end of the first cell with so many processes, and the batch that it asks for."""
     suite = load_suite(SUITES / f"{name}.yaml").suite
     workload = suite.workload
     assert workload.dataset is not None

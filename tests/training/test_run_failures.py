@@ -134,7 +134,7 @@ def test_a_model_too_big_for_the_machine_is_out_of_memory(tmp_path: Path, texts:
 
 @pytest.mark.skipif(not can_mount(), reason="no user namespaces here, so no small file system of the test's own")
 def test_a_full_disk_ends_all_ranks_within_seconds(tmp_path: Path, texts: Path) -> None:
-    """On a file system of two pages, which the step log's second write doesn't fit in."""
+    """The file system has two pages, which the step log's second write doesn't fit in."""
     (tmp_path / "step_log").mkdir()
     document, before = run_document(settings=SPREAD, measurement=TOO_LONG), in_small_space(tmp_path / "step_log")
     launcher = _launch(tmp_path, ["--standalone", "--nproc-per-node", "2"], document, texts, before=before)

@@ -28,7 +28,7 @@ NEURON_STAND_IN = Path(__file__).with_name("neuron_stand_in")
 
 @pytest.fixture(scope="module", params=MODELS)
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a run of each task, with the job's folder above it."""
+    """The model folder of a run of each task; the job's folder is above it."""
     job = tmp_path_factory.mktemp(request.param)
     document = run_document(request.param, measurement={"save_model": True, "max_steps": 3})
     end = run_training(job, document, write_texts(job / "data"))

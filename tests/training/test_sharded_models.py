@@ -28,7 +28,7 @@ CUTS: list[dict[str, Any]] = [
     {"strategy": "pipeline", "pipeline_degree": PROCESSES, "micro_batches": PROCESSES},
 ]
 WHOLE: list[dict[str, Any]] = [{"strategy": "ddp"}]
-# Of the slices of biases and norms, which the tracker counts in blocks.
+# The tracker counts the slices of biases and norms in blocks.
 ROUNDING_BYTES = 100_000
 SMALL_TENSORS_BYTES = 5_000
 
@@ -59,7 +59,7 @@ def test_ranks_hold_their_part_and_one_tensor_more_with_the_values_of_one_proces
 
 @pytest.mark.parametrize("file", ["model.safetensors", "pytorch_model.bin"])
 def test_a_saved_model_is_read_in_slices(tmp_path: Path, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a file of PyTorch's, too, in which both names of the tied weights are."""
+    """One of the files is PyTorch's, which has both names of the tied weights."""
     config = GPT2Config(**{name: value for name, value in GPT2.items() if name != "model_type"})
     saved = GPT2LMHeadModel(config)
     config.save_pretrained(tmp_path)
@@ -84,7 +84,7 @@ def test_a_saved_model_is_read_in_slices(tmp_path: Path, file: str, monkeypatch:
 
 
 def bytes_read() -> int:
-    """By this process, through the kernel's read calls."""
+    """What this process has read through the kernel's read calls."""
     lines = Path("/proc/self/io").read_text().splitlines()
     (count,) = (line.split()[1] for line in lines if line.startswith("rchar:"))
     return int(count)
@@ -113,7 +113,7 @@ def test_initial_values_have_the_spread_that_transformers_gives_them() -> None:
     values = values_of(Model(config=GPT2))
     assert values["transformer.wte.weight"].std().item() == pytest.approx(0.02, rel=0.05)
     assert values["transformer.h.3.mlp.c_fc.weight"].std().item() == pytest.approx(0.02, rel=0.05)
-    # Set by the module around it: smaller by the root of twice the number of layers.
+    # The module around it sets it: smaller by the root of twice the number of layers.
     assert values["transformer.h.3.mlp.c_proj.weight"].std().item() == pytest.approx(0.02 / 16**0.5, rel=0.05)
     assert torch.equal(values["transformer.h.3.ln_1.weight"], torch.ones(64))
     assert not torch.equal(values["transformer.h.3.mlp.c_fc.weight"], values["transformer.h.4.mlp.c_fc.weight"])

@@ -11,12 +11,12 @@ from tests.training.jobs import JobEnd, job_environment
 from tests.training.run_documents import run_document, write_texts
 from training import main
 
-# Of an untrained model: ln 400 = 6.0. The one is reached at once, the other never.
+# An untrained model has a loss of ln 400 = 6.0. It reaches the one at once, the other never.
 EASY, IMPOSSIBLE = 100.0, 1e-6
 
 
 def do_run(folder: Path, data: Path, target: float, strategy: str) -> None:
-    """Of a whole job in this process, which goes on afterwards."""
+    """Do a whole job in this process, which goes on afterwards."""
     document = {
         **run_document(
             settings={"strategy": strategy, "batch_size_per_device": 2},

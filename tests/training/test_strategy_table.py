@@ -12,7 +12,7 @@ from tests.training.strategy_trial import Trained
 
 
 def passed(row: Row, model: str) -> bool:
-    """True also for what the document names as trained by ``make chaos`` only, where this is not ``make chaos``."""
+    """It is also true outside of ``make chaos`` for what the document names as trained by ``make chaos`` only."""
     if model not in row.trained:
         return True
     found = results_of(row.environment, row.processes)[f"{row.label} {model}"]

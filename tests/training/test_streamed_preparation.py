@@ -56,7 +56,7 @@ def peak_bytes(folder: Path, kind: str, size: int) -> int:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the largest memory is read from Linux")
 @pytest.mark.parametrize("kind", ["text", "csv", "json", "parquet"])
 def test_memory_does_not_grow_with_the_data(kind: str, tmp_path: Path) -> None:
-    """Of each further byte of data, less than a fifth stays in memory; all tokens at once would be more than all."""
+    """Less than a fifth of each further byte of data stays in memory; all tokens at once would be more than all."""
     growth = peak_bytes(tmp_path / "large", kind, LARGE) - peak_bytes(tmp_path / "small", kind, SMALL)
     assert growth / (LARGE - SMALL) < 0.2, f"{growth:,} bytes more for {LARGE - SMALL:,} bytes of data"
 
@@ -118,7 +118,7 @@ def word_tokenizer() -> PreTrainedTokenizerFast:
 
 
 def test_a_long_text_is_one_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one piece and with many: the same tokens, and one end of text."""
+    """One piece and many pieces give the same tokens, and one end of text."""
     (tmp_path / "data").mkdir()
     for name in ("1.txt", "2.txt"):
         (tmp_path / "data" / name).write_text("\n".join(["a", "b", "c", "b", "a"] * 40))

@@ -105,7 +105,7 @@ def test_the_order_is_the_same_every_time_and_differs_between_epochs(numbers: Pa
 def test_a_resumed_stream_goes_on_with_the_batch_that_would_have_come_next(
     numbers: Path, workers: int, ranks: int
 ) -> None:
-    """Over the end of epochs, and with the same tokens masked: masking depends on a sample's place in the stream."""
+    """It crosses the end of epochs and masks the same tokens: masking depends on a sample's place in the stream."""
     masked = CollateMasked(masking=Masking(seed=1, mask_token=199, vocabulary_size=200), pad_to=None)
     run, steps, accumulated = run_of(loader_workers=workers, gradient_accumulation_steps=2), 7, 2
 

@@ -311,7 +311,7 @@ class MemoryLab(LabServices):
 
     @property
     def attempt_rows(self) -> dict[str, AttemptRow]:
-        """By job name, in the order of their creation; ended and closed ones too."""
+        """Rows by job name, in the order of their creation; ended and closed ones too."""
         return {
             item["pk"].removeprefix("job#"): AttemptRow.from_item(item)
             for item in self.table.items.values()

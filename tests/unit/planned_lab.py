@@ -25,7 +25,7 @@ from traindyno.lab.submit_run import submit_run
 
 
 class FixedQuotas(Quotas):
-    """Of an account without jobs. ``applied``: the value of every quota of instances; None if it has AWS's defaults."""
+    """Quotas of an account without jobs. ``applied`` is the value of each quota of instances; None: AWS's defaults."""
 
     def __init__(self, applied: int | None) -> None:
         self._value = applied

@@ -30,7 +30,7 @@ CORE_ROOMS = (
 )
 CORE_TOP = ("errors", "lab_names", "s3_keys")
 
-# Beside a frozen script in its own folder, which is all that its container gets.
+# A frozen script imports these from its own folder, which is all that its container gets.
 FROZEN_MODULES = {path.stem for path in (REPO_ROOT / "training/frozen").glob("*/*.py")} - {"__init__", "train"}
 
 MAY_IMPORT = {
@@ -59,7 +59,7 @@ MAY_IMPORT = {
     "traindyno/cli": {
         "traindyno",
         "localcloud",
-        "training.model_check",  # where it is installed
+        "training.model_check",  # the image installs it
         "huggingface_hub",
         "boto3",
         "botocore",
@@ -189,13 +189,13 @@ SHAPES_OF_SERVING = (
 )
 # CloudFormation, CloudWatch, Service Quotas and the Price List use these words too.
 WORDS_OF_OTHER_SERVICES = {"Key", "MetricName", "Name", "Status", "Tags", "Timestamp", "Type", "Value"}
-# Of HTTP and S3
+# HTTP and S3 have these words
 WORDS_OF_OTHER_SERVICES |= {"Accept", "ETag"}
 # The benchmark of the local service is its client.
 SPEAKS_SAGEMAKER = ("traindyno/sagemaker", "localcloud", "bench/sagemaker_service.py")
 
 
-def test_sagemakers_request_and_description_keys_appear_where_sagemaker_is_spoken_only() -> None:
+def test_keys_of_sagemakers_requests_and_descriptions_stay_in_their_packages() -> None:
     keys = sagemaker_keys()
     assert {"TrainingJobName", "ResourceConfig", "SecondaryStatusTransitions", "SelectedInstanceType"} <= keys
     others = sorted({path for package in (*MAY_IMPORT, "bench") for path in (REPO_ROOT / package).rglob("*.py")})

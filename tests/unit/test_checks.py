@@ -1,4 +1,4 @@
-"""The checks that run before a commit and in the CI are those of the Makefile, and the documented targets exist."""
+"""The checks before a commit and in the CI are those of the Makefile, documented targets exist, and names are short."""
 
 import os
 import re
@@ -9,6 +9,7 @@ import yaml
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (REPO_ROOT / "Makefile").read_text()
+TESTS = REPO_ROOT / "tests"
 
 
 def test_pre_commit_runs_what_make_check_runs() -> None:
@@ -61,11 +62,16 @@ def test_the_index_of_the_documentation_names_every_page() -> None:
 
 
 def test_make_chaos_runs_every_repeat_that_make_test_leaves_out() -> None:
-    tests = REPO_ROOT / "tests"
     repeats = {
         path.relative_to(REPO_ROOT).as_posix()
-        for path in tests.rglob("test_*.py")
+        for path in TESTS.rglob("test_*.py")
         if re.search(r"^from tests\.local\.repeats import .*\brepeat_of\b", path.read_text(), flags=re.MULTILINE)
     }
     (line,) = [line for line in MAKEFILE.splitlines() if "TRAINDYNO_REPEATS=1" in line]
     assert repeats == set(re.findall(r"tests/\S+\.py", line))
+
+
+def test_names_of_tests_have_fewer_than_80_characters() -> None:
+    names = {name for path in TESTS.rglob("*.py") for name in re.findall(r"\bdef (test_\w+)", path.read_text())}
+    assert "test_names_of_tests_have_fewer_than_80_characters" in names
+    assert [name for name in sorted(names) if len(name) >= 80] == []

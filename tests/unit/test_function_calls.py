@@ -62,7 +62,7 @@ def test_no_call_of_a_client_is_overlooked(path: Path) -> None:
 def _is_named_like_a_call(node: ast.AST, names: set[str]) -> TypeGuard[ast.expr]:
     match node:
         case ast.Attribute(value=ast.Name(id=constant)) if constant.isupper():
-            return False  # of a compiled pattern, which has a method search
+            return False  # a compiled pattern has a method search, too
         case ast.Attribute(attr=name):
             return name in names
         case ast.Call(func=ast.Attribute(attr="get_paginator")):

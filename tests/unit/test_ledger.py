@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 POSTS = ROOT.parent / "shared" / "seeds"
 NUMBER_OF_POST = {"gpt2-compiler": "000", "gptj-parallel": "001", "albert-scaling": "002", "bert-trainium": "003"}
 SAME_CHARACTER = str.maketrans("\u2019\u2018\u201c\u201d\u2013\u2014\u2212", "''\"\"---")
-# Not a part of a name (GPT-2, ml.p4d.24xlarge, FP16); the numbers of sections and of lines of code are left out too
+# It leaves out parts of names (GPT-2, ml.p4d.24xlarge, FP16); numbers of sections and code lines are removed below.
 NUMBER = re.compile(r"(?<![\w.\[-])(?:v(?=\d))?(\d+(?:[.,]\d+)*)(?![\w\]]|\.\d)")
 LINE_OF_CODE = re.compile(r"^\s*\d+\s*$", re.MULTILINE)
 SECTION = re.compile(r"^\s*\d+\. ", re.MULTILINE)
@@ -39,7 +39,7 @@ def post_text(pack: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Without white space, and with one kind of dash and quote: the posts' line breaks are their web page's."""
+    """The text without white space, and with one kind of dash and quote: the posts' line breaks are the web page's."""
     return re.sub(r"\s+", "", text.translate(SAME_CHARACTER))
 
 
@@ -56,7 +56,7 @@ def test_every_sentence_is_in_the_post_word_for_word(pack: str) -> None:
 
 @pytest.mark.parametrize("pack", NUMBER_OF_POST)
 def test_every_number_of_the_post_is_in_a_sentence_of_the_ledger(pack: str) -> None:
-    """But those that are no figures, each with its reason: what "every figure" means."""
+    """A number that is no figure is left out with its reason: this defines "every figure"."""
     text = SECTION.sub("", post_text(pack))
     text = LINE_OF_CODE.sub("", text) if pack == "gpt2-compiler" else text
     quoted = {number for _, sentence in sentences(ledger(pack)) for number in NUMBER.findall(sentence)}

@@ -84,7 +84,7 @@ def test_the_tree_of_the_packages_is_that_of_the_repository() -> None:
     assert {path.split("/")[0] for path in paths} >= {*PACKAGES}
 
 
-def test_names_of_code_in_the_lists_for_contributors_occur_in_a_file_that_the_item_names() -> None:
+def test_names_of_code_in_contributors_lists_occur_in_a_file_of_the_item() -> None:
     text = (REPO_ROOT / "CONTRIBUTING.md").read_text().split("## Add a command")[1]
     items = [QUOTED.findall(item) for item in re.split(r"\n(?=\d\. |- |\n)", text)]
     sources = [[REPO_ROOT / name for name in item if re.fullmatch(r"[\w/.-]+\.py", name)] for item in items]

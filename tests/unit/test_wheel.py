@@ -28,7 +28,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """Built in a copy of the tree: the other top-level packages stand beside ours there too."""
+    """The wheel is built in a copy of the tree: the other top-level packages stand beside ours there too."""
     tree, out = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("dist")
     for name in NEEDED_TO_BUILD:
         shutil.copy(REPO_ROOT / name, tree / name)

@@ -53,7 +53,7 @@ READ_OF_A_JOB = {
 }
 
 
-# Of an endpoint or transform job, and whether its model loads.
+# It takes the name of an endpoint or transform job, and whether its model loads.
 Settler = Callable[[str, bool], None]
 SUITE = {"name": "quick-look"}
 FIELD = "workload.dataset.path"
@@ -124,7 +124,7 @@ class JobsContract:
         assert job is not None
         assert job["TrainingJobStatus"] in {"Stopping", "Stopped"}
 
-    def test_of_an_unknown_job_there_is_nothing_to_describe_stop_or_release(self, jobs: TrainingJobs) -> None:
+    def test_unknown_job_has_no_description_and_nothing_to_stop_or_release(self, jobs: TrainingJobs) -> None:
         name = new_name("unknown")
         assert jobs.describe(name) is None
         assert not jobs.stop(name)
@@ -357,7 +357,7 @@ class ServingContract:
         assert endpoints.find_endpoint(deployment.name) is None
         assert endpoints.find_transform(deployment.name) is None
 
-    def test_of_an_unknown_name_there_is_nothing_to_find_delete_or_stop(self, endpoints: Endpoints) -> None:
+    def test_unknown_name_is_not_found_and_deleting_or_stopping_it_is_no_error(self, endpoints: Endpoints) -> None:
         name = new_name("unknown")
         endpoints.delete_endpoint(name)
         endpoints.stop_transform(name)

@@ -81,7 +81,7 @@ def test_a_refused_question_says_nothing_about_the_caller(operation: str, code: 
             deploying_permissions(iam, caller, region=REGION, qualifier="mine")
 
 
-def test_who_may_not_assume_the_roles_is_asked_about_each_action_itself() -> None:
+def test_caller_that_may_not_assume_the_roles_is_checked_for_each_action() -> None:
     caller = f"arn:aws:iam::{ACCOUNT}:user/ada"
     refused = {"EvaluationResults": [{"EvalActionName": "sts:AssumeRole", "EvalDecision": "implicitDeny"}]}
     results = [{"EvalActionName": name, "EvalDecision": "allowed"} for name in ACTIONS]

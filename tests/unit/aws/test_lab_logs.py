@@ -84,7 +84,7 @@ def test_labs_whose_names_begin_alike_share_no_log(lab: str, other: str) -> None
     assert prefixes[1] == prefixes[0]
 
 
-def test_an_endpoints_group_is_the_labs_own_and_a_shared_one_is_found_by_its_whole_name() -> None:
+def test_groups_of_endpoints_are_the_labs_own_and_shared_ones_match_by_whole_name() -> None:
     with logs_of("a") as (logs, stubber):
         own = {"logGroupNamePrefix": f"{ENDPOINTS}/a--"}
         stubber.add_response("describe_log_groups", groups(**{f"{ENDPOINTS}/a--x": None}), own)

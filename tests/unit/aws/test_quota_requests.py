@@ -32,7 +32,7 @@ def look_up(*requests: dict[str, Any]) -> NeededIncrease:
         return QuotaRequests(client).look_up(INCREASE)
 
 
-def test_without_any_request_there_is_one_to_send() -> None:
+def test_no_request_is_found_where_none_was_sent() -> None:
     assert look_up().request is None
 
 
@@ -42,7 +42,7 @@ def test_the_open_request_counts_before_later_ones_that_are_closed() -> None:
     assert (found.request_id, found.status.is_open) == ("open", True)
 
 
-def test_of_closed_requests_the_latest_counts() -> None:
+def test_latest_of_the_closed_requests_counts() -> None:
     found = look_up(request("old", "DENIED", day=3), request("new", "APPROVED", day=9, value=8)).request
     assert found is not None
     assert (found.request_id, found.desired_value) == ("new", 8)

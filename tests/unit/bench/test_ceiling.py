@@ -11,7 +11,7 @@ CASE = same_work_case(SIZES[0], is_quick=True)
 
 
 def share_of(slowdowns: list[float], *, ours: float, theirs: float, bare: float, disturbance: float = 1.0) -> Figure:
-    """In each round, the machine is slower by one factor for all sides, and in the first by another for ours."""
+    """``slowdowns``: one factor a round for all sides. ``disturbance``: a further one for ours in the first round."""
     result = RaceResult(
         our_step_seconds=(ours * slowdowns[0] * disturbance, *(ours * each for each in slowdowns[1:])),
         their_step_seconds=tuple(theirs * each for each in slowdowns),

@@ -31,7 +31,7 @@ def test_the_moment_is_the_latest_with_a_step_before_two_thirds_have_ended() -> 
         moment_to_show(STATES[:1])
 
 
-def test_the_picture_has_the_command_the_ended_runs_and_the_running_job_and_loads_nothing() -> None:
+def test_picture_has_the_command_ended_runs_and_the_running_job_and_loads_nothing() -> None:
     svg = draw("$ traindyno run suites/quickstart.yaml --local", STATES)
     text = shown_text(svg)
     for part in (

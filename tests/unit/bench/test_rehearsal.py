@@ -36,12 +36,12 @@ TRIALS = (0.9999, 1.0001)
 
 
 def loaded(pack: str, name: str) -> Suite:
-    """As ``traindyno run`` sends it, with the script's folder as a tarball in S3."""
+    """The suite that ``traindyno run`` sends, with the script's folder as a tarball in S3."""
     suite = load_suite(SUITES / pack / f"{name}.yaml").suite
     return replace(suite, workload=replace(suite.workload, source="s3://code/sourcedir.tar.gz"))
 
 
-def test_the_model_of_albert_fits_every_published_figure_within_one_and_a_half_percent() -> None:
+def test_model_of_albert_fits_every_published_figure_within_1_5_percent() -> None:
     found = [*residuals(fit_scaling())]
     # 4 times, 8 gains by loader workers, 4 gains by SMDDP
     assert len(found) == 16
@@ -89,7 +89,7 @@ def job_of(run: Run, suite: Suite) -> Job:
 
 
 def simulated_result(run: Run, suite: Suite, traces: list[Trace]) -> RunResult:
-    """As the replay engine would play it, with one process in the place of all."""
+    """What the replay engine would play, with one process in the place of all."""
     job = job_of(run, suite)
     work, trace = read_work(job), choose_trace(job, traces)
     assert trace.step_seconds is not None, f"no trace for {run.cell.label}"
@@ -198,7 +198,7 @@ def test_an_epoch_of_67349_blocks_in_8_minutes_is_refused_with_its_arithmetic() 
 
 @pytest.mark.parametrize("suite_name", ["original", "rehearsal"])
 def test_gpt_js_epoch_is_in_the_unit_that_its_script_counts(suite_name: str) -> None:
-    """From the 1,750 blocks of 512 tokens an epoch of the pack on GPT-2, the same data and vocabulary."""
+    """GPT-2's pack gives the number: an epoch of the same data and vocabulary has 1,750 blocks of 512 tokens."""
     gpt2 = loaded("gpt2-compiler", "original").workload
     assert gpt2.hyperparameters["block_size"] == 512
     blocks = gpt2.examples // int(str(gpt2.hyperparameters["num_train_epochs"]))

@@ -14,7 +14,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.report.html import POLICY
 
 PAGE = f'<head><meta http-equiv="Content-Security-Policy" content="{POLICY}" /></head><body>a report</body>'
-# In place of Chromium: it needs the probe in the page, and no policy that forbids it.
+# It replaces Chromium: it needs the probe in the page, and no policy that forbids it.
 BROWSER = """#!/bin/sh
 for last; do :; done
 file=${last#file://}

@@ -69,7 +69,7 @@ def test_the_truth_of_a_measured_cell_is_the_mean_of_its_trials(tmp_path: Path) 
     assert read_surface(path) is None
 
 
-def test_a_grid_spends_the_whole_of_its_billable_seconds_and_random_search_its_budget() -> None:
+def test_grid_spends_all_of_its_billable_seconds_and_random_search_its_budget() -> None:
     surface = albert_published()
     grid = play(surface, Search.GRID, seed=1)
     assert grid.share == pytest.approx(1.0)

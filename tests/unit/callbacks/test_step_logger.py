@@ -53,7 +53,7 @@ def test_the_callbacks_modules_import_each_other_in_one_direction() -> None:
 
 
 def _imported(path: Path) -> set[str]:
-    """Also what is imported for type checking only."""
+    """What the module imports, also for type checking only."""
     prefix = "traindyno.callbacks."
     nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
     return {str(node.module).removeprefix(prefix) for node in nodes if str(node.module).startswith(prefix)}

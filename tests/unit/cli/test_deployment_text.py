@@ -40,7 +40,7 @@ def test_an_earlier_endpoint_of_the_same_cell_says_what_requests_will_cost() -> 
     assert f"expected: $1.02 per million requests with one request at a time, from {NAME}" in before(earlier=ROW)
 
 
-def test_what_is_unknown_is_said_to_be_unknown() -> None:
+def test_unknown_price_of_an_endpoint_is_printed_as_unknown() -> None:
     unknown = replace(DEPLOYMENT, usd_per_hour=None)
     assert "the price per hour is unknown" in before(unknown)
     serverless = replace(unknown, hosting=Hosting.SERVERLESS, memory_mib=2048, instance_type=None)

@@ -34,7 +34,7 @@ ROLE = "arn:aws:iam::111122223333:role/Engineer"
 REGION = "us-east-1"
 
 
-def test_this_machine_is_looked_at_from_the_commands_front_door() -> None:
+def test_doctor_command_checks_this_machine() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "traindyno", "doctor"], cwd=REPO_ROOT, capture_output=True, text=True, check=False
     )
@@ -59,7 +59,7 @@ def test_what_is_missing_comes_with_what_to_do(finding: Finding, advice: str) ->
     assert second.strip().startswith(f"→ {advice}")
 
 
-# In the order in which they are read; the last one has no published code, so it is searched by its name.
+# They are read in this order; the last one has no published code, so it is searched by its name.
 QUOTAS = (
     f"{SMOKE_INSTANCE} for training job usage",
     "ml.m7i.xlarge for training job usage",
@@ -126,7 +126,7 @@ def good_account(
         {"QuotaCode": f"L-{number}", "QuotaName": name, "Value": (quotas or {}).get(name, 1.0)}
         for number, name in enumerate(QUOTAS)
     ]
-    # Without an answer below: the doctor reads no usage, which a caller may be denied to read.
+    # No answer to this metric is laid out: the doctor reads no usage, which a caller may be denied to read.
     in_order[0]["UsageMetric"] = {
         "MetricNamespace": "AWS/Usage", "MetricName": "ResourceCount", "MetricDimensions": {"Service": "SageMaker"}
     }  # fmt: skip
@@ -231,7 +231,7 @@ def test_a_denied_action_is_named_with_who_denies_it(detail: dict[str, Any], who
 
 
 @pytest.mark.usefixtures("gallery")
-def test_who_may_do_each_action_needs_no_role_of_the_bootstrap() -> None:
+def test_caller_that_may_do_each_action_needs_no_role_of_the_bootstrap() -> None:
     finding = findings(denied={"EvalDecision": "allowed"})["permissions"]
     assert (finding.found, finding.advice) == (f"{len(ACTIONS)} simulated actions are allowed", None)
 

@@ -34,7 +34,7 @@ def attempt_of(run: Run, number: int = 1, **changes: Any) -> Attempt:
 
 
 def note(lab: MemoryLab, run: Run, number: int, end: Attempt | None) -> None:
-    """As SubmitRun and FinishRun leave it: the job in the run's row, and the attempt's own row."""
+    """Leave what SubmitRun and FinishRun leave: the job in the run's row, and the attempt's own row."""
     job_name = f"{run.run_id}-a{number}"
     row = AttemptRow(
         job_name=job_name,

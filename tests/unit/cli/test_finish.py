@@ -25,7 +25,7 @@ ENDED = Execution(execution_id="execution-1", status="SUCCEEDED", started_at=0.0
 
 
 class OneObject:
-    """Of S3, one answer to every key."""
+    """S3 with one answer to every key."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self._text = json.dumps(document)

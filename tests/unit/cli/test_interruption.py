@@ -63,7 +63,7 @@ def test_an_interrupted_command_names_the_commands_to_watch_and_to_stop(monkeypa
     ]
 
 
-def test_on_aws_it_says_what_the_running_jobs_cost_per_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_command_says_what_running_jobs_on_aws_cost_per_hour(monkeypatch: pytest.MonkeyPatch) -> None:
     (line,) = interrupted(Target(is_local=False), monkeypatch)
     instances = RUN.cell.settings.instance_count
     assert f"2 training jobs running at ${Decimal('12.40') * instances:,} per hour" in line

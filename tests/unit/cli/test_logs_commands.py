@@ -100,7 +100,7 @@ def test_only_the_labs_own_groups_expire(account: Account) -> None:
     assert f"to be changed: {ENDPOINT}, expires after 90 days\n" in done.stderr
 
 
-def test_the_accounts_groups_expire_where_that_is_asked_for_and_none_later_than_before(account: Account) -> None:
+def test_shared_groups_expire_on_request_and_no_group_expires_later_than_before(account: Account) -> None:
     account.lists_for_expiry()
     for name in (ENDPOINT, JOBS):
         account.logs.add_response("put_retention_policy", {}, {"logGroupName": name, "retentionInDays": 14})

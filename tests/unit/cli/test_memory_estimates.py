@@ -36,7 +36,7 @@ needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="estimates n
 
 @pytest.fixture
 def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """In place of the interpreter that runs the training code, which would import torch."""
+    """It replaces the interpreter that runs the training code, which would import torch."""
     program = tmp_path / "python"
     program.write_text(PROGRAM.format(python=sys.executable, folder=tmp_path))
     program.chmod(0o755)

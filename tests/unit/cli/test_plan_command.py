@@ -84,7 +84,7 @@ def test_every_refusal_comes_with_its_request_and_exit_status_2(tmp_path: Path) 
         assert words in answer.errors
 
 
-def test_without_credentials_the_way_out_is_named(tmp_path: Path) -> None:
+def test_plan_without_credentials_names_the_option_for_a_file_of_quotas(tmp_path: Path) -> None:
     answer = plan(tmp_path, "--prices", "prices.yaml")
     assert answer.status == 1
     assert "--quotas FILE to plan without an account" in answer.errors
@@ -171,9 +171,7 @@ def test_the_plan_says_whether_each_execution_copies_the_model_again(
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
-def test_a_model_folder_of_this_machine_is_planned_as_it_runs_without_a_copy_from_the_hub(
-    tmp_path: Path, form: str
-) -> None:
+def test_local_model_folder_is_planned_without_a_job_that_copies_from_the_hub(tmp_path: Path, form: str) -> None:
     """`run` uploads it. The file has no price for the type of a job that copies."""
     (tmp_path / "my-model").mkdir()
     (tmp_path / "my-model" / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_head": 2, "n_embd": 8}))

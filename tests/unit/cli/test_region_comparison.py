@@ -33,7 +33,7 @@ STARTS = datetime(2026, 11, 25, 11, 30, tzinfo=UTC)
 
 @contextmanager
 def denied_quotas() -> Iterator[Quotas]:
-    """Of a region that the account has not enabled."""
+    """Quotas of a region that the account has not enabled."""
     with (
         stubbed("service-quotas") as (quotas, stubber),
         stubbed("cloudwatch") as (cloudwatch, _),

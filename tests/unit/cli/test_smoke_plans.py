@@ -24,7 +24,7 @@ NEEDED = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of all plans: the check of a suite's model, which imports transformers, is made once and kept there."""
+    """All plans share it: the check of a suite's model, which imports transformers, is made once and kept there."""
     return tmp_path_factory.mktemp("plans")
 
 
@@ -50,9 +50,10 @@ def plan(folder: Path, suite: str, *, factor: float = 1.0, granted: dict[str, in
     ("suite", "expected_usd", "cap_usd"),
     [("smoke_aws", "0.20", "0.25"), ("smoke_gpu", "5", "12"), ("smoke_trainium", "4", "8")],
 )
-def test_a_smoke_suite_costs_at_most_this_if_each_job_takes_its_whole_time_and_never_more_than_its_cap(
+def test_smoke_suite_costs_no_more_than_expected_and_than_its_cap(
     suite: str, expected_usd: str, cap_usd: str, folder: Path
 ) -> None:
+    """The expected cost is that of one attempt of each job, for the longest time that the job may take."""
     planned = plan(folder, suite)
     assert not planned["is_refused"]
     assert Decimal(planned["one_attempt_usd"]) <= Decimal(expected_usd)

@@ -39,7 +39,9 @@ def test_a_local_file_becomes_an_object_named_by_its_content(tmp_path: Path, s3:
     assert "1 files" in told[0]
 
 
-def test_what_is_there_already_is_sent_again_only_before_it_expires(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
+def test_object_that_is_there_already_is_sent_again_only_before_it_expires(
+    tmp_path: Path, s3: tuple[Any, Stubber]
+) -> None:
     client, stubber = s3
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "train.py").write_text("print(1)")
@@ -72,7 +74,7 @@ def test_what_is_there_already_is_sent_again_only_before_it_expires(tmp_path: Pa
         ({"source": ".", "entry_point": "tran.py"}, r"got 'tran\.py'; the folder has train\.py"),
     ],
 )
-def test_what_is_missing_is_named_before_anything_is_sent(
+def test_missing_file_is_named_before_anything_is_sent(
     tmp_path: Path, s3: tuple[Any, Stubber], workload: dict[str, Any], says: str
 ) -> None:
     (tmp_path / "train.py").write_text("")

@@ -45,7 +45,7 @@ def test_the_table_shows_the_time_before_training_and_the_interval_of_one_run() 
     assert "recurring" not in text
 
 
-def test_it_begins_with_three_sentences_and_shows_the_best_cells_only() -> None:
+def test_verdict_begins_with_three_sentences_and_shows_the_best_cells_only() -> None:
     suite = make_suite(
         matrix={"loader_workers": tuple(range(15))}, training={"instance": "ml.p4d.24xlarge"}, examples=100_000
     )

@@ -108,7 +108,7 @@ def test_throttled_requests_are_sent_again_and_are_not_timed(serving: MemoryServ
     )
     assert row is not None
     assert row.latency is not None
-    # Of 105 requests for the latency every second is answered, and 5 of those warm up.
+    # Every second of 105 requests for the latency is answered, and 5 of those warm up.
     assert (row.checked_samples, row.latency.requests) == (2, 47)
     assert throttled.waited == [1.0] * 55
 
@@ -117,7 +117,7 @@ TRANSFORM = replace(DEPLOYMENT, hosting=Hosting.TRANSFORM, input_s3_uri="s3://re
 
 
 def transformed(*scores: float) -> MemoryServing:
-    """With what the check's job has written for the words of the samples."""
+    """The check's job has written these scores for the words of the samples."""
     serving = MemoryServing()
     serving.deployments.create(
         DeploymentRow(deployment=TRANSFORM, status=DeploymentStatus.CREATING, created_at=NOW, token="t")

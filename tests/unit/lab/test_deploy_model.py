@@ -91,7 +91,7 @@ def test_an_isolated_lab_refuses_before_it_copies_or_creates_anything() -> None:
     assert (serving.objects.contents, serving.endpoints.requests) == (before, [])
 
 
-def test_what_may_succeed_later_leaves_the_deployment_open() -> None:
+def test_throttling_leaves_the_deployment_open() -> None:
     serving = MemoryServing()
     serving.endpoints.refusals = [Throttled("slow down")]
     assert deploy(serving) == "Throttled"
@@ -101,7 +101,7 @@ def test_what_may_succeed_later_leaves_the_deployment_open() -> None:
     assert deploy(serving, token="again") is None
 
 
-def test_a_refusal_of_sagemaker_ends_it() -> None:
+def test_refusal_of_sagemaker_ends_the_deployment() -> None:
     serving = MemoryServing()
     serving.endpoints.refusals = [DeploymentRefused("SageMaker refused the model: limit")]
     assert deploy(serving) == "DeploymentRefused"

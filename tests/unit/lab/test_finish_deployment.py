@@ -78,7 +78,7 @@ def test_an_answer_that_was_lost_is_given_again_until_the_endpoint_is_checked(se
 
 
 def lose_answers(serving: MemoryServing) -> None:
-    """As if Step Functions had never received them."""
+    """Forget the answers, as if Step Functions had never received them."""
     serving.answers.given.clear()
     serving.answers.gone.clear()
 
@@ -129,7 +129,7 @@ def test_a_transform_job_that_was_never_created_fails_a_while_after_its_check() 
     assert f"the transform {NAME} does not exist in SageMaker" in (row_of(serving).message or "")
 
 
-def test_what_was_never_created_fails_after_a_while(serving: MemoryServing) -> None:
+def test_deployment_whose_endpoint_was_never_created_fails_after_a_while(serving: MemoryServing) -> None:
     assert finish_deployment(NAME, services=serving, now=NOW + 600) is None
     assert finish_deployment(NAME, services=serving, now=NOW + 1000) is DeploymentStatus.FAILED
     assert f"the endpoint {NAME} does not exist in SageMaker" in (row_of(serving).message or "")

@@ -36,7 +36,7 @@ def test_a_completed_job_answers_its_task_with_its_name_alone() -> None:
     assert not lab.attempt(name).is_open
 
 
-def test_what_the_job_really_cost_takes_the_place_of_what_it_might_have() -> None:
+def test_cost_of_a_job_replaces_its_reservation() -> None:
     lab, name = started(make_lab())
     lab.jobs.end(name, "Completed", billable_seconds=300)
     finish(lab, name)
@@ -150,7 +150,7 @@ def test_an_event_of_a_job_that_still_works_or_of_another_lab_changes_nothing() 
     assert lab.attempt(name).end is None
 
 
-def test_the_end_goes_to_whoever_waits_now() -> None:
+def test_end_of_a_job_answers_the_latest_token() -> None:
     lab, name = started(make_lab())
     lab.attempts.hand_over(name, "token-2")
     lab.jobs.end(name, "Completed")
@@ -169,7 +169,8 @@ def test_a_run_of_a_stopped_execution_is_recorded_though_nobody_waits() -> None:
     assert not lab.attempt(name).is_open
 
 
-def test_while_the_execution_goes_on_an_end_that_nobody_heard_stays_open_for_the_sweep() -> None:
+def test_end_that_no_task_heard_stays_open_for_the_sweep() -> None:
+    """The execution still runs, so that a task with a new token will hear it."""
     lab, name = started(make_lab())
     lab.answers.gone = {"token-1"}
     lab.jobs.end(name, "Completed")

@@ -61,7 +61,7 @@ def with_endpoint(expires_at: float | None) -> MemoryServing:
     return serving
 
 
-def test_a_kept_endpoint_and_one_that_is_being_deployed_are_named_with_what_deletes_them() -> None:
+def test_refusal_names_kept_and_deploying_endpoints_with_the_commands_to_delete() -> None:
     text = refusal("albert-1", deploying=["traindyno--new"], services=with_endpoint(None)) or ""
     assert "1 suite and 2 endpoints in flight, and nothing was deleted" in text
     assert f"traindyno undeploy traindyno--new; traindyno undeploy {NAME}. " in text

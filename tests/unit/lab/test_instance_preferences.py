@@ -58,18 +58,19 @@ def with_preferences(**changes: Any) -> Suite:
         ),
     ],
 )
-def test_what_cannot_stand_in_is_refused_with_the_reason(changes: dict[str, Any], says: str) -> None:
+def test_type_that_cannot_be_a_fallback_is_refused_with_the_reason(changes: dict[str, Any], says: str) -> None:
     with pytest.raises(SuiteInvalid) as caught:
         parse_suite(small_document(**{"instance_preferences": PREFERENCES, **changes}))
     assert says in str(caught.value)
 
 
-def test_what_a_cell_may_not_run_on_is_no_fallback_either() -> None:
+def test_type_without_a_training_quota_is_no_fallback() -> None:
     with pytest.raises(SuiteInvalid, match=r"AWS offers no training quota for ml\.p3\.2xlarge any more"):
         parse_suite(small_document(instance_preferences={OWN: ["ml.p3.2xlarge"]}))
 
 
-def test_the_request_names_the_types_in_order_and_one_count_as_the_service_model_has_it() -> None:
+def test_request_names_the_types_in_order_and_one_count() -> None:
+    """SageMaker's service model accepts it, with and without a training plan."""
     request = first_request(with_preferences())
     assert request["ResourceConfig"] == {
         "InstancePreferences": [{"InstanceType": OWN}, {"InstanceType": OTHER}],
@@ -83,7 +84,7 @@ def test_the_request_names_the_types_in_order_and_one_count_as_the_service_model
     assert model_problems(planned) == []
 
 
-def test_other_cells_ask_as_before() -> None:
+def test_cell_of_a_type_without_fallbacks_asks_for_its_type_alone() -> None:
     suite = with_preferences(training={}, matrix={"instance": [OTHER, OWN]}, baseline={})
     cells = {cell.settings.instance: cell for cell in expand_cells(suite)}
     run = Run(run_id="r-t1", execution_id=EXECUTION, trial=1, cell=cells[OTHER])
@@ -196,7 +197,7 @@ def test_a_fallback_that_is_planned_as_well_is_that_cell() -> None:
     assert cell_on(expand_cells(suite), own, OTHER) == other
 
 
-def test_once_a_run_has_begun_on_a_type_its_next_attempt_keeps_to_it() -> None:
+def test_next_attempt_keeps_the_fallback_type_on_which_the_run_began() -> None:
     lab, (run, *_) = lab_with_preferences()
     end(lab, run, start(lab, run), OTHER, "Failed", reason="InternalServerError: We encountered an internal error.")
     again = start(lab, run)
@@ -211,7 +212,7 @@ def test_once_a_run_has_begun_on_a_type_its_next_attempt_keeps_to_it() -> None:
     assert lab.money.spent_usd == Decimal("0.40")
 
 
-def test_it_keeps_to_its_own_type_as_well() -> None:
+def test_next_attempt_keeps_the_first_type_if_the_run_began_on_it() -> None:
     lab, (run, *_) = lab_with_preferences()
     end(lab, run, start(lab, run), OWN, "Failed", reason="InternalServerError: We encountered an internal error.")
     start(lab, run)

@@ -58,7 +58,7 @@ def test_losses_of_earlier_executions_tell_the_spread_where_cells_have_one_trial
     assert [each.finding for each in informed.parities] == [ParityFinding.AGREES]
 
 
-def test_hosts_of_earlier_executions_update_the_prior_and_the_verdict_names_the_source() -> None:
+def test_hosts_of_earlier_executions_update_the_prior_that_the_verdict_names() -> None:
     """Host b takes 10 % longer than host a in both cells of the first execution, and each runs twice."""
     lab = planned(8, measurement={"trials": 4})
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]

@@ -59,7 +59,7 @@ def test_a_job_that_needs_more_gets_it_while_the_cap_has_room() -> None:
     assert lab.money.exposed_usd == Decimal("0.74")
 
 
-def test_a_job_that_needs_more_than_the_cap_has_is_stopped_for_its_cost_and_its_run_says_so() -> None:
+def test_job_that_needs_more_than_the_cap_has_is_stopped_and_its_run_says_so() -> None:
     lab, name = started(0.60)
     assert look(lab, NOW + 1381) == 1
     assert lab.jobs.stopped == [name]
@@ -83,7 +83,7 @@ def test_a_job_that_was_told_to_stop_is_not_told_again() -> None:
     assert look(lab, NOW + 1500) == 0
 
 
-def test_what_is_held_for_a_job_that_ends_meanwhile_is_given_back() -> None:
+def test_reservation_for_a_job_that_ends_meanwhile_is_given_back() -> None:
     lab, name = started(1.00)
     rows = list(lab.attempts.list_open(EXECUTION))
     lab.change_attempt(name, end=Attempt(number=1, job_name=name))
@@ -94,7 +94,7 @@ def test_what_is_held_for_a_job_that_ends_meanwhile_is_given_back() -> None:
 
 
 @pytest.mark.parametrize("cap_usd", ["1.30", "2.00", "3.17", "5.00"])
-def test_a_suite_whose_jobs_overrun_threefold_ends_within_its_cap_and_one_minimum_charge(cap_usd: str) -> None:
+def test_suite_of_threefold_overruns_ends_within_its_cap_and_one_minimum_charge(cap_usd: str) -> None:
     lab, runs = make_lab(
         limits=limits(float(cap_usd)),
         matrix={"compiler": ["none", "inductor"], "batch_size_per_device": [1, 2, 4, 8]},

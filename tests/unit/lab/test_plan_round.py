@@ -46,7 +46,7 @@ def test_what_is_carried_between_rounds_stays_small() -> None:
     assert len(json.dumps(answer)) < 500
 
 
-def test_a_search_by_a_model_goes_round_by_round_and_its_verdict_names_what_it_dropped() -> None:
+def test_model_search_takes_several_rounds_and_its_verdict_names_dropped_cells() -> None:
     """Every run takes equally long, so no cell is better: the search ends without having measured all."""
     matrix = {"batch_size_per_device": [1, 2, 4, 8], "gradient_accumulation_steps": [1, 2, 4], "compiler": ["none"]}
     lab = planned(4, search="model", matrix=matrix, include=[], exclude=[], baseline={})

@@ -104,7 +104,7 @@ def test_the_second_execution_of_the_same_work_expects_what_the_first_was_billed
     assert plan.expected.hours is not None
 
 
-def test_other_work_expects_nothing_of_it() -> None:
+def test_other_work_has_no_expectation_from_this_history() -> None:
     lab = planned(4)
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
     measure(lab, lab.bucket.read_json(lane["packs"][0]["items_key"])[0])

@@ -1,4 +1,4 @@
-"""From a suite's data to tokens that its runs read: keys, the cache's marker, and how a preparation's end is told."""
+"""A suite's data becomes tokens that its runs read: keys, the cache's marker, and how a preparation's end is told."""
 
 import json
 from typing import Any
@@ -68,7 +68,7 @@ def plan(
 
 
 def mark_ready(lab: MemoryLab, key: str, *, made_at: float = NOW) -> None:
-    """As it was written before markers had a version."""
+    """Write the marker of an earlier version, which has no version of its own."""
     marker = {"key": key, "s3_uri": f"s3://results/{tokens_folder(key, 'job')}", "made_at": made_at}
     lab.bucket.write_json(ready_tokens_key(key), marker)
 
@@ -83,7 +83,7 @@ def test_a_folder_that_its_owner_tokenised_is_read_as_it_is() -> None:
     assert plan(small_suite(), names={"train/traindyno-data.json", "train/tokens.npy"}) == ()
 
 
-def test_what_the_hub_may_change_is_good_for_one_execution() -> None:
+def test_tokens_of_an_unpinned_hub_revision_serve_one_execution() -> None:
     floating = small_suite(workload=workload(dataset=HUB_DATA))
     pinned = small_suite(workload=workload(dataset={**HUB_DATA, "revision": "abc"}))
     assert plan(floating) != plan(floating, execution="another")
@@ -133,7 +133,7 @@ TENSOR: dict[str, Any] = {
 def plan_check(
     lab: MemoryLab, *, execution: str = EXECUTION, model: str = "me/model", config: bytes = b"{}"
 ) -> TokenSet:
-    """Of a streamed suite, whose model is known by its name; a model of the Hub is copied by another job."""
+    """Plan a streamed suite, whose model is known by its name; another job copies a model of the Hub."""
     dataset = {"path": "s3://bucket/data/abc/", "input_mode": "stream"}
     suite = small_suite(workload=workload(dataset=dataset, model=model), **TENSOR)
     check, *_ = plan_tokens(
@@ -281,7 +281,7 @@ def test_a_completed_preparation_lets_every_run_read_its_tokens() -> None:
     assert [each.tokens.s3_uri for each in runs if each.tokens] == [uri] * 4
 
 
-def test_what_it_cost_is_settled_and_kept_apart_from_the_runs() -> None:
+def test_cost_of_a_preparation_is_settled_apart_from_the_runs() -> None:
     lab, run = lab_with_preparation(preparation={"max_seconds": 3600})
     job = submit(lab, run)
     assert lab.money.exposed_usd == PRICE.usd_per_hour  # an hour at most
@@ -294,7 +294,7 @@ def test_what_it_cost_is_settled_and_kept_apart_from_the_runs() -> None:
     assert write_receipt([recorded]).total_usd == PRICE.usd_per_hour / 12
 
 
-def test_the_reports_receipt_has_a_line_of_its_own_for_it() -> None:
+def test_receipt_of_the_report_has_a_line_for_the_preparation() -> None:
     lab, run = lab_with_preparation()
     job = submit(lab, run)
     leave_tokens(lab, job)

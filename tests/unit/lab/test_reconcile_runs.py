@@ -34,7 +34,7 @@ def test_a_job_whose_end_nobody_heard_of_is_finished_and_one_at_work_is_left_alo
     assert lab.attempt(working).end is None
 
 
-def test_what_was_submitted_a_moment_ago_is_not_looked_at() -> None:
+def test_job_submitted_a_moment_ago_is_not_looked_at() -> None:
     lab, (name,) = lab_with_jobs(1)
     lab.jobs.end(name, "Completed")
     assert look(lab, now=NOW + 19).open == 0

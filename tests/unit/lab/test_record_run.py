@@ -96,7 +96,7 @@ def test_a_task_that_timed_out_has_its_job_stopped() -> None:
     assert lab.summary(run.run_id).outcome == "timed_out"
 
 
-def test_what_the_state_machine_gave_up_on_keeps_its_class() -> None:
+def test_error_that_the_state_machine_gave_up_on_keeps_its_class() -> None:
     assert failed_outcome({"Error": "CapacityUnavailable", "Cause": "x"}).outcome is Outcome.CAPACITY_UNAVAILABLE
     assert failed_outcome({"Error": "SlotUnavailable", "Cause": "x"}).outcome is Outcome.QUOTA_EXCEEDED
     assert failed_outcome({"Error": "KeyError", "Cause": "x"}).outcome is Outcome.INTERNAL_ERROR

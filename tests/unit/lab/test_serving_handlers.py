@@ -71,7 +71,7 @@ def test_a_wrong_answer_is_a_refusal_with_its_class(serving: MemoryServing) -> N
     assert "expected 'good' with probability 0.900" in refused["Cause"]
 
 
-def test_what_failed_is_removed_with_its_cause(serving: MemoryServing) -> None:
+def test_failed_deployment_is_removed_with_its_cause(serving: MemoryServing) -> None:
     deployed(serving)
     remove_endpoint.handle({"name": NAME, "failure": {"Error": "AnswersDiffer", "Cause": "the answers differ"}}, None)
     row = serving.deployments.find(NAME)

@@ -26,7 +26,7 @@ DATA = "s3://results/data/sample/"
 
 
 def smoke_suite() -> dict[str, Any]:
-    """As the command line sends it: the sample is uploaded."""
+    """The suite that the command line sends, with the sample uploaded."""
     document: dict[str, Any] = yaml.safe_load((REPO_ROOT / "suites/smoke_aws.yaml").read_text(encoding="utf-8"))
     document["workload"]["dataset"]["path"] = DATA
     return document
@@ -50,7 +50,7 @@ def prepare(lab: MemoryLab) -> None:
     finish_run(job, lab=SETTINGS.lab, services=lab.services, now=NOW + 500)
 
 
-def test_it_is_prepared_measured_judged_and_reported_for_less_than_its_cap() -> None:
+def test_smoke_suite_goes_from_preparation_to_report_for_less_than_its_cap() -> None:
     lab = taken_in("0.115")
     check_quotas(EXECUTION, quotas=FixedQuotas(4), bucket=lab.bucket, now=NOW)
     prepare(lab)
@@ -77,7 +77,7 @@ def test_where_one_job_may_cost_more_than_the_cap_the_suite_is_refused() -> None
         taken_in("0.51")
 
 
-def test_its_jobs_have_time_and_disk_for_an_image_of_several_gigabytes() -> None:
+def test_smoke_jobs_have_time_and_disk_for_an_image_of_several_gigabytes() -> None:
     lab = taken_in("0.115")
     check_quotas(EXECUTION, quotas=FixedQuotas(4), bucket=lab.bucket, now=NOW)
     prepare(lab)

@@ -1,6 +1,8 @@
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -21,10 +23,18 @@ def submit(lab: MemoryLab, run: Run, token: str = "token-1", now: float = NOW) -
     submit_run(run, token, services=lab.services, settings=SETTINGS, now=now, sleep=no_sleep)
 
 
-def test_the_row_is_there_before_the_job_and_nobody_is_answered_yet() -> None:
+def test_row_is_written_before_the_job_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     lab, (run, *_) = make_lab()
+    start, written = lab.jobs.start, list[str]()
+
+    def start_job(request: Mapping[str, Any]) -> None:
+        written.extend(lab.attempt_rows)
+        start(request)
+
+    monkeypatch.setattr(lab.jobs, "start", start_job)
     submit(lab, run)
     ((name, row),) = lab.attempt_rows.items()
+    assert written == [name]
     assert [request["TrainingJobName"] for request in lab.jobs.requests] == [name]
     assert (row.number, row.token, row.is_open, row.end) == (1, "token-1", True, None)
     assert lab.answers.given == []
@@ -59,7 +69,7 @@ def test_the_next_try_after_being_turned_away_is_still_the_first_attempt() -> No
     assert (row.number, row.token) == (1, "token-2")
 
 
-def test_a_fault_that_may_have_started_the_job_keeps_the_attempt_and_the_next_try_takes_it_over() -> None:
+def test_next_try_takes_over_an_attempt_whose_job_a_fault_may_have_started() -> None:
     lab, (run, *_) = make_lab()
     lab.jobs.refusals = [ServiceFault("503")]
     submit(lab, run)
@@ -82,7 +92,7 @@ def test_after_a_shortage_the_next_attempt_has_a_new_name() -> None:
     assert len(lab.jobs.jobs) == 2
 
 
-def test_a_task_that_is_started_again_after_its_job_completed_gets_the_answer_and_no_job() -> None:
+def test_task_started_again_after_its_job_completed_gets_the_answer_and_no_job() -> None:
     lab, (run, *_) = make_lab()
     submit(lab, run)
     (name,) = lab.jobs.jobs
@@ -147,7 +157,7 @@ def test_an_unexpected_refusal_of_a_service_still_answers_the_task() -> None:
     assert run.run_id in lab.answers.given[0][2]
 
 
-def test_of_two_deliveries_at_once_the_one_turned_away_leaves_the_others_attempt_alone(
+def test_delivery_turned_away_leaves_the_attempt_of_a_simultaneous_one_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lab, (run, *_) = make_lab()
@@ -169,7 +179,7 @@ def test_taking_over_an_attempt_that_may_run_never_discards_it() -> None:
     assert [row.token for row in lab.attempt_rows.values()] == ["token-2"]
 
 
-def test_after_a_redeployment_a_suites_runs_keep_the_code_and_images_that_it_was_planned_with() -> None:
+def test_runs_keep_the_code_and_images_of_their_plan_after_a_redeployment() -> None:
     lab, (run, other, *_) = make_lab()
     lab.plan(gpu_image_uri="me/efa:1")
     requests = []

@@ -17,7 +17,7 @@ from traindyno.lab.submit_run import submit_run
 from traindyno.lab.sweep_turn import sweep_turn
 
 LATER = NOW + 500
-# botocore's, of its standard retries
+# botocore's standard retries wait no longer between two requests
 MOST_BACKOFF_SECONDS = 20
 UNHURRIED = Pace(may_go_on=lambda: True, sleep=no_sleep)
 
@@ -29,7 +29,7 @@ class Unhurried:
 
 @pytest.fixture
 def lab(monkeypatch: pytest.MonkeyPatch) -> MemoryLab:
-    """With one job that has ended without an event."""
+    """A lab with one job that has ended without an event."""
     lab, (run, *_) = make_lab()
     submit_run(run, "token", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     (name,) = lab.jobs.jobs
@@ -106,7 +106,7 @@ def test_the_lease_of_a_killed_sweep_expires(lab: MemoryLab, monkeypatch: pytest
 
 
 def test_a_request_with_all_its_retries_does_not_outlast_the_lease() -> None:
-    """Between two renewals, a sweep may wait that long, up to the last moment before it renews."""
+    """A sweep may wait that long between two renewals, up to the last moment before it renews."""
     settings: Any = clients.CONFIG
     retries = settings.retries["total_max_attempts"] - 1
     backoffs = sum(min(2**each, MOST_BACKOFF_SECONDS) for each in range(retries))

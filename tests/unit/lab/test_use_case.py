@@ -48,9 +48,10 @@ def test_a_use_case_that_fails_logs_one_line_too_and_raises_its_error_unchanged(
     ],
     ids=lambda each: getattr(each, "__name__", str(each)[:60]),
 )
-def test_what_may_succeed_later_leaves_under_a_name_that_the_state_machine_retries(
+def test_transient_error_is_raised_under_a_name_that_the_state_machine_retries(
     error: Exception, name: type[Exception]
 ) -> None:
+    """Another error stays as it is."""
     with pytest.raises(name) as caught, use_case("CheckQuotas"):
         raise error
     assert type(caught.value) is name

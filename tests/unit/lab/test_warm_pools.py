@@ -73,7 +73,7 @@ def test_the_later_job_learns_that_it_started_warm_and_its_run_says_so() -> None
     assert [lab.summary(lab.run_of(name).run_id).started_warm for name in (first, second)] == [False, True]
 
 
-def test_where_nothing_is_kept_warm_there_is_nothing_to_say_and_nothing_is_listed() -> None:
+def test_job_of_a_suite_without_warm_pools_lists_none_and_its_start_is_unknown() -> None:
     lab, runs = make_lab(limits=LIMITS)
     lab.jobs.pool_taken_by = None  # type: ignore[assignment, method-assign]
     name = submit(lab, runs[0])
@@ -84,7 +84,7 @@ def test_where_nothing_is_kept_warm_there_is_nothing_to_say_and_nothing_is_liste
     assert lab.money.exposed_usd == lab.money.spent_usd == Decimal("0.10")
 
 
-def test_what_a_pool_may_cost_stays_held_back_until_it_is_known_what_it_did() -> None:
+def test_cost_of_a_pool_stays_reserved_until_its_use_is_known() -> None:
     lab, runs = warm_lab()
     first = submit(lab, runs[0])
     end(lab, first)

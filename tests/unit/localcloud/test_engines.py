@@ -25,7 +25,7 @@ REQUEST: dict[str, Any] = {
 
 
 class Transfer:
-    """In place of S3: raises what the test wants."""
+    """It replaces S3 and raises what the test wants."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -90,7 +90,7 @@ def process_engine(store: JobStore, health: ServiceHealth, transfer: Transfer, f
     )
 
 
-def test_an_error_nobody_thought_of_fails_its_job_with_the_text_and_the_next_job_is_taken(
+def test_unexpected_error_fails_its_job_with_the_text_and_the_next_job_is_taken(
     store: JobStore, health: ServiceHealth, tmp_path: Path
 ) -> None:
     engine = process_engine(store, health, Transfer(TypeError("extractall() got an argument 'filter'")), tmp_path)
@@ -121,9 +121,10 @@ def test_a_dead_engine_is_told_by_health_and_every_waiting_job_ends(
     assert "out of threads" in str(end_of(store, "late").failure_reason)
 
 
-def test_while_nothing_can_be_written_the_running_job_waits_for_its_end_and_health_tells(
+def test_running_job_waits_for_its_end_while_the_store_is_read_only(
     store: JobStore, health: ServiceHealth, tmp_path: Path
 ) -> None:
+    """The health of the service says so."""
     transfer = Transfer(OSError(28, "No space left on device"))
     engine = process_engine(store, health, transfer, tmp_path)
     connection = store._connection

@@ -17,7 +17,7 @@ EXCEPTIONS = [
 
 
 def answer_to(error: Exception, logged: str) -> dict[str, Any]:
-    """As MiniStack composes it: the worker's standard error, then the traceback."""
+    """MiniStack composes it of the worker's standard error and the traceback."""
     trace = "".join(["Traceback (most recent call last):\n", *traceback.format_exception_only(error)])
     log = "\n".join(filter(None, [logged, trace]))
     return {"body": {"errorMessage": str(error), "errorType": ANY_EXCEPTION}, "error": True, "log": log}

@@ -18,7 +18,7 @@ class PlainWorker:
 
 @dataclass
 class PlainPool:
-    """As MiniStack's: a free worker, otherwise a new one."""
+    """Like MiniStack's pool, it gives a free worker, otherwise a new one."""
 
     workers: list[PlainWorker] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)

@@ -51,7 +51,7 @@ Engine = TypeVar("Engine", bound=HostingEngine)
 
 
 class Objects:
-    """In place of S3: the model's archive and the requests."""
+    """It replaces S3 and holds the model's archive and the requests."""
 
     def __init__(self, at_load: str = "pass") -> None:
         self.archive = tar_gz({"code/inference.py": HANDLER.replace("{at_load}", at_load)})
@@ -178,9 +178,10 @@ def test_a_transform_job_that_is_stopped_before_its_thread_begins_stays_stopped(
     assert status_of(store, TransformJob, "t") == TransformStatus.STOPPED
 
 
-def test_a_service_that_ends_while_containers_start_leaves_their_status_to_the_next_start(
+def test_service_that_ends_while_containers_start_leaves_their_status_unchanged(
     store: HostingStore, settings: Settings
 ) -> None:
+    """The next start of the service settles it."""
     transforms = engine_of(TransformEngine, store, Objects(at_load=SLOW), settings)
     endpoints = engine_of(EndpointEngine, store, Objects(at_load=SLOW), settings)
     transforms.run(new_transform(store).name)
@@ -216,7 +217,7 @@ def test_an_error_of_s3_while_the_service_ends_fails_no_endpoint(store: HostingS
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
-def test_an_endpoint_whose_configuration_was_deleted_fails_with_the_containers_lines(
+def test_endpoint_without_its_configuration_fails_with_the_containers_lines(
     store: HostingStore, settings: Settings
 ) -> None:
     objects = Objects(at_load='time.sleep(0.3); raise RuntimeError("the weights are missing")')
@@ -233,9 +234,7 @@ def test_an_endpoint_whose_configuration_was_deleted_fails_with_the_containers_l
     assert "RuntimeError: the weights are missing" in reason
 
 
-def test_a_container_that_ends_during_a_request_fails_its_transform_job_with_its_last_lines(
-    store: HostingStore, settings: Settings
-) -> None:
+def test_container_that_ends_during_a_request_fails_its_transform_job(store: HostingStore, settings: Settings) -> None:
     objects = Objects()
     objects.request = b'{"inputs": "die"}\n'
     engine = engine_of(TransformEngine, store, objects, settings)
@@ -326,7 +325,7 @@ def _answer_half(listener: socket.socket) -> None:
 
 
 def test_requests_of_many_lines_are_made_in_a_time_that_grows_with_them(store: HostingStore) -> None:
-    """Of 100,000 lines of 20 bytes, 5,000 fit into each request of 100,000 bytes."""
+    """Each request of 100,000 bytes takes 5,000 of the 100,000 lines of 20 bytes."""
     work = replace(read_work(new_transform(store)), payload_bytes=100_000)
     content = b'{"inputs": "abcd..."}'[:19] + b"\n"
     began = time.process_time()

@@ -35,9 +35,7 @@ def test_a_source_without_the_file_gets_no_packages(code: Path, tmp_path: Path) 
     assert install(tmp_path, may_install=False) is None
 
 
-def test_packages_are_installed_once_for_each_content_and_what_the_image_has_is_left_out(
-    code: Path, tmp_path: Path
-) -> None:
+def test_packages_are_installed_once_for_each_content_unless_the_image_has_them(code: Path, tmp_path: Path) -> None:
     (code / WHEEL).write_bytes(tiny_wheel(1))
     (code / "requirements.txt").write_text(f"--no-index\n./{WHEEL}\npytest\n")
     first = install(tmp_path)
@@ -51,9 +49,7 @@ def test_packages_are_installed_once_for_each_content_and_what_the_image_has_is_
     assert [(folder / "tinywheel.py").read_text() for folder in (first, second)] == ["VALUE = 1\n", "VALUE = 2\n"]
 
 
-def test_a_package_that_pip_cannot_find_ends_the_job_with_pips_message_and_what_to_do(
-    code: Path, tmp_path: Path
-) -> None:
+def test_package_that_pip_cannot_find_is_an_error_with_pips_message_and_a_remedy(code: Path, tmp_path: Path) -> None:
     (code / "requirements.txt").write_text("--no-index\nno-such-package-of-anybody\n")
     with pytest.raises(RequirementsNotInstalled, match=r"No matching distribution.*no-such-package.*PIP_FIND_LINKS"):
         install(tmp_path)

@@ -45,13 +45,13 @@ def job_of(cell: Cell, examples: int = 100) -> Job:
 
 
 def plain_job(instance_type: str = "ml.g5.12xlarge", **hyperparameters: str) -> Job:
-    """Of another program than Traindyno."""
+    """A job of another program than Traindyno."""
     resources = {"InstanceType": instance_type, "InstanceCount": 2}
     return simulated({"ResourceConfig": resources, "HyperParameters": hyperparameters})
 
 
 def samples_by_rank(job: Job, trace: Trace = TRACE) -> list[int]:
-    """Of the first step."""
+    """The samples of the first step."""
     work = read_work(job)
     stretch = write_stretch(job, trace, work, start_ms=0, until_ms=10**9, first_step=0)
     log = read_step_log({f"job/{name}": text.splitlines(keepends=True) for name, text in stretch.files.items()})

@@ -36,7 +36,7 @@ def end_of(trace: Trace, job: Job, faults: FaultBox) -> PlannedStep:
 
 
 def trace_at(share: float, instance: InstanceType, instances: int, dice: random.Random) -> Trace:
-    """Of this share of the peak of so many instances, with a batch of 2 on each device."""
+    """A trace at this share of the peak of so many instances, with a batch of 2 on each device."""
     devices = (instance.devices_per_instance or 0) * instances
     peak = (instance.peak_dense_bf16_flops_per_device or 0) * devices
     flops, own_samples = 10 ** dice.uniform(9, 13), dice.choice([None, 1, 5])
@@ -119,7 +119,7 @@ def test_what_is_not_known_is_said_and_refuses_nothing(
     assert end_of(trace, job, faults).status is Status.COMPLETED
 
 
-def test_the_step_log_of_a_simulated_job_says_the_share_and_the_claims_that_it_was_given() -> None:
+def test_simulated_step_log_has_its_share_of_the_peak_and_its_given_claims() -> None:
     job = job_of(make_cell(**P4D))
     trace = Trace(name="mine", step_seconds=1.0, given_claims=("epoch-alone",))
     work = read_work(job)

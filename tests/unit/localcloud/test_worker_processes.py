@@ -52,7 +52,7 @@ def workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ForkedW
 
 
 def unpack(folder: Path, answer: str = "word.upper()") -> Path:
-    """As MiniStack does: the archive, its code beside it, and the program."""
+    """MiniStack unpacks the same: the archive, its code beside it, and the program."""
     code = folder / "code"
     code.mkdir(parents=True)
     packed = io.BytesIO()

@@ -243,7 +243,7 @@ def test_curves_are_drawn_over_steps_time_and_cost_and_chosen_without_a_script(r
 
 
 def long_run(suite: Suite, source: random.Random) -> RunResult:
-    """With 400 step times that share no digits."""
+    """A run with 400 step times that share no digits."""
     result = completed_result(
         expand_cells(suite)[0],
         1,
@@ -340,7 +340,7 @@ def test_text_is_escaped_unless_it_is_markup() -> None:
 
 
 def test_long_labels_keep_the_values_in_which_they_differ() -> None:
-    """As in a rehearsal of 44 cells, of which all names began alike and were cut before their values."""
+    """A rehearsal of 44 cells had names that began alike and were cut before their values."""
     labels = [
         f"{count} × ml.p4d.24xlarge · smddp · dataloader_num_workers {workers} · max_steps 1250 · batch_size 32"
         for count in (2, 16)
@@ -399,7 +399,7 @@ def test_the_cells_show_what_recurs_what_is_billed_and_what_one_run_will_take() 
 
 
 def test_the_cells_show_iterations_price_and_billed_time() -> None:
-    """As the table of the Trainium post, and the Training Compiler post's chart of billable seconds."""
+    """The table of the Trainium post has them, and the Training Compiler post's chart of billable seconds."""
     suite = sample_suite()
     cell = expand_cells(suite)[0]
     report = report_of([completed_result(cell, trial, step_seconds=0.5, suite=suite) for trial in (1, 2)], suite)
@@ -426,7 +426,7 @@ def cells_section(report: Report) -> str:
 
 
 def headings_of(report: Report) -> list[str]:
-    """Of the table of cells."""
+    """The headings of the table of cells."""
     headings = re.findall(r"<th\b[^>]*>(.*?)</th>", cells_markup(report), flags=re.DOTALL)
     return [re.sub(r"<[^>]+>", "", heading).strip() for heading in headings]
 

@@ -65,7 +65,7 @@ def page_of(suite: Suite) -> str:
 
 
 def rows_of(page: str, prefix: str) -> list[Mapping[str, str]]:
-    """Of all files of a picture: its views have one each."""
+    """The rows of all files of a picture: its views have one each."""
     files = [text for name, text in downloads(page).items() if name.startswith(prefix)]
     return [row for text in files for row in csv.DictReader(io.StringIO(text))]
 
@@ -79,7 +79,8 @@ def test_the_suites_that_compare_sizes_have_a_section_about_scaling_and_no_other
 
 
 @pytest.mark.parametrize("name", ["original", "rehearsal"])
-def test_albert_has_rate_and_efficiency_over_nodes_for_each_strategy_batch_and_number_of_workers(name: str) -> None:
+def test_albert_has_rate_and_efficiency_over_nodes_for_each_series(name: str) -> None:
+    """A series is a strategy, a batch and a number of loader workers."""
     page = page_of(load_suite(SUITES / f"albert-scaling/{name}.yaml").suite)
     rates, efficiencies = rows_of(page, "scaling"), rows_of(page, "scaling-efficiency")
     rates = [row for row in rates if "samples_per_second" in row]
@@ -192,7 +193,7 @@ def test_a_series_of_one_measured_size_is_left_out() -> None:
 
 
 def same_batch(suite: Suite, results: Sequence[RunResult]) -> list[RunResult]:
-    """As a script logs that divides the same batch of 512 samples among its processes."""
+    """The results of a script that divides the same batch of 512 samples among its processes."""
     return [
         completed_result(each.run.cell, each.run.trial, step_seconds=seconds, samples=512, suite=suite)
         for each in results
@@ -200,7 +201,7 @@ def same_batch(suite: Suite, results: Sequence[RunResult]) -> list[RunResult]:
     ]
 
 
-def test_a_scripts_curve_is_of_steps_with_the_same_work_where_the_log_measured_the_same_batch() -> None:
+def test_scripts_curve_names_the_global_batch_that_the_log_measured_at_every_size() -> None:
     suite = sized_suite(scaling=Scaling(following=("config", "max_steps")))
     page = render(report_of(same_batch(suite, results_of(suite)), suite))
     assert page.count("<h3>Curve for a global batch of 512 samples</h3>") == 2
@@ -212,7 +213,7 @@ def test_a_scripts_curve_is_of_steps_with_the_same_work_where_the_log_measured_t
 
 
 def replace_batch(result: RunResult) -> RunResult:
-    """As a result of an earlier version, which did not keep the samples of a step."""
+    """The result as an earlier version left it, which did not keep the samples of a step."""
     assert result.measured is not None
     assert result.measured.throughput is not None
     throughput = replace(result.measured.throughput, samples_per_step=None)

@@ -94,7 +94,8 @@ def test_a_script_on_a_cpu_type_needs_none_of_the_labs_packages() -> None:
     assert uri.endswith("/pytorch:2.13-cpu-amzn2023-sagemaker")
 
 
-def test_an_execution_of_a_version_without_a_cpu_image_keeps_the_gpu_image_which_has_the_packages() -> None:
+def test_execution_planned_without_a_cpu_image_keeps_the_gpu_image() -> None:
+    """An earlier version planned it. The GPU image has the lab's packages."""
     earlier = replace(LAB, cpu_image_uri=None)
     assert select_image_uri(Settings(instance="ml.m5.xlarge"), WORKLOAD, earlier).endswith("/lab:efa")
 

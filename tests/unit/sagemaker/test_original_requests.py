@@ -102,7 +102,7 @@ def test_the_requests_are_within_sagemakers_limits(pack: str) -> None:
     ],
 )
 def test_a_cell_is_the_authors_own_job(pack: str, name: str) -> None:
-    """Captured from the posts' and notebooks' own code."""
+    """The request was captured from the posts' and notebooks' own code."""
     golden = json.loads((GOLDEN / f"{name}.json").read_text())["request"]
     with_regex = pack != "gpt2-compiler"
     wanted = comparable(golden, with_regex=with_regex)

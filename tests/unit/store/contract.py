@@ -122,7 +122,7 @@ class StoreContract:
         assert Counter(given) == {Reservation.MADE: 3, Reservation.NO_ROOM: 5}
         assert spending.read(execution).exposed_usd == usd("0.9")
 
-    def test_an_attempt_is_created_and_its_worst_case_reserved_once_however_often_it_is_asked_for(
+    def test_attempt_is_created_and_its_worst_case_reserved_once_for_repeated_calls(
         self, table: Table, execution: str
     ) -> None:
         spending, row = Spending(table), attempt_row(execution, "0.3")
@@ -146,9 +146,7 @@ class StoreContract:
         assert spending.withdraw(row, also=[runs.forgetting(execution, "r", row.job_name)])
         assert runs.read(execution, "r").jobs == frozenset()
 
-    def test_what_was_spent_replaces_what_was_reserved_rounded_up_to_a_millionth(
-        self, table: Table, execution: str
-    ) -> None:
+    def test_spending_replaces_its_reservation_rounded_up_to_a_millionth(self, table: Table, execution: str) -> None:
         spending, row = Spending(table), attempt_row(execution, "0.3333333333")
         spending.reserve(row, cap_usd=usd("10"))
         assert spending.read(execution).exposed_usd == usd("0.333334")
@@ -240,9 +238,7 @@ class StoreContract:
         Spending(table).reserve(row, cap_usd=usd("50"))
         assert AttemptRows(table).find(row.job_name) == row
 
-    def test_until_its_end_an_attempt_changes_hands_and_gets_a_reason_to_stop(
-        self, table: Table, attempt: AttemptRow
-    ) -> None:
+    def test_open_attempt_takes_a_new_token_and_a_reason_to_stop(self, table: Table, attempt: AttemptRow) -> None:
         rows, name = AttemptRows(table), attempt.job_name
         assert rows.hand_over(name, "u")
         assert rows.note_stop(name, Outcome.COST_STOPPED)
@@ -304,7 +300,7 @@ class StoreContract:
         slots.free(now=NOW + 100.5)
         assert slots.reserve(now=NOW + 100.5, seconds_between=1.05) == NOW + 100.5
 
-    def test_a_deployment_is_created_once_and_takes_the_token_of_a_task_that_starts_again(self, table: Table) -> None:
+    def test_deployment_is_created_once_and_takes_the_token_of_a_restarted_task(self, table: Table) -> None:
         deployments, row = DeploymentRows(table), deployment_row()
         name = row.deployment.name
         assert deployments.create(row)

@@ -24,7 +24,7 @@ PACED = replace(SETTINGS, seconds_between_starts=BETWEEN)
 
 
 def many_runs(count: int) -> tuple[MemoryLab, list[Any]]:
-    """As many as one cell of the suite has trials, under a cap that lets all of them start."""
+    """One cell of the suite has so many trials, under a cap that lets all of them start."""
     lab, (run, *_) = make_lab(limits={"max_usd": 1_000_000, "max_hours": 24, "max_job_seconds": 1800})
     return lab, [replace(run, run_id=f"run-{number}", trial=number) for number in range(1, count + 1)]
 
@@ -61,7 +61,8 @@ def play(lab: MemoryLab, runs: list[Any]) -> tuple[list[float], Counter[str]]:
     return started, submissions
 
 
-def test_ten_thousand_runs_that_ask_at_once_start_below_one_a_second_and_wait_in_the_state_machine_once() -> None:
+def test_10000_starts_stay_below_one_per_second() -> None:
+    """Each run waits in the state machine at most once."""
     lab, runs = many_runs(10_000)
     started, submissions = play(lab, runs)
     assert len(lab.jobs.jobs) == 10_000
@@ -92,7 +93,7 @@ def test_a_run_that_missed_its_turn_takes_another() -> None:
     assert len(lab.jobs.jobs) == 1
 
 
-def test_a_function_that_is_late_for_its_turn_takes_another_instead_of_meeting_with_the_next() -> None:
+def test_late_function_takes_another_turn_and_does_not_meet_the_next_one() -> None:
     lab, (run, *_) = many_runs(1)
     lab.next_start = NOW + 1
     slept: list[float] = []
@@ -105,7 +106,7 @@ def test_a_function_that_is_late_for_its_turn_takes_another_instead_of_meeting_w
     assert in_time == [pytest.approx(BETWEEN - 0.5)]
 
 
-def test_turns_that_nobody_will_use_are_free_again_but_not_those_of_another_execution() -> None:
+def test_unused_turns_of_an_execution_are_freed_and_not_those_of_another() -> None:
     lab, (run, *_) = many_runs(1)
     submit(lab, run, "token", NOW, [])
     lab.next_start = NOW + 100

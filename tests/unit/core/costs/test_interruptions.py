@@ -62,7 +62,8 @@ def test_interruptions_every_minute_of_a_long_run_leave_it_without_a_projection(
     assert with_interruptions(slow, replace(NONE, interruptions_per_hour=60), None) is None
 
 
-def test_without_interruptions_nothing_changes_even_where_the_start_was_not_reported() -> None:
+def test_projection_without_interruptions_is_unchanged() -> None:
+    """The start of the job was not reported."""
     result = replace(completed_result(make_cell(), 1), attempts=(make_attempt(phase_seconds={"training": 130.0}),))
     same = with_interruptions(result, replace(NONE, interruptions_per_hour=0), None)
     assert same is not None

@@ -27,7 +27,7 @@ def test_the_cost_by_hand() -> None:
 
 
 def test_checkpoints_limit_what_an_interruption_repeats() -> None:
-    # Of 200 steps in 7200 s, those since the last checkpoint of every 50: at most 1800 s
+    # At most 1800 s are lost: of 200 steps in 7200 s, those since the last checkpoint of every 50.
     plain = make_suite(measurement=Measurement(max_steps=200), limits=LIMITS)
     saved = replace(plain, measurement=Measurement(max_steps=200, checkpoint_every_steps=50))
     rare = replace(plain, measurement=Measurement(max_steps=200, checkpoint_every_steps=500))
@@ -59,7 +59,7 @@ def test_spot_terms_are_observed_over_all_spot_jobs_of_an_instance_type() -> Non
     results = [
         spot_result("ml.g5.xlarge", training=3600, billable=1440, interruptions=2),
         spot_result("ml.g5.xlarge", training=3600, billable=720, interruptions=1),
-        # on demand: says nothing
+        # an on-demand job says nothing
         replace(spot_result("ml.p4d.24xlarge", training=900, billable=900), price=PRICE),
     ]
     given = {

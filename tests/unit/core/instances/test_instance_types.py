@@ -106,7 +106,7 @@ def test_the_memory_of_a_p6_instance_is_awss_figure(name: str, instance_gb: int)
 
 
 def test_every_accelerator_that_aws_trains_on_has_memory() -> None:
-    """So that a plan with estimates can refuse a cell on any of them."""
+    """A plan with estimates can then refuse a cell on any of them."""
     unknown = {
         found.name for found in instance_types().values() if found.has_accelerator and not found.device_memory_gb
     }

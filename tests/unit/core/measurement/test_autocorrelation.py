@@ -18,7 +18,7 @@ from traindyno.core.measurement.student_t import two_sided_p
 
 
 def autoregression(weight: float, count: int, *, deviation: float = 0.02, seed: int = 3) -> list[float]:
-    """Of first order; ``deviation`` is that of its values."""
+    """Values of an autoregression of first order; ``deviation`` is that of its values."""
     source = random.Random(seed)
     value, values = source.gauss(0, deviation), []
     for _ in range(count):
@@ -142,7 +142,7 @@ def test_the_correlation_that_is_taken_out_is_bounded() -> None:
 
 
 def _newey_west_by_hand(values: list[float]) -> float:
-    """With 3 lags for 29 values, and for 40: 4 x 0.29^(2/9) = 3.04, 4 x 0.4^(2/9) = 3.26."""
+    """There are 3 lags for 29 values and for 40: 4 x 0.29^(2/9) = 3.04, 4 x 0.4^(2/9) = 3.26."""
     total = sum(value**2 for value in values)
     for lag, weight in ((1, 0.75), (2, 0.5), (3, 0.25)):
         total += 2 * weight * sum(one * other for one, other in zip(values, values[lag:], strict=False))
@@ -150,7 +150,7 @@ def _newey_west_by_hand(values: list[float]) -> float:
 
 
 @pytest.mark.parametrize("name", SERIES)
-def test_a_mean_has_the_long_run_variance_and_the_count_of_independent_values_that_gives_it(name: str) -> None:
+def test_mean_has_the_long_run_variance_and_its_effective_count(name: str) -> None:
     values = SERIES[name]
     found = estimate_mean(values)
     long_run = long_run_variance(list(centred(values)), fitted=1)

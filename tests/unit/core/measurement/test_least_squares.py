@@ -42,7 +42,7 @@ def criterion(values: list[float], used: tuple[int, ...]) -> float:
         noisy(8.0, 0.0, 0.0, 0.0, spread=1.0, seed=5),
     ],
 )
-def test_the_terms_are_those_with_the_least_criterion_and_their_fit_is_the_least_squares(values: list[float]) -> None:
+def test_terms_have_the_least_criterion_and_their_fit_is_least_squares(values: list[float]) -> None:
     fit = fit_not_negative(ROWS, values)
     choices = [used for size in range(1, 5) for used in combinations(range(4), size)]
     assert fit is not None

@@ -61,7 +61,7 @@ def test_a_result_counts_steps_losses_and_time_over_all_sessions() -> None:
     assert (measured.steps_done, measured.repeated_steps, measured.interruptions) == (100, 10, 2)
     assert [point.step for point in measured.loss.points] == list(range(1, 101))
     assert measured.loss.points[-1].samples == 800
-    # From the first session's begin to the last one's, 300 s, of which 30 s and 5 s were kept work
+    # 300 s lie between the first session's begin and the last one's; 30 s and 5 s of them were kept work
     assert measured.kept_seconds == pytest.approx(35)
     assert measured.lost_seconds == pytest.approx(265)
 

@@ -132,7 +132,7 @@ def test_even_stalls_are_no_farther_from_the_end_than_from_each_other(end: int, 
 
 
 @pytest.mark.parametrize(("first", "is_even"), [(8, True), (7, False)])
-def test_nor_from_the_begin(first: int, is_even: bool) -> None:
+def test_even_stalls_are_no_farther_from_the_begin_than_from_each_other(first: int, is_even: bool) -> None:
     (event,) = classify_stalls(stalls_at(30, 50, 71), first=first, count=80 - first).recurring
     assert event.steps_between == (20.5 if is_even else pytest.approx((80 - first) / 3))
 

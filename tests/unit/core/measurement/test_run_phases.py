@@ -34,7 +34,7 @@ def test_each_second_is_in_one_phase() -> None:
     ]  # fmt: skip
     expected = {"load": 3, "first_step": 5, "warmup": 2, "steady": 2.5, "save": 0.5, "evaluate": 4}
     assert {name: found[name] for name in expected} == pytest.approx(expected)
-    # of the 100 s that the service calls training
+    # the service calls 100 s training
     assert found["other"] == pytest.approx(100 - 17)
     assert (found["starting"], found["uploading"]) == (60, 20)
 

@@ -37,7 +37,7 @@ def test_each_relation_follows_from_the_interval_and_the_zone() -> None:
     assert relate([Comparison(ratio=0.5)], tolerance=0.02, significance=0.05) == (Relation.UNKNOWN,)
 
 
-def test_contenders_share_the_significance_of_the_tolerance_and_not_that_of_being_beaten() -> None:
+def test_contenders_share_the_significance_of_not_better_and_not_of_beaten() -> None:
     close = behind(0.2, 1.0)
     assert relate([close], tolerance=0.02, significance=0.05) == (Relation.NOT_BETTER,)
     assert relate([close] * 7, tolerance=0.02, significance=0.05) == (Relation.OPEN,) * 7
@@ -112,7 +112,7 @@ def test_errors_of_several_rivals_count_by_the_mean_of_their_squares() -> None:
     assert found.shift == pytest.approx(error / spread * 0.015)
 
 
-def test_rivals_that_equal_the_best_to_the_last_digit_move_nothing_and_share_its_upper_end() -> None:
+def test_rivals_exactly_equal_to_the_best_shift_nothing_and_share_its_upper_tail() -> None:
     found = correct_for_selection([behind(0.0, 1.0)])
     assert (found.shift, found.upper_tail, found.lower_tail) == (0.0, 0.0125, 0.025)
 
@@ -123,7 +123,7 @@ def test_a_cell_at_the_level_itself_is_not_beaten() -> None:
     (at_level,) = relate([found], tolerance=0.02, significance=found.p)
     assert at_level is not Relation.BEATEN
     assert count_contenders([found], found.p) == 1
-    # and one that is ahead of the best never is
+    # a rival that is ahead of the best is not beaten either
     assert count_contenders([behind(-20.0, 1.0)]) == 1
 
 

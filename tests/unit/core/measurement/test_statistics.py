@@ -169,7 +169,7 @@ def test_a_shift_moves_the_mean_within_its_interval_only() -> None:
     assert plain.interval is not None
     assert estimate_of_mean(log_mean(values), values, shift=9.0).mean == pytest.approx(plain.interval.high)
     assert estimate_of_mean(log_mean(values), values, shift=-9.0).mean == pytest.approx(plain.interval.low)
-    # of one value, whose interval is unknown, the shift counts in full
+    # the interval of one value is unknown, so that the shift counts in full
     assert estimate_of_mean(log_mean([1.0]), [1.0], shift=0.1).mean == pytest.approx(exp(0.1))
     # t(0.9, 2) and t(0.95, 2) times the error sqrt(0.04 / 3)
     tails = estimate_of_mean(log_mean(values), values, tails=(0.1, 0.05)).interval

@@ -63,7 +63,7 @@ def test_the_incomplete_beta_function_ends_at_0_and_1(x: float, expected: float)
 
 
 def test_the_incomplete_beta_function_converges_on_both_sides_of_its_mean() -> None:
-    # With so many degrees of freedom t is normal: P(|z| > 1) = 0.3173105 and P(|z| > 0.001) = 0.9992021.
+    # t of so many degrees of freedom is normal: P(|z| > 1) = 0.3173105 and P(|z| > 0.001) = 0.9992021.
     assert two_sided_p(1.0, 2e6) == pytest.approx(0.3173105, abs=1e-6)
     assert two_sided_p(0.001, 2e6) == pytest.approx(0.9992021, abs=1e-6)
     # The distribution of equal parameters is symmetric about 1/2.
@@ -109,7 +109,7 @@ def test_a_quantile_is_refused_outside_of_the_distribution(probability: float, d
 
 @pytest.mark.parametrize("degrees", [9.9e4, 1e5, 1e6, 1e8, 1.00784198622e11, 1e15, inf])
 @pytest.mark.parametrize("probability", [0.6, 0.9, 0.975, 0.9999])
-def test_with_many_degrees_of_freedom_it_nears_the_normal_distribution(degrees: float, probability: float) -> None:
+def test_quantile_of_many_degrees_nears_the_normal_distribution(degrees: float, probability: float) -> None:
     z = NormalDist().inv_cdf(probability)
     # Abramowitz and Stegun 26.7.5, first and second term
     expected = z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)

@@ -108,7 +108,7 @@ def test_percentiles_lie_between_neighbours() -> None:
     assert percentile([1.0, 2.0, 3.0, 4.0, 9.0], 0.9) == pytest.approx(7.0)
 
 
-def test_definitions_disagree_by_a_fifth_when_a_tenth_of_the_steps_is_three_times_slower() -> None:
+def test_definitions_differ_by_a_fifth_if_a_tenth_of_steps_is_three_times_slower() -> None:
     # 8 samples a step; 90 steps of 0.25 s at 32/s and 10 of 0.75 s at 10.667/s:
     # mean of rates (90 x 32 + 10 x 10.667) / 100 = 29.87; true 800 / (22.5 + 7.5) = 26.67; median 32
     table = table_of(log_lines(step_seconds=([0.25] * 9 + [0.75]) * 10, samples=8))

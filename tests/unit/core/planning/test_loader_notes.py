@@ -48,5 +48,5 @@ def test_strategy_single_has_one_process_on_an_instance_of_many_devices() -> Non
     ],
     ids=["one number of workers", "unknown vCPUs", "unknown devices"],
 )
-def test_there_is_no_note(training: dict[str, Any]) -> None:
+def test_suite_with_one_number_of_workers_or_unknown_hardware_has_no_note(training: dict[str, Any]) -> None:
     assert notes(strategy="ddp", **training) == []

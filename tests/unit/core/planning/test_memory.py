@@ -159,7 +159,7 @@ def test_a_remedy_leaves_that_memory_too() -> None:
     assert found[0].changes == {"batch_size_per_device": 2}
 
 
-def test_measure_anyway_shows_it_and_refuses_nothing() -> None:
+def test_measure_anyway_shows_cells_that_are_too_large_and_refuses_none() -> None:
     plan = planned(suite_of_batches(measure_anyway=True))
     assert plan.refusals == ()
     assert [memory.is_too_large for memory in plan.memory] == [False, False, True, True]

@@ -101,7 +101,7 @@ def test_planning_again_with_quotas_keeps_prices_and_what_earlier_runs_showed() 
     assert [each.lanes[0].concurrency for each in (priced, again)] == [1, 3]
 
 
-def test_what_others_use_is_not_ours_to_plan_with() -> None:
+def test_plan_leaves_out_the_instances_that_others_use() -> None:
     suite = unprepared_suite(limits=LIMITS)
     quota = instance_quota("ml.g5.xlarge", Purchase.ON_DEMAND)
     quotas = {

@@ -22,7 +22,7 @@ def test_a_plain_number_is_the_applied_value() -> None:
     assert (reading.applied, reading.in_use, reading.limit) == (4, None, 4)
 
 
-def test_what_is_in_use_is_taken_off() -> None:
+def test_instances_in_use_are_subtracted_from_the_quota() -> None:
     reading = parse_quotas(document({P4D: {"applied": 4, "in_use": 1}})).readings[P4D]
     assert reading.available == 3
 

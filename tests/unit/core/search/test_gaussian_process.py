@@ -46,7 +46,7 @@ def test_the_posterior_is_that_of_the_textbook() -> None:
     assert process.log_likelihood == pytest.approx(-(values @ np.linalg.solve(noisy, values) + log_determinant) / 2)
 
 
-def test_a_cell_is_as_alike_to_itself_as_can_be_and_an_axis_of_small_weight_hardly_counts() -> None:
+def test_cell_is_most_similar_to_itself_and_an_axis_of_small_weight_hardly_counts() -> None:
     tables = similarity_tables(
         AXES, Hyperparameters(variance=0.0, noise=0.0, weights=(0.0, log(1e-6)), lengths=(0.0, 0.0))
     )
@@ -63,7 +63,7 @@ def test_the_fit_finds_which_axis_matters() -> None:
     models = fit(AXES, seen, priors)
     assert sum(model.weight for model in models) == pytest.approx(1.0)
     best = models[0].process.tables
-    # Of two levels of the batch size, and of two strategies.
+    # Two levels of the batch size are compared with two strategies.
     assert best[0][0][3] > best[1][0][2]
     without = fit(AXES, [each for each in seen if each.point != (2, 2)], priors)
     predicted = sum(model.weight * model.process.posterior((2, 2)).mean for model in without)
@@ -99,7 +99,7 @@ def test_the_similarity_of_two_levels_by_hand() -> None:
 
 
 def test_sets_of_hyperparameters_are_weighed_by_their_posterior_probability() -> None:
-    """Without axes a set is the two variances, which the factors show."""
+    """A set without axes is the two variances, which the factors show."""
     priors = Priors(variance=Normal(mean=log(0.1), deviation=1.0), noise=Normal(mean=log(0.01), deviation=0.5))
     seen = [Observation(point=(), value=value, trials=trials) for value, trials in ((1.0, 1), (1.4, 1), (1.1, 2))]
     models = fit((), seen, priors)

@@ -26,7 +26,7 @@ def test_numbers_are_spaced_by_their_ratios_and_names_are_levels() -> None:
     assert [axis.degrees_of_freedom for axis in space.axes] == [2, 1]
 
 
-def test_a_setting_that_is_on_or_off_is_no_number_and_one_that_is_not_given_is_a_level() -> None:
+def test_boolean_setting_is_no_number_and_an_absent_setting_is_a_level() -> None:
     cells = [
         make_cell(f"{index:08x}", pin_memory=on, prefetch_factor=factor)
         for index, (on, factor) in enumerate([(False, None), (True, 2), (True, 4)])

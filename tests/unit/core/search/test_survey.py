@@ -88,7 +88,7 @@ def test_a_limit_excludes_cells_that_will_break_it() -> None:
     }
     limit = 1 / seconds(1, 2)
     survey = survey_cells(SPACE, seen, [], tolerance=0.02, limit=limit)
-    assert survey.best == 6  # of those within the limit
+    assert survey.best == 6  # the best of those within the limit
     assert survey.forecasts[14].works < 0.3
     assert survey.forecasts[0].works > 0.95
 
@@ -111,7 +111,7 @@ def test_few_cells_are_all_screened(count: int) -> None:
 
 
 def noise_prior(replicates: Sequence[Sequence[float]]) -> Normal:
-    """1.5 %, worth four degrees of freedom, and what repeated trials show."""
+    """The prior is 1.5 %, worth four degrees of freedom, and what repeated trials show."""
     groups = [[log(value) for value in group] for group in replicates if len(group) > 1]
     degrees = 4 + sum(len(group) - 1 for group in groups)
     squares = 4 * 0.015**2 + sum(variance(group) * (len(group) - 1) for group in groups)

@@ -39,7 +39,7 @@ def test_a_long_text_is_named_by_its_beginning() -> None:
     assert problem.startswith(f"sample 1 ({'a' * 60!r}): ")
 
 
-def test_a_label_that_fell_below_the_listed_ones_counts_as_improbable_not_as_missing() -> None:
+def test_label_below_the_listed_ones_counts_as_improbable_and_not_as_missing() -> None:
     assert differences([SAMPLE], [{"predictions": [{"label": "good", "score": 0.9}]}]) == [
         "sample 1 ('a good film'): expected 'other' with probability 0.100, got 0.000"
     ]

@@ -60,7 +60,7 @@ def test_a_compilation_within_an_evaluation_counts_once_in_the_interval_of_its_s
     assert seconds["steady"] == pytest.approx(4.0)
 
 
-def test_ranks_of_which_one_compiles_longer_wait_for_the_slowest_and_not_for_the_sum() -> None:
+def test_ranks_wait_for_the_slowest_phases_and_not_for_their_sum() -> None:
     """Rank 0 compiles for 4 of 10 s of evaluation, rank 1 for 2 of 9 s."""
     ranks = {}
     for rank, (compiling, evaluating) in enumerate([(4, 10), (2, 9)]):

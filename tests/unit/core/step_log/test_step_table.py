@@ -5,7 +5,7 @@ from traindyno.core.step_log.step_table import RankSteps, StepTable
 
 
 def step(number: int, wait_seconds: float) -> Step:
-    """Of one second; they follow on each other."""
+    """A step of one second; steps follow on each other."""
     return Step(number, float(number), number + 1.0, wait_seconds, 8, None, None, None, None)
 
 

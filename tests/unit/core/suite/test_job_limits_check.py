@@ -44,12 +44,12 @@ def of_size(size: int) -> dict[str, Any]:
         ("channels", 16, "workload.channels: expected at most 16 channels, got 17"),
     ],
 )
-def test_so_many_names_fit(field: str, most: int, expected: str) -> None:
+def test_number_of_names_is_limited(field: str, most: int, expected: str) -> None:
     assert problems(**{field: of_size(most)[field]}) == []
     assert problems(**{field: of_size(most + 1)[field]}) == [expected]
 
 
-def test_so_many_metrics_fit() -> None:
+def test_metrics_are_limited_in_number_and_length() -> None:
     fitting, more = ({name: f"{name}: (.*)" for name in names(count)} for count in (40, 41))
     assert problems(job={"metrics": fitting}) == []
     assert problems(job={"metrics": more}) == ["job.metrics: expected at most 40 metrics, got 41"]
@@ -59,7 +59,7 @@ def test_so_many_metrics_fit() -> None:
     ]
 
 
-def test_values_have_a_length() -> None:
+def test_values_are_limited_in_length() -> None:
     # the quotes of the JSON text count
     assert problems(hyperparameters={"text": "a" * 2498}) == []
     assert problems(hyperparameters={"text": "a" * 2499}) == [

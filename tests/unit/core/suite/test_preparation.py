@@ -87,7 +87,7 @@ TENSOR = {"instance": ["ml.g5.12xlarge"], "strategy": ["tensor", "ddp"]}
 
 
 def named_suite(*, matrix: dict[str, Any] = TENSOR, **changes: Any) -> Suite:
-    """Without data to tokenise, and with a model of which only its name is in the suite."""
+    """The suite has no data to tokenise, and only the name of its model."""
     given = {"dataset": SYNTHETIC, "model": "me/model", "tokenizer": None, **changes}
     return small_suite(workload=workload(**given), training={}, baseline={}, matrix=matrix, limits=LIMITS)
 
@@ -366,7 +366,8 @@ def test_data_is_not_prepared_on_an_accelerator() -> None:
         parse_suite(small_document(preparation={"instance": "ml.g5.xlarge"}))
 
 
-def test_the_job_gets_the_settings_whose_memory_it_estimates_in_hyperparameters_that_sagemaker_takes() -> None:
+def test_job_gets_the_settings_whose_memory_it_estimates() -> None:
+    """Each hyperparameter keeps SageMaker's limit of 2,500 characters."""
     matrix = {"instance": ["ml.g5.xlarge"], "batch_size_per_device": list(range(1, 101)), "loader_workers": [0, 4]}
     suite = small_suite(training={}, matrix=matrix, baseline={}, preparation={"estimate_memory": True})
     given = request(preparation(suite), suite)["HyperParameters"]

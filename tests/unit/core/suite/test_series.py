@@ -114,7 +114,7 @@ def test_a_size_that_one_series_lacks_changes_no_other_series(seed: int) -> None
     )
 
 
-def test_the_published_table_has_a_series_for_each_strategy_batch_and_number_of_workers() -> None:
+def test_published_table_has_a_series_for_each_batch_and_number_of_workers() -> None:
     cells = [
         cell(index, size, {"num_workers": workers, "batch": batch, "max_steps": -(-640_000 // (size * 8 * batch))})
         for index, (size, workers, batch) in enumerate(product((2, 4, 8, 16), (0, 4, 8, 12, 16), (16, 32)))
@@ -134,7 +134,7 @@ def test_settings_true_and_text_never_follow_and_a_text_that_is_a_number_does() 
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_a_switch_of_zero_and_one_parts_the_series_unless_the_suite_says_that_it_follows(seed: int) -> None:
+def test_switch_of_zero_and_one_parts_the_series_unless_the_suite_says_otherwise(seed: int) -> None:
     source = random.Random(seed)
     sizes = sorted(source.sample(SIZES, source.randint(2, 5)))
     first, second = source.sample(("0", "1"), 2)

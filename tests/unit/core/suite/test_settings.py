@@ -105,7 +105,7 @@ def test_options_of_one_strategy_have_no_effect_with_others() -> None:
     )  # fmt: skip
 
 
-def test_what_settings_change_is_known_of_each() -> None:
+def test_settings_are_listed_by_their_effect() -> None:
     assert settings_with(Effect.LEARNING) == (
         "optimizer", "weight_decay", "gradient_clip_norm", "seed", "packing", "dropout"
     )  # fmt: skip
@@ -146,7 +146,7 @@ def test_a_learning_rate_scales_with_the_global_batch() -> None:
     assert planned_learning_rate(unknown) is None
 
 
-def test_a_checkpoint_fixes_what_changes_the_losses_the_degrees_and_the_form_of_the_weights() -> None:
+def test_checkpoint_fixes_settings_of_losses_degrees_and_the_form_of_the_weights() -> None:
     assert set(settings_of_checkpoints()) == {
         *settings_with(Effect.LEARNING, Effect.DEGREE), "strategy", "precision", "pipeline_schedule",
     }  # fmt: skip

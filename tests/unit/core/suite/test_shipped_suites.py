@@ -58,7 +58,7 @@ def named(path: Path) -> str:
 
 
 def with_staged_source(suite: Suite) -> Suite:
-    """As ``traindyno run`` sends it: a script's folder is a tarball in S3."""
+    """The suite that ``traindyno run`` sends: a script's folder is a tarball in S3."""
     is_script = suite.workload.source is not None
     return replace(suite, workload=replace(suite.workload, source="s3://code/sourcedir.tar.gz")) if is_script else suite
 
@@ -100,7 +100,7 @@ def test_every_cell_of_a_pack_is_a_job_that_sagemakers_model_knows(path: Path) -
 
 
 @pytest.mark.parametrize("path", LOCAL, ids=named)
-def test_a_local_suite_of_a_pack_is_planned_on_this_machine_with_two_to_four_processes(path: Path) -> None:
+def test_local_suite_of_a_pack_is_planned_on_this_machine_with_2_or_4_instances(path: Path) -> None:
     suite = load_suite(path).suite
     planned = plan(suite)
     assert planned.refusals == ()

@@ -158,7 +158,7 @@ def test_what_simulated_runs_were_given_is_played_and_what_follows_from_it() -> 
         "by-form": "reproduced",
         "by-arithmetic": "played",
         "two-steps": "played",
-        # of the same cell as a given figure: what does not come out is no played one
+        # this one has the cell of a given figure: a figure that does not come out is no played one
         "missed": "not_reproduced",
         "own-arithmetic": "reproduced",
     }
@@ -166,7 +166,7 @@ def test_what_simulated_runs_were_given_is_played_and_what_follows_from_it() -> 
     assert "played" not in found().values()
 
 
-# of ddp on 1 and fsdp on 1, which take 1.0 and 0.8 s a step; each is named in two ways
+# ddp on 1 and fsdp on 1 take 1.0 and 0.8 s a step; each is named in two ways
 SIDES = (
     ({"strategy": "ddp", "instance_count": 1}, {"strategy": "ddp", "instance": "ml.p4d.24xlarge", "instance_count": 1}),
     (
@@ -177,7 +177,8 @@ SIDES = (
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_of_two_values_and_their_ratio_any_two_play_the_third_however_the_cells_are_named(seed: int) -> None:
+def test_any_two_of_two_values_and_their_ratio_play_the_third(seed: int) -> None:
+    """The claims name their cells in different ways."""
     dice = random.Random(seed)
     swapped = dice.random() < 0.5
     claims = [
@@ -251,7 +252,7 @@ def derived(published: float, arithmetic: str, **numbers: float) -> bool | None:
 
 
 @pytest.mark.parametrize("digits", range(1, 6))
-def test_a_figure_that_its_own_rounding_explains_is_no_contradiction_and_one_beyond_it_is(digits: int) -> None:
+def test_figure_contradicts_its_derivation_only_beyond_its_own_rounding(digits: int) -> None:
     # 0.153846…: no zero among the digits, which a number would lose
     exact, unit = 2 / 13, 10.0**-digits
     rounded = round(exact, digits)
@@ -341,7 +342,7 @@ def test_a_falsified_number_contradicts_every_published_figure_that_it_agrees_wi
     assert unseen == allowed
 
 
-def test_a_contradiction_smaller_than_the_tolerance_leaves_the_figure_to_the_measurement() -> None:
+def test_contradiction_within_the_tolerance_leaves_the_figure_to_the_measurement() -> None:
     results = trials(cell_of(Strategy.DDP), [1.0, 1.001, 0.999])
     results += trials(cell_of(Strategy.FSDP), [0.8, 0.801, 0.799])
     near = judged(results, numbers={"a": 0.262}, published=0.25, derivations=[{"arithmetic": "a"}])
@@ -374,7 +375,7 @@ def test_scaling_efficiency_divides_by_the_instances() -> None:
     assert judgement.measured.value == pytest.approx(0.8, rel=1e-3)
 
 
-def test_a_claim_whose_cells_did_not_run_is_not_measured_and_a_dead_one_not_testable() -> None:
+def test_claim_without_runs_is_not_measured_or_not_testable() -> None:
     assert judged([]).finding is ClaimFinding.NOT_MEASURED
     assert judged([], untestable="the library is gone").finding is ClaimFinding.NOT_TESTABLE
 
@@ -431,8 +432,8 @@ def test_every_contradiction_in_the_four_posts_is_listed() -> None:
 
 
 @pytest.mark.parametrize("pack", sorted(path.parent.name for path in SUITES.glob("*/claims.yaml")))
-def test_every_shipped_claim_quotes_its_sentence_and_matches_one_cell_of_the_original_suite(pack: str) -> None:
-    """Cells without results: what matches none or several says so, the others are not measured."""
+def test_shipped_claim_quotes_its_sentence_and_matches_one_original_cell(pack: str) -> None:
+    """Cells have no results: a claim that matches none or several of them says so, the others are not measured."""
     suite = load_suite(SUITES / pack / "original.yaml").suite
     cells = expand_cells(suite)
     claims = parse_claims(suite.claims or {})

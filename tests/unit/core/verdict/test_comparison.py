@@ -54,7 +54,7 @@ def test_a_change_is_the_second_over_the_first_with_its_interval() -> None:
     assert cell.usd.ratio < 1
 
 
-def test_the_other_way_round_it_is_slower() -> None:
+def test_change_is_slower_with_the_executions_in_the_other_order() -> None:
     (cell,) = compare_executions(record("old", suite_of(), HALF), record("new", suite_of(), STEADY)).cells
     assert cell.change is Change.SLOWER
 

@@ -168,7 +168,7 @@ def strategies_on_this_machine() -> Suite:
     )
 
 
-def test_a_strategys_own_options_and_the_batch_that_holds_the_global_batch_are_no_differences() -> None:
+def test_options_of_one_strategy_and_an_equal_global_batch_are_no_differences() -> None:
     suite = strategies_on_this_machine()
     ddp = cell_with(suite, strategy=Strategy.DDP)
     pipeline = cell_with(suite, strategy=Strategy.PIPELINE, instance_count=2)

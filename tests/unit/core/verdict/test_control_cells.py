@@ -28,7 +28,7 @@ from traindyno.sagemaker.request import build_training_job_request
 SUITES = Path(__file__).parents[4] / "suites"
 SHIPPED = sorted(path for path in SUITES.rglob("*.yaml") if path.name != "claims.yaml")
 BATCHES = ("per_device_train_batch_size", "batch_size")
-# As a lab that has images of its own for GPUs, and none for Trainium.
+# The lab has images of its own for GPUs, and none for Trainium.
 LAB = replace(SETTINGS, gpu_image_uri="1.dkr.ecr.us-east-1.amazonaws.com/efa:1", neuron_image_uri=None)
 
 
@@ -60,7 +60,7 @@ def confounds_of(suite: Suite, measured: Mapping[str, int]) -> Iterator[Confound
 
 
 def proposed(suite: Suite, measured: Mapping[str, int]) -> list[Control]:
-    """Each once."""
+    """The proposed controls, each once."""
     controls = (control for confound in confounds_of(suite, measured) for control in confound.controls)
     found = {json.dumps(control.include, sort_keys=True): control for control in controls if control.cell_id is None}
     return list(found.values())
@@ -104,7 +104,7 @@ def mismatches(cell: Cell, suite: Suite) -> list[str]:
 
 
 def test_some_controls_are_proposed() -> None:
-    """So that the test above is about something."""
+    """The test above then has something to hold."""
     names = ("gpt2-compiler/original.yaml", "gptj-parallel/original.yaml", "strategies_cpu.yaml")
     suites = [load_suite(SUITES / name).suite for name in names]
     assert all(len(proposed(suite, samples_per_step(suite))) > 1 for suite in suites)
@@ -190,7 +190,7 @@ def test_an_image_goes_with_its_compiler() -> None:
     assert [control.isolates for control in found.controls] == ["compiler and image", "hyperparameters.batch_size"]
 
 
-def test_a_control_that_contradicts_what_the_suite_says_to_follow_the_size_is_not_proposed() -> None:
+def test_control_that_contradicts_the_suites_following_arguments_is_not_proposed() -> None:
     suite = script_suite(
         matrix={"instance_count": [1], "hyperparameters.max_steps": [100]},
         include=[{"instance_count": 2, "hyperparameters.max_steps": 50}],

@@ -49,7 +49,7 @@ def test_a_grid_is_judged_once() -> None:
 @pytest.mark.parametrize(("done", "index"), [(0, 1), (3, 1), (4, 2), (6, 4), (7, 4)])
 def test_elimination_looks_after_its_first_trials_and_after_each_further_one(done: int, index: int) -> None:
     assert FIRST_TRIALS == 3
-    # of the cell with the most trials
+    # the cell with the most trials decides
     assert looks(Search.ELIMINATE, 6, evidence_of(1, done) if done else evidence_of()) == (index, 4)
     assert looks(Search.ELIMINATE, 2, evidence_of(2)) == (1, 1)
 

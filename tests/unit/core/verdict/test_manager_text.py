@@ -44,7 +44,7 @@ def test_a_rival_that_is_not_behind_is_not_named(ratio: float) -> None:
     assert takes(make_verdict(rivals=())).endswith("costs about $10.00.")
 
 
-def test_what_is_not_known_is_said() -> None:
+def test_unknown_figures_are_named_as_unknown() -> None:
     row = make_row(seconds=None, usd=None)
     text = takes(make_verdict(rows=(row, make_row(SECOND))))
     assert text.startswith("The whole work (100,000 examples) takes an unknown time and costs an unknown amount")

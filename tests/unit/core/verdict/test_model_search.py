@@ -184,7 +184,7 @@ def test_a_large_lead_is_settled_by_two_trials_and_a_smaller_one_by_more() -> No
     assert min(trials[1.06]) > 2
 
 
-def test_what_a_few_more_trials_would_not_settle_ends_the_search_undecided() -> None:
+def test_search_ends_undecided_where_a_few_more_trials_would_not_decide() -> None:
     """Equal cells that scatter by 8 %: to show that they are within 2 %, hundreds of trials are needed."""
     verdict = play(pair_of((100, 100), variation=0.08), Search.MODEL, seed=1).verdict
     assert verdict.finding is Finding.UNDECIDED

@@ -56,8 +56,8 @@ def price(instance: str, usd: str, region: str) -> Price:
     )
 
 
-def test_spot_and_a_training_plan_price_the_same_measurement_and_say_where_the_verdict_flips() -> None:
-    """On demand, Trainium's $41.43 beat $68.61. P4d at 60 % off costs $27.44; reserved at $20/h, $36.41."""
+def test_spot_and_training_plan_prices_say_where_they_flip_the_verdict() -> None:
+    """Trainium's $41.43 beat $68.61 on demand. P4d at 60 % off costs $27.44; reserved at $20/h, $36.41."""
     suite = suite_of(spot={P4D: SpotTerms(discount=0.6)}, training_plan={P4D: PlanTerms(usd_per_hour=Decimal(20))})
     p4d, trn1 = (cell.cell_id for cell in expand_cells(suite))
     found = options_of(suite, measured(suite))
@@ -170,8 +170,8 @@ def test_a_cell_whose_runs_would_hardly_ever_end_on_spot_has_no_time_or_cost_the
     assert not any(unknown in each.basis for each in options if each.terms is not Terms.SPOT)
 
 
-def test_where_no_run_would_end_on_spot_no_cell_is_recommended_there() -> None:
-    """Of one cell, a trial that would end is left out with one that would not."""
+def test_no_cell_is_recommended_on_spot_where_no_run_would_end() -> None:
+    """One trial of the cell would end on spot and the other would not, so that both are left out."""
     terms = SpotTerms(discount=0.5, interruptions_per_hour=1)
     suite = make_suite(matrix={"instance": (P4D,)}, examples=288_000, pricing=Pricing(spot={P4D: terms}))
     (cell,) = expand_cells(suite)
@@ -211,7 +211,7 @@ def test_the_time_to_a_target_is_longer_with_interruptions() -> None:
     assert spot.seconds[cell.cell_id] == pytest.approx(80 + longer + restarts * 60, rel=1e-4)
 
 
-def test_the_time_between_checkpoints_follows_from_the_setting_and_the_measured_step_time() -> None:
+def test_time_between_checkpoints_is_the_setting_by_the_measured_step_time() -> None:
     """What the suite expects of spot counts where a run writes no checkpoints."""
     terms = SpotTerms(discount=0.6, interruptions_per_hour=0.5, checkpoint_hours=1.5)
     plain = suite_of(spot={P4D: terms})

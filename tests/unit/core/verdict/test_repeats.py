@@ -43,7 +43,7 @@ def next_round(suite: Suite, found: list[RunResult], number: int = 2) -> list[tu
 @pytest.mark.parametrize("trial", [1, 2])
 def test_a_contended_trial_is_run_once_more(trial: int) -> None:
     found = results(contended_trial=trial)
-    # Of two trials, the repeat of trial 1 is trial 3.
+    # Cells have two trials, so that the repeat of trial 1 is trial 3.
     assert next_round(SUITE, found) == [("ddp", trial + 2)]
 
 

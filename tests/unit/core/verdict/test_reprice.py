@@ -29,7 +29,7 @@ def measured(suite: Suite, spread: float = 0.001) -> list[RunResult]:
             seconds = SECONDS[name] * factor
             price = replace(PRICE, usd_per_instance_hour=BLOG[name])
             result = completed_result(cell, trial, suite=suite, price=price)
-            # With all of the work done before the steady window, the time projected is what was billed beside it.
+            # All of the work is done before the steady window, so that the projected time is what was billed beside it.
             billed = seconds + result.phases_seconds["steady"]
             (attempt,) = result.attempts
             attempt = replace(attempt, billable_seconds=billed, phase_seconds={"training": billed})

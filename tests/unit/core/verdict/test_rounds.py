@@ -162,8 +162,8 @@ def test_a_result_that_is_lost_in_every_round_does_not_keep_the_search_going() -
     suite = suite_of(trials=5)
     results = results_of(suite, [1.00, 1.04, 1.02], [1.01, 1.03, 1.0], [1.02, 1.00, 1.03])
     lost = [result for result in results if (result.run.cell.label, result.run.trial) != ("ddp", 1)]
-    # Without losses: three trials at once, then one a round, so three rounds; each may be followed by one of repeats on
-    # quiet hosts; twice as many at most.
+    # A search that loses nothing has three trials at once, then one a round, so three rounds; each may be followed by
+    # one of repeats on quiet hosts; a search that loses results has twice as many at most.
     assert suite.limits.max_contended_repeats == 1
     goes_on = [bool(next_round(suite, lost, number=number)) for number in range(2, 15)]
     assert goes_on == [True] * 11 + [False] * 2

@@ -112,7 +112,7 @@ def test_efficiency_has_an_interval_where_trials_do() -> None:
     assert series.points[0].efficiency_interval is None
 
 
-def test_the_interval_of_the_efficiency_is_that_of_the_speed_up_times_the_share_of_instances() -> None:
+def test_efficiency_interval_is_the_speed_ups_divided_by_the_instance_ratio() -> None:
     cells = [make_cell("0000000a", instance_count=1), make_cell("0000000b", instance_count=4)]
     rates = {1: (1.0, 1.01, 0.99), 4: (0.30, 0.305, 0.295)}
     results = [

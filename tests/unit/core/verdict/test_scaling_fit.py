@@ -174,7 +174,7 @@ def test_a_size_is_held_out_if_three_others_remain() -> None:
     assert slower.held_out[0].error == pytest.approx(-0.2)
 
 
-def test_each_number_of_loader_workers_has_a_next_size_and_the_most_at_the_largest_size_decide() -> None:
+def test_each_number_of_loader_workers_has_a_next_size() -> None:
     times = [sized(count, 10 + 100 / (1 + workers), workers=workers) for count in (1, 2, 4) for workers in (9, 0)]
     fit = fitted(times)
     assert [(each.instance_count, each.loader_workers) for each in fit.next_sizes] == [(8, 0), (8, 9)]

@@ -89,7 +89,7 @@ def test_the_report_of_trainium_names_the_hardware_and_its_software_and_no_contr
 
 
 @pytest.mark.parametrize("name", ["hf_trainer", "lightning", "own_script"])
-def test_no_report_of_a_users_script_states_a_learning_rate_or_a_batch_that_was_not_measured(name: str) -> None:
+def test_report_of_a_script_states_no_learning_rate_and_no_unmeasured_batch(name: str) -> None:
     suite = suite_of(name)
     known = results_of(suite)
     for results in (known, [unknown_batch(each) for each in known]):
@@ -101,7 +101,7 @@ def test_no_report_of_a_users_script_states_a_learning_rate_or_a_batch_that_was_
 
 
 def unknown_batch(result: RunResult) -> RunResult:
-    """As a result of an earlier version."""
+    """The result as an earlier version left it."""
     assert result.measured is not None
     assert result.measured.throughput is not None
     throughput = replace(result.measured.throughput, samples_per_step=None)
@@ -124,7 +124,7 @@ def test_a_value_that_all_cells_have_is_no_difference() -> None:
     assert differences(single, same, suite, {}) == []
 
 
-def test_the_samples_of_a_step_are_those_of_most_steps_and_unknown_where_trials_differ() -> None:
+def test_samples_of_a_step_are_the_measured_ones_and_unknown_if_trials_differ() -> None:
     suite = suite_of("hf_trainer")
     cells = expand_cells(suite)
     results = results_of(suite)
@@ -134,7 +134,7 @@ def test_the_samples_of_a_step_are_those_of_most_steps_and_unknown_where_trials_
     assert gather_evidence(suite, cells, [unknown_batch(each) for each in results]).samples_per_step == {}
 
 
-def test_scripts_should_learn_alike_with_equal_arguments_and_the_same_measured_batch_only() -> None:
+def test_scripts_learn_alike_only_with_equal_arguments_and_measured_batches() -> None:
     suite = suite_of("hf_trainer")
     cell = expand_cells(suite)[2]
     more = replace(cell, settings=replace(cell.settings, instance_count=4))

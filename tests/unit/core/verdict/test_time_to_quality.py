@@ -53,7 +53,7 @@ def evaluated(
 
 
 def judged(suite: Suite, *cells: tuple[float, Sequence[float]], trials: int = 3) -> Verdict:
-    """For each cell its step time and its accuracies."""
+    """``cells``: the step time and the accuracies of each."""
     results = [
         evaluated(cell, trial, suite, step_seconds=seconds * (1 + trial / 1000), accuracies=accuracies)
         for cell, (seconds, accuracies) in zip(expand_cells(suite), cells, strict=True)

@@ -294,7 +294,7 @@ def test_a_cell_that_mostly_started_warm_is_not_compared_without_saying_so() -> 
     first, second, _ = expand_cells(suite)
 
     def verdict_with(*warm_trials: int) -> Verdict:
-        """So many of the three trials of each cell started warm."""
+        """``warm_trials``: how many of the three trials of each cell started warm."""
         results = [
             replace(result, attempts=(replace(result.attempts[0], started_warm=result.run.trial <= warm),))
             for cell, seconds, warm in zip(
