@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from bench.gpu_cases import MODELS
 from tests.training.test_memory import BERT, GPT2, LLAMA, ONE, settings_of, workload_of
 from traindyno.core.suite.suite_file import parse_settings, parse_workload
 from training.memory.cuda_kernels import as_on_cuda
@@ -17,14 +18,7 @@ from training.memory.finding import Findings
 
 ON_CPU = "ml.m7i.xlarge"
 GIB = 2**30
-ALBERT_BASE = {
-    "model_type": "albert",
-    "embedding_size": 128,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-}
+GPT2_SMALL, BERT_BASE, ALBERT_BASE = (dict(model.config) for model in MODELS)
 # The cases ran one after another in one process. From the third on, its checkpointed blocks, 85,054,464 parameters in
 # fp32, were still there: they are a reference cycle, and Python's garbage collector had not come to it.
 LEFT_OVER_GIB = 85_054_464 * 4 / GIB
@@ -45,20 +39,20 @@ class OnGpu:
 
 MEASURED = {
     "GPT-2, fp32": OnGpu(
-        config={"model_type": "gpt2"}, task="causal-lm", batch=8, measured_gib=7.739, settings={"precision": "fp32"}
+        config=GPT2_SMALL, task="causal-lm", batch=8, measured_gib=7.739, settings={"precision": "fp32"}
     ),
-    "GPT-2, bf16": OnGpu(config={"model_type": "gpt2"}, task="causal-lm", batch=8, measured_gib=6.972),
+    "GPT-2, bf16": OnGpu(config=GPT2_SMALL, task="causal-lm", batch=8, measured_gib=6.972),
     "GPT-2, bf16, checkpointing": OnGpu(
-        config={"model_type": "gpt2"},
+        config=GPT2_SMALL,
         task="causal-lm",
         batch=8,
         measured_gib=3.992,
         settings={"activation_checkpointing": True},
     ),
-    "BERT, bf16": OnGpu(config={"model_type": "bert"}, task="masked-lm", batch=16, measured_gib=7.538 - LEFT_OVER_GIB),
+    "BERT, bf16": OnGpu(config=BERT_BASE, task="masked-lm", batch=16, measured_gib=7.538 - LEFT_OVER_GIB),
     "ALBERT, bf16": OnGpu(config=ALBERT_BASE, task="masked-lm", batch=16, measured_gib=9.485 - LEFT_OVER_GIB),
     "GPT-2, fp16, SGD": OnGpu(
-        config={"model_type": "gpt2"},
+        config=GPT2_SMALL,
         task="causal-lm",
         batch=8,
         measured_gib=6.824 - LEFT_OVER_GIB,
@@ -151,6 +145,7 @@ def test_a_cpu_computes_as_before_afterwards() -> None:
 WITHOUT_PRIVATE_NAMES = """
 import torch.distributed.pipelining._utils as utils
 del utils._StageForwardMeta
+from bench.gpu_cases import MODELS
 from tests.training.test_memory import CASES, settings_of, workload_of
 from training.memory.finding import Findings
 for name in ("GPT-2, one device", "BERT, interleaved pipeline, checkpointing, accumulation"):
