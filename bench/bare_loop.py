@@ -10,8 +10,8 @@ from bench.trained import Trained
 from traindyno.callbacks.clock import clock_for_this_process
 from training.data.batch import Batch
 from training.data.dataset import TokenDataset
-from training.optimizer import build_optimizer
-from training.run_settings import RunSettings
+from training.models.optimizer import build_optimizer
+from training.process.run_settings import RunSettings
 
 
 class BareLoop:

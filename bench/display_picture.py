@@ -15,9 +15,9 @@ from pathlib import Path
 from rich.console import Console
 
 from localcloud.home import REPO_ROOT
-from traindyno.cli.execution_state import State, read_state
-from traindyno.cli.progress import observe
-from traindyno.cli.progress_text import ended_line, render_state
+from traindyno.cli.display.execution_state import State, read_state
+from traindyno.cli.display.progress import observe
+from traindyno.cli.display.progress_text import ended_line, render_state
 from traindyno.cli.target import Target, find_target
 from traindyno.core.lab_names import DEFAULT_LAB
 

@@ -107,7 +107,7 @@ def main() -> int:
 def _tokenise(surface: Measured, scratch: Path) -> Path:
     """Once for all trials, as PrepareData does."""
     from training.data.prepare import tokenise  # noqa: PLC0415
-    from training.job import Job  # noqa: PLC0415
+    from training.process.job import Job  # noqa: PLC0415
 
     folder = scratch / "tokens"
     job = Job(data_root=write_rows(scratch), model_path=None, tokenizer_path=None, save_folder=scratch)

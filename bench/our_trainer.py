@@ -20,13 +20,13 @@ from training.data.batch import Batch, token_count
 from training.data.dataset import TokenDataset, load_dataset
 from training.data.loader import StepBatches
 from training.data.prepare import tokenise
-from training.job import Job
-from training.model import build_model
-from training.precision import number_format
-from training.run_settings import RunSettings
+from training.models.model import build_model
+from training.models.precision import number_format
+from training.process.job import Job
+from training.process.run_settings import RunSettings
+from training.process.topology import Topology
+from training.run.train import collate_for, train
 from training.strategies import Setup, build_strategy
-from training.topology import Topology
-from training.train import collate_for, train
 
 
 def read_run(case: RaceCase, changes: Mapping[str, Any]) -> RunSettings:

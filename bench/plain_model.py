@@ -6,9 +6,9 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from traindyno.core.suite.choices import Task
-from training.model import AUTO_CLASSES, build_model
-from training.model_config import model_config
-from training.run_settings import RunSettings
+from training.models.model import AUTO_CLASSES, build_model
+from training.models.model_config import model_config
+from training.process.run_settings import RunSettings
 
 Weights = Mapping[str, torch.Tensor]
 

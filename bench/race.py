@@ -21,9 +21,9 @@ from bench.trained import Trained
 from traindyno.core.suite.choices import Compiler, Precision
 from traindyno.core.suite.settings import LearningRate
 from training.data.dataset import TokenDataset
-from training.flops import measure_size
-from training.model_config import model_config
-from training.run_settings import RunSettings
+from training.models.flops import measure_size
+from training.models.model_config import model_config
+from training.process.run_settings import RunSettings
 
 # Later, rounding in another order has changed the weights enough to part the losses.
 COMPARED_LOSSES = 10

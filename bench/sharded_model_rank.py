@@ -14,12 +14,12 @@ from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite_file import parse_settings, parse_workload
 from training.accelerators.cpu import Cpu
 from training.compilers.none import NoCompiler
-from training.model import build_model, empty_model
-from training.precision import number_format
-from training.process_group import end_process_group
-from training.saving import save_model
+from training.models.model import build_model, empty_model
+from training.models.precision import number_format
+from training.process.process_group import end_process_group
+from training.process.topology import read_topology
+from training.run.saving import save_model
 from training.strategies import Setup, build_strategy
-from training.topology import read_topology
 
 LENGTH = 16
 

@@ -24,7 +24,7 @@ from traindyno.callbacks.environment import peak_memory_bytes
 from traindyno.core.suite.choices import Compiler, Precision, Task
 from training.data.batch import Batch, token_count
 from training.data.dataset import TokenDataset
-from training.run_settings import RunSettings
+from training.process.run_settings import RunSettings
 
 Collator = Callable[[list[dict[str, Any]]], dict[str, Any]]
 

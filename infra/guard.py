@@ -6,7 +6,7 @@ from constructs import Construct, IConstruct
 
 from infra.lab_function import LabFunction
 from infra.lab_grants import lab_grants
-from infra.serving_grants import ServingGrants
+from infra.serving.serving_grants import ServingGrants
 from infra.storage import Storage
 
 ANSWER_WITHIN = cdk.Duration.minutes(2)

@@ -26,10 +26,10 @@ from infra.lab_settings import LabSettings, Target
 from infra.monitoring import Monitoring
 from infra.notifications import Notifications
 from infra.orchestration import Orchestration
-from infra.serving import Serving
-from infra.serving_events import ServingEvents
-from infra.serving_functions import ServingFunctions
-from infra.serving_role import serving_role
+from infra.serving.serving import Serving
+from infra.serving.serving_events import ServingEvents
+from infra.serving.serving_functions import ServingFunctions
+from infra.serving.serving_role import serving_role
 from infra.storage import Storage
 from traindyno.core.lab_names import ISOLATED_OUTPUT, LEASE_SECONDS, LabOutput
 

@@ -15,26 +15,26 @@ from training.checkpoints.checkpoints import Checkpoints
 from training.checkpoints.identity import identity_of
 from training.checkpoints.stop_request import StopRequest
 from training.compilers import build_compiler
-from training.crash_handling import CrashHandler
 from training.data.dataset import TokenDataset, load_dataset
 from training.doctor import environment_facts
-from training.ending import exit_now
-from training.evaluate import evaluate
-from training.evaluation_schedule import EvaluationSchedule
-from training.flops import FORMULA, measure_size
-from training.hub_token import use_hub_token
-from training.job import find_job
-from training.model import build_model, empty_model
-from training.model_check import refuse_model
-from training.precision import number_format
-from training.process_group import end_process_group
-from training.run_settings import RunSettings, environment_facts_of_run, read_run_settings
-from training.saving import save_model
+from training.models.flops import FORMULA, measure_size
+from training.models.hub_token import use_hub_token
+from training.models.model import build_model, empty_model
+from training.models.model_check import refuse_model
+from training.models.precision import number_format
+from training.process.job import find_job
+from training.process.process_group import end_process_group
+from training.process.run_settings import RunSettings, environment_facts_of_run, read_run_settings
+from training.process.topology import read_topology
+from training.run.crash_handling import CrashHandler
+from training.run.ending import exit_now
+from training.run.evaluate import evaluate
+from training.run.evaluation_schedule import EvaluationSchedule
+from training.run.saving import save_model
+from training.run.stopping import Stopping
+from training.run.train import collate_for, train
 from training.serving.model_folder import make_servable
-from training.stopping import Stopping
 from training.strategies import Setup, TrainingStrategy, build_strategy
-from training.topology import read_topology
-from training.train import collate_for, train
 
 
 def main() -> None:

@@ -15,11 +15,11 @@ from traindyno.core.suite.tokens_manifest import MEMORY_FILE
 from training.data.manifest import write_manifest
 from training.data.prepare import tokenise
 from training.errors import WorkloadError
-from training.hub_token import use_hub_token
-from training.job import Job, find_job
-from training.model_check import refuse_model
-from training.model_copy import copy_model
-from training.run_settings import PreparationSettings
+from training.models.hub_token import use_hub_token
+from training.models.model_check import refuse_model
+from training.models.model_copy import copy_model
+from training.process.job import Job, find_job
+from training.process.run_settings import PreparationSettings
 
 
 def estimate_all(asked: PreparationSettings, job: Job) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from localcloud.home import ENVIRONMENTS
 from localcloud.loopback import LOOPBACK
-from localcloud.sagemaker_service.aws_clients import local_aws_clients
+from localcloud.sagemaker_service.events.aws_clients import local_aws_clients
 from localcloud.sagemaker_service.instance_table import usable_cores
 from localcloud.sagemaker_service.service import Service
 from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, Settings

@@ -3,19 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
+from localcloud.sagemaker_service.api.hosting_api import HostingApi, tag_list
+from localcloud.sagemaker_service.api.operations import Operation
+from localcloud.sagemaker_service.api.transform_jobs_api import TransformJobsApi
 from localcloud.sagemaker_service.clock import Clock
-from localcloud.sagemaker_service.endpoint_engine import EndpointEngine
-from localcloud.sagemaker_service.hosting import KINDS, HostingStore
-from localcloud.sagemaker_service.hosting_api import HostingApi, tag_list
-from localcloud.sagemaker_service.hosting_engine import HostingSurroundings
-from localcloud.sagemaker_service.job_store import JobStore
-from localcloud.sagemaker_service.log_shipping import LogClient
-from localcloud.sagemaker_service.operations import Operation
-from localcloud.sagemaker_service.s3_transfer import S3Transfer
+from localcloud.sagemaker_service.events.log_shipping import LogClient
+from localcloud.sagemaker_service.hosting.endpoint_engine import EndpointEngine
+from localcloud.sagemaker_service.hosting.hosting import KINDS, HostingStore
+from localcloud.sagemaker_service.hosting.hosting_engine import HostingSurroundings
+from localcloud.sagemaker_service.hosting.transform_engine import TransformEngine
+from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.service_health import ServiceHealth
 from localcloud.sagemaker_service.settings import Settings
-from localcloud.sagemaker_service.transform_engine import TransformEngine
-from localcloud.sagemaker_service.transform_jobs_api import TransformJobsApi
+from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer
 
 
 class Hosting:

@@ -16,19 +16,19 @@ import pytest
 from boto3.dynamodb.types import TypeSerializer
 
 from lambdas.plan_suite import handler as plan_suite
+from localcloud.sagemaker_service.api.http_server import Api, read_document
+from localcloud.sagemaker_service.api.training_jobs_api import TrainingJobsApi
 from localcloud.sagemaker_service.api_error import ApiError
 from localcloud.sagemaker_service.clock import SystemClock
-from localcloud.sagemaker_service.http_server import Api, read_document
-from localcloud.sagemaker_service.job import Engine
-from localcloud.sagemaker_service.job_store import JobStore
-from localcloud.sagemaker_service.quota_table import QuotaTable
+from localcloud.sagemaker_service.jobs.job import Engine
+from localcloud.sagemaker_service.jobs.job_store import JobStore
+from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
 from localcloud.sagemaker_service.service import EXTRA_VALUES
-from localcloud.sagemaker_service.training_jobs_api import TrainingJobsApi
 from tests.fuzz.mutations import damaged_document, damaged_text
 from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.aws import clients
-from traindyno.cli.suite_loading import LoadedSuite, SuiteFileInvalid, load_suite
-from traindyno.cli.suite_text import SuiteUnreadable, read_suite_text
+from traindyno.cli.inputs.suite_loading import LoadedSuite, SuiteFileInvalid, load_suite
+from traindyno.cli.inputs.suite_text import SuiteUnreadable, read_suite_text
 from traindyno.core.costs.prices import Price
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import needed_tokens

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.sagemaker_service.container_tree import make_host_tree
-from localcloud.sagemaker_service.host_processes import share_cores
-from localcloud.sagemaker_service.job import Engine, Job, new_job
-from localcloud.sagemaker_service.s3_transfer import relative_name
-from localcloud.sagemaker_service.toolkit import (
+from localcloud.sagemaker_service.host.container_tree import make_host_tree
+from localcloud.sagemaker_service.host.host_processes import share_cores
+from localcloud.sagemaker_service.host.toolkit import (
     TORCHRUN,
     HostResources,
     UnsupportedJob,
@@ -19,6 +17,8 @@ from localcloud.sagemaker_service.toolkit import (
     read_program,
     toolkit_environment,
 )
+from localcloud.sagemaker_service.jobs.job import Engine, Job, new_job
+from localcloud.sagemaker_service.storage.s3_transfer import relative_name
 from tests.local.jobs import job_request
 
 RESOURCES = HostResources(processes=1, gpu_count=0, core_count=2, master_port=4321)

@@ -8,8 +8,8 @@ import torch
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Model, Workload
-from training.model import build_model
-from training.objective import IGNORED_LABEL, Objective
+from training.models.model import build_model
+from training.models.objective import IGNORED_LABEL, Objective
 
 SEQUENCE_LENGTH, VOCABULARY_SIZE = 12, 64
 SMALL = {"vocab_size": VOCABULARY_SIZE, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}

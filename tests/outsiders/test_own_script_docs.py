@@ -11,9 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
-from localcloud.sagemaker_service.container_tree import make_host_tree
-from localcloud.sagemaker_service.job import Engine, new_job
-from localcloud.sagemaker_service.toolkit import HostResources, command_arguments, read_program, toolkit_environment
+from localcloud.sagemaker_service.host.container_tree import make_host_tree
+from localcloud.sagemaker_service.host.toolkit import (
+    HostResources,
+    command_arguments,
+    read_program,
+    toolkit_environment,
+)
+from localcloud.sagemaker_service.jobs.job import Engine, new_job
 from tests.local.jobs import job_request
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-script.md"

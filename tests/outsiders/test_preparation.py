@@ -16,7 +16,7 @@ from training.data.labels import Labelled, LabelNumbers, read_label_names
 from training.data.prepare import prepare
 from training.data.sequences import read_sequences
 from training.errors import WorkloadError
-from training.model import build_model
+from training.models.model import build_model
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c"]
 

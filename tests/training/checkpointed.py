@@ -19,14 +19,14 @@ from training.checkpoints.stop_request import StopRequest
 from training.compilers import build_compiler
 from training.data.dataset import load_dataset
 from training.data.once_per_host import remove_made_folders
-from training.job import Job, find_job
-from training.model import build_model
-from training.precision import number_format
-from training.process_group import end_process_group
-from training.run_settings import RunSettings
+from training.models.model import build_model
+from training.models.precision import number_format
+from training.process.job import Job, find_job
+from training.process.process_group import end_process_group
+from training.process.run_settings import RunSettings
+from training.process.topology import read_topology
+from training.run.train import train
 from training.strategies import Setup, build_strategy
-from training.topology import read_topology
-from training.train import train
 
 MODEL = {"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 16}
 SYNTHETIC = {"model": {"config": {**MODEL, "vocab_size": 96}}, "dataset": {"format": "synthetic"}}

@@ -10,16 +10,16 @@ import torch
 
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite_file import parse_settings, parse_workload
-from training import tensor_file
-from training.blueprint import Blueprint
 from training.compilers import build_compiler
 from training.memory.tracker import MemoryTracker
-from training.model import build_model, empty_model
-from training.precision import number_format
-from training.process_group import end_process_group
-from training.saving import save_model
+from training.models import tensor_file
+from training.models.blueprint import Blueprint
+from training.models.model import build_model, empty_model
+from training.models.precision import number_format
+from training.process.process_group import end_process_group
+from training.process.topology import read_topology
+from training.run.saving import save_model
 from training.strategies import Setup, TrainingStrategy, build_strategy
-from training.topology import read_topology
 
 CPU = torch.device("cpu")
 # A thread of the process group may release a gathered tensor late, which only adds: the least of three peaks counts.

@@ -9,10 +9,10 @@ import torch
 from traindyno.core.suite.choices import Compiler, OptimizerName, Strategy, Task
 from traindyno.core.suite.settings import LearningRate, Settings
 from traindyno.core.suite.workload import Model, Workload
-from training.blueprint import Blueprint
 from training.data.batch import Batch
-from training.model import build_model
-from training.objective import IGNORED_LABEL
+from training.models.blueprint import Blueprint
+from training.models.model import build_model
+from training.models.objective import IGNORED_LABEL
 
 STEP_COUNT = 10
 GLOBAL_BATCH_SIZE = 8

@@ -11,7 +11,7 @@ import torch
 from tests.training.forked_jobs import run_forked
 from tests.training.strategy_rows import ROWS, Row
 from tests.training.strategy_trial import Trained, train
-from training.topology import Topology
+from training.process.topology import Topology
 from training.xla_environment import make_environment
 
 REPOSITORY = Path(__file__).parents[2]

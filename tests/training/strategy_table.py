@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.training.strategy_cases import MODELS, WORKLOADS
 from tests.training.strategy_rows import ROWS, TOLERANCES, Row
+from traindyno.core.suite.checks.combinations import find_impossible
 from traindyno.core.suite.choices import Compiler, PipelineSchedule, Precision, ShardScope, Strategy, Task
-from traindyno.core.suite.combinations import find_impossible
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Model, Workload

@@ -9,10 +9,10 @@ import pytest
 
 from traindyno.callbacks import StepLogger, failure
 from traindyno.callbacks.oom_kills import count_oom_kills
-from training import crash_handling
 from training.checkpoints.stop_request import StopRequest
-from training.crash_handling import CrashHandler
-from training.topology import Topology
+from training.process.topology import Topology
+from training.run import crash_handling
+from training.run.crash_handling import CrashHandler
 
 
 class Exited(Exception):

@@ -4,7 +4,7 @@ import pytest
 from transformers import AlbertConfig, GPT2Config
 
 from traindyno.core.suite.choices import Task
-from training.flops import measure_size
+from training.models.flops import measure_size
 
 
 def test_gpt2s_flops_by_hand() -> None:

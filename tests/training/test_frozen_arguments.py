@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from localcloud.sagemaker_service.toolkit import PREFIX, command_arguments
+from localcloud.sagemaker_service.host.toolkit import PREFIX, command_arguments
 from tests.frozen.trials import TRIALS, Trial
 from tests.training.jobs import REPO_ROOT
-from traindyno.cli.suite_loading import load_suite
+from traindyno.cli.inputs.suite_loading import load_suite
 from traindyno.core.suite.cells import expand_cells
 from training.frozen.gptj_parallel import arguments as gptj_arguments
 

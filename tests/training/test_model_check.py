@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.unit.suites import unprepared_document
-from traindyno.cli.model_check import find_model_problems
+from traindyno.cli.inputs.model_check import find_model_problems
 from traindyno.core.suite.choices import Strategy, Task
 from traindyno.core.suite.processes import tensor_degrees
 from traindyno.core.suite.settings import Settings
@@ -17,7 +17,7 @@ from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import parse_suite
 from traindyno.core.suite.workload import Model, Workload
 from training.errors import WorkloadError
-from training.model_check import check_model, refuse_model
+from training.models.model_check import check_model, refuse_model
 
 CONFIG = "workload.model.config"
 
@@ -155,7 +155,7 @@ def test_a_model_without_problems_is_checked_once(tmp_path: Path, monkeypatch: p
     suite = small_suite({"path": "./model"})
     assert find_model_problems(suite, tmp_path) == []
     with monkeypatch.context() as without_check:
-        without_check.setitem(sys.modules, "training.model_check", None)
+        without_check.setitem(sys.modules, "training.models.model_check", None)
         assert find_model_problems(suite, tmp_path) == []
         with pytest.raises(ImportError):
             find_model_problems(small_suite({"path": "./model"}, sequence_length=32), tmp_path)

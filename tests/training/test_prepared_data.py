@@ -16,9 +16,9 @@ from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_workload
 from traindyno.core.suite.tokens_manifest import MEMORY_FILE, TOKENS_MANIFEST, describe_mismatch
 from training.errors import WorkloadError
-from training.job import find_job
 from training.prepare_data import estimate_all
-from training.run_settings import PreparationSettings
+from training.process.job import find_job
+from training.process.run_settings import PreparationSettings
 
 KEY = "0123456789abcdef" * 4
 READ = {"key": KEY, "s3_uri": "s3://bucket/prepared/"}

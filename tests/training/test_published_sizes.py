@@ -22,7 +22,7 @@ from bench.transformer_flops import ALBERT, BERT, GPT2, GPT_J, TransformerSize
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.claim import Claim, parse_claims
 from traindyno.core.verdict.claims import judge_claims
-from training.flops import measure_size
+from training.models.flops import measure_size
 
 SUITES = Path(__file__).parents[2] / "suites"
 # The defaults of the classes are those of the published models, but for ALBERT, where they are of the largest.

@@ -21,7 +21,7 @@ from bench.race_case import RaceCase
 from bench.sample_rows import write_rows
 from bench.their_trainer import SameWork
 from traindyno.core.suite.settings import LearningRate
-from training.run_settings import RunSettings
+from training.process.run_settings import RunSettings
 
 SMALL_GPT = {"n_embd": 16, "n_layer": 1, "n_head": 2, "rotary_dim": 4}
 SMALL_ENCODER = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.sagemaker_service.toolkit import command_arguments
+from localcloud.sagemaker_service.host.toolkit import command_arguments
 from tests.training.forked_jobs import run_forked
 from tests.training.jobs import REPO_ROOT, JobEnd
-from traindyno.cli.sample_data import is_sample, write_sample
-from traindyno.cli.suite_loading import load_suite
+from traindyno.cli.inputs.sample_data import is_sample, write_sample
+from traindyno.cli.inputs.suite_loading import load_suite
 from traindyno.core.suite.cells import expand_cells
 
 SUITES = REPO_ROOT / "suites"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from training.replacement import replaced
+from training.models.replacement import replaced
 
 
 class Library:

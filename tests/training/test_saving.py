@@ -12,9 +12,9 @@ from transformers import AutoModelForCausalLM, GPT2Config
 
 from traindyno.core.suite.choices import Task
 from training.memory.tracker import BLOCK_BYTES, MemoryTracker
-from training.model import empty_model
-from training.saving import save_model
-from training.tensor_file import METADATA, TensorFile
+from training.models.model import empty_model
+from training.models.tensor_file import METADATA, TensorFile
+from training.run.saving import save_model
 
 CONFIG: dict[str, Any] = {"vocab_size": 96, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 16}
 
@@ -76,7 +76,7 @@ def test_a_file_is_what_safetensors_writes(tmp_path: Path) -> None:
 
 
 def test_a_tensor_that_is_not_contiguous_is_copied_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("training.tensor_file.PART_BYTES", 4096)
+    monkeypatch.setattr("training.models.tensor_file.PART_BYTES", 4096)
     tensor = torch.randn(64, 1024).t()
     file = TensorFile(tmp_path / "ours", {"it": tensor})
     with MemoryTracker() as tracker:

@@ -11,8 +11,8 @@ from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
 from tests.training.forked import run_group
 from tests.training.sharded_models import CPU, Model, place_all, save, values_of
 from traindyno.core.suite.choices import Task
-from training.saved_files import SavedTensor
-from training.saved_values import find_saved
+from training.models.saved_files import SavedTensor
+from training.models.saved_values import find_saved
 
 GPT2: dict[str, Any] = {
     "model_type": "gpt2", "vocab_size": 400, "n_embd": 64, "n_layer": 8, "n_head": 4, "n_positions": 16,
@@ -71,7 +71,7 @@ def test_a_saved_model_is_read_in_slices(tmp_path: Path, file: str, monkeypatch:
     skeleton = Model(config=GPT2, path=str(tmp_path)).blueprint(strategy="single").model
     found = find_saved(skeleton, str(tmp_path), None)
     assert found is not None, "transformers would read the whole model in every process"
-    monkeypatch.setattr("training.model._translated_values", None)
+    monkeypatch.setattr("training.models.model._translated_values", None)
     read = values_of(Model(config=GPT2, path=str(tmp_path)))
     assert read.keys() == values.keys()
     assert all(torch.equal(read[name], tensor) for name, tensor in values.items())

@@ -14,12 +14,12 @@ from traindyno.core.suite.choices import Compiler, Strategy
 from training.compilers import build_compiler
 from training.compilers.dynamo import is_recompilation
 from training.errors import MissingFromImage, WorkloadError
+from training.models.tensor_plans import check_divisible, plan_for
+from training.process.topology import Topology
 from training.strategies import MODULES, build_strategy
 from training.strategies.conv1d import ConvertedLayers
 from training.strategies.pipeline_stages import cut
-from training.strategies.tensor_plans import check_divisible, plan_for
 from training.strategies.zero1 import divide
-from training.topology import Topology
 
 
 def causal_model(kind: str, **config: Any) -> PreTrainedModel:

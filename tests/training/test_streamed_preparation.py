@@ -16,14 +16,14 @@ from transformers import PreTrainedTokenizerFast
 from tests.training.jobs import REPO_ROOT, SCRIPTS
 from traindyno.core.suite.choices import DatasetFormat, Task
 from traindyno.core.suite.workload import Dataset, Workload
-from training import tokenizer as tokenizers
 from training.data import file_text
+from training.data import tokenizer as tokenizers
 from training.data.files import LocalFile
 from training.data.prepare import prepare
 from training.data.rows import CSV_BLOCK_BYTES, file_rows
 from training.data.sequences import SequenceWriter, read_sequences
+from training.data.tokenizer import train_tokenizer
 from training.errors import WorkloadError, explained, volume_of
-from training.tokenizer import train_tokenizer
 
 LINE = " ".join(f"word{number:05d}" for number in range(50))
 FULL = Path("/dev/full")

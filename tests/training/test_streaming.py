@@ -17,7 +17,7 @@ from training.data.collate import Collate, CollateCausal, CollateMasked
 from training.data.files import local_files
 from training.data.masking import Masking
 from training.data.stream import StreamedBatches, stream_steps
-from training.run_settings import RunSettings
+from training.process.run_settings import RunSettings
 
 CAUSAL = CollateCausal(pad_to=None)
 

@@ -59,7 +59,7 @@ MAY_IMPORT = {
     "traindyno/cli": {
         "traindyno",
         "localcloud",
-        "training.model_check",  # the image installs it
+        "training.models.model_check",  # the image installs it
         "huggingface_hub",
         "boto3",
         "botocore",

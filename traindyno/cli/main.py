@@ -8,18 +8,18 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from traindyno import __version__
-from traindyno.cli import endpoint_commands, execution_commands, logs_commands, quota_commands, run_commands
-from traindyno.cli.checkout import add_local
-from traindyno.cli.claims_command import claims
-from traindyno.cli.compare_command import compare
-from traindyno.cli.deploy_command import deploy
-from traindyno.cli.doctor_command import doctor
+from traindyno.cli.commands import endpoint_commands, execution_commands, logs_commands, quota_commands, run_commands
+from traindyno.cli.commands.claims_command import claims
+from traindyno.cli.commands.compare_command import compare
+from traindyno.cli.commands.deploy_command import deploy
+from traindyno.cli.commands.doctor_command import doctor
+from traindyno.cli.commands.plan_command import plan
+from traindyno.cli.commands.receipt_command import receipt
+from traindyno.cli.commands.reprice_command import reprice_execution
+from traindyno.cli.inputs.checkout import add_local
+from traindyno.cli.inputs.suite_loading import SuiteFileInvalid
+from traindyno.cli.inputs.suite_text import InputFileInvalid, SuiteUnreadable
 from traindyno.cli.output import STANDARD_ERROR, print_json
-from traindyno.cli.plan_command import plan
-from traindyno.cli.receipt_command import receipt
-from traindyno.cli.reprice_command import reprice_execution
-from traindyno.cli.suite_loading import SuiteFileInvalid
-from traindyno.cli.suite_text import InputFileInvalid, SuiteUnreadable
 from traindyno.core.errors import DocumentInvalid, SuiteRefused, TraindynoError
 from traindyno.core.serving.deployment import ModelNotServable
 from traindyno.core.verdict.comparison import NotComparable

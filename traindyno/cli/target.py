@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from traindyno.aws import clients
 from traindyno.aws.deployment import Deployment, find_deployment
 from traindyno.aws.executions import Executions
-from traindyno.cli.checkout import require_checkout
-from traindyno.cli.execution_receipt import ExecutionReceipt, load_receipt
+from traindyno.cli.display.execution_receipt import ExecutionReceipt, load_receipt
+from traindyno.cli.inputs.checkout import require_checkout
 from traindyno.core.lab_names import DEFAULT_LAB
 from traindyno.lab.environment import BucketEnvironment
 from traindyno.lab.services import LabServices, open_services

@@ -7,7 +7,7 @@ from traindyno.core.costs.quantity_text import bytes_text, number_text, range_te
 from traindyno.core.measurement.statistics import Interval
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.verdict import Verdict
-from traindyno.report.cell_charts import CELL_CHARTS
+from traindyno.report.charts.cell_charts import CELL_CHARTS
 from traindyno.report.estimate_text import estimate_cell
 from traindyno.report.markup import Markup, element, join
 from traindyno.report.table import Column, draw_table

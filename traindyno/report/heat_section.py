@@ -6,11 +6,11 @@ from traindyno.core.verdict.axes import HeatMap, map_heat
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.core.verdict.verdict_text import metric_text
+from traindyno.report.charts.figure import MOST_VIEWS, View, draw_figure, draw_views
+from traindyno.report.charts.plot import at, cut, svg, text
+from traindyno.report.charts.verdict_chart import METRIC_NAMES
 from traindyno.report.download import PlotData
-from traindyno.report.figure import MOST_VIEWS, View, draw_figure, draw_views
 from traindyno.report.markup import Markup, element
-from traindyno.report.plot import at, cut, svg, text
-from traindyno.report.verdict_chart import METRIC_NAMES
 
 WIDTH, LABEL_WIDTH = 1040, 210
 ROW_HEIGHT, TOP = 34, 46

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from traindyno.core.costs.quantity_text import share_text
 from traindyno.core.verdict.host_effects import HostEffect, find_host_effects
 from traindyno.core.verdict.report_data import Report
+from traindyno.report.charts.figure import draw_figure
+from traindyno.report.charts.plot import Scale, Unit, at, make_scale, row_label, svg, text, vertical_grid
 from traindyno.report.download import PlotData
-from traindyno.report.figure import draw_figure
 from traindyno.report.markup import Markup, element
-from traindyno.report.plot import Scale, Unit, at, make_scale, row_label, svg, text, vertical_grid
 
 WIDTH, LABEL_WIDTH, VALUE_WIDTH = 1040, 330, 110
 ROW_HEIGHT, TOP, BOTTOM = 26, 8, 26

@@ -10,9 +10,9 @@ from traindyno.core.suite.choices import Quality
 from traindyno.core.verdict.cautions import describe_parity
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
+from traindyno.report.charts.figure import View, draw_figure, draw_views
+from traindyno.report.charts.learning_chart import Across, CellCurves, draw_learning
 from traindyno.report.download import PlotData, download_csv
-from traindyno.report.figure import View, draw_figure, draw_views
-from traindyno.report.learning_chart import Across, CellCurves, draw_learning
 from traindyno.report.markup import Markup, element
 
 MOST_CELLS, MOST_TRIALS = 8, 3

@@ -6,9 +6,9 @@ from traindyno.core.suite.series import SIZE, axis_value, find_series, label_ser
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Effect, settings_with
 from traindyno.core.verdict.axes import find_axes
 from traindyno.core.verdict.report_data import Report
+from traindyno.report.charts.figure import MOST_VIEWS, View, draw_figure, draw_views
+from traindyno.report.charts.line_chart import Line, Measured, Part, divide_lines, draw_lines
 from traindyno.report.download import PlotData
-from traindyno.report.figure import MOST_VIEWS, View, draw_figure, draw_views
-from traindyno.report.line_chart import Line, Measured, Part, divide_lines, draw_lines
 from traindyno.report.markup import Markup, element
 
 

@@ -7,8 +7,8 @@ from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, start_text
 from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, write_receipt
 from traindyno.core.suite.preparation import CHECK_LABEL, LABEL
 from traindyno.core.verdict.report_data import Report
+from traindyno.report.charts.phase_chart import phase_order, phase_text
 from traindyno.report.markup import Markup, element
-from traindyno.report.phase_chart import phase_order, phase_text
 from traindyno.report.table import Column, draw_table
 
 # Below this total, cents are too coarse to be divided among jobs and phases.

@@ -8,12 +8,12 @@ from traindyno.core.verdict.scaling import ScalingPoint, ScalingSeries, measure_
 from traindyno.core.verdict.scaling_fit import ScalingFit
 from traindyno.core.verdict.scaling_text import describe_scaling
 from traindyno.core.verdict.verdict import Verdict
+from traindyno.report.charts.figure import MOST_VIEWS, View, draw_figure, draw_views
+from traindyno.report.charts.line_chart import Line, Measured, Part, divide_lines, draw_lines
+from traindyno.report.charts.plot import Unit
 from traindyno.report.download import PlotData
 from traindyno.report.estimate_text import estimate_cell
-from traindyno.report.figure import MOST_VIEWS, View, draw_figure, draw_views
-from traindyno.report.line_chart import Line, Measured, Part, divide_lines, draw_lines
 from traindyno.report.markup import Markup, element, join
-from traindyno.report.plot import Unit
 from traindyno.report.table import Column, draw_table
 
 MOST_POINTS = 40

@@ -7,10 +7,10 @@ from traindyno.core.costs.quantity_text import UNKNOWN, number_text, seconds_tex
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.search_path import RoundOutcome, follow_search
+from traindyno.report.charts.figure import draw_figure
+from traindyno.report.charts.plot import at, row_label, svg, text
 from traindyno.report.download import PlotData
-from traindyno.report.figure import draw_figure
 from traindyno.report.markup import Markup, element
-from traindyno.report.plot import at, row_label, svg, text
 
 WIDTH, LABEL_WIDTH = 1040, 392
 ROW_HEIGHT, TOP, BOTTOM = 20, 30, 8

@@ -5,12 +5,12 @@ from statistics import fmean
 
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.verdict.report_data import Report
+from traindyno.report.charts.figure import draw_figure
+from traindyno.report.charts.phase_chart import draw_phases, phase_order
+from traindyno.report.charts.plot import legend, series_class
+from traindyno.report.charts.timeline_chart import draw_timeline, highest_step_text
 from traindyno.report.download import PlotData, download_csv
-from traindyno.report.figure import draw_figure
 from traindyno.report.markup import Markup, element, join
-from traindyno.report.phase_chart import draw_phases, phase_order
-from traindyno.report.plot import legend, series_class
-from traindyno.report.timeline_chart import draw_timeline, highest_step_text
 
 MOST_CELLS, MOST_TRIALS = 12, 8
 CellResults = tuple[str, list[RunResult]]

@@ -6,10 +6,8 @@ from itertools import pairwise
 from traindyno.core.costs.quantity_text import seconds_text, usd_text
 from traindyno.core.verdict.trade_off import TradeOff, find_trade_offs
 from traindyno.core.verdict.verdict import Verdict
-from traindyno.report.download import PlotData
-from traindyno.report.figure import draw_figure
-from traindyno.report.markup import Markup, element
-from traindyno.report.plot import (
+from traindyno.report.charts.figure import draw_figure
+from traindyno.report.charts.plot import (
     Scale,
     Unit,
     at,
@@ -21,6 +19,8 @@ from traindyno.report.plot import (
     text,
     vertical_grid,
 )
+from traindyno.report.download import PlotData
+from traindyno.report.markup import Markup, element
 from traindyno.report.table import Column, draw_table
 
 WIDTH, HEIGHT = 1040, 380

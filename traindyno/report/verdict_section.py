@@ -7,8 +7,8 @@ from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.manager_text import recommendation_sentences
 from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.core.verdict.verdict_text import describe_goal, describe_verdict, metric_text, saving_interval_text
+from traindyno.report.charts.verdict_chart import draw_verdict_chart
 from traindyno.report.markup import Markup, element, join
-from traindyno.report.verdict_chart import draw_verdict_chart
 
 MOST_ITEMS = 6
 CONFIDENT = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE, Finding.ONLY_ONE)

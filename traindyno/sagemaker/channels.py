@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from traindyno.core.s3_keys import is_s3_uri
+from traindyno.core.suite.checks.job_limits_check import MODEL_CHANNEL, TOKENIZER_CHANNEL, TRAIN_CHANNEL
 from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.file_systems import FileSystem, parse_file_system
-from traindyno.core.suite.job_limits_check import MODEL_CHANNEL, TOKENIZER_CHANNEL, TRAIN_CHANNEL
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.workload import Workload

@@ -9,8 +9,8 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.arguments import arguments_of
+from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS, MPI_OPTIONS, SMDDP_OPTIONS
 from traindyno.core.suite.choices import Compiler, Strategy, Task
-from traindyno.core.suite.job_limits_check import MODEL_PARALLEL_PARAMETERS, MPI_OPTIONS, SMDDP_OPTIONS
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import (

@@ -6,7 +6,7 @@ from training.accelerators import Accelerator
 from training.accelerators.cpu import Cpu
 from training.accelerators.cuda import Cuda
 from training.errors import WorkloadError
-from training.topology import Topology
+from training.process.topology import Topology
 
 
 def cuda_or_cpu(topology: Topology) -> Accelerator:

@@ -9,8 +9,8 @@ from traindyno.core.suite.processes import global_batch_size
 from traindyno.core.suite.settings import settings_of_checkpoints
 from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite_file import settings_document, workload_document
-from training.run_settings import RunSettings
-from training.topology import Topology
+from training.process.run_settings import RunSettings
+from training.process.topology import Topology
 
 Identity = Mapping[str, Any]
 SAMPLES_PER_STEP, PROCESSES = "samples_per_step", "processes"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from training.topology import Topology
+from training.process.topology import Topology
 
 PREFIX = "random"
 LARGEST_SEED = 2**63

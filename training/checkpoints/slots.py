@@ -21,7 +21,7 @@ from traindyno.callbacks.checkpoints import (
     write_marker,
 )
 from training.checkpoints.identity import Identity, difference
-from training.topology import Topology
+from training.process.topology import Topology
 
 KEPT = 2  # complete ones; a further slot is being written
 SLOTS = KEPT + 1

@@ -9,7 +9,7 @@ from torch import nn
 from traindyno.callbacks import StepLogger
 from traindyno.core.suite.choices import Compiler
 from training.accelerators import Accelerator
-from training.topology import Topology
+from training.process.topology import Topology
 
 MODULES = {
     Compiler.NONE: "training.compilers.none",

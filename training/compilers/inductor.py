@@ -14,7 +14,7 @@ from training.accelerators import Accelerator
 from training.accelerators.choice import cuda_or_cpu
 from training.compilers import ModelCompiler, dynamo
 from training.errors import MissingFromImage
-from training.topology import Topology
+from training.process.topology import Topology
 
 
 class Inductor:

@@ -9,7 +9,7 @@ from traindyno.callbacks import StepLogger
 from training.accelerators import Accelerator
 from training.accelerators.neuron import Neuron
 from training.compilers import ModelCompiler, dynamo
-from training.topology import Topology
+from training.process.topology import Topology
 
 
 class NeuronCompiler:

@@ -6,7 +6,7 @@ from traindyno.callbacks import StepLogger
 from training.accelerators import Accelerator
 from training.accelerators.choice import cuda_or_cpu
 from training.compilers import ModelCompiler
-from training.topology import Topology
+from training.process.topology import Topology
 
 
 class NoCompiler:

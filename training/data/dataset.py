@@ -16,10 +16,10 @@ from training.data.once_per_host import made_once_per_host
 from training.data.sequences import EVALUATION, MANIFEST, TOKENIZER, TRAIN, Sequences, read_sequences
 from training.data.synthetic import synthetic_sequences, synthetic_tokens
 from training.errors import WorkloadError
-from training.job import Job
-from training.model_config import model_config
-from training.run_settings import RunSettings
-from training.topology import Topology
+from training.models.model_config import model_config
+from training.process.job import Job
+from training.process.run_settings import RunSettings
+from training.process.topology import Topology
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

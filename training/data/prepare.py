@@ -13,9 +13,9 @@ from training.data.encoding import Encoder
 from training.data.labels import LabelValues, number_labels, write_label_names
 from training.data.rows import DataRoot, file_rows, find_files, read_rows
 from training.data.sequences import EVALUATION, TOKENIZER, TRAIN, SequenceWriter, write_labels
+from training.data.tokenizer import load_tokenizer
 from training.errors import WorkloadError, volume_of
-from training.job import Job
-from training.tokenizer import load_tokenizer
+from training.process.job import Job
 
 
 def tokenise(workload: Workload, job: Job, folder: Path, *, packing: bool, sequences: int | None = None) -> None:

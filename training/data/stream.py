@@ -20,8 +20,8 @@ from training.data.loader import ignore_sigterm, own_generator
 from training.data.rows import file_rows
 from training.data.sequences import Sequences, end_to_end
 from training.errors import WorkloadError
-from training.process_group import sum_over_ranks
-from training.run_settings import RunSettings
+from training.process.process_group import sum_over_ranks
+from training.process.run_settings import RunSettings
 
 LABEL_COUNT = "label_count"  # a batch's entries between the loader and the step
 

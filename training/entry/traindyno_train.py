@@ -4,8 +4,8 @@ import gc
 import os
 import sys
 
-from training.ending import FAILURE_EXIT_CODE, exit_now
-from training.run_settings import PreparationSettings, read_preparation_settings
+from training.process.run_settings import PreparationSettings, read_preparation_settings
+from training.run.ending import FAILURE_EXIT_CODE, exit_now
 
 
 def main() -> None:

@@ -25,13 +25,13 @@ from training.memory.cuda_kernels import as_on_cuda
 from training.memory.fake_world import fake_process_group, fake_tensors
 from training.memory.lone_stage import HiddenStates
 from training.memory.tracker import MemoryTracker, storage_bytes
-from training.model import build_model
-from training.model_config import model_config
-from training.optimizer import build_optimizer
-from training.precision import number_format
+from training.models.model import build_model
+from training.models.model_config import model_config
+from training.models.optimizer import build_optimizer
+from training.models.precision import number_format
+from training.process.topology import Topology
+from training.run.train import run_steps
 from training.strategies import Setup, TrainingStrategy, build_strategy
-from training.topology import Topology
-from training.train import run_steps
 
 # The first step makes the optimizer's state; the second and all further ones run while it exists.
 STEPS = 2

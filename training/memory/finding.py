@@ -15,7 +15,7 @@ from traindyno.core.planning.memory_remedies import find_remedies
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
 from training.memory.estimate import estimate_memory, planned_topologies
-from training.topology import Topology
+from training.process.topology import Topology
 
 
 class Findings:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from training.replacement import replaced
+from training.models.replacement import replaced
 
 
 class HiddenStates:

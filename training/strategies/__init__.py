@@ -18,12 +18,12 @@ from traindyno.core.suite.choices import Strategy, Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.strategies import strategies_with
 from training.accelerators import Accelerator
-from training.blueprint import Blueprint
 from training.compilers import ModelCompiler
 from training.data.batch import Batch
 from training.errors import WorkloadError
-from training.precision import NumberFormat
-from training.topology import Topology
+from training.models.blueprint import Blueprint
+from training.models.precision import NumberFormat
+from training.process.topology import Topology
 
 MODULES = {
     Strategy.SINGLE: "training.strategies.single",

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
-from training.blueprint import Readable
-from training.strategies.tensor_plans import TensorPlan, matching
+from training.models.blueprint import Readable
+from training.models.tensor_plans import TensorPlan, matching
 
 RowOrder = torch.Tensor | None
 

@@ -6,8 +6,8 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from traindyno.core.suite.processes import replica_count
-from training.objective import Objective
-from training.process_group import start_process_group
+from training.models.objective import Objective
+from training.process.process_group import start_process_group
 from training.strategies import Setup, TrainingStrategy
 from training.strategies.whole_model import WholeModelStrategy
 

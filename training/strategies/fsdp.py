@@ -11,9 +11,9 @@ from torch.distributed.tensor import DTensor
 
 from traindyno.core.suite.choices import ShardScope
 from traindyno.core.suite.processes import replica_count
-from training.blocks import repeated_blocks
-from training.objective import Objective
-from training.process_group import start_process_group
+from training.models.blocks import repeated_blocks
+from training.models.objective import Objective
+from training.process.process_group import start_process_group
 from training.strategies import Setup, TrainingStrategy
 from training.strategies.whole_model import WholeModelStrategy
 

@@ -7,11 +7,11 @@ from torch import distributed, nn
 from torch.optim import Optimizer
 
 from traindyno.core.suite.choices import PipelineSchedule
-from training.activations import saved_activations
-from training.blueprint import Blueprint
 from training.data.batch import Batch
-from training.gradients import local_gradients, scale_to_norm, sum_of_squares
-from training.objective import counted_labels, task_score
+from training.models.activations import saved_activations
+from training.models.blueprint import Blueprint
+from training.models.gradients import local_gradients, scale_to_norm, sum_of_squares
+from training.models.objective import counted_labels, task_score
 from training.strategies import OptimizerBuilder, Setup, TrainingStrategy
 from training.strategies.pipeline_schedules import Schedules
 from training.strategies.pipeline_stages import cut

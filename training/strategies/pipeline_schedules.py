@@ -11,7 +11,7 @@ from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGP
 from traindyno.core.suite.choices import PipelineSchedule
 from training.data.batch import Batch
 from training.errors import WorkloadError
-from training.objective import summed_task_loss
+from training.models.objective import summed_task_loss
 from training.strategies import Setup
 
 Shape = tuple[int, ...]

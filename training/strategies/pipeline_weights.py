@@ -7,7 +7,7 @@ from torch import distributed, nn
 from torch.distributed import ProcessGroup
 from transformers import PreTrainedModel
 
-from training.gradients import sum_gradients
+from training.models.gradients import sum_gradients
 from training.strategies.whole_model import each_once
 
 Holders = tuple[int, ...]

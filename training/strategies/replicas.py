@@ -9,8 +9,8 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from traindyno.core.suite.processes import processes_per_replica, replica_count
 from training.errors import WorkloadError
-from training.gradients import sum_gradients
-from training.process_group import start_process_group
+from training.models.gradients import sum_gradients
+from training.process.process_group import start_process_group
 from training.strategies import Setup
 
 

@@ -8,14 +8,11 @@ from torch import distributed, nn
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.parallel import ColwiseParallel, ParallelStyle, RowwiseParallel, parallelize_module
 
-from training.blueprint import Readable
 from training.data.batch import Batch
-from training.gradients import local_gradients, scale_to_norm, sum_gradients, sum_of_squares
-from training.objective import Objective
-from training.strategies import Setup, TrainingStrategy
-from training.strategies.conv1d import ConvertedLayers
-from training.strategies.replicas import Replicas
-from training.strategies.tensor_plans import (
+from training.models.blueprint import Readable
+from training.models.gradients import local_gradients, scale_to_norm, sum_gradients, sum_of_squares
+from training.models.objective import Objective
+from training.models.tensor_plans import (
     COLUMNS,
     COLUMNS_GATHERED,
     PARTIAL_GRADIENT,
@@ -26,6 +23,9 @@ from training.strategies.tensor_plans import (
     matching,
     plan_for,
 )
+from training.strategies import Setup, TrainingStrategy
+from training.strategies.conv1d import ConvertedLayers
+from training.strategies.replicas import Replicas
 from training.strategies.whole_model import WholeModelStrategy
 
 

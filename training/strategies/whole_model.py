@@ -7,11 +7,11 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from training.activations import saved_activations
-from training.blueprint import Blueprint, Readable
 from training.data.batch import Batch
-from training.gradients import clip_by_norm
-from training.objective import Objective
+from training.models.activations import saved_activations
+from training.models.blueprint import Blueprint, Readable
+from training.models.gradients import clip_by_norm
+from training.models.objective import Objective
 from training.strategies import OptimizerBuilder, Setup
 
 

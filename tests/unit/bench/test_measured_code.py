@@ -129,7 +129,7 @@ def test_a_section_from_before_there_were_digests_is_older_than_its_code() -> No
 def test_files_elsewhere_and_bytecode_dont_age_a_section(tmp_path: Path) -> None:
     root = copied(tmp_path)
     before = code_digest("step_log", root)
-    for path in ("training/train.py", "traindyno/callbacks/__pycache__/log.py", "traindyno/callbacks/log.pyc"):
+    for path in ("training/run/train.py", "traindyno/callbacks/__pycache__/log.py", "traindyno/callbacks/log.pyc"):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text("changed = True\n")
     assert code_digest("step_log", root) == before

@@ -11,14 +11,14 @@ from bench.rehearsal_findings import differences
 from bench.rehearsal_model import fit_scaling, residuals
 from bench.rehearsal_traces import DOWNLOAD_SECONDS, GPTJ_BLOCKS, PACKS, PRICES, STEPS, UPLOAD_SECONDS
 from bench.transformer_flops import GPT_J
-from localcloud.sagemaker_service.job import Engine, Job, Status
-from localcloud.sagemaker_service.simulated_log import simulated_facts, write_stretch
-from localcloud.sagemaker_service.trace import CONVERTER, Trace, choose_trace, read_work
-from localcloud.sagemaker_service.trace_peak import ImpliedRate, implied_rate
+from localcloud.sagemaker_service.jobs.job import Engine, Job, Status
+from localcloud.sagemaker_service.jobs.trace import CONVERTER, Trace, choose_trace, read_work
+from localcloud.sagemaker_service.replay.simulated_log import simulated_facts, write_stretch
+from localcloud.sagemaker_service.replay.trace_peak import ImpliedRate, implied_rate
 from tests.unit.run_samples import make_attempt
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.step_log_samples import START, file_name, log_lines
-from traindyno.cli.suite_loading import load_suite
+from traindyno.cli.inputs.suite_loading import load_suite
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
 from traindyno.core.step_log.line import evaluation_line

@@ -21,12 +21,12 @@ from botocore.stub import Stubber
 from tests.unit.stubbed import stubbed
 from traindyno.aws import account_checks
 from traindyno.aws.caller_permissions import ACTIONS
-from traindyno.cli import machine_checks
-from traindyno.cli.account_findings import BASE_IMAGES, check_account
-from traindyno.cli.doctor_command import bootstrap_qualifier, line_of
-from traindyno.cli.machine_checks import Finding
-from traindyno.cli.quota_findings import SMOKE_INSTANCE
-from traindyno.cli.suite_text import InputFileInvalid
+from traindyno.cli.commands.doctor_command import bootstrap_qualifier, line_of
+from traindyno.cli.display import machine_checks
+from traindyno.cli.display.account_findings import BASE_IMAGES, check_account
+from traindyno.cli.display.machine_checks import Finding
+from traindyno.cli.display.quota_findings import SMOKE_INSTANCE
+from traindyno.cli.inputs.suite_text import InputFileInvalid
 
 REPO_ROOT = Path(__file__).resolve().parents[3]
 ARN = "arn:aws:sts::111122223333:assumed-role/Engineer/me"

@@ -12,8 +12,8 @@ from tests.unit.report.test_report import report_of, sample_suite
 from tests.unit.run_samples import completed_result, failed_result
 from traindyno.aws.executions import Execution
 from traindyno.aws.objects import Objects
+from traindyno.cli.commands.run_commands import finish
 from traindyno.cli.output import Format
-from traindyno.cli.run_commands import finish
 from traindyno.cli.target import Target
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult

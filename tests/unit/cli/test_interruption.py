@@ -9,8 +9,8 @@ import pytest
 import typer
 
 from tests.unit.lab_in_memory import NOW, make_lab
-from traindyno.cli import run_commands
-from traindyno.cli.run_commands import ReportUnwritable, follow_to_end, write_report
+from traindyno.cli.commands import run_commands
+from traindyno.cli.commands.run_commands import ReportUnwritable, follow_to_end, write_report
 from traindyno.store.attempts import AttemptRow
 
 RUN = make_lab()[1][0]

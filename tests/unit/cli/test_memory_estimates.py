@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from tests.unit.suites import unprepared_document, unprepared_suite
-from traindyno.cli import memory_estimates, training_code
-from traindyno.cli.memory_estimates import EstimatesUnavailable, estimate_cells
-from traindyno.cli.memory_table import print_memory
+from traindyno.cli.display.memory_table import print_memory
+from traindyno.cli.inputs import memory_estimates, training_code
+from traindyno.cli.inputs.memory_estimates import EstimatesUnavailable, estimate_cells
 from traindyno.core.documents.versions import Format
 from traindyno.core.planning.plan import plan_suite
 from traindyno.core.suite.suite_file import parse_suite

@@ -13,10 +13,10 @@ from botocore.exceptions import EndpointConnectionError
 from rich.console import Console
 
 from traindyno.aws.executions import Execution
-from traindyno.cli import progress
-from traindyno.cli.execution_state import RunningJob, State, find_leader, latest_position
-from traindyno.cli.progress import CloudUnreachable, Stall, observe
-from traindyno.cli.progress_text import ended_line, prepared_line, render_state, state_line
+from traindyno.cli.display import progress
+from traindyno.cli.display.execution_state import RunningJob, State, find_leader, latest_position
+from traindyno.cli.display.progress import CloudUnreachable, Stall, observe
+from traindyno.cli.display.progress_text import ended_line, prepared_line, render_state, state_line
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.suite.choices import GoalKind

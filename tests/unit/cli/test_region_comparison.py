@@ -16,7 +16,7 @@ from tests.unit.planned_lab import FixedQuotas
 from tests.unit.stubbed import stubbed
 from tests.unit.suites import small_suite
 from traindyno.aws.quotas import Quotas
-from traindyno.cli.region_comparison import (
+from traindyno.cli.display.region_comparison import (
     RegionClients,
     compare_regions,
     region_problems,

@@ -1,7 +1,7 @@
 """What `traindyno run` says when it has started an execution."""
 
 from tests.unit.suites import small_suite
-from traindyno.cli.run_commands import start_lines
+from traindyno.cli.commands.run_commands import start_lines
 
 
 def test_a_suite_without_models_to_deploy_is_told_so_at_its_start() -> None:

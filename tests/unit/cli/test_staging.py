@@ -7,7 +7,7 @@ import boto3
 import pytest
 from botocore.stub import ANY, Stubber
 
-from traindyno.cli.staging import Stage, StagingRefused
+from traindyno.cli.inputs.staging import Stage, StagingRefused
 
 
 @pytest.fixture

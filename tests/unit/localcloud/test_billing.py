@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from localcloud.sagemaker_service.job import (
+from localcloud.sagemaker_service.jobs.job import (
     NOMINAL_SPOT_SAVING,
     Engine,
     Job,
@@ -15,7 +15,7 @@ from localcloud.sagemaker_service.job import (
     moved,
     new_job,
 )
-from localcloud.sagemaker_service.job_view import described
+from localcloud.sagemaker_service.jobs.job_view import described
 
 S = SecondaryStatus
 

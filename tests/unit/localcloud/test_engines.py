@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from localcloud.sagemaker_service.clock import SystemClock, VirtualClock
-from localcloud.sagemaker_service.faults import FaultBox
-from localcloud.sagemaker_service.job import TERMINAL, Engine, Job, new_job
-from localcloud.sagemaker_service.job_store import JobStore
-from localcloud.sagemaker_service.process_engine import ProcessEngine
-from localcloud.sagemaker_service.replay_engine import ReplayEngine
+from localcloud.sagemaker_service.host.process_engine import ProcessEngine
+from localcloud.sagemaker_service.jobs.faults import FaultBox
+from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, Job, new_job
+from localcloud.sagemaker_service.jobs.job_store import JobStore
+from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
 from localcloud.sagemaker_service.service_health import ServiceHealth, find_disk_problem
 from localcloud.sagemaker_service.settings import Settings
 

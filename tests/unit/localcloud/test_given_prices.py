@@ -3,7 +3,7 @@
 import json
 from decimal import Decimal
 
-from localcloud.sagemaker_service.pricing_api import PricingApi
+from localcloud.sagemaker_service.api.pricing_api import PricingApi
 
 REGION = "us-east-1"
 

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import pytest
 
 from localcloud.sagemaker_service.clock import SystemClock
-from localcloud.sagemaker_service.endpoint_engine import EndpointEngine
-from localcloud.sagemaker_service.hosting import (
+from localcloud.sagemaker_service.hosting.endpoint_engine import EndpointEngine
+from localcloud.sagemaker_service.hosting.hosting import (
     Endpoint,
     EndpointConfig,
     EndpointStatus,
@@ -22,12 +22,12 @@ from localcloud.sagemaker_service.hosting import (
     TransformJob,
     TransformStatus,
 )
-from localcloud.sagemaker_service.hosting_engine import HostingEngine, HostingSurroundings
-from localcloud.sagemaker_service.job_store import JobStore
-from localcloud.sagemaker_service.model_container import LogPlace, ModelContainer
+from localcloud.sagemaker_service.hosting.hosting_engine import HostingEngine, HostingSurroundings
+from localcloud.sagemaker_service.hosting.model_container import LogPlace, ModelContainer
+from localcloud.sagemaker_service.hosting.transform_engine import TransformEngine, bodies, read_work
+from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.service_health import ServiceHealth
 from localcloud.sagemaker_service.settings import Settings
-from localcloud.sagemaker_service.transform_engine import TransformEngine, bodies, read_work
 from tests.archives import tar_gz
 from tests.unit.localcloud.test_engines import until
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from localcloud.sagemaker_service.__main__ import main
-from localcloud.sagemaker_service.job_store import FORMAT, JobStore
+from localcloud.sagemaker_service.jobs.job_store import FORMAT, JobStore
 from traindyno.core.documents.versions import VersionUnknown
 
 

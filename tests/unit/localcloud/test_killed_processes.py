@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.sagemaker_service.container_tree import HostTree
-from localcloud.sagemaker_service.host_training import TrainingEnd
-from localcloud.sagemaker_service.job_failure import algorithm_error
+from localcloud.sagemaker_service.host.container_tree import HostTree
+from localcloud.sagemaker_service.host.host_training import TrainingEnd
+from localcloud.sagemaker_service.host.job_failure import algorithm_error
 from traindyno.callbacks import oom_kills
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.sagemaker.failure_reasons import read_failure_reason

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.sagemaker_service.own_opt_ml import with_own_opt_ml
+from localcloud.sagemaker_service.host.own_opt_ml import with_own_opt_ml
 
 # Writes, lets the other one write, and then reads what is there.
 WRITE_AND_READ = """

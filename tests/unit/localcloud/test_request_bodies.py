@@ -2,8 +2,8 @@
 
 import pytest
 
+from localcloud.sagemaker_service.api.http_server import read_document
 from localcloud.sagemaker_service.api_error import ApiError
-from localcloud.sagemaker_service.http_server import read_document
 
 REFUSED = {
     "no JSON": (b"{", "the body is not valid JSON"),

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.sagemaker_service.container_tree import is_container_path
-from localcloud.sagemaker_service.s3_transfer import DataUnavailable, relative_name, unpack_data
+from localcloud.sagemaker_service.host.container_tree import is_container_path
+from localcloud.sagemaker_service.storage.s3_transfer import DataUnavailable, relative_name, unpack_data
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, linkname: str = "", mode: int = 0o644) -> tarfile.TarInfo:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.sagemaker_service.source_requirements import RequirementsNotInstalled, install_requirements
+from localcloud.sagemaker_service.host.source_requirements import RequirementsNotInstalled, install_requirements
 from tests.unit.localcloud.tiny_wheel import WHEEL, tiny_wheel
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from localcloud.sagemaker_service.faults import FaultBox
-from localcloud.sagemaker_service.job import Job, PlannedStep, Status
-from localcloud.sagemaker_service.job_store import JobStore
-from localcloud.sagemaker_service.simulated_log import write_stretch
-from localcloud.sagemaker_service.timeline import plan_timeline
-from localcloud.sagemaker_service.trace import Trace, TraceInvalid, nominal_trace, read_traces, read_work
-from localcloud.sagemaker_service.trace_peak import implied_rate
+from localcloud.sagemaker_service.jobs.faults import FaultBox
+from localcloud.sagemaker_service.jobs.job import Job, PlannedStep, Status
+from localcloud.sagemaker_service.jobs.job_store import JobStore
+from localcloud.sagemaker_service.jobs.trace import Trace, TraceInvalid, nominal_trace, read_traces, read_work
+from localcloud.sagemaker_service.replay.simulated_log import write_stretch
+from localcloud.sagemaker_service.replay.timeline import plan_timeline
+from localcloud.sagemaker_service.replay.trace_peak import implied_rate
 from tests.unit.localcloud.test_trace import job_of, plain_job
 from tests.unit.run_samples import make_cell
 from traindyno.core.instances.instance_types import InstanceType, instance_types

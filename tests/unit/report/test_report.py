@@ -32,9 +32,9 @@ from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.report_data import Report, build_report, parse_report, report_document
 from traindyno.core.verdict.search_path import Round
 from traindyno.core.verdict.verdict import judge
+from traindyno.report.charts.plot import cut, make_scale, seconds_unit
 from traindyno.report.html import render
 from traindyno.report.markup import Markup, element
-from traindyno.report.plot import cut, make_scale, seconds_unit
 
 EVIL = "<script>alert('x')</script>\"&]]>"
 

@@ -12,16 +12,16 @@ import pytest
 
 from tests.unit.report.test_report import downloads, report_of, structure_of
 from tests.unit.run_samples import completed_result, make_suite
-from traindyno.cli.suite_loading import load_suite
+from traindyno.cli.inputs.suite_loading import load_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy, Task
 from traindyno.core.suite.suite import Cell, Scaling, Suite
 from traindyno.core.suite.workload import Workload
-from traindyno.report.figure import MOST_VIEWS
+from traindyno.report.charts.figure import MOST_VIEWS
+from traindyno.report.charts.line_chart import MOST_LINES
 from traindyno.report.html import render
-from traindyno.report.line_chart import MOST_LINES
 
 SUITES = Path(__file__).parents[3] / "suites"
 PACK_SUITES = sorted(path for path in SUITES.glob("*/*.yaml") if path.name != "claims.yaml")

@@ -7,7 +7,7 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
-from localcloud.sagemaker_service.request_check import check_request
+from localcloud.sagemaker_service.api.request_check import check_request
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, SETTINGS
 from traindyno.core.serving.deployment import Hosting, ModelNotServable, check_job_name, deployment_name
 from traindyno.sagemaker.job_settings import LabJobs

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
 from traindyno.core.suite.arguments import arguments_of
+from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS
 from traindyno.core.suite.choices import Compiler, Strategy
-from traindyno.core.suite.job_limits_check import MODEL_PARALLEL_PARAMETERS
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Workload
 

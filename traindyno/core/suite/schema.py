@@ -9,6 +9,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from traindyno.core.documents.field_description import FieldDescription, description_of, document_name
 from traindyno.core.instances.instance_types import instance_types
+from traindyno.core.suite.checks.suite_check import NAME, NAME_CHARACTERS
+from traindyno.core.suite.checks.workload_check import SCRIPT_FIELDS
 from traindyno.core.suite.choices import GoalKind, Task
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.settings import (
@@ -19,10 +21,8 @@ from traindyno.core.suite.settings import (
     setting_types,
 )
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_check import NAME, NAME_CHARACTERS
 from traindyno.core.suite.suite_converter import GOAL_LIMITS
 from traindyno.core.suite.workload import Model, Tokenizer, Workload
-from traindyno.core.suite.workload_check import SCRIPT_FIELDS
 
 Schema = dict[str, Any]
 

@@ -7,11 +7,11 @@ from traindyno.core.documents.extent import excess_of
 from traindyno.core.documents.problems import problems_of
 from traindyno.core.documents.versions import Format
 from traindyno.core.errors import SuiteInvalid
+from traindyno.core.suite.checks.secrets_check import check_secrets
+from traindyno.core.suite.checks.suite_check import check_suite
 from traindyno.core.suite.goal import Target
-from traindyno.core.suite.secrets_check import check_secrets
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Measurement, Suite, Tokens
-from traindyno.core.suite.suite_check import check_suite
 from traindyno.core.suite.suite_converter import WRONG_VALUE, suite_converter
 from traindyno.core.suite.workload import Workload
 

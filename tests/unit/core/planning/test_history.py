@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.core.planning.test_plan import LIMITS, price, readings
 from tests.unit.suites import script_document, small_document, small_suite
-from traindyno.cli.plan_totals import expected_cost_text, expected_time_text
+from traindyno.cli.display.plan_totals import expected_cost_text, expected_time_text
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.history import (
     CellHistory,

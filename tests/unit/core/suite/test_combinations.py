@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.suites import script_document, small_document
-from traindyno.core.suite.combinations import find_impossible
+from traindyno.core.suite.checks.combinations import find_impossible
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import parse_settings, parse_workload
 

@@ -1,0 +1,1 @@
+"""The second state machine: functions, events, roles and grants that deploy a trained model."""

@@ -1,0 +1,130 @@
+"""The service's own paths besides the AWS protocols: health, faults, ledger, clock, quotas, killed processes."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import cattrs
+
+from localcloud.sagemaker_service.api.rate_limits import RateLimits
+from localcloud.sagemaker_service.api_error import ApiError, validation_error
+from localcloud.sagemaker_service.clock import Clock
+from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
+from localcloud.sagemaker_service.jobs.faults import FaultBox
+from localcloud.sagemaker_service.jobs.job import TERMINAL, Job, billed_seconds
+from localcloud.sagemaker_service.jobs.job_store import JobStore
+from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
+from localcloud.sagemaker_service.service_health import ServiceHealth, find_disk_problem
+from localcloud.sagemaker_service.settings import Settings
+
+Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+class ServiceFailing(ApiError):
+    """A part of the service does not work; the message has each part with its problem."""
+
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        text = "; ".join(f"{part}: {problem}" for part, problem in problems.items())
+        super().__init__("ServiceUnavailable", text, http_status=503)
+
+
+class Administration:
+    """``facts``: further entries of the health answer."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        store: JobStore,
+        faults: FaultBox,
+        quotas: QuotaTable,
+        clock: Clock,
+        rates: RateLimits,
+        facts: Mapping[str, Any],
+        health: ServiceHealth,
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._faults = faults
+        self._quotas = quotas
+        self._clock = clock
+        self._facts = facts
+        self._service_health = health
+        self._answers: dict[tuple[str, str], Answer] = {
+            ("GET", "/health"): self._health,
+            ("GET", "/_local/clock"): lambda _: {"now_ms": clock.now_ms()},
+            ("GET", "/_local/requests"): lambda _: rates.counts(),
+            ("GET", "/_local/ledger"): lambda _: {
+                "rows": [_ledger_row(job) for job in store.select("1 = 1", (), "created_ms, name", -1)]
+            },
+            ("GET", "/_local/faults"): lambda _: self._view_faults(),
+            ("POST", "/_local/faults"): self._replace_faults,
+            ("POST", "/_local/quotas"): self._apply_quotas,
+            ("POST", "/_local/kill"): self._kill,
+        }
+
+    def answer(self, method: str, path: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        found = self._answers.get((method, path))
+        if found is None:
+            known = ", ".join(" ".join(key) for key in self._answers)
+            raise ApiError("NotFound", f"{method} {path}: the local service has {known}", http_status=404)
+        return found(document)
+
+    def _health(self, _document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Answers 503 with the part's name while a part of the service does not work."""
+        problems = self._service_health.problems | find_disk_problem(self._settings.state_folder)
+        if problems:
+            raise ServiceFailing(problems)
+        return {
+            "status": "ok",
+            **self._facts,
+            "jobs": self._store.count_by_status(),
+            "undelivered_events": self._store.pending_event_count(),
+        }
+
+    def _view_faults(self) -> Mapping[str, Any]:
+        view: Mapping[str, Any] = cattrs.unstructure(self._faults.current)
+        return view
+
+    def _replace_faults(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._faults.replace(document)
+        return self._view_faults()
+
+    def _apply_quotas(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Quota codes and the values to apply."""
+        unknown = sorted(document.keys() - self._quotas.quotas.keys())
+        if unknown:
+            raise validation_error(f"unknown quota codes: {', '.join(unknown)}")
+        for code, value in document.items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+                raise validation_error(f"{code}: expected a number of instances, found {value!r}")
+            self._quotas.apply(code, value)
+        return {}
+
+    def _kill(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """SIGKILL for every process of a running local job, as if the machine had run out of memory."""
+        job = self._store.get(document.get("TrainingJobName", ""))
+        if job is None:
+            raise validation_error(f"expected the TrainingJobName of a job, found {document!r}")
+        return {"killed": end_stray_processes(process_mark(job, self._settings))}
+
+
+def _ledger_row(job: Job) -> dict[str, Any]:
+    """The engine's own count, which a receipt is reconciled with.
+
+    ``billed_seconds`` is wall clock: one instance's bill, to be multiplied by ``instance_count``.
+    """
+    has_started = job.training_start_ms is not None
+    return {
+        "job_name": job.name,
+        "engine": job.engine,
+        "created_at": job.created_ms / 1000,
+        "status": job.status,
+        "has_ended": job.status in TERMINAL,
+        "instance_type": job.instance_type,
+        "instance_count": job.instance_count,
+        "is_spot": job.is_spot,
+        "billed_seconds": billed_seconds(job) if has_started else 0,
+        "warm_pool_seconds": job.warm_pool["ResourceRetainedBillableTimeInSeconds"] if job.warm_pool else 0,
+        "reused_by": job.warm_pool.get("ReusedByJob") if job.warm_pool else None,
+        "started_warm": job.started_warm,
+    }

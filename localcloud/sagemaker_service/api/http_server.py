@@ -1,0 +1,204 @@
+"""AWS's JSON 1.1 protocol over HTTP on loopback, and the service's own administration paths."""
+
+import json
+import logging
+import re
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+from urllib.parse import unquote
+from uuid import uuid4
+
+from botocore.model import ServiceModel
+
+from localcloud.loopback import LOOPBACK
+from localcloud.loopback_gate import refuse
+from localcloud.sagemaker_service.activity import Activity
+from localcloud.sagemaker_service.api.operations import Operation
+from localcloud.sagemaker_service.api.request_check import check_request
+from localcloud.sagemaker_service.api_error import ApiError
+from localcloud.sagemaker_service.hosting.model_container import Invocation
+from traindyno.core.documents.extent import MOST_DEPTH, excess_of
+
+JSON = "application/json"
+AWS_JSON = "application/x-amz-json-1.1"
+MOST_BODY_BYTES = 4 * 1024 * 1024
+LOG = logging.getLogger(__name__)
+MOST_INVOCATION_BYTES = 6 * 1024 * 1024
+INVOCATION = re.compile(r"/endpoints/(?P<name>[^/]+)/invocations")
+PASSED_ON = ("Content-Type", "Accept")
+Invoke = Callable[[str, bytes, Mapping[str, str]], Invocation]
+Administration = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
+
+
+class Api:
+    """One AWS service: its botocore model and the operations that answer it."""
+
+    def __init__(
+        self, model: ServiceModel, operations: Mapping[str, Operation], extra_values: Mapping[str, frozenset[str]]
+    ) -> None:
+        self.target_prefix: str = model.metadata["targetPrefix"]
+        self._model = model
+        self._operations = operations
+        self._extra_values = extra_values
+
+    def answer(self, name: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        operation = self._operations.get(name)
+        if operation is None:
+            known = ", ".join(sorted(self._operations))
+            raise ApiError(
+                "UnknownOperationException", f"{name} is not offered by this local service; it offers {known}"
+            )
+        check_request(self._model.operation_model(name), request, self._extra_values)
+        return operation(request)
+
+
+class LoopbackServer(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+    def __init__(
+        self,
+        port: int,
+        apis: list[Api],
+        administration: Administration,
+        before_each: Callable[[str, str], None],
+        *,
+        invoke: Invoke,
+        activity: Activity,
+        now_seconds: Callable[[], float],
+    ) -> None:
+        self.activity = activity
+        self.now_seconds = now_seconds
+        self.apis = {api.target_prefix: api for api in apis}
+        self.administration = administration
+        self.before_each = before_each
+        self._invoke = invoke
+        super().__init__((LOOPBACK, port), RequestHandler)
+
+    def answer(self, target: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        prefix, _, operation = target.partition(".")
+        if prefix not in self.apis:
+            raise ApiError("UnknownOperationException", f"{target!r}: the local service accepts {', '.join(self.apis)}")
+        with self.activity.busy():
+            self.before_each(prefix, operation)
+            return self.apis[prefix].answer(operation, request)
+
+    def invoke(self, endpoint: str, body: bytes, headers: Mapping[str, str]) -> Invocation:
+        """``sagemaker-runtime`` has one operation here, and paths instead of targets."""
+        self.before_each("SageMakerRuntime", "InvokeEndpoint")
+        return self._invoke(endpoint, body, headers)
+
+
+class RequestHandler(BaseHTTPRequestHandler):
+    server: LoopbackServer
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize: ClassVar[int] = -1
+    timeout = 120
+
+    def do_POST(self) -> None:
+        invocation = INVOCATION.fullmatch(unquote(self.path))
+        body = self._read_body(MOST_INVOCATION_BYTES if invocation else MOST_BODY_BYTES)
+        if body is None:
+            return
+        if invocation:
+            self._invoke(invocation["name"], body)
+            return
+        wanted = JSON if self.path.startswith("/_local/") else AWS_JSON
+        if self.headers.get_content_type() != wanted:
+            # Also keeps web pages out: a browser may not send these types across origins without asking first.
+            found = self.headers.get("Content-Type")
+            self._send(415, {"message": f"{self.path}: expected Content-Type {wanted}, found {found}"})
+        elif wanted == JSON:
+            self._respond(lambda: self.server.administration("POST", self.path, read_document(body)))
+        else:
+            self._respond(lambda: self.server.answer(self.headers.get("X-Amz-Target", ""), read_document(body)))
+
+    def _invoke(self, endpoint: str, body: bytes) -> None:
+        headers = {name: value for name in PASSED_ON if (value := self.headers.get(name))}
+        try:
+            answer = self.server.invoke(endpoint, body, headers)
+        except ApiError as error:
+            self._send_error(error)
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", answer.content_type)
+        self.send_header("Content-Length", str(len(answer.body)))
+        self.send_header("x-Amzn-Invoked-Production-Variant", "AllTraffic")
+        self.end_headers()
+        self.wfile.write(answer.body)
+
+    def do_GET(self) -> None:
+        if self._is_of_this_machine():
+            self._respond(lambda: self.server.administration("GET", self.path, {}))
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        """The ``Date`` of an answer is the jobs' clock, so that callers can tell a simulated job's age."""
+        return super().date_time_string(self.server.now_seconds() if timestamp is None else timestamp)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        LOG.debug(format, *arguments)
+
+    def _read_body(self, most_bytes: int) -> bytes | None:
+        size = int(self.headers.get("Content-Length") or 0)
+        if not self._is_of_this_machine():
+            return None
+        if size > most_bytes:
+            self.close_connection = True
+            self._send(413, {"message": f"{size} bytes; at most {most_bytes} are accepted"})
+            return None
+        return self.rfile.read(size)
+
+    def _is_of_this_machine(self) -> bool:
+        refusal = refuse(
+            host=self.headers.get("Host", ""),
+            origin=self.headers.get("Origin"),
+            fetch_site=self.headers.get("Sec-Fetch-Site"),
+        )
+        if refusal is None:
+            return True
+        self.close_connection = True
+        self._send(403, {"message": refusal})
+        return False
+
+    def _respond(self, operation: Callable[[], Mapping[str, Any]]) -> None:
+        try:
+            self._send(200, operation())
+        except ApiError as error:
+            self._send_error(error)
+        except Exception:  # as from AWS, a caller gets an answer to every request; it is a fault of this service
+            LOG.exception("%s failed", self.headers.get("X-Amz-Target") or self.path)
+            self._send(500, {"__type": "InternalFailure", "message": "see the local service's log"}, "InternalFailure")
+            raise
+
+    def _send_error(self, error: ApiError) -> None:
+        document = {"__type": error.code, "message": error.message, **error.members}
+        self._send(error.http_status, document, error.code)
+
+    def _send(self, http_status: int, document: Mapping[str, Any], error_code: str | None = None) -> None:
+        body = json.dumps(document).encode()
+        self.send_response(http_status)
+        self.send_header("Content-Type", AWS_JSON)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("x-amzn-RequestId", str(uuid4()))
+        if error_code:
+            self.send_header("x-amzn-ErrorType", error_code)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def read_document(body: bytes) -> dict[str, Any]:
+    """The JSON object of a request's body; raises ApiError."""
+    try:
+        document = json.loads(body or b"{}")
+    except ValueError as error:
+        raise ApiError("SerializationException", f"the body is not valid JSON: {error}") from error
+    except RecursionError as error:  # at a depth that differs between versions of Python
+        raise ApiError("SerializationException", f"the body: expected at most {MOST_DEPTH} levels, got more") from error
+    if not isinstance(document, dict):
+        raise ApiError("SerializationException", "the body is not a JSON object")
+    excess = excess_of(document)
+    if excess is not None:
+        raise ApiError("SerializationException", f"the body: {excess}")
+    return document

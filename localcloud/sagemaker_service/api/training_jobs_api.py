@@ -1,0 +1,140 @@
+"""SageMaker's training job operations."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from localcloud.sagemaker_service.api.create_rules import check_combination
+from localcloud.sagemaker_service.api.operations import Operation
+from localcloud.sagemaker_service.api_error import ApiError, validation_error
+from localcloud.sagemaker_service.clock import Clock
+from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, Job, SecondaryStatus, Status, ended, moved, new_job
+from localcloud.sagemaker_service.jobs.job_listing import list_jobs
+from localcloud.sagemaker_service.jobs.job_store import JobStore
+from localcloud.sagemaker_service.jobs.job_view import described
+from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
+from localcloud.sagemaker_service.jobs.warm_pools import is_available
+
+SIMULATED_TAG = "traindyno:simulated"
+UPDATABLE = ("ProfilerConfig", "ProfilerRuleConfigurations", "RemoteDebugConfig")
+
+
+class JobEngine(Protocol):
+    def wake(self, name: str) -> None:
+        """The job is new, or was changed from outside the engine."""
+
+
+class TrainingJobsApi:
+    def __init__(
+        self,
+        *,
+        store: JobStore,
+        quotas: QuotaTable,
+        clocks: Mapping[Engine, Clock],
+        engines: Mapping[Engine, JobEngine],
+        engine_for: Callable[[str], Engine],
+        arn_prefix: str,
+    ) -> None:
+        self._store = store
+        self._quotas = quotas
+        self._clocks = clocks
+        self._engines = engines
+        self._engine_for = engine_for
+        self._arn_prefix = arn_prefix
+
+    def operations(self) -> dict[str, Operation]:
+        return {
+            "CreateTrainingJob": self._create,
+            "DescribeTrainingJob": lambda request: described(self._job(request)),
+            "ListTrainingJobs": lambda request: list_jobs(self._store, request),
+            "StopTrainingJob": self._stop,
+            "UpdateTrainingJob": self._update,
+            "AddTags": self._add_tags,
+            "ListTags": lambda request: {"Tags": _tag_list(self._job_by_arn(request).tags)},
+            "DeleteTags": self._delete_tags,
+        }
+
+    def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        check_combination(request)
+        arn = f"{self._arn_prefix}{request['TrainingJobName']}"
+        tags = {tag["Key"]: tag["Value"] for tag in request.get("Tags", ())}
+        kept = {name: value for name, value in request.items() if name != "Tags"}
+        resources = request["ResourceConfig"]
+        wanted_type = resources.get("InstanceType") or resources["InstancePreferences"][0]["InstanceType"]
+        engine = self._engine_for(wanted_type)
+        if engine is Engine.REPLAY:
+            tags[SIMULATED_TAG] = "true"
+        now_ms = self._clocks[engine].now_ms()
+        job = new_job(kept, arn=arn, engine=engine, tags=tags, now_ms=now_ms, message="Starting the training job")
+        with self._quotas.admission(job):
+            if not self._store.add(job):
+                raise ApiError(
+                    "ResourceInUse",
+                    "Training job names must be unique within an AWS account and region, and a training job with this "
+                    f"name already exists ({arn})",
+                )
+        self._engines[engine].wake(job.name)
+        return {"TrainingJobArn": arn}
+
+    def _stop(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        job = self._store.change(self._job(request).name, self._asked_to_stop)
+        self._engines[job.engine].wake(job.name)
+        return {}
+
+    def _asked_to_stop(self, job: Job) -> Job:
+        if job.status in TERMINAL:
+            raise validation_error(f"The request was rejected because the training job is in status {job.status}.")
+        now_ms = self._clocks[job.engine].now_ms()
+        stopping = moved(job, SecondaryStatus.STOPPING, now_ms=now_ms)
+        stopping = replace(stopping, status=Status.STOPPING, stop_requested=True)
+        return stopping if job.claimed else ended(stopping, Status.STOPPED, SecondaryStatus.STOPPED, now_ms=now_ms)
+
+    def _update(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        name = self._job(request).name
+        changed = {member: request[member] for member in UPDATABLE if member in request}
+
+        def update(job: Job) -> Job:
+            if "ResourceConfig" in request and job.status in TERMINAL and not is_available(job):
+                raise validation_error(f"the warm pool of {name} is not Available, so its keep-alive period is final")
+            resources = {**job.request["ResourceConfig"], **request.get("ResourceConfig", {})}
+            return replace(
+                job,
+                request={**job.request, **changed, "ResourceConfig": resources},
+                modified_ms=self._clocks[job.engine].now_ms(),
+            )
+
+        job = self._store.change(name, update)
+        self._engines[job.engine].wake(name)
+        return {"TrainingJobArn": job.arn}
+
+    def _add_tags(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        added = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
+        name = self._job_by_arn(request).name
+        job = self._store.change(name, lambda job: replace(job, tags={**job.tags, **added}))
+        return {"Tags": _tag_list(job.tags)}
+
+    def _delete_tags(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        removed = set(request["TagKeys"])
+
+        def without(job: Job) -> Job:
+            return replace(job, tags={key: value for key, value in job.tags.items() if key not in removed})
+
+        self._store.change(self._job_by_arn(request).name, without)
+        return {}
+
+    def _job(self, request: Mapping[str, Any]) -> Job:
+        job = self._store.get(request["TrainingJobName"])
+        if job is None:
+            # The model declares ResourceNotFound, but the service answers like this.
+            raise validation_error("Requested resource not found.")
+        return job
+
+    def _job_by_arn(self, request: Mapping[str, Any]) -> Job:
+        arn: str = request["ResourceArn"]
+        if not arn.startswith(self._arn_prefix):
+            raise validation_error(f"{arn}: this local service keeps training jobs only ({self._arn_prefix}<name>)")
+        return self._job({"TrainingJobName": arn.removeprefix(self._arn_prefix)})
+
+
+def _tag_list(tags: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"Key": key, "Value": value} for key, value in tags.items()]

@@ -1,0 +1,65 @@
+"""SageMaker's operations on batch transform jobs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from localcloud.sagemaker_service.api.hosting_api import check_local, new_record
+from localcloud.sagemaker_service.api.operations import Operation
+from localcloud.sagemaker_service.api_error import ApiError, validation_error
+from localcloud.sagemaker_service.clock import Clock
+from localcloud.sagemaker_service.hosting.hosting import HostingStore, Model, TransformJob, TransformStatus
+from localcloud.sagemaker_service.hosting.hosting_view import described_transform
+from localcloud.sagemaker_service.hosting.transform_engine import ENDED, TransformEngine
+
+
+class TransformJobsApi:
+    def __init__(self, *, store: HostingStore, engine: TransformEngine, clock: Clock, arn_prefix: str) -> None:
+        self._store = store
+        self._engine = engine
+        self._clock = clock
+        self._arn_prefix = arn_prefix
+
+    def operations(self) -> dict[str, Operation]:
+        return {
+            "CreateTransformJob": self._create,
+            "DescribeTransformJob": lambda request: described_transform(self._job(request)),
+            "StopTransformJob": self._stop,
+        }
+
+    def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self._store.get(Model, request["ModelName"]) is None:
+            raise validation_error(f'Could not find model "{request["ModelName"]}".')
+        check_local(request["TransformResources"]["InstanceType"])
+        _check_input(request["TransformInput"])
+        if request.get("DataProcessing"):
+            raise validation_error("DataProcessing is not offered by this local service")
+        name, now_ms = request["TransformJobName"], self._clock.now_ms()
+        if self._store.get(TransformJob, name) is not None:
+            raise ApiError("ResourceInUse", f"Job name must be unique within an AWS account and region: {name}")
+        new = new_record(self._store, TransformJob, name, request, arn_prefix=self._arn_prefix, now_ms=now_ms)
+        job = TransformJob(**new, status=TransformStatus.IN_PROGRESS, modified_ms=now_ms)
+        self._store.put(job)
+        self._engine.run(job.name)
+        return {"TransformJobArn": job.arn}
+
+    def _stop(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        job = self._job(request)
+        if job.status in ENDED:
+            raise validation_error(f"The request was rejected because the transform job is in status {job.status}.")
+        self._engine.move(job.name, TransformStatus.STOPPING)
+        return {}
+
+    def _job(self, request: Mapping[str, Any]) -> TransformJob:
+        job = self._store.get(TransformJob, request["TransformJobName"])
+        if job is None:
+            raise validation_error("Could not find requested job with name: " + request["TransformJobName"])
+        return job
+
+
+def _check_input(given: Mapping[str, Any]) -> None:
+    if given["DataSource"]["S3DataSource"]["S3DataType"] != "S3Prefix":
+        raise validation_error("TransformInput: this local service reads S3DataType S3Prefix")
+    if given.get("CompressionType", "None") != "None":
+        raise validation_error("TransformInput: this local service reads CompressionType None")
+    if given.get("SplitType", "None") not in {"None", "Line"}:
+        raise validation_error("TransformInput: this local service offers SplitType None and Line")

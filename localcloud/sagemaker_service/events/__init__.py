@@ -1,0 +1,1 @@
+"""What the service tells other services: events of jobs, and the lines of their logs."""

@@ -1,0 +1,158 @@
+"""Delivers state change events as EventBridge would: by the account's rules, to their Lambda functions.
+
+EventBridge accepts no events of AWS's own sources from clients (locally as on AWS), so the rules are read and applied
+here.
+"""
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from localcloud.sagemaker_service.activity import Activity
+from localcloud.sagemaker_service.events.event_pattern import is_match
+from localcloud.sagemaker_service.jobs.job_store import JobStore, StoredEvent
+from localcloud.sagemaker_service.service_health import ServiceHealth, WatchedThread
+
+if TYPE_CHECKING:
+    from mypy_boto3_events import EventBridgeClient
+
+LOG = logging.getLogger(__name__)
+PART = "event delivery"
+RULES_KEPT_SECONDS = 5.0
+LOOK_AGAIN_SECONDS = 0.25
+LONGEST_RETRY_SECONDS = 30.0
+DELIVERED_AT_ONCE = 8
+LAMBDA_ARN_PART = ":lambda:"
+
+
+class FunctionClient(Protocol):
+    """The call of boto3's ``lambda`` client that is used here."""
+
+    def invoke(self, **request: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    name: str
+    pattern: Mapping[str, Any]
+    targets: tuple[Mapping[str, Any], ...]
+
+
+class EventDelivery:
+    """At least once: the store keeps an event until every target has accepted it."""
+
+    def __init__(
+        self,
+        *,
+        store: JobStore,
+        events: "EventBridgeClient",
+        functions: FunctionClient,
+        activity: Activity,
+        health: ServiceHealth,
+    ) -> None:
+        self._store = store
+        self._events = events
+        self._functions = functions
+        self._activity = activity
+        self._health = health
+        self._rules: list[Rule] = []
+        self._rules_read_at = float("-inf")
+        self._wake = threading.Event()
+        self._ending = threading.Event()
+        # The lab's sweep finds jobs whose events were lost, so a failure of this thread needs no other action.
+        self._thread = WatchedThread(PART, self._work, health=health, at_death=lambda _: None)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    def close(self) -> None:
+        self._ending.set()
+        self._wake.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _work(self) -> None:
+        with ThreadPoolExecutor(DELIVERED_AT_ONCE, thread_name_prefix="event") as pool:
+            while not self._ending.is_set():
+                try:
+                    self._deliver_due(pool)
+                except Exception as error:  # noqa: BLE001 -- an error with one event must not stop the delivery of the next
+                    self._health.report(PART, error)
+                    self._ending.wait(1.0)
+                else:
+                    self._health.clear(PART)
+
+    def _deliver_due(self, pool: ThreadPoolExecutor) -> None:
+        self._wake.clear()
+        due = self._store.due_events(time.time(), 10 * DELIVERED_AT_ONCE)
+        if not due:
+            self._wake.wait(LOOK_AGAIN_SECONDS)
+        elif self._has_current_rules(due):
+            with self._activity.busy():
+                delivered = list(pool.map(self._try_to_deliver, due))
+                self._store.remove_events([event_id for event_id in delivered if event_id is not None])
+
+    def _has_current_rules(self, due: list[StoredEvent]) -> bool:
+        if time.monotonic() - self._rules_read_at < RULES_KEPT_SECONDS:
+            return True
+        try:
+            self._rules = list(self._read_rules())
+        except (BotoCoreError, ClientError) as error:
+            LOG.warning("EventBridge rules not read, %d events wait: %s", len(due), error)
+            self._ending.wait(1.0)
+            return False
+        self._rules_read_at = time.monotonic()
+        return True
+
+    def _read_rules(self) -> list[Rule]:
+        rules = []
+        for page in self._events.get_paginator("list_rules").paginate():
+            for row in page["Rules"]:
+                pattern = row.get("EventPattern")
+                if pattern and row.get("State") != "DISABLED":
+                    targets = self._events.list_targets_by_rule(Rule=row["Name"])["Targets"]
+                    rules.append(Rule(name=row["Name"], pattern=json.loads(pattern), targets=tuple(targets)))
+        return rules
+
+    def _try_to_deliver(self, event: StoredEvent) -> int | None:
+        """The event's id if every target has accepted it; None if delivery must be repeated."""
+        try:
+            for rule in self._rules:
+                if self._is_for(rule, event.document):
+                    for target in rule.targets:
+                        self._send(rule, target, event.document)
+        except (BotoCoreError, ClientError) as error:
+            wait_seconds = min(0.5 * 2**event.failures, LONGEST_RETRY_SECONDS)
+            (name,) = event.document["resources"]
+            LOG.warning("event of %s not delivered, again in %.1f s: %s", name, wait_seconds, error)
+            self._rules_read_at = float("-inf")
+            self._store.postpone_event(event.event_id, time.time() + wait_seconds)
+            return None
+        return event.event_id
+
+    def _is_for(self, rule: Rule, event: Mapping[str, Any]) -> bool:
+        answer = is_match(rule.pattern, event)
+        if answer is None:
+            asked = self._events.test_event_pattern(EventPattern=json.dumps(rule.pattern), Event=json.dumps(event))
+            answer = asked["Result"]
+        return answer
+
+    def _send(self, rule: Rule, target: Mapping[str, Any], event: Mapping[str, Any]) -> None:
+        arn = target["Arn"]
+        if LAMBDA_ARN_PART not in arn or target.get("InputTransformer") or target.get("InputPath"):
+            LOG.warning(
+                "rule %s: target %s left out; only Lambda functions with the whole event or Input", rule.name, arn
+            )
+            return
+        payload = target.get("Input") or json.dumps(event)
+        self._functions.invoke(FunctionName=arn, InvocationType="Event", Payload=payload.encode())

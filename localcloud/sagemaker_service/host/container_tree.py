@@ -1,0 +1,110 @@
+"""The folders that a training container finds under /opt/ml, one set for each host of a job."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.storage.safe_paths import stays_inside
+
+CONTAINER_ROOT = "/opt/ml"
+OUTSIDE_CONTAINER_ROOT = "this local service keeps everything under /opt/ml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostTree:
+    """One host's /opt/ml. Input data and code are links to the job's single copy."""
+
+    host: str
+    root: Path
+
+    @property
+    def model(self) -> Path:
+        return self.root / "model"
+
+    @property
+    def code(self) -> Path:
+        return self.root / "code"
+
+    @property
+    def input(self) -> Path:
+        return self.root / "input"
+
+    @property
+    def output(self) -> Path:
+        return self.root / "output"
+
+    @property
+    def failure(self) -> Path:
+        return self.output / "failure"
+
+    def here(self, text: str) -> str:
+        """``text`` with a leading container path, or one after ``file://``, turned into this host's."""
+        for lead in ("", "file://"):
+            if text.startswith(lead) and is_container_path(text.removeprefix(lead)):
+                return f"{lead}{self.root}{text[len(lead) + len(CONTAINER_ROOT) :]}"
+        return text
+
+    def place(self, container_path: str) -> Path:
+        return Path(self.here(container_path))
+
+
+def is_container_path(path: str) -> bool:
+    """Whether the path is below /opt/ml. A path with ``..`` may leave it, so it does not count."""
+    return path == CONTAINER_ROOT or (path.startswith(f"{CONTAINER_ROOT}/") and stays_inside(path[1:]))
+
+
+def host_names(count: int) -> list[str]:
+    return [f"algo-{number}" for number in range(1, count + 1)]
+
+
+def make_host_tree(job_folder: Path, host: str) -> HostTree:
+    tree = HostTree(host=host, root=job_folder / host / "ml")
+    for folder in ("input/config", "input/data", "model", "output/data", "output/intermediate", "checkpoints"):
+        (tree.root / folder).mkdir(parents=True, exist_ok=True)
+    return tree
+
+
+def resource_config(job: Job, host: str) -> dict[str, Any]:
+    hosts = host_names(job.instance_count)
+    group = {"instance_group_name": "homogeneousCluster", "instance_type": job.instance_type, "hosts": hosts}
+    return {
+        "current_host": host,
+        "current_instance_type": job.instance_type,
+        "current_group_name": group["instance_group_name"],
+        "hosts": hosts,
+        "instance_groups": [group],
+        "network_interface_name": "lo",
+    }
+
+
+def channel_config(job: Job) -> dict[str, dict[str, str]]:
+    default_mode = job.request["AlgorithmSpecification"].get("TrainingInputMode", "File")
+    return {
+        channel["ChannelName"]: {
+            "TrainingInputMode": channel.get("InputMode", default_mode),
+            "S3DistributionType": channel["DataSource"]["S3DataSource"].get(
+                "S3DataDistributionType", "FullyReplicated"
+            ),
+            "RecordWrapperType": "None",
+        }
+        for channel in job.request.get("InputDataConfig", ())
+    }
+
+
+def write_configs(job: Job, tree: HostTree, hyperparameters: Mapping[str, str]) -> None:
+    documents = {
+        "hyperparameters.json": dict(hyperparameters),
+        "inputdataconfig.json": channel_config(job),
+        "resourceconfig.json": resource_config(job, tree.host),
+    }
+    for name, document in documents.items():
+        (tree.input / "config" / name).write_text(json.dumps(document, indent=1), encoding="utf-8")
+
+
+def share(source: Path, places: Sequence[Path]) -> None:
+    for place in places:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(source, target_is_directory=source.is_dir())

@@ -1,0 +1,101 @@
+"""The supervisors of one job's hosts: started, watched and stopped together."""
+
+import contextlib
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from localcloud.sagemaker_service.host import supervisor
+from localcloud.sagemaker_service.host.own_opt_ml import with_own_opt_ml
+
+LOG = logging.getLogger(__name__)
+JOB_NAME = "TRAINING_JOB_NAME"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostOrder:
+    """``root`` is the folder that the host's processes see as /opt/ml."""
+
+    host: str
+    root: Path
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    folder: Path
+    log: Path
+    cores: Sequence[int]
+
+
+class HostProcesses:
+    """One supervisor for each host. If a host fails, the others are stopped, as on SageMaker."""
+
+    def __init__(self, orders: Sequence[HostOrder], *, order_folder: Path, grace_seconds: float) -> None:
+        self.first_failed: str | None = None
+        self._lock = threading.Lock()
+        self._supervisors = {
+            order.host: _start(order, order_folder / f"{order.host}.json", grace_seconds) for order in orders
+        }
+
+    def stop(self) -> None:
+        """Asks every host to end; the supervisors kill those that remain after the grace time."""
+        with self._lock:
+            for process in self._supervisors.values():
+                if process.poll() is None and process.stdin is not None:
+                    try:
+                        process.stdin.write(b"stop\n")
+                        process.stdin.flush()
+                    except BrokenPipeError:
+                        LOG.info("supervisor %s ended while it was asked to stop", process.pid)
+
+    def wait(self, seconds: float) -> dict[str, int] | None:
+        """The hosts' exit codes once all have ended, None if some still run after ``seconds``."""
+        running = next((process for process in self._supervisors.values() if process.poll() is None), None)
+        if running is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                running.wait(seconds)
+        codes = {host: process.poll() for host, process in self._supervisors.items()}
+        failed = [host for host, code in codes.items() if code]
+        if failed:
+            self.first_failed = self.first_failed or failed[0]
+            self.stop()
+        ended = {host: code for host, code in codes.items() if code is not None}
+        return ended if len(ended) == len(codes) else None
+
+    def close(self) -> None:
+        """Ends every supervisor: supervisors end their hosts immediately when their input ends."""
+        for process in self._supervisors.values():
+            if process.stdin is not None:
+                process.stdin.close()
+        for process in self._supervisors.values():
+            process.wait()
+
+
+def _start(order: HostOrder, order_path: Path, grace_seconds: float) -> "subprocess.Popen[bytes]":
+    document = {
+        "command": with_own_opt_ml(order.root, order.command),
+        "environment": dict(order.environment),
+        "folder": str(order.folder),
+        "log": str(order.log),
+        "cores": list(order.cores),
+        "grace_seconds": grace_seconds,
+    }
+    order_path.write_text(json.dumps(document), encoding="utf-8")
+    order_path.chmod(0o600)
+    command = [sys.executable, "-I", supervisor.__file__, str(order_path)]
+    # The job's name marks the supervisor as one of its launchers: the step log counts from their start.
+    environment = {**os.environ, JOB_NAME: order.environment.get(JOB_NAME, "")}
+    return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, env=environment)
+
+
+def share_cores(cores: Sequence[int], host_count: int) -> list[list[int]]:
+    """Neighbouring cores for each host, as evenly as possible; with fewer cores than hosts they share cores."""
+    if host_count >= len(cores):
+        return [[cores[number % len(cores)]] for number in range(host_count)]
+    bounds = [number * len(cores) // host_count for number in range(host_count + 1)]
+    return [list(cores[first:last]) for first, last in pairwise(bounds)]

@@ -1,0 +1,118 @@
+"""Starts a job's launchers, one for each host, and waits until they end or the job is stopped."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from localcloud.loopback import free_port
+from localcloud.sagemaker_service.host.container_tree import HostTree, write_configs
+from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProcesses, share_cores
+from localcloud.sagemaker_service.host.local_images import LocalImage
+from localcloud.sagemaker_service.host.process_environment import process_environment
+from localcloud.sagemaker_service.host.toolkit import (
+    HostResources,
+    container_hyperparameters,
+    launch_command,
+    read_program,
+)
+from localcloud.sagemaker_service.instance_table import LocalInstanceType
+from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.settings import Settings
+from traindyno.callbacks.oom_kills import count_oom_kills
+
+LOOK_AGAIN_SECONDS = 0.2
+
+
+class ServiceEnding(Exception):
+    """The service ends: the job's processes end immediately, and its record is kept for the next start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingEnd:
+    """``first_failed``: the host that failed first. ``oom_kills``: processes that the kernel killed for memory during
+    the training.
+    """
+
+    exit_codes: Mapping[str, int]
+    first_failed: str | None
+    command: Sequence[str]
+    oom_kills: int = 0
+
+    @property
+    def is_success(self) -> bool:
+        return not any(self.exit_codes.values())
+
+
+def train(
+    job: Job,
+    trees: Sequence[HostTree],
+    *,
+    image: LocalImage,
+    settings: Settings,
+    instance_type: LocalInstanceType,
+    packages: Path | None,
+    logs: Mapping[str, Path],
+    should_stop: Callable[[], bool],
+    is_service_ending: Callable[[], bool],
+) -> TrainingEnd:
+    """``packages`` holds what the source's requirements.txt adds to the image."""
+    orders = _orders(
+        job, trees, image=image, settings=settings, instance_type=instance_type, packages=packages, logs=logs
+    )
+    order_folder = trees[0].root.parent.parent
+    hosts = HostProcesses(orders, order_folder=order_folder, grace_seconds=settings.stop_grace_seconds)
+    is_stopping = False
+    kills_before = count_oom_kills()
+    try:
+        while (exit_codes := hosts.wait(LOOK_AGAIN_SECONDS)) is None:
+            if is_service_ending():
+                raise ServiceEnding
+            if not is_stopping and should_stop():
+                is_stopping = True
+                hosts.stop()
+    finally:
+        hosts.close()
+    return TrainingEnd(
+        exit_codes=exit_codes,
+        first_failed=hosts.first_failed,
+        command=orders[0].command,
+        oom_kills=count_oom_kills() - kills_before,
+    )
+
+
+def _orders(
+    job: Job,
+    trees: Sequence[HostTree],
+    *,
+    image: LocalImage,
+    settings: Settings,
+    instance_type: LocalInstanceType,
+    packages: Path | None,
+    logs: Mapping[str, Path],
+) -> list[HostOrder]:
+    master_port = free_port()
+    orders = []
+    for rank, (tree, cores) in enumerate(zip(trees, share_cores(settings.cores, len(trees)), strict=True)):
+        resources = HostResources(
+            processes=instance_type.processes_per_host,
+            gpu_count=instance_type.gpu_count,
+            core_count=len(cores),
+            master_port=master_port,
+        )
+        hyperparameters = container_hyperparameters(job, tree)
+        write_configs(job, tree, hyperparameters)
+        program = read_program(replace(job, request={**job.request, "HyperParameters": hyperparameters}))
+        order = HostOrder(
+            host=tree.host,
+            root=tree.root,
+            command=launch_command(program, python=image.python, job=job, host_rank=rank, resources=resources),
+            environment=process_environment(
+                job, program, tree, resources, image=image, packages=packages, settings=settings, shell=os.environ
+            ),
+            folder=tree.code,
+            log=logs[tree.host],
+            cores=cores,
+        )
+        orders.append(order)
+    return orders

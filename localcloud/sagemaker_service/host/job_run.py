@@ -1,0 +1,236 @@
+"""One job on this machine, from its first download to its last upload."""
+
+import logging
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from localcloud.sagemaker_service.clock import Clock
+from localcloud.sagemaker_service.events.log_shipping import LogClient, LogShipping
+from localcloud.sagemaker_service.host.container_tree import (
+    OUTSIDE_CONTAINER_ROOT,
+    HostTree,
+    host_names,
+    is_container_path,
+    make_host_tree,
+)
+from localcloud.sagemaker_service.host.host_training import TrainingEnd, train
+from localcloud.sagemaker_service.host.job_failure import training_failure
+from localcloud.sagemaker_service.host.job_inputs import download_channels, download_source, remove_inputs
+from localcloud.sagemaker_service.host.local_images import LocalImage, find_local_image
+from localcloud.sagemaker_service.host.source_requirements import RequirementsNotInstalled, install_requirements
+from localcloud.sagemaker_service.host.spot_interruption import PAUSE_SECONDS, SpotInterruption
+from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
+from localcloud.sagemaker_service.host.toolkit import UnsupportedJob, read_program
+from localcloud.sagemaker_service.instance_table import local_instance_type
+from localcloud.sagemaker_service.jobs.job import FAILURE_REASON_LIMIT, Job, SecondaryStatus, Status, moved
+from localcloud.sagemaker_service.jobs.job_store import JobStore
+from localcloud.sagemaker_service.jobs.job_view import is_uncompressed, output_uri
+from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.storage.checkpoint_sync import CheckpointSync
+from localcloud.sagemaker_service.storage.s3_transfer import DataUnavailable, S3Transfer, pack_folders
+from traindyno.core.step_log.line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalStatus:
+    status: Status
+    secondary_status: SecondaryStatus
+    failure_reason: str | None = None
+
+
+COMPLETED = FinalStatus(status=Status.COMPLETED, secondary_status=SecondaryStatus.COMPLETED)
+STOPPED = FinalStatus(status=Status.STOPPED, secondary_status=SecondaryStatus.STOPPED)
+RAN_TOO_LONG = FinalStatus(status=Status.STOPPED, secondary_status=SecondaryStatus.MAX_RUNTIME_EXCEEDED)
+
+
+def failed(reason: str) -> FinalStatus:
+    return FinalStatus(status=Status.FAILED, secondary_status=SecondaryStatus.FAILED, failure_reason=reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """The objects that all jobs of one service share."""
+
+    store: JobStore
+    transfer: S3Transfer
+    log_client: LogClient
+    settings: Settings
+    clock: Clock
+    gpu_count: int
+    is_service_ending: Callable[[], bool]
+
+
+class JobRun:
+    def __init__(self, job: Job, surroundings: Surroundings, *, interruptions: Sequence[SpotInterruption] = ()) -> None:
+        self._job = job
+        self._interruptions = list(interruptions)
+        self._is_interrupted = False
+        self._around = surroundings
+        self._folder = surroundings.settings.state_folder / "jobs" / job.name
+        self._logs = {host: self._folder / host / "log.txt" for host in host_names(job.instance_count)}
+
+    def run(self) -> FinalStatus:
+        """Does the job's work and returns its end status; its processes and inputs are then removed.
+
+        Raises ServiceEnding if the service itself ends: the next start finds the job.
+        """
+        try:
+            return self._run()
+        except (UnsupportedJob, DataUnavailable) as error:
+            return failed(f"ClientError: {str(error).removeprefix('ClientError: ')}")
+        except RequirementsNotInstalled as error:
+            return failed(f"AlgorithmError: {error}, exit code: 1"[:FAILURE_REASON_LIMIT])
+        finally:
+            end_stray_processes(process_mark(self._job, self._around.settings))
+            if not self._around.settings.keep_job_folders:
+                remove_inputs(self._folder)
+
+    def _run(self) -> FinalStatus:
+        while (final := self._run_once()) is None:
+            LOG.info("%s is interrupted", self._job.name)
+            self._move(SecondaryStatus.INTERRUPTED)
+            time.sleep(PAUSE_SECONDS)
+            self._move(SecondaryStatus.STARTING)
+        return final
+
+    def _run_once(self) -> FinalStatus | None:
+        """None if the job lost its instances and must start again, with the checkpoints in S3."""
+        program = read_program(self._job)
+        image = find_local_image(self._job.image_uri, self._around.settings)
+        self._move(SecondaryStatus.DOWNLOADING)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        trees = [make_host_tree(self._folder, host) for host in self._logs]
+        download_source(self._around.transfer, program, trees, self._folder)
+        download_channels(self._around.transfer, self._job, trees, self._folder)
+        sync = self._checkpoint_sync(trees)
+        if sync is not None:
+            sync.restore()
+        if self._is_asked_to_stop():
+            return STOPPED
+        self._move(SecondaryStatus.TRAINING)
+        training_end = self._train(trees, sync, image)
+        if self._is_interrupted and not training_end.is_success and not self._must_stop():
+            self._is_interrupted = False
+            return None
+        self._move(SecondaryStatus.UPLOADING)
+        self._upload(trees)
+        return self._final_status(trees, training_end)
+
+    def _train(self, trees: Sequence[HostTree], sync: CheckpointSync | None, image: LocalImage) -> TrainingEnd:
+        settings = self._around.settings
+        shipping = LogShipping(self._around.log_client, self._job.name, self._logs, settings.checkpoint_sync_seconds)
+        instance_type = local_instance_type(self._job.instance_type, gpu_count=self._around.gpu_count)
+        shipping.start()
+        if sync is not None:
+            sync.start()
+        try:
+            packages = install_requirements(
+                self._folder / "code",
+                python=image.python,
+                cache=settings.state_folder / "requirements",
+                log=next(iter(self._logs.values())),
+                should_stop=self._must_stop,
+            )
+            return train(
+                self._job,
+                trees,
+                image=image,
+                packages=packages,
+                settings=settings,
+                instance_type=instance_type,
+                logs=self._logs,
+                should_stop=lambda: self._must_stop() or self._interrupt(trees, sync),
+                is_service_ending=self._around.is_service_ending,
+            )
+        finally:
+            shipping.finish()
+            if sync is not None:
+                sync.finish()
+
+    def _interrupt(self, trees: Sequence[HostTree], sync: CheckpointSync | None) -> bool:
+        """Whether the interruption has a notice. Without notice, the job's instances are already gone when this
+        returns.
+        """
+        asked = self._job.request.get("Environment", {}).get(DIRECTORY_VARIABLE, CONTAINER_DIRECTORY)
+        step_logs = trees[0].place(asked) / self._job.name
+        if not self._interruptions or not self._interruptions[0].is_due(step_logs):
+            return False
+        self._is_interrupted = True
+        if not self._interruptions.pop(0).has_notice:
+            if sync is not None:
+                sync.abandon()
+            end_stray_processes(process_mark(self._job, self._around.settings))
+        return True
+
+    def _final_status(self, trees: Sequence[HostTree], training_end: TrainingEnd) -> FinalStatus:
+        if self._is_asked_to_stop():
+            return STOPPED
+        if training_end.is_success:
+            return COMPLETED
+        if self._ran_too_long():
+            return RAN_TOO_LONG
+        return failed(training_failure(trees, training_end, self._logs))
+
+    def _checkpoint_sync(self, trees: Sequence[HostTree]) -> CheckpointSync | None:
+        configured = self._job.request.get("CheckpointConfig")
+        if configured is None:
+            return None
+        container_path = configured.get("LocalPath", "/opt/ml/checkpoints")
+        if not is_container_path(container_path):
+            raise UnsupportedJob(f"CheckpointConfig.LocalPath {container_path}: {OUTSIDE_CONTAINER_ROOT}")
+        folders = [tree.place(container_path) for tree in trees]
+        for folder in folders:
+            folder.mkdir(parents=True, exist_ok=True)
+        period_seconds = self._around.settings.checkpoint_sync_seconds
+        return CheckpointSync(self._around.transfer, configured["S3Uri"], folders, period_seconds)
+
+    def _upload(self, trees: Sequence[HostTree]) -> None:
+        if is_uncompressed(self._job):
+            self._upload_files(trees)
+        else:
+            self._upload_archives(trees)
+        for host, log in self._logs.items():
+            if log.is_file():
+                self._around.transfer.upload(log, f"{output_uri(self._job)}/logs/{host}.log")
+
+    def _upload_files(self, trees: Sequence[HostTree]) -> None:
+        for tree in trees:
+            for name, folder in (("model", tree.model), ("data", tree.output / "data")):
+                for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+                    uri = f"{output_uri(self._job)}/output/{name}/{path.relative_to(folder).as_posix()}"
+                    self._around.transfer.upload(path, uri)
+
+    def _upload_archives(self, trees: Sequence[HostTree]) -> None:
+        artifacts = {"model": [tree.model for tree in trees], "output": [tree.output / "data" for tree in trees]}
+        for name, folders in artifacts.items():
+            archive = self._folder / f"{name}.tar.gz"
+            if pack_folders(folders, archive):
+                self._around.transfer.upload(archive, f"{output_uri(self._job)}/output/{name}.tar.gz")
+                archive.unlink()
+
+    def _move(self, secondary_status: SecondaryStatus) -> None:
+        def move(job: Job, now_ms: int) -> Job:
+            start_ms = job.training_start_ms if job.training_start_ms is not None else now_ms
+            return replace(moved(job, secondary_status, now_ms=now_ms), training_start_ms=start_ms)
+
+        self._change(move)
+
+    def _change(self, change: Callable[[Job, int], Job]) -> None:
+        now_ms = self._around.clock.now_ms()
+        self._job = self._around.store.change(self._job.name, lambda job: change(job, now_ms))
+
+    def _must_stop(self) -> bool:
+        return self._around.is_service_ending() or self._is_asked_to_stop() or self._ran_too_long()
+
+    def _is_asked_to_stop(self) -> bool:
+        stored = self._around.store.get(self._job.name)
+        return stored is not None and stored.stop_requested
+
+    def _ran_too_long(self) -> bool:
+        start_ms = self._job.training_start_ms
+        elapsed_ms = 0 if start_ms is None else self._around.clock.now_ms() - start_ms
+        return elapsed_ms >= self._job.max_runtime_seconds * 1000

@@ -1,0 +1,85 @@
+"""The environment variables of a job's processes; only the few that a process needs come from the user's shell."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from localcloud.sagemaker_service.host.container_tree import HostTree
+from localcloud.sagemaker_service.host.local_images import LocalImage
+from localcloud.sagemaker_service.host.stray_processes import MARK_VARIABLE, process_mark
+from localcloud.sagemaker_service.host.toolkit import HostResources, Program, toolkit_environment
+from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.settings import Settings
+
+INHERITED = frozenset(
+    {
+        "PATH",
+        "HOME",
+        "USER",
+        "LANG",
+        "LC_ALL",
+        "TZ",
+        "TMPDIR",
+        "LD_LIBRARY_PATH",
+        "SSL_CERT_FILE",
+        "REQUESTS_CA_BUNDLE",
+        "CURL_CA_BUNDLE",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "NO_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "no_proxy",
+        "HF_HOME",
+        "HF_HUB_OFFLINE",
+        "HF_DATASETS_OFFLINE",
+        "TRANSFORMERS_OFFLINE",
+        "CUDA_VISIBLE_DEVICES",
+    }
+)
+# These let a process use the local AWS services, without access to real credentials.
+LOCAL_CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+}
+
+
+def process_environment(
+    job: Job,
+    program: Program,
+    tree: HostTree,
+    resources: HostResources,
+    *,
+    image: LocalImage,
+    packages: Path | None,
+    settings: Settings,
+    shell: Mapping[str, str],
+) -> dict[str, str]:
+    """``packages`` is the folder of the source's own requirements, ``shell`` the service's own environment.
+
+    The job's own variables take precedence.
+    """
+    threads = max(resources.core_count // max(resources.processes, 1), 1)
+    environment = {name: value for name, value in shell.items() if name in INHERITED}
+    environment |= LOCAL_CREDENTIALS
+    environment |= {
+        "AWS_ENDPOINT_URL": settings.aws_endpoint,
+        "AWS_REGION": settings.region,
+        "AWS_DEFAULT_REGION": settings.region,
+        "TRAINING_JOB_NAME": job.name,
+        "TRAINING_JOB_ARN": job.arn,
+        # Not MKL_NUM_THREADS, which would override the suite's setting.
+        "OMP_NUM_THREADS": str(threads),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONPATH": os.pathsep.join(str(folder) for folder in (tree.code, packages) if folder is not None),
+        "GLOO_SOCKET_IFNAME": "lo",
+        MARK_VARIABLE: process_mark(job, settings),
+    }
+    if packages is not None:
+        environment["PATH"] = f"{packages / 'bin'}{os.pathsep}{environment.get('PATH', '')}"
+    environment |= image.variables
+    environment |= toolkit_environment(job, program, tree, resources)
+    return environment | {name: tree.here(value) for name, value in job.request.get("Environment", {}).items()}

@@ -1,0 +1,192 @@
+"""The training toolkit's contract: how hyperparameters become a command line and environment variables."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localcloud.loopback import LOOPBACK
+from localcloud.sagemaker_service.host.container_tree import HostTree, channel_config, resource_config
+from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.storage.safe_paths import stays_inside
+
+TORCHRUN = Path(__file__).parent / "loopback_torchrun.py"
+PREFIX = "sagemaker_"
+OWN_NAMES = frozenset(
+    PREFIX + name
+    for name in (
+        "submit_directory",
+        "program",
+        "container_log_level",
+        "job_name",
+        "region",
+        "enable_cloudwatch_metrics",
+    )
+)
+TORCHRUN_FLAG = "sagemaker_torch_distributed_enabled"
+OTHER_LAUNCHERS = {
+    "sagemaker_distributed_dataparallel_enabled": "SMDDP",
+    "sagemaker_pytorch_ddp_enabled": "mpirun (pytorchddp)",
+    "sagemaker_pytorch_xla_multi_worker_enabled": "xla_spawn",
+    "sagemaker_mpi_enabled": "mpirun",
+}
+
+
+class UnsupportedJob(Exception):
+    """The job needs its container, which this machine doesn't run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """The content of a job's hyperparameters. ``user``: those that the script receives, decoded."""
+
+    source_uri: str
+    entry_point: str
+    uses_torchrun: bool
+    log_level: int
+    user: Mapping[str, Any]
+    framework: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostResources:
+    processes: int
+    gpu_count: int
+    core_count: int
+    master_port: int
+
+
+def read_program(job: Job) -> Program:
+    decoded = {name: _decoded(value) for name, value in job.request.get("HyperParameters", {}).items()}
+    algorithm = job.request["AlgorithmSpecification"]
+    if algorithm.get("ContainerEntrypoint") or not decoded.get("sagemaker_program"):
+        raise UnsupportedJob(
+            "this local service runs script-mode jobs (hyperparameters sagemaker_program and "
+            "sagemaker_submit_directory), not a container's own entry point"
+        )
+    if not stays_inside(str(decoded["sagemaker_program"])):
+        raise UnsupportedJob(
+            f"sagemaker_program {decoded['sagemaker_program']!r}: expected a path within the source archive, "
+            "without a leading '/' and without '..'"
+        )
+    for flag, launcher in OTHER_LAUNCHERS.items():
+        if decoded.get(flag) is True:
+            raise UnsupportedJob(f"{flag}: this local service launches plain Python and torchrun, not {launcher}")
+    return Program(
+        source_uri=str(decoded.get("sagemaker_submit_directory", "")),
+        entry_point=str(decoded["sagemaker_program"]),
+        uses_torchrun=decoded.get(TORCHRUN_FLAG) is True,
+        log_level=int(decoded.get("sagemaker_container_log_level", 20)),
+        user={name: value for name, value in decoded.items() if not name.startswith(PREFIX)},
+        framework={name: value for name, value in decoded.items() if name.startswith(PREFIX) and name not in OWN_NAMES},
+    )
+
+
+def command_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
+    """``--key value`` in the order of the keys; booleans as Python prints them, mappings as ``k=v,k=v``."""
+    arguments: list[str] = []
+    for name in sorted(hyperparameters):
+        arguments += [f"--{name}" if len(name) > 1 else f"-{name}", _argument(hyperparameters[name])]
+    return arguments
+
+
+def launch_command(program: Program, *, python: str, job: Job, host_rank: int, resources: HostResources) -> list[str]:
+    script = [program.entry_point, *command_arguments(program.user)]
+    if not program.uses_torchrun:
+        return [python, *script]
+    # -P: the modules in this program's folder must not replace the standard library's.
+    command = [python, "-P", str(TORCHRUN)]
+    command += ["--nnodes", str(job.instance_count), "--nproc_per_node", str(resources.processes)]
+    # A separate port even for one host: several jobs share this machine.
+    command += ["--rdzv_backend", "loopback", "--rdzv_endpoint", f"{LOOPBACK}:{resources.master_port}"]
+    command += ["--rdzv_conf", f"rank={host_rank}", "--local_addr", LOOPBACK]
+    return [*command, *script]
+
+
+def toolkit_environment(job: Job, program: Program, tree: HostTree, resources: HostResources) -> dict[str, str]:
+    channels = channel_config(job)
+    cluster = resource_config(job, tree.host)
+    arguments = command_arguments(program.user)
+    values: dict[str, Any] = {
+        "hosts": cluster["hosts"],
+        "current_host": tree.host,
+        "current_instance_type": job.instance_type,
+        "current_instance_group": cluster["current_group_name"],
+        "current_instance_group_hosts": cluster["hosts"],
+        "instance_groups": [cluster["current_group_name"]],
+        "is_hetero": False,
+        "network_interface_name": cluster["network_interface_name"],
+        "resource_config": cluster,
+        "input_data_config": channels,
+        "channels": sorted(channels),
+        "hps": program.user,
+        "framework_params": program.framework,
+        "framework_module": "sagemaker_pytorch_container.training:main",
+        "user_entry_point": program.entry_point,
+        "user_args": arguments,
+        "module_name": Path(program.entry_point).stem,
+        "module_dir": program.source_uri,
+        "log_level": program.log_level,
+        "input_dir": str(tree.input),
+        "input_config_dir": str(tree.input / "config"),
+        "output_dir": str(tree.output),
+        "output_data_dir": str(tree.output / "data"),
+        "output_intermediate_dir": str(tree.output / "intermediate"),
+        "model_dir": str(tree.model),
+        "num_cpus": resources.core_count,
+        "num_gpus": resources.gpu_count,
+        "num_neurons": 0,
+    }
+    values |= {f"channel_{name}": str(tree.input / "data" / name) for name in channels}
+    values |= {f"hp_{name}": value for name, value in program.user.items()}
+    environment = {f"SM_{name.upper()}": _variable(value) for name, value in values.items()}
+    return {name: tree.here(value) for name, value in environment.items()}
+
+
+def container_hyperparameters(job: Job, tree: HostTree) -> dict[str, str]:
+    """The hyperparameters with container paths turned into this host's, also inside JSON documents."""
+    return {name: _with_local_paths(value, tree) for name, value in job.request.get("HyperParameters", {}).items()}
+
+
+def _with_local_paths(value: str, tree: HostTree) -> str:
+    decoded = _decoded(value)
+    localised = _localised(decoded, tree)
+    if localised == decoded:
+        return value
+    return localised if isinstance(localised, str) and decoded == value else json.dumps(localised)
+
+
+def _localised(value: Any, tree: HostTree) -> Any:
+    match value:
+        case str():
+            return tree.here(value)
+        case dict():
+            return {name: _localised(item, tree) for name, item in value.items()}
+        case list():
+            return [_localised(item, tree) for item in value]
+        case _:
+            return value
+
+
+def _decoded(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _argument(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={item}" for name, item in sorted(value.items()))
+    return "" if value is None else str(value)
+
+
+def _variable(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping | Sequence | bool | int | float):
+        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    raise TypeError(f"{value!r} has no form as an environment variable")

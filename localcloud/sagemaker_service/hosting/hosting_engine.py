@@ -1,0 +1,82 @@
+"""The common part of the engines of endpoints and transform jobs: a thread for each resource, and its model's
+container.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from localcloud.sagemaker_service.clock import Clock
+from localcloud.sagemaker_service.events.log_shipping import LogClient
+from localcloud.sagemaker_service.host.toolkit import UnsupportedJob
+from localcloud.sagemaker_service.hosting.hosting import HostingStore, Model
+from localcloud.sagemaker_service.hosting.model_container import ContainerFailed, LogPlace, ModelContainer
+from localcloud.sagemaker_service.jobs.job import FAILURE_REASON_LIMIT
+from localcloud.sagemaker_service.service_health import ServiceHealth, write_until_done
+from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.storage.s3_transfer import DataUnavailable, S3Transfer
+from localcloud.sagemaker_service.storage.safe_paths import UnsafePath
+
+PART = "record of endpoints and transform jobs"
+# The causes that the request or the data explain; every other error is a fault of this service.
+CAUSED_BY_THE_REQUEST = (DataUnavailable, UnsupportedJob, UnsafePath)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostingSurroundings:
+    """The objects that the engines of one service share."""
+
+    store: HostingStore
+    transfer: S3Transfer
+    logs: LogClient
+    settings: Settings
+    clock: Clock
+    health: ServiceHealth
+
+
+class HostingEngine:
+    """Work in threads, which ``close`` ends. A subclass says what the thread of one resource does."""
+
+    def __init__(self, surroundings: HostingSurroundings) -> None:
+        self._store = surroundings.store
+        self._health = surroundings.health
+        self._transfer = surroundings.transfer
+        self._logs = surroundings.logs
+        self._settings = surroundings.settings
+        self._clock = surroundings.clock
+        self._lock = threading.Lock()
+        self._ending = threading.Event()
+        self._threads: dict[str, threading.Thread] = {}
+
+    def close(self) -> None:
+        """Returns when every thread has ended, and with it every container."""
+        self._ending.set()
+        with self._lock:
+            threads = list(self._threads.values())
+        for thread in threads:
+            thread.join()
+
+    def _start_thread(self, name: str, work: Callable[[str], None], *, kind: str) -> None:
+        thread = threading.Thread(target=work, args=(name,), name=f"{kind} {name}", daemon=True)
+        with self._lock:
+            self._threads[name] = thread
+        thread.start()
+
+    def _write(self, change: Callable[[], object]) -> None:
+        write_until_done(change, health=self._health, part=PART, ending=self._ending)
+
+    def _container(self, model_name: str, folder_name: str, log_to: LogPlace) -> ModelContainer:
+        """``folder_name``: below the state folder. Raises UnsupportedJob where the model was deleted."""
+        model = self._store.get(Model, model_name)
+        if model is None:
+            raise UnsupportedJob(f'Could not find model "{model_name}".')
+        folder = self._settings.state_folder / folder_name
+        return ModelContainer(
+            model, folder, transfer=self._transfer, logs=self._logs, settings=self._settings, log_to=log_to
+        )
+
+
+def with_last_lines(reason: str, error: ContainerFailed) -> str:
+    """SageMaker's sentence omits the cause; the local service adds the end of the container's log."""
+    room = FAILURE_REASON_LIMIT - len(reason) - 40
+    return f"{reason} The container's last lines:\n{error.last_lines[-room:]}"

@@ -1,0 +1,114 @@
+"""The account's limits: AWS's defaults, the applied values of this local account, and whether one more job fits."""
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+
+from localcloud.sagemaker_service.api_error import ApiError
+from localcloud.sagemaker_service.instance_table import LOCAL_TYPES, is_local
+from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.jobs.job_store import JobStore
+
+PER_TYPE_NAMES = {
+    "training": "{} for training job usage",
+    "spot": "{} for spot training job usage",
+    "warm_pool": "{} for training warm pool usage",
+}
+PER_JOB = {
+    False: "Maximum number of instances per training job",
+    True: "Maximum number of instances per spot training job",
+}
+ACROSS_JOBS = {
+    False: "Number of instances across all training jobs",
+    True: "Number of instances across all spot training jobs",
+}
+LOCAL_DEFAULT = 16
+HOW_TO_INCREASE = (
+    "Please use AWS Service Quotas to request an increase for this quota. If AWS Service Quotas is not available, "
+    "contact AWS support to request an increase for this quota."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    code: str
+    name: str
+    default: float
+    is_adjustable: bool
+
+    @property
+    def counts_instances(self) -> bool:
+        return self.name.endswith(" usage") or "umber of instances" in self.name
+
+
+class QuotaTable:
+    """Applied values are those given at the start and those of approved requests.
+
+    ``granted`` is applied to every quota of instances without an applied value; None leaves AWS's default.
+    """
+
+    def __init__(self, store: JobStore, applied: Mapping[str, float], granted: float | None) -> None:
+        self._store = store
+        self._granted = granted
+        self._applied_at_start = dict(applied)
+        self._admitting = threading.Lock()
+        self.quotas = {quota.code: quota for quota in _read_quotas()}
+        self._by_name = {quota.name: quota for quota in self.quotas.values()}
+        self._applied_since: dict[str, float] = store.documents("applied_quota")
+
+    def applied(self, code: str) -> float | None:
+        granted = self._granted if self.quotas[code].counts_instances else None
+        return self._applied_since.get(code, self._applied_at_start.get(code, granted))
+
+    def apply(self, code: str, value: float) -> None:
+        self._applied_since[code] = value
+        self._store.put_document("applied_quota", code, value)
+
+    def limit(self, quota: Quota) -> float:
+        applied = self.applied(quota.code)
+        return quota.default if applied is None else applied
+
+    @contextmanager
+    def admission(self, job: Job) -> Iterator[None]:
+        """Blocks other admissions while the job is added; refuses the job if it would exceed a limit."""
+        with self._admitting:
+            self._check(job)
+            yield
+
+    def _check(self, job: Job) -> None:
+        kind = "spot" if job.is_spot else "training"
+        in_use = self._store.instances_in_use(is_spot=job.is_spot)
+        own_use = in_use.get(job.instance_type, 0)
+        self._check_one(PER_TYPE_NAMES[kind].format(job.instance_type), own_use, job.instance_count)
+        if not is_local(job.instance_type):
+            across = sum(count for name, count in in_use.items() if not is_local(name))
+            self._check_one(PER_JOB[job.is_spot], 0, job.instance_count)
+            self._check_one(ACROSS_JOBS[job.is_spot], across, job.instance_count)
+
+    def _check_one(self, name: str, in_use: int, wanted: int) -> None:
+        quota = self._by_name.get(name)
+        limit = 0 if quota is None else self.limit(quota)
+        if in_use + wanted > limit:
+            raise ApiError(
+                "ResourceLimitExceeded",
+                f"The account-level service limit '{name}' is {limit:g} Instances, with current utilization of "
+                f"{in_use} Instances and a request delta of {wanted} Instances. {HOW_TO_INCREASE}",
+            )
+
+
+def _read_quotas() -> Iterator[Quota]:
+    table = json.loads(files("traindyno.core.planning.data").joinpath("quotas.json").read_text(encoding="utf-8"))
+    for name, row in table["account_level"].items():
+        yield Quota(code=row["code"], name=name, default=row["default"], is_adjustable=row["adjustable"])
+    for instance_type, rows in table["per_instance"].items():
+        for kind, row in rows.items():
+            if kind in PER_TYPE_NAMES:
+                name = PER_TYPE_NAMES[kind].format(instance_type)
+                yield Quota(code=row["code"], name=name, default=row["default"], is_adjustable=True)
+    for instance_type in sorted(LOCAL_TYPES):
+        for kind, pattern in PER_TYPE_NAMES.items():
+            code = f"L-{instance_type.replace('.', '-').upper()}-{kind.replace('_', '-').upper()}"
+            yield Quota(code=code, name=pattern.format(instance_type), default=LOCAL_DEFAULT, is_adjustable=False)

@@ -1,0 +1,176 @@
+"""The phases of a simulated job with their times: a trace from a file, or a nominal one."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import cattrs
+
+from localcloud.sagemaker_service.jobs.job import Job
+from traindyno.core.errors import SuiteInvalid
+from traindyno.core.instances.instance_types import find_instance_type
+from traindyno.core.suite.processes import global_batch_size, world_size
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite_file import parse_settings
+
+CONVERTER = cattrs.Converter(forbid_extra_keys=True)
+NOMINAL_PARAMETERS = 124_000_000
+NOMINAL_SEQUENCE_LENGTH = 512
+NOMINAL_FLOPS_PER_DEVICE = 1e12
+NOMINAL_UTILISATION = 0.4
+NOMINAL_STEP_OVERHEAD_SECONDS = 0.02
+DEFAULT_STEPS = 100
+DEFAULT_SAMPLES = 8
+
+
+class TraceInvalid(Exception):
+    """A trace file can't be read; the message has the file, the place and the reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """Seconds of each phase. ``match`` names values that a job must have: of ``instance_type``, ``instance_count``, its
+    settings and its own hyperparameters; the matching trace with the most values is used. ``recorded_step_seconds`` are
+    repeated in their order, instead of ``step_seconds`` with its random deviation. ``samples_per_step`` are those of
+    one process, in place of its share of the batch. ``accuracy`` is what an evaluation at the end measures, a share.
+    ``flops_per_sample``: of training, forward and backward, with their ``flops_source``; a job whose steps would exceed
+    the peak of its devices fails. ``given_claims``: the ids of the claims whose figures this trace was made of.
+    """
+
+    name: str
+    match: Mapping[str, Any] = field(default_factory=dict)
+    start_seconds: float = 150.0
+    warm_start_seconds: float = 10.0
+    download_seconds: float = 45.0
+    load_seconds: float = 20.0
+    compile_seconds: float = 0.0
+    warmup_steps: int = 3
+    warmup_factor: float = 3.0
+    step_seconds: float | None = None
+    step_relative_deviation: float = 0.01
+    recorded_step_seconds: tuple[float, ...] = ()
+    wait_fraction: float = 0.02
+    steps: int | None = None
+    samples_per_step: int | None = None
+    tokens_per_sample: int | None = None
+    loss_at_start: float = 10.0
+    loss_at_end: float = 5.0
+    peak_memory_bytes: int | None = None
+    accuracy: float | None = None
+    upload_seconds: float = 15.0
+    flops_per_sample: float | None = None
+    flops_source: str | None = None
+    given_claims: tuple[str, ...] = ()
+
+
+def read_traces(folder: Path) -> tuple[Trace, ...]:
+    return tuple(_read_trace(path) for path in sorted(folder.glob("*.json")))
+
+
+def _read_trace(path: Path) -> Trace:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        trace = CONVERTER.structure({"name": path.stem, **document}, Trace)
+    except (ValueError, TypeError) as error:
+        raise TraceInvalid(f"{path}: {error}") from error
+    except cattrs.BaseValidationError as error:
+        raise TraceInvalid("; ".join(cattrs.transform_error(error, path=str(path)))) from error
+    if trace.flops_per_sample is not None and (trace.flops_per_sample <= 0 or not trace.flops_source):
+        raise TraceInvalid(
+            f"{path}: flops_per_sample: expected a number above 0, and flops_source, which says where it is from;"
+            f" got {trace.flops_per_sample:g} and {trace.flops_source or 'no source'}"
+        )
+    return trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedWork:
+    """The work of a job according to its hyperparameters, with nominal values for missing ones."""
+
+    values: Mapping[str, Any]
+    world_size: int
+    processes_per_host: int
+    steps: int
+    global_batch_size: int
+    sequence_length: int
+    checkpoint_every_steps: int | None = None
+
+    def samples_of(self, rank: int) -> int:
+        """This process's share of a step, as the training strategies count it: the shares add up to the batch."""
+        return self.global_batch_size * (rank + 1) // self.world_size - self.global_batch_size * rank // self.world_size
+
+    def steps_in_checkpoint(self, steps: int) -> int:
+        """Of so many finished steps, those in the last periodic checkpoint: an interrupted job resumes after them.
+
+        The checkpoint that a job writes on SIGTERM is not simulated, because the time for it depends on the size of the
+        model.
+        """
+        return steps - steps % self.checkpoint_every_steps if self.checkpoint_every_steps else 0
+
+
+def read_work(job: Job) -> SimulatedWork:
+    given = {name: _decoded(value) for name, value in job.request.get("HyperParameters", {}).items()}
+    settings, workload = _mapping(given.get("settings")), _mapping(given.get("workload"))
+    planned = _settings_of(job, settings)
+    processes = world_size(planned) or job.instance_count
+    batch_size = max(global_batch_size(planned, processes), 1)
+    measurement = _mapping(given.get("measurement"))
+    most_steps = int(measurement.get("max_steps", DEFAULT_STEPS))
+    examples = workload.get("examples")
+    steps = most_steps if examples is None else min(most_steps, max(ceil(int(examples) / batch_size), 1))
+    return SimulatedWork(
+        values={**given, **settings, "instance_type": job.instance_type, "instance_count": job.instance_count},
+        world_size=processes,
+        processes_per_host=processes // job.instance_count,
+        steps=steps,
+        global_batch_size=batch_size,
+        sequence_length=int(workload.get("sequence_length") or NOMINAL_SEQUENCE_LENGTH),
+        checkpoint_every_steps=_whole(measurement.get("checkpoint_every_steps")),
+    )
+
+
+def _settings_of(job: Job, given: Mapping[str, Any]) -> Settings:
+    """On the instances that the job has; another program's hyperparameter of this name says nothing of its batch."""
+    nominal = {"batch_size_per_device": DEFAULT_SAMPLES}
+    placed = {"instance": job.instance_type, "instance_count": job.instance_count}
+    try:
+        return parse_settings({**nominal, **given, **placed})
+    except SuiteInvalid:
+        return parse_settings({**nominal, **placed})
+
+
+def choose_trace(job: Job, traces: Iterable[Trace]) -> Trace:
+    work = read_work(job)
+    matching = [trace for trace in traces if trace.match.items() <= _comparable(work.values, trace.match).items()]
+    return max(matching, key=lambda trace: len(trace.match), default=nominal_trace(job, work))
+
+
+def nominal_trace(job: Job, work: SimulatedWork) -> Trace:
+    """The same formula for every strategy and compiler: it tests a suite and does not predict its answer."""
+    instance = find_instance_type(job.instance_type)
+    peak = (instance.peak_dense_bf16_flops_per_device if instance else None) or NOMINAL_FLOPS_PER_DEVICE
+    flops = 6 * NOMINAL_PARAMETERS * work.sequence_length * work.global_batch_size / work.world_size
+    step_seconds = NOMINAL_STEP_OVERHEAD_SECONDS + flops / (NOMINAL_UTILISATION * peak)
+    return Trace(name="nominal", step_seconds=step_seconds)
+
+
+def _comparable(values: Mapping[str, Any], match: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: values[name] for name in match if name in values}
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _whole(value: Any) -> int | None:
+    return None if value is None else int(value)
+
+
+def _decoded(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value

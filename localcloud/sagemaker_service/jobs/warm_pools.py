@@ -1,0 +1,100 @@
+"""Instances that a simulated job keeps for the next matching job.
+
+The time between two jobs is measured by the machine's clock, because the start of the next job is not simulated. A pool
+that no job uses ends in the jobs' virtual time.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.jobs.job_store import JobStore
+
+AVAILABLE = "Available"
+RESOURCES_ALIKE = ("InstanceType", "InstanceCount", "VolumeSizeInGB", "VolumeKmsKeyId")
+REQUEST_ALIKE = ("RoleArn", "VpcConfig", "EnableInterContainerTrafficEncryption", "EnableNetworkIsolation")
+# The next job of the same lane has this time by the machine's clock, whatever the speed of virtual time.
+SHORTEST_SECONDS = 20.0
+
+
+def keep_alive_seconds(job: Job) -> int:
+    return int(job.request["ResourceConfig"].get("KeepAlivePeriodInSeconds", 0))
+
+
+def is_available(job: Job) -> bool:
+    return job.warm_pool is not None and job.warm_pool.get("Status") == AVAILABLE
+
+
+def expires_at_ms(job: Job) -> int | None:
+    """The end of the job's pool if no job uses it; None if it has no pool."""
+    if not is_available(job) or job.training_end_ms is None:
+        return None
+    return job.training_end_ms + keep_alive_seconds(job) * 1000
+
+
+def with_pool(job: Job, machine_seconds: float) -> Job:
+    """The ended job with its instances kept, if it requested that and had instances."""
+    if keep_alive_seconds(job) == 0 or job.training_end_ms is None:
+        return job
+    return replace(
+        job,
+        warm_pool=_pool(AVAILABLE, 0),
+        pool_began_seconds=machine_seconds,
+        pool_longest_seconds=keep_alive_seconds(job),
+    )
+
+
+def expired(job: Job, now_ms: int, machine_seconds: float) -> Job:
+    expiry_ms = expires_at_ms(job)
+    if expiry_ms is None or now_ms < expiry_ms or _reuse_seconds_left(job, machine_seconds) > 0:
+        return job
+    until_ms = max(expiry_ms, job.modified_ms)
+    retained_seconds = max(round((until_ms - (job.training_end_ms or until_ms)) / 1000), 0)
+    return replace(job, warm_pool=_pool("Terminated", min(retained_seconds, job.pool_longest_seconds)))
+
+
+def seconds_to_next_check(job: Job, now_ms: int, machine_seconds: float) -> float | None:
+    """Seconds by the machine's clock, for a pool past its virtual end that may still be used; None for every other."""
+    expiry_ms = expires_at_ms(job)
+    if expiry_ms is None or now_ms < expiry_ms:
+        return None
+    return _reuse_seconds_left(job, machine_seconds)
+
+
+def take_pool(store: JobStore, job: Job, machine_seconds: float) -> bool:
+    """Whether the job starts on the instances of an earlier job; at most one job takes a pool."""
+    for left in store.select("warm_pool = ?", (AVAILABLE,), "modified_ms desc", -1):
+        if _are_alike(left, job):
+            taken = store.change(left.name, lambda earlier: _reused(earlier, job.name, machine_seconds))
+            if taken.warm_pool and taken.warm_pool.get("ReusedByJob") == job.name:
+                return True
+    return False
+
+
+def _reused(job: Job, by_name: str, machine_seconds: float) -> Job:
+    if not is_available(job):
+        return job
+    between_seconds = max(machine_seconds - (job.pool_began_seconds or machine_seconds), 0)
+    if between_seconds >= keep_alive_seconds(job):
+        return job
+    return replace(job, warm_pool={**_pool("Reused", round(between_seconds)), "ReusedByJob": by_name})
+
+
+def _reuse_seconds_left(job: Job, machine_seconds: float) -> float:
+    """0 or less for a pool that was released, and never longer than the requested period."""
+    chance_seconds = min(SHORTEST_SECONDS, keep_alive_seconds(job))
+    return chance_seconds - (machine_seconds - (job.pool_began_seconds or machine_seconds))
+
+
+def _pool(status: str, retained_seconds: int) -> dict[str, Any]:
+    return {"Status": status, "ResourceRetainedBillableTimeInSeconds": retained_seconds}
+
+
+def _are_alike(left: Job, job: Job) -> bool:
+    return _signature(left.request) == _signature(job.request) and not job.is_spot
+
+
+def _signature(request: Mapping[str, Any]) -> list[Any]:
+    resources = request["ResourceConfig"]
+    return [resources.get(name) for name in RESOURCES_ALIKE] + [request.get(name) or None for name in REQUEST_ALIKE]

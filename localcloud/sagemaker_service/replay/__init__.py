@@ -1,0 +1,1 @@
+"""Jobs that are played: their steps follow a trace, and no process starts."""

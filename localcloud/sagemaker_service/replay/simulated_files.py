@@ -1,0 +1,56 @@
+"""Writes a simulated job's files to the places of a real one: its step log, and a preparation's manifest."""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from localcloud.sagemaker_service.jobs.job import Job, Transition
+from localcloud.sagemaker_service.jobs.job_view import is_uncompressed, output_uri
+from localcloud.sagemaker_service.jobs.trace import SimulatedWork, Trace, read_work
+from localcloud.sagemaker_service.replay.simulated_log import write_stretch
+from localcloud.sagemaker_service.storage.s3_transfer import split_uri
+from traindyno.core.step_log.line import DIRECTORY_VARIABLE
+from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST, tokens_manifest
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+DEFAULT_CHECKPOINTS = "/opt/ml/checkpoints"
+
+
+class SimulatedFiles:
+    def __init__(self, client: "S3Client") -> None:
+        self._client = client
+
+    def write(self, job: Job, trace: Trace, work: SimulatedWork, training: Transition, *, until_ms: int) -> int:
+        """The log of the stretch of training that ends at ``until_ms``; returns the steps that the job has done."""
+        stretch = write_stretch(
+            job, trace, work, start_ms=training.start_ms, until_ms=until_ms, first_step=job.simulated_steps
+        )
+        place = _step_log_uri(job)
+        if place is not None:
+            bucket, prefix = split_uri(place)
+            for name, text in stretch.files.items():
+                self._client.put_object(Bucket=bucket, Key=f"{prefix}/{name}", Body=text.encode())
+        return stretch.next_step
+
+    def write_tokens(self, job: Job) -> None:
+        """The output of a completed preparation: a manifest without tokens, marked as simulated."""
+        preparation = read_work(job).values.get("preparation")
+        if not isinstance(preparation, Mapping) or not is_uncompressed(job):
+            return
+        manifest = {**tokens_manifest(str(preparation.get("key")), {}), "is_simulated": True}
+        bucket, prefix = split_uri(f"{output_uri(job)}/output/model")
+        self._client.put_object(Bucket=bucket, Key=f"{prefix}/{TOKENS_MANIFEST}", Body=json.dumps(manifest).encode())
+
+
+def _step_log_uri(job: Job) -> str | None:
+    """None if the job keeps no checkpoints, or its step log is not among them."""
+    checkpoints = job.request.get("CheckpointConfig")
+    folder = job.request.get("Environment", {}).get(DIRECTORY_VARIABLE)
+    if checkpoints is None or folder is None:
+        return None
+    local_path = checkpoints.get("LocalPath", DEFAULT_CHECKPOINTS)
+    if not folder.startswith(f"{local_path}/"):
+        return None
+    return f"{checkpoints['S3Uri'].rstrip('/')}/{folder.removeprefix(f'{local_path}/')}/{job.name}"

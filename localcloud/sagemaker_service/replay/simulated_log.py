@@ -1,0 +1,133 @@
+"""The step log of a simulated job, marked as simulated in every process's first line."""
+
+import itertools
+import json
+import math
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from localcloud.sagemaker_service.host.container_tree import host_names
+from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.jobs.trace import SimulatedWork, Trace
+from localcloud.sagemaker_service.replay.trace_peak import implied_rate
+from traindyno.core.step_log.line import (
+    GIVEN_CLAIMS,
+    end_line,
+    environment_line,
+    evaluation_line,
+    phase_line,
+    step_line,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """One uninterrupted time of training. ``next_step`` is the first that it did not finish."""
+
+    files: Mapping[str, str]
+    next_step: int
+
+
+def training_seconds(trace: Trace, job: Job, *, first_step: int, last_step: int) -> float:
+    """From the start of the processes to the end of ``last_step``, exclusive."""
+    steps = step_seconds(trace, job.name)
+    return trace.load_seconds + trace.compile_seconds + sum(itertools.islice(steps, first_step, last_step))
+
+
+def total_steps(trace: Trace, work: SimulatedWork) -> int:
+    return trace.steps if trace.steps is not None else work.steps
+
+
+def step_seconds(trace: Trace, job_name: str) -> Iterator[float]:
+    """The same endless series for the same trace and job."""
+    dice = random.Random(f"{trace.name}:{job_name}")
+    recorded = itertools.cycle(trace.recorded_step_seconds) if trace.recorded_step_seconds else None
+    for number in itertools.count():
+        if recorded is not None:
+            yield next(recorded)
+            continue
+        typical = trace.step_seconds or 0.0
+        noise = max(dice.gauss(1.0, trace.step_relative_deviation), 0.1)
+        yield typical * noise * (trace.warmup_factor if number < trace.warmup_steps else 1.0)
+
+
+def write_stretch(
+    job: Job, trace: Trace, work: SimulatedWork, *, start_ms: int, until_ms: int, first_step: int
+) -> Stretch:
+    """``until_ms`` truncates the log: steps that end later are missing, and so is the last line."""
+    samples = [trace.samples_per_step or work.samples_of(rank) for rank in range(work.world_size)]
+    stretch = {
+        each: list(
+            _lines(job, trace, work, samples=each, start=start_ms / 1000, until=until_ms / 1000, first_step=first_step)
+        )
+        for each in set(samples)
+    }
+    bodies = {each: "".join(json.dumps(line) + "\n" for line in lines) for each, lines in stretch.items()}
+    done = sum(line["kind"] == "step" for line in stretch[samples[0]])
+    hosts = host_names(job.instance_count)
+    files = {
+        f"rank-{rank:05d}.{start_ms}.jsonl": json.dumps(
+            environment_line(
+                start_ms / 1000,
+                rank,
+                work.world_size,
+                hosts[rank // work.processes_per_host],
+                simulated_facts(job, trace, work),
+            )
+        )
+        + "\n"
+        + bodies[samples[rank]]
+        for rank in range(work.world_size)
+    }
+    return Stretch(files=files, next_step=first_step + done)
+
+
+def _lines(
+    job: Job, trace: Trace, work: SimulatedWork, *, samples: int, start: float, until: float, first_step: int
+) -> Iterator[dict[str, Any]]:
+    now = start
+    for name, seconds in (("load", trace.load_seconds), ("compile", trace.compile_seconds)):
+        if seconds:
+            if now + seconds > until:
+                return
+            yield phase_line(name, now, now + seconds)
+            now += seconds
+    last_step = total_steps(trace, work)
+    series = itertools.islice(step_seconds(trace, job.name), first_step, last_step)
+    for step, seconds in enumerate(series, start=first_step):
+        # The planned end is rounded to whole milliseconds, a step may end within that millisecond.
+        if now + seconds > until + 0.001:
+            return
+        yield step_line(
+            step=step,
+            begin=now,
+            end=now + seconds,
+            wait_seconds=seconds * trace.wait_fraction,
+            samples=samples,
+            tokens=samples * (trace.tokens_per_sample or work.sequence_length),
+            loss=_loss(trace, step, last_step),
+            peak_memory_bytes=trace.peak_memory_bytes,
+        )
+        now += seconds
+    if trace.accuracy is not None:
+        yield evaluation_line(now, last_step, {"accuracy": trace.accuracy})
+    yield end_line(now, last_step)
+
+
+def _loss(trace: Trace, step: int, last_step: int) -> float:
+    done = (step + 1) / last_step
+    return trace.loss_at_end + (trace.loss_at_start - trace.loss_at_end) * math.exp(-3 * done)
+
+
+def simulated_facts(job: Job, trace: Trace, work: SimulatedWork) -> dict[str, Any]:
+    return {
+        "is_simulated": True,
+        "simulated_by": "the local SageMaker service's replay engine",
+        "trace": trace.name,
+        "device": job.instance_type,
+        "strategy": work.values.get("strategy"),
+        "simulated_share_of_peak": implied_rate(trace, job, work).text,
+        **({GIVEN_CLAIMS: list(trace.given_claims)} if trace.given_claims else {}),
+    }

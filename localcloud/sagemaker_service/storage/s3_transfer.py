@@ -1,0 +1,112 @@
+"""A job's transfers with S3: downloads of channels and code, uploads of model and outputs."""
+
+import gzip
+import tarfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from botocore.exceptions import ClientError
+
+from localcloud.sagemaker_service.storage.safe_paths import UnsafePath, stays_inside, unpack_archive
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3.client import S3Client
+
+ABSENT = frozenset({"NoSuchKey", "NoSuchBucket", "404", "AccessDenied", "403"})
+
+
+class DataUnavailable(Exception):
+    """S3 does not have the job's data; worded as SageMaker's failure reason."""
+
+
+class S3Transfer:
+    def __init__(self, client: "S3Client") -> None:
+        self._client = client
+
+    def list_objects(self, uri: str) -> list[tuple[str, str]]:
+        """Key and ETag of everything under the prefix."""
+        bucket, prefix = split_uri(uri)
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+        try:
+            return [(item["Key"], item["ETag"]) for page in pages for item in page.get("Contents", ())]
+        except ClientError as error:
+            raise _unavailable(uri, error) from error
+
+    def download_prefix(self, uri: str, folder: Path, *, must_exist: bool = True) -> list[Path]:
+        """Every object under the prefix as a file below ``folder``, named by the rest of its key."""
+        bucket, prefix = split_uri(uri)
+        found = self.list_objects(uri)
+        if must_exist and not found:
+            raise DataUnavailable(
+                f"ClientError: Data download failed:No S3 objects found under S3 URL {uri!r} given in input data "
+                "source. Please ensure that the bucket exists, that the prefix is right and that the role may read it."
+            )
+        keys = [key for key, _ in found if not key.endswith("/")]
+        return [self.download(bucket, key, folder / relative_name(key, prefix)) for key in keys]
+
+    def download(self, bucket: str, key: str, path: Path) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._client.download_file(bucket, key, str(path))
+        except ClientError as error:
+            raise _unavailable(f"s3://{bucket}/{key}", error) from error
+        return path
+
+    def upload(self, path: Path, uri: str) -> None:
+        bucket, key = split_uri(uri)
+        self._client.upload_file(str(path), bucket, key)
+
+
+def split_uri(uri: str) -> tuple[str, str]:
+    parts = urlsplit(uri)
+    if parts.scheme != "s3" or not parts.netloc:
+        raise DataUnavailable(f"ClientError: Data download failed:{uri!r} is no S3 URI of the form s3://bucket/key")
+    return parts.netloc, parts.path.lstrip("/")
+
+
+def relative_name(key: str, prefix: str) -> str:
+    """The key's name within a channel: the part after the prefix's last folder."""
+    rest = key.removeprefix(prefix).lstrip("/") if key.startswith(prefix + "/") or prefix.endswith("/") else ""
+    name = rest or key.removeprefix(prefix[: prefix.rfind("/") + 1])
+    if not stays_inside(name):
+        raise DataUnavailable(
+            f"ClientError: Data download failed: the S3 key {key!r} would be written outside of its channel's folder; "
+            "a key must not have '..' as a part of its path, nor begin with '/'"
+        )
+    return name
+
+
+def unpack_data(archive: Path, folder: Path) -> None:
+    """Source code or a model. Raises DataUnavailable for an archive that is damaged or unsafe."""
+    try:
+        unpack_archive(archive, folder)
+    except (UnsafePath, tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataUnavailable(f"ClientError: the archive {archive.name} can't be unpacked: {error}") from error
+
+
+def pack_folders(folders: Iterable[Path], archive: Path) -> bool:
+    """One archive of the content of all folders; False, and no archive, if they are empty."""
+    files = list(_files_of(folders))
+    if not files:
+        return False
+    with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
+        for name, path in dict(files).items():
+            tar.add(path, arcname=name)
+    return True
+
+
+def _files_of(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
+    for folder in folders:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                yield str(path.relative_to(folder)), path
+
+
+def _unavailable(uri: str, error: ClientError) -> Exception:
+    details: Mapping[str, Any] = error.response["Error"]
+    if details["Code"] not in ABSENT:
+        return error
+    return DataUnavailable(f"ClientError: Data download failed:{details['Code']}: {details.get('Message', '')} ({uri})")

@@ -1,0 +1,1 @@
+"""The commands: one module for each command or group of commands."""

@@ -1,0 +1,114 @@
+"""`traindyno claims`: published figures against their own arithmetic and against what an execution measured."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from traindyno.cli.inputs.suite_loading import CLAIMS_SHAPE
+from traindyno.cli.inputs.suite_text import read_input_file
+from traindyno.cli.options import FormatOption, LabChoice, with_options_of
+from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json
+from traindyno.core.costs.quantity_text import number_text, range_text
+from traindyno.core.documents.stored import to_document
+from traindyno.core.errors import TraindynoError
+from traindyno.core.s3_keys import report_data_key
+from traindyno.core.suite.claim import Claims, parse_claims
+from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement, judge_claims
+from traindyno.core.verdict.report_data import parse_report
+
+STYLES = {
+    ClaimFinding.REPRODUCED: "green",
+    ClaimFinding.PLAYED: "cyan",
+    ClaimFinding.NOT_REPRODUCED: "red",
+    ClaimFinding.INCONSISTENT: "red",
+    ClaimFinding.UNDECIDED: "yellow",
+}
+
+
+CONSISTENCY = {True: "consistent", False: "contradicts", None: "none"}
+
+
+class NothingMeasured(TraindynoError):
+    """The execution has no report to check claims against."""
+
+
+@with_options_of(LabChoice)
+def claims(
+    choice: LabChoice,
+    file: Annotated[Path, typer.Argument(help="A claims file, such as suites/bert-trainium/claims.yaml.")],
+    execution: Annotated[
+        str | None, typer.Argument(help="An execution with measurements; without it, only the arithmetic is checked.")
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Check published figures: against their own arithmetic, and against what an execution measured."""
+    found = read_input_file(file, parse_claims, fields=CLAIMS_SHAPE)
+    if execution is None:
+        judgements = judge_claims(found, (), ())
+    else:
+        target = choice.find_target()
+        document = target.results.find_json(report_data_key(execution))
+        if document is None:
+            raise NothingMeasured(f"{execution} has no report; see: traindyno list")
+        judgements = _judge_measured(found, document)
+    if output is Format.JSON:
+        print_json([{**to_document(each), "is_consistent": each.is_consistent} for each in judgements])
+    else:
+        STANDARD_OUTPUT.print(_table(found, judgements))
+        for line in summary_lines(judgements, len(found.statements)):
+            STANDARD_OUTPUT.print(line, markup=False)
+
+
+def _judge_measured(found: Claims, document: dict[str, Any]) -> tuple[ClaimJudgement, ...]:
+    report = parse_report(document)
+    return judge_claims(found, report.cells, report.results)
+
+
+def _table(found: Claims, judgements: tuple[ClaimJudgement, ...]) -> Table:
+    table = Table(title=found.title, title_justify="left", pad_edge=False)
+    for heading in ("claim", "published", "arithmetic", "measured", "finding", "why"):
+        table.add_column(heading, justify="right" if heading in {"published", "measured"} else "left", overflow="fold")
+    for each in judgements:
+        finding = Text(each.finding.value.replace("_", " "), style=STYLES.get(each.finding, ""))
+        table.add_row(
+            Text(each.claim.text),
+            number_text(each.claim.published, digits=4),
+            CONSISTENCY[each.is_consistent],
+            _measured(each),
+            finding,
+            Text(each.reason),
+        )
+    return table
+
+
+def summary_lines(judgements: Sequence[ClaimJudgement], statements: int = 0) -> Iterator[str]:
+    """How many claims agree with the author's other figures, which contradict them, and the findings."""
+    names = {
+        is_consistent: [each.claim.claim_id for each in judgements if each.is_consistent is is_consistent]
+        for is_consistent in CONSISTENCY
+    }
+    yield (
+        f"{len(judgements)} claims; consistent with the source's other figures: {len(names[True])};"
+        f" contradicting them: {len(names[False])}; without arithmetic: {len(names[None])}"
+    )
+    for heading, is_consistent in (("consistent", True), ("contradicting", False), ("without arithmetic", None)):
+        if names[is_consistent]:
+            yield f"{heading}: {', '.join(names[is_consistent])}"
+    counted = Counter(each.finding.value.replace("_", " ") for each in judgements)
+    yield f"findings: {', '.join(f'{count} {finding}' for finding, count in sorted(counted.items()))}"
+    if statements:
+        yield f"statements of another form than a number, such as versions, which are not judged: {statements}"
+
+
+def _measured(judgement: ClaimJudgement) -> str:
+    found = judgement.measured
+    if found is None:
+        return "unknown"
+    reach = found.interval
+    spread = f" ({range_text(number_text(reach.low), number_text(reach.high))})" if reach else ""
+    return f"{number_text(found.value, digits=4)}{spread}"

@@ -1,0 +1,58 @@
+"""`traindyno doctor`: what is missing on this machine or in an AWS account, and what to do about it."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import boto3
+import typer
+
+from traindyno.aws.caller_permissions import DEFAULT_QUALIFIER
+from traindyno.cli.display.account_findings import check_account
+from traindyno.cli.display.machine_checks import Finding, check_machine
+from traindyno.cli.inputs.suite_text import InputFileInvalid
+from traindyno.cli.options import LabOption, ProfileOption, RegionOption
+from traindyno.cli.output import STANDARD_OUTPUT
+from traindyno.core.lab_names import DEFAULT_LAB
+
+QUALIFIER_CONTEXT = "@aws-cdk/core:bootstrapQualifier"
+
+
+def doctor(
+    aws: Annotated[bool, typer.Option("--aws", help="Check the AWS account too; nothing in it is changed.")] = False,
+    lab: LabOption = DEFAULT_LAB,
+    region: RegionOption = None,
+    profile: ProfileOption = None,
+) -> None:
+    """Check this machine, and with --aws the account, for what a lab needs. Exit status 1 if something is missing."""
+    findings = [*check_machine(Path.cwd())]
+    if aws:
+        session = boto3.Session(profile_name=profile, region_name=region)
+        findings += check_account(
+            lambda service: session.client(service, region_name="us-east-1" if service == "pricing" else None),  # type: ignore[call-overload]
+            region=session.region_name,
+            lab=lab,
+            qualifier=bootstrap_qualifier(Path.cwd()),
+        )
+    for finding in findings:
+        STANDARD_OUTPUT.print(line_of(finding), markup=False, highlight=False, soft_wrap=True)
+    if any(finding.advice for finding in findings):
+        raise typer.Exit(1)
+
+
+def bootstrap_qualifier(folder: Path) -> str:
+    """That of the folder's cdk.json, which `cdk deploy` uses, or else the CDK's own. Raises InputFileInvalid."""
+    path = folder / "cdk.json"
+    if not path.is_file():
+        return DEFAULT_QUALIFIER
+    try:
+        context = json.loads(path.read_text(encoding="utf-8")).get("context", {})
+    except (ValueError, AttributeError) as error:
+        raise InputFileInvalid(f"{path}: expected a JSON object, got text that is none: {error}") from error
+    return str(context.get(QUALIFIER_CONTEXT, DEFAULT_QUALIFIER))
+
+
+def line_of(finding: Finding) -> str:
+    mark = "ok     " if finding.advice is None else "missing"
+    what_to_do = f"\n        → {finding.advice}" if finding.advice else ""
+    return f"{mark} {finding.subject}: {finding.found}{what_to_do}"

@@ -1,0 +1,109 @@
+"""`traindyno list` and `traindyno stop`."""
+
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from traindyno.aws.executions import Execution
+from traindyno.cli.commands.receipt_command import summary
+from traindyno.cli.options import (
+    ExecutionArgument,
+    FormatOption,
+    LabChoice,
+    with_options_of,
+)
+from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
+from traindyno.cli.target import Target
+from traindyno.core.costs.quantity_text import UNKNOWN
+from traindyno.core.errors import TraindynoError
+
+STOP_SECONDS = 600.0
+
+
+class JobsStillRunning(TraindynoError):
+    """Training jobs of a stopped execution did not end in time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedExecution:
+    """Times are ISO 8601 in UTC. The count is None until the suite is planned, the headline until it is judged."""
+
+    execution_id: str
+    status: str
+    started_at: str
+    ended_at: str | None
+    run_count: int | None
+    headline: str | None
+    error: str | None
+
+
+@with_options_of(LabChoice)
+def list_executions(
+    choice: LabChoice,
+    output: FormatOption = Format.TABLE,
+    limit: Annotated[int, typer.Option(min=1, help="How many, the newest first.")] = 20,
+) -> None:
+    """List executions, the newest first."""
+    target = choice.find_target()
+    listed = [_list(target, found) for found in target.executions.list_latest(limit)]
+    if output is Format.JSON:
+        print_json([asdict(each) for each in listed])
+        return
+    table = Table("execution", "status", "started", "runs", "outcome", pad_edge=False)
+    for each in listed:
+        started = each.started_at.replace("T", " ")[:19]
+        runs = UNKNOWN if each.run_count is None else str(each.run_count)
+        table.add_row(each.execution_id, each.status.lower(), started, runs, each.headline or each.error or "")
+    STANDARD_OUTPUT.print(table)
+
+
+@with_options_of(LabChoice)
+def stop(
+    choice: LabChoice,
+    execution: ExecutionArgument,
+) -> None:
+    """Stop an execution, wait until its training jobs are stopped, and print its cost."""
+    target = choice.find_target()
+    found = target.executions.describe(execution)
+    if not found.is_running:
+        tell(f"{execution} has ended already ({found.status.lower()})")
+    else:
+        target.executions.stop(execution, reason="traindyno stop")
+        tell(f"stopping {execution}")
+    _await_jobs(target, execution)
+    tell(f"{execution} is stopped; all its training jobs have ended")
+    for line in summary(target.receipt(execution)):
+        tell(line)
+    tell(f"to list each job: traindyno receipt {execution}{target.option}")
+
+
+def _await_jobs(target: Target, execution: str) -> None:
+    deadline = time.monotonic() + STOP_SECONDS
+    while names := [row.job_name for row in target.services.attempts.list_open(execution)]:
+        if time.monotonic() > deadline:
+            raise JobsStillRunning(
+                f"after {STOP_SECONDS:.0f} s these training jobs have not ended: {', '.join(names)}; "
+                "the lab's ReconcileRuns function continues to stop them"
+            )
+        time.sleep(1)
+
+
+def _list(target: Target, found: Execution) -> ListedExecution:
+    row = target.services.executions.find(found.execution_id)
+    return ListedExecution(
+        execution_id=found.execution_id,
+        status=found.status,
+        started_at=_time_text(found.started_at),
+        ended_at=None if found.ended_at is None else _time_text(found.ended_at),
+        run_count=row.run_count if row else None,
+        headline=row.judgement.headline if row and row.judgement else None,
+        error=found.error,
+    )
+
+
+def _time_text(epoch_seconds: float) -> str:
+    return datetime.fromtimestamp(epoch_seconds, UTC).isoformat(timespec="seconds")

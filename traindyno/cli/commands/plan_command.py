@@ -1,0 +1,155 @@
+"""`traindyno plan`: a suite's cells, quotas, cost, time and reasons to refuse it, before anything is created."""
+
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import typer
+from botocore.exceptions import ClientError
+
+from traindyno.aws import clients
+from traindyno.aws.client_errors import error_code, is_access_denied
+from traindyno.aws.deployment import LabNotDeployed, find_deployment
+from traindyno.cli.display.plan_table import print_plan
+from traindyno.cli.display.region_comparison import RegionsOption, show_regions, split_regions
+from traindyno.cli.inputs.memory_estimates import MemoryOption, estimate_cells
+from traindyno.cli.inputs.plan_data import data_lines
+from traindyno.cli.inputs.plan_inputs import (
+    PlanInputs,
+    PricesOption,
+    QuotasOption,
+    SpotDiscountOption,
+    SpotInterruptionsOption,
+    read_plan_inputs,
+    read_spot_assumption,
+)
+from traindyno.cli.inputs.sample_data import SampleUnknown
+from traindyno.cli.inputs.staging import Stage, StagingRefused
+from traindyno.cli.inputs.suite_loading import LoadedSuite, load_startable_suite
+from traindyno.cli.options import FormatOption, LabChoice, SuiteArgument, with_options_of
+from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
+from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds
+from traindyno.core.documents.stored import to_document
+from traindyno.core.errors import SuiteRefused
+from traindyno.core.planning.history import Histories, learn_from
+from traindyno.core.planning.plan import Plan, plan_suite
+from traindyno.core.planning.refusals import Refusal, refusal_lines
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import parse_suite
+from traindyno.lab.environment import BucketEnvironment
+from traindyno.lab.services import open_services
+from traindyno.sagemaker.images import unavailable_images
+from traindyno.store.past_runs import read_past_runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundHistories:
+    """Earlier runs of the suite's cells; ``why_none`` says why none could be read."""
+
+    by_cell: Histories = field(default_factory=dict)
+    why_none: str | None = None
+
+
+@with_options_of(LabChoice)
+def plan(
+    choice: LabChoice,
+    suite: SuiteArgument,
+    prices: PricesOption = None,
+    quotas: QuotasOption = None,
+    memory: MemoryOption = False,
+    regions: RegionsOption = None,
+    spot_discount: SpotDiscountOption = None,
+    spot_interruptions: SpotInterruptionsOption = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Show a suite's cells, lanes, quotas, cost and time; exit status 2 if it would be refused. Creates nothing."""
+    loaded = load_startable_suite(suite)
+    if regions is not None:
+        if prices is not None or quotas is not None:
+            raise typer.BadParameter("expected --regions without --prices and --quotas, which are of one region")
+        choice.choose()
+        show_regions(loaded.suite, split_regions(regions), output)
+        return
+    spot = read_spot_assumption(spot_discount, spot_interruptions)
+    histories = FoundHistories(why_none="--prices and --quotas are given, so no lab is read")
+    if prices is None or quotas is None:
+        choice.choose()
+    inputs = read_plan_inputs(
+        loaded.staged, expand_cells(loaded.suite), price_path=prices, quota_path=quotas, now=time.time()
+    )
+    if prices is None or quotas is None:
+        histories = _find_histories(loaded, beside=suite.parent, lab=choice.deployed_name)
+    planned = plan_suite(
+        loaded.staged,
+        execution_id=loaded.suite.name,
+        prices=inputs.prices,
+        quotas=inputs.quotas,
+        histories=histories.by_cell,
+        memory=estimate_cells(loaded.suite, beside=suite.parent, say=tell) if memory else (),
+    )
+    unavailable = unavailable_images(planned.cells, loaded.suite.workload, inputs.region) if inputs.region else ()
+    planned = replace(planned, refusals=(*planned.refusals, *(Refusal(reason=reason) for reason in unavailable)))
+    if output is Format.JSON:
+        print_json(plan_document(loaded.suite, planned, inputs, histories, spot))
+    else:
+        print_plan(STANDARD_OUTPUT, loaded.suite, planned, inputs, why_no_history=histories.why_none, spot=spot)
+        for line in data_lines(loaded.suite, beside=suite.parent):
+            STANDARD_OUTPUT.print(line, markup=False)
+    if planned.refusals:
+        local = " --local" if choice.local else ""
+        raise SuiteRefused(_refusal_text(planned, f"traindyno quotas request {suite}{local}"))
+
+
+def _find_histories(loaded: LoadedSuite, *, beside: Path, lab: str) -> FoundHistories:
+    """Reads the lab's table; writes nothing."""
+    try:
+        deployment = find_deployment(clients.cloudformation(), lab)
+        stage = Stage(beside=beside, s3=clients.s3(), bucket=deployment.bucket, tell=tell, sends=False)
+        suite = parse_suite(stage.stage_suite(loaded.document))
+        services = open_services(
+            BucketEnvironment(lab=deployment.lab, table=deployment.table, bucket=deployment.bucket)
+        )
+        past = read_past_runs(suite, index=services.work_index, executions=services.executions, runs=services.runs)
+        return FoundHistories(by_cell=learn_from(suite, past))
+    except (LabNotDeployed, StagingRefused, SampleUnknown) as error:
+        return FoundHistories(why_none=str(error))
+    except ClientError as error:
+        if is_access_denied(error):
+            return FoundHistories(why_none=f"{error_code(error)} in {error.operation_name} of lab {lab}")
+        raise
+
+
+def _refusal_text(planned: Plan, request_command: str) -> list[str]:
+    count = len(planned.refusals)
+    lines = [line for refusal in planned.refusals for line in refusal_lines(refusal)]
+    if any(refusal.increase for refusal in planned.refusals):
+        lines.append(f"send the increase requests with: {request_command}")
+    return [f"refused for {count} {'reason' if count == 1 else 'reasons'}:", *lines]
+
+
+def plan_document(
+    suite: Suite, planned: Plan, inputs: PlanInputs, histories: FoundHistories, spot: SpotAssumption | None = None
+) -> dict[str, Any]:
+    document: dict[str, Any] = to_document(planned)
+    del document["execution_id"]
+    return {
+        "suite": suite.name,
+        "region": inputs.region,
+        "is_refused": bool(planned.refusals),
+        "limits": to_document(suite.limits),
+        **document,
+        "quotas": to_document(tuple(inputs.quotas.values())),
+        "why_no_history": histories.why_none,
+        "spot": _spot_document(suite, planned, spot),
+    }
+
+
+def _spot_document(suite: Suite, planned: Plan, assumed: SpotAssumption | None) -> dict[str, Any] | None:
+    """The cost of one attempt of every run under the assumptions; None without any."""
+    if assumed is None:
+        return None
+    once = planned.one_attempt_usd
+    usd = None if once is None else assumed.usd(once, at_risk_seconds(suite))
+    return {"assumed": to_document(assumed), "one_attempt_usd": to_document(usd)}

@@ -1,0 +1,131 @@
+"""`traindyno receipt`: the cost of an execution by attempt and by phase."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from rich.console import Console
+from rich.table import Table
+
+from traindyno.cli.display.deployment_text import cost_line
+from traindyno.cli.display.execution_receipt import ExecutionReceipt
+from traindyno.cli.options import ExecutionArgument, FormatOption, LabChoice, with_options_of
+from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, Format, print_json
+from traindyno.core.costs.money import exact_usd_text, to_cents
+from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, start_text, usd_text
+from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, exact_phase_usd
+from traindyno.core.documents.stored import to_document
+
+WIDEST = 64
+SMALLEST_SPLIT_USD = Decimal(1)
+
+
+@with_options_of(LabChoice)
+def receipt(
+    choice: LabChoice,
+    execution: ExecutionArgument,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Show the cost of every training job: billed seconds × instances × price, exact to the cent."""
+    found = choice.find_target().receipt(execution)
+    if output is Format.JSON:
+        print_json(to_document(found))
+        return
+    print_receipt(STANDARD_OUTPUT, found)
+    for deployment in found.deployments:
+        STANDARD_OUTPUT.print(cost_line(deployment), markup=False)
+
+
+def print_receipt(console: Console, found: ExecutionReceipt) -> None:
+    if not found.receipt.lines:
+        console.print(f"{found.execution_id}: no cost, because no training job was started", markup=False)
+        return
+    if found.is_simulated:
+        console.print(SIMULATED)
+    console.print(_lines(found))
+    if found.receipt.phases:
+        console.print()
+        console.print(_phases(found))
+    console.print()
+    for line in summary(found):
+        console.print(line, markup=False)
+
+
+def summary(found: ExecutionReceipt) -> Iterator[str]:
+    """The total, and the reasons why it is not final."""
+    receipt = found.receipt
+    unknown = [line.job_name for line in receipt.lines if line.usd is None and line.job_name not in found.running_jobs]
+    jobs = "1 training job" if len(receipt.lines) == 1 else f"{len(receipt.lines)} training jobs"
+    exact = sum((line.exact_usd for line in receipt.lines if line.exact_usd is not None), Decimal(0))
+    computed = f" (computed: {exact_usd_text(exact)})" if exact != receipt.known_usd and not is_small(receipt) else ""
+    total = f"total {usd_text(exact if is_small(receipt) else receipt.known_usd)}{computed} for {jobs}"
+    if found.is_final and not unknown:
+        yield total
+        return
+    yield f"{total} so far, not final: {', '.join(_open_ends(found, unknown))}"
+
+
+def _open_ends(found: ExecutionReceipt, unknown: list[str]) -> Iterator[str]:
+    if found.running_jobs:
+        yield f"{len(found.running_jobs)} still running and billed ({', '.join(found.running_jobs)})"
+    if found.warm_jobs:
+        yield f"a warm pool is still billed after {', '.join(found.warm_jobs)}"
+    if not found.is_final and not found.running_jobs and not found.warm_jobs:
+        yield "the execution is still running"
+    if unknown:
+        yield f"billed time or price unknown for {', '.join(unknown)}"
+
+
+def _lines(found: ExecutionReceipt) -> Table:
+    table = Table(title=f"{found.execution_id}: training jobs", title_justify="left", pad_edge=False, show_lines=True)
+    table.add_column("job and its phases", overflow="fold", max_width=WIDEST)
+    table.add_column("outcome")
+    for heading in ("billed", "instances", "price per hour", "computed", "cost"):
+        table.add_column(heading, justify="right")
+    for line in found.receipt.lines:
+        table.add_row(*_cells(line, found.receipt))
+    return table
+
+
+def is_small(receipt: Receipt) -> bool:
+    """Whether the total is so small that amounts in whole cents would be zero."""
+    return receipt.known_usd < SMALLEST_SPLIT_USD
+
+
+def _cells(line: ReceiptLine, receipt: Receipt) -> tuple[str, ...]:
+    phases = ", ".join(f"{phase.name.replace('_', ' ')} {_phase_text(phase, receipt)}" for phase in line.phases)
+    price = line.usd_per_instance_hour
+    return (
+        f"{line.job_name}\n{line.label}, attempt {line.attempt}{_start(line)}\n{phases or 'phases unknown'}",
+        line.outcome.replace("_", " "),
+        UNKNOWN if line.billable_seconds is None else f"{line.billable_seconds.normalize():f} s",
+        f"{line.instance_count} × {line.instance}",
+        UNKNOWN if price is None else exact_usd_text(price),
+        UNKNOWN if line.exact_usd is None else exact_usd_text(line.exact_usd),
+        usd_text(line.exact_usd if is_small(receipt) else line.usd),
+    )
+
+
+def _start(line: ReceiptLine) -> str:
+    return "" if line.started_warm is None else f", started {start_text(line.started_warm)}"
+
+
+def _phase_text(phase: PhaseCost, receipt: Receipt) -> str:
+    paid = f" ({usd_text(phase.usd)})" if phase.usd and not is_small(receipt) else ""
+    return f"{seconds_text(phase.seconds)}{paid}"
+
+
+def _phases(found: ExecutionReceipt) -> Table:
+    table = Table(title="by phase", title_justify="left", pad_edge=False)
+    table.add_column("phase")
+    table.add_column("time", justify="right")
+    table.add_column("cost", justify="right")
+    exact = exact_phase_usd(found.receipt.lines) if is_small(found.receipt) else {}
+    for phase in found.receipt.phases:
+        table.add_row(
+            phase.name.replace("_", " "),
+            seconds_text(phase.seconds),
+            usd_text(exact.get(phase.name, Decimal(0)) if exact else phase.usd and to_cents(phase.usd)),
+        )
+    table.add_section()
+    table.add_row("all", "", usd_text(sum(exact.values(), Decimal(0)) if exact else found.receipt.known_usd))
+    return table

@@ -1,0 +1,186 @@
+"""`traindyno reprice`: an execution's costs and verdict at other prices, without running anything."""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from traindyno.aws import clients
+from traindyno.aws.prices import read_prices
+from traindyno.cli.inputs.plan_inputs import PricesOption, read_price_file
+from traindyno.cli.options import ExecutionArgument, FormatOption, LabChoice, with_options_of
+from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, Format, print_json
+from traindyno.core.costs.money import exact_usd_text
+from traindyno.core.costs.prices import Price, PriceList
+from traindyno.core.costs.quantity_text import UNKNOWN, usd_text
+from traindyno.core.documents.stored import to_document
+from traindyno.core.errors import TraindynoError
+from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.execution_record import ExecutionRecord
+from traindyno.core.verdict.reprice import PriceFlip, Repriced, reprice
+from traindyno.core.verdict.verdict import Verdict, judge, verdict_document
+from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.store.results import load_record
+
+PriceRegionOption = Annotated[
+    str | None,
+    typer.Option("--region", help="Use the Price List's prices of this region; by default the region of the runs."),
+]
+LabRegionOption = Annotated[
+    str | None,
+    typer.Option("--lab-region", help="The AWS region that the lab is in; by default that of your AWS settings."),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedLabChoice(LabChoice):
+    """Here ``--region`` is the region of the prices, so the lab's region has another option."""
+
+    region: LabRegionOption = None
+
+
+class NoPriceFound(TraindynoError):
+    """The price source has no price for any instance type of the execution."""
+
+
+@with_options_of(PricedLabChoice)
+def reprice_execution(
+    choice: PricedLabChoice,
+    execution: ExecutionArgument,
+    prices: PricesOption = None,
+    price_region: PriceRegionOption = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Recompute costs and verdict at other prices, and show which price would change the verdict."""
+    if prices is not None and price_region is not None:
+        raise typer.BadParameter("expected one of --prices and --region, got both")
+    target = choice.find_target()
+    record = load_record(target.results, execution)
+    found = read_price_file(prices) if prices else _price_list(record, price_region or _region_of(record))
+    _check_found(record, found, str(prices or price_region or _region_of(record)))
+    loss_spread, host_prior = record.loss_spread, record.host_prior
+    before = judge(record.suite, record.cells, record.results, loss_spread=loss_spread, host_prior=host_prior)
+    after = reprice(record.suite, record.cells, record.results, found, loss_spread=loss_spread, host_prior=host_prior)
+    if output is Format.JSON:
+        print_json(_document(record, before, after, found))
+    else:
+        print_repriced(STANDARD_OUTPUT, execution, before=before, after=after, prices=found)
+
+
+def _instance_types(record: ExecutionRecord) -> list[str]:
+    return list(dict.fromkeys(cell.settings.instance for cell in record.cells))
+
+
+def _region_of(record: ExecutionRecord) -> str:
+    known = (result.price.region for result in record.results if result.price.region)
+    return next(known, str(clients.service_quotas().meta.region_name))
+
+
+def _price_list(record: ExecutionRecord, region: str) -> dict[str, Price]:
+    return read_prices(clients.pricing(), _instance_types(record), region=region, now=time.time())
+
+
+def _check_found(record: ExecutionRecord, found: Mapping[str, Price], where: str) -> None:
+    wanted = _instance_types(record)
+    if not any(name in found for name in wanted):
+        raise NoPriceFound(f"{where}: expected a price of {' or '.join(wanted)}, found none")
+
+
+def _document(record: ExecutionRecord, before: Verdict, after: Repriced, prices: Mapping[str, Price]) -> dict[str, Any]:
+    return {
+        "execution_id": record.execution_id,
+        "prices": to_document(prices),
+        "is_flipped": after.is_flipped,
+        "flips": [{**to_document(flip), "change": str(flip.change)} for flip in after.flips],
+        "before": verdict_document(before),
+        "after": verdict_document(after.verdict),
+    }
+
+
+def print_repriced(console: Console, execution_id: str, *, before: Verdict, after: Repriced, prices: PriceList) -> None:
+    if after.verdict.is_simulated:
+        console.print(SIMULATED)
+    console.print(_table(execution_id, before, after.verdict))
+    console.print()
+    for line in (*_sources(after, prices), *_answers(before, after), *_changes(after)):
+        console.print(line, markup=False)
+
+
+def _table(execution_id: str, before: Verdict, after: Verdict) -> Table:
+    title = f"{execution_id}: {after.examples:,} examples, before → after"
+    table = Table(title=title, title_justify="left", pad_edge=False)
+    table.add_column("")
+    table.add_column("cell", overflow="fold")
+    table.add_column("instance")
+    for heading in ("price/h before", "price/h after", "cost before", "cost after", "change"):
+        table.add_column(heading, justify="right")
+    for row in before.rows:
+        table.add_row(*_cells(row, after.row(row.cell_id), is_best=row.cell_id == after.recommended))
+    return table
+
+
+def _cells(before: CellRow, after: CellRow, *, is_best: bool) -> tuple[str, ...]:
+    return (
+        "→" if is_best else "",
+        before.label,
+        f"{before.instance_count} × {before.instance}",
+        _price_text(before.usd_per_instance_hour),
+        _price_text(after.usd_per_instance_hour),
+        usd_text(before.usd.mean if before.usd else None),
+        usd_text(after.usd.mean if after.usd else None),
+        _share_text(after.usd.mean / before.usd.mean - 1) if before.usd and after.usd else UNKNOWN,
+    )
+
+
+def _sources(after: Repriced, prices: PriceList) -> Iterator[str]:
+    """The source of each type's new price."""
+    for instance, price in {result.run.cell.settings.instance: result.price for result in after.results}.items():
+        kept = "" if instance in prices else " (price of the run: no other price found)"
+        yield f"{instance}: {price.source or UNKNOWN}, {price.region or UNKNOWN}, {price.date or UNKNOWN}{kept}"
+
+
+def _answers(before: Verdict, after: Repriced) -> Iterator[str]:
+    yield f"before: {describe_verdict(before).headline}"
+    yield f"after:  {describe_verdict(after.verdict).headline}"
+    yield "the recommendation changes" if after.is_flipped else "the recommendation does not change"
+    if before.spent_usd is not None and after.verdict.spent_usd is not None:
+        yield f"cost of the execution: {usd_text(before.spent_usd)} before, {usd_text(after.verdict.spent_usd)} after"
+
+
+def _changes(after: Repriced) -> Iterator[str]:
+    verdict = after.verdict
+    best = verdict.row(verdict.recommended).label if verdict.recommended else ""
+    for found in verdict.break_evens:
+        price, label = exact_usd_text(found.usd_per_instance_hour), verdict.row(found.cell_id).label
+        yield f"break-even: {found.instance} at {price}/h, where {label} and {best} cost the same"
+    for flip in after.flips:
+        yield _flip_text(verdict, flip)
+    if not after.flips:
+        yield f"no price changes the verdict: {_why_none(verdict)}"
+
+
+def _flip_text(verdict: Verdict, flip: PriceFlip) -> str:
+    winner = verdict.row(flip.cell_id).label if flip.cell_id else "no cell"
+    prices = f"{exact_usd_text(flip.now_usd_per_hour)}/h to {exact_usd_text(flip.at_usd_per_hour)}/h"
+    return f"the verdict changes to {winner} with {flip.instance} from {prices} ({_share_text(float(flip.change))})"
+
+
+def _why_none(verdict: Verdict) -> str:
+    if verdict.recommended is None:
+        return "no cell is recommended"
+    if verdict.goal.is_time:
+        return "the goal is time alone"
+    return "there is one instance type only, so one price changes every cell"
+
+
+def _price_text(usd_per_hour: Decimal | None) -> str:
+    return UNKNOWN if usd_per_hour is None else exact_usd_text(usd_per_hour)
+
+
+def _share_text(share: float) -> str:
+    return f"{share * 100:+.1f} %".replace("-", "−")

@@ -1,0 +1,135 @@
+"""The tables of a plan in a terminal: cells, lanes, quotas, totals."""
+
+from rich.console import Console
+from rich.table import Table
+
+from traindyno.cli.display.memory_table import print_memory
+from traindyno.cli.display.plan_totals import totals_table
+from traindyno.cli.inputs.plan_inputs import PlanInputs
+from traindyno.core.costs.money import exact_usd_text
+from traindyno.core.costs.prices import cost_usd
+from traindyno.core.costs.quantity_text import UNKNOWN, count_text, seconds_text, usd_text
+from traindyno.core.costs.spot import SpotAssumption
+from traindyno.core.planning.lane_plan import LanePlan
+from traindyno.core.planning.plan import Plan
+from traindyno.core.planning.quotas import QuotaReading, UsageSource
+from traindyno.core.suite.choices import Purchase
+from traindyno.core.suite.suite import Suite
+
+MOST_CELLS = 30
+LANE_HEADINGS = (
+    "runs",
+    "largest",
+    "quota",
+    "in use",
+    "parallel",
+    "waves",
+    "price/h",
+    "expected",
+    "once",
+    "worst case",
+)
+SOURCES = {
+    UsageSource.METRIC: "its usage metric",
+    UsageSource.JOBS: "training jobs",
+    UsageSource.FILE: "the file",
+}
+
+
+def print_plan(
+    console: Console,
+    suite: Suite,
+    planned: Plan,
+    inputs: PlanInputs,
+    *,
+    why_no_history: str | None,
+    spot: SpotAssumption | None,
+) -> None:
+    if len(planned.cells) <= MOST_CELLS:
+        console.print(_cells(suite, planned))
+    else:
+        console.print(f"{suite.name}: {len(planned.cells)} cells, listed by --format json", markup=False)
+    console.print()
+    console.print(_lanes(planned))
+    if inputs.quotas:
+        console.print()
+        console.print(_quotas(inputs))
+    if planned.memory:
+        console.print()
+        print_memory(console, planned)
+    console.print()
+    console.print(totals_table(suite, planned, why_no_history, spot))
+    for note in planned.notes:
+        console.print(f"note: {note}", markup=False)
+
+
+def _cells(suite: Suite, planned: Plan) -> Table:
+    table = Table(title=f"{suite.name}: cells", title_justify="left", pad_edge=False)
+    table.add_column("cell")
+    table.add_column("what varies", overflow="fold")
+    table.add_column("instances")
+    table.add_column("one run to its limit", justify="right")
+    prices = {lane.instance_type: lane.price for lane in planned.lanes}
+    for cell in planned.cells:
+        count, price = cell.settings.instance_count, prices[cell.settings.instance]
+        usd = cost_usd(suite.limits.max_job_seconds, count, price.usd_per_hour) if price else None
+        table.add_row(cell.cell_id, cell.label, f"{count} × {cell.settings.instance}", usd_text(usd))
+    return table
+
+
+def _lanes(planned: Plan) -> Table:
+    table = Table(title="lanes", title_justify="left", pad_edge=False)
+    table.add_column("instance")
+    for heading in LANE_HEADINGS:
+        table.add_column(heading, justify="right")
+    for lane in planned.lanes:
+        table.add_row(*_lane_cells(lane))
+    return table
+
+
+def _lane_cells(lane: LanePlan) -> tuple[str, ...]:
+    quota = lane.quota
+    return (
+        f"{lane.instance_type} (spot)" if lane.purchase is Purchase.SPOT else lane.instance_type,
+        str(lane.run_count),
+        f"{lane.largest_instance_count} ×",
+        count_text(quota.limit) if quota else "-",
+        count_text(quota.in_use) if quota else "-",
+        str(lane.concurrency) if lane.instances_at_once is None else f"{lane.instances_at_once} ×",
+        str(lane.waves),
+        exact_usd_text(lane.price.usd_per_hour) if lane.price else UNKNOWN,
+        usd_text(lane.expected.usd),
+        usd_text(lane.one_attempt_usd),
+        usd_text(lane.worst_case_usd),
+    )
+
+
+def _quotas(inputs: PlanInputs) -> Table:
+    table = Table(title=f"quotas in {inputs.region}", title_justify="left", pad_edge=False)
+    table.add_column("quota")
+    table.add_column("code")
+    for heading in ("applied", "AWS's default", "in use"):
+        table.add_column(heading, justify="right")
+    table.add_column("known from")
+    for reading in inputs.quotas.values():
+        applied = "none" if reading.applied is None and reading.limit is not None else count_text(reading.applied)
+        counts = reading.quota.counts is not None
+        table.add_row(
+            reading.quota.name,
+            reading.quota.code or UNKNOWN,
+            applied,
+            count_text(reading.default),
+            count_text(reading.in_use) if counts else "-",
+            _known_from(reading, inputs.read_at),
+        )
+    return table
+
+
+def _known_from(reading: QuotaReading, read_at: float) -> str:
+    if reading.in_use_source is None:
+        return ""
+    if reading.in_use_as_of is None:
+        return SOURCES[reading.in_use_source]
+    age_seconds = max(0.0, read_at - reading.in_use_as_of)
+    age = "now" if age_seconds < 1 else f"{seconds_text(age_seconds)} ago"
+    return f"{SOURCES[reading.in_use_source]}, {age}"

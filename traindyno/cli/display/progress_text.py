@@ -1,0 +1,119 @@
+"""The text of the progress display: a line for each ended run, and the state in one line or as a live table."""
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from traindyno.cli.display.execution_state import Leader, RunningJob, State
+from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
+from traindyno.core.jobs.job_end import JobPhaseName
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.suite.preparation import label_of
+from traindyno.core.verdict.run_summary import RunSummary
+from traindyno.store.preparations import PreparationSummary
+
+BAR_WIDTH = 30
+
+
+def ended_line(number: int, total: int | None, summary: RunSummary) -> str:
+    """``3/10 compiled · batch 4, trial 1: completed, 12.3 samples/s``."""
+    rate = summary.samples_per_second
+    speed = f", {number_text(rate)} samples/s" if rate is not None else ""
+    why = f": {summary.message}" if summary.message and summary.outcome is not Outcome.COMPLETED else ""
+    label = summary.cell_label or summary.cell_id
+    outcome = summary.outcome.replace("_", " ")
+    busy = " (the host was busy with other work)" if summary.is_contended else ""
+    return f"{number}{f'/{total}' if total else ''} {label}, trial {summary.trial}: {outcome}{speed}{busy}{why}"
+
+
+def prepared_line(preparation_id: str, summary: PreparationSummary) -> str:
+    seconds = summary.billable_seconds
+    billed = f", billed {number_text(seconds)} s" if seconds is not None else ""
+    return f"{label_of(preparation_id)} {preparation_id.rpartition('-')[2]}: {summary.outcome}{billed}"
+
+
+def state_line(state: State) -> str:
+    """Everything about the execution in one line, for a log."""
+    parts = [_doing(state), f"{len(state.ended)} of {state.runs_total or 'an unknown number of'} runs", _spent(state)]
+    if state.left_seconds is not None:
+        parts.append(f"about {seconds_text(state.left_seconds)} left")
+    if state.leader:
+        parts.append(f"leader: {_leader(state.leader)}")
+    return f"{seconds_text(state.elapsed_seconds)}: {'; '.join(parts)}"
+
+
+def render_state(state: State) -> RenderableType:
+    """The same on a terminal, redrawn in place."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    for name, content in _rows(state):
+        table.add_row(name, content)
+    return Group(Text(""), table)
+
+
+def _rows(state: State) -> Iterator[tuple[str, RenderableType]]:
+    yield "runs", _bar(state)
+    for lane in state.lanes:
+        yield "lane", Text(f"{lane.instance}: {lane.running} running, {lane.ended} ended")
+    for job in described_jobs(state):
+        yield "running", Text(_job(job, state.max_steps))
+    if not state.jobs:
+        yield "doing", Text(_doing(state))
+    left = "" if state.left_seconds is None else f", about {seconds_text(state.left_seconds)} left"
+    yield "time", Text(f"{seconds_text(state.elapsed_seconds)}{left}")
+    yield "cost", Text(_spent(state))
+    if state.leader:
+        yield "leader", Text(_leader(state.leader))
+
+
+def _bar(state: State) -> RenderableType:
+    bar = Table.grid(padding=(0, 1))
+    done = ProgressBar(total=state.runs_total or 1, completed=len(state.ended), width=BAR_WIDTH)
+    bar.add_row(done, f"{len(state.ended)} of {state.runs_total or 'unknown'}")
+    return bar
+
+
+def described_jobs(state: State) -> list[RunningJob]:
+    return [job for job in state.jobs if job.job_phase is not None]
+
+
+def _doing(state: State) -> str:
+    if state.preparing:
+        return state.preparing
+    described = described_jobs(state)
+    if not described:
+        return "planning" if not state.ended else "between runs"
+    more = len(state.jobs) - 1
+    return _job(described[0], state.max_steps) + (f" (and {more} more)" if more else "")
+
+
+def _job(job: RunningJob, max_steps: int | None) -> str:
+    return f"{job.label}: {_activity(job, max_steps)}, {seconds_text(job.seconds)}"
+
+
+def _activity(job: RunningJob, max_steps: int | None) -> str:
+    if job.job_phase is not JobPhaseName.TRAINING:
+        return "unknown" if job.job_phase is None else job.job_phase.value
+    if job.step is not None:
+        # A script decides itself how many steps it takes.
+        is_bound = max_steps is not None and job.step <= max_steps
+        return f"training, step {job.step}{f' of {max_steps}' if is_bound else ''}"
+    return f"training, {job.phase.replace('_', ' ')}" if job.phase else "training"
+
+
+def _spent(state: State) -> str:
+    cap = "" if state.max_usd is None else f" of {usd_text(state.max_usd)}"
+    return f"spent {usd_text(state.spent_usd)}{cap}"
+
+
+def _leader(leader: Leader) -> str:
+    found = leader.estimate
+    text = usd_text(found.mean) if leader.is_cost else seconds_text(found.mean)
+    if found.interval is None:
+        return f"{leader.label}, {text} for the whole workload (one trial)"
+    half_width = (found.interval.high - found.interval.low) / 2
+    return f"{leader.label}, {text} ± {share_text(half_width / found.mean)} for the whole workload"

@@ -1,0 +1,90 @@
+"""The paths of a suite that name something on this machine, and what is wrong with them."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from traindyno.cli.inputs import sample_data
+from traindyno.core.errors import Problem
+from traindyno.core.s3_keys import is_s3_uri
+from traindyno.core.suite.dataset_files import COMPRESSIONS, FORMATS
+from traindyno.core.suite.file_systems import parse_file_system
+
+DATA_SUFFIXES = {*FORMATS, *COMPRESSIONS, ".txt"}
+SECTIONS = ("dataset", "tokenizer", "model")
+
+
+def workload_paths(workload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Every path of data, tokenizer, model and channels, each with its field in the suite."""
+    for section in SECTIONS:
+        part = workload.get(section)
+        if isinstance(part, str):
+            yield f"workload.{section}", part
+        elif isinstance(part, Mapping) and isinstance(part.get("path"), str):
+            yield f"workload.{section}.path", part["path"]
+    channels = workload.get("channels")
+    for name, path in channels.items() if isinstance(channels, Mapping) else ():
+        if isinstance(path, str):
+            yield f"workload.channels.{name}", path
+
+
+def find_local(path: str, beside: Path) -> Path | None:
+    """The file or folder of this machine; None for an S3 URI, a Hub id, and a path that does not exist."""
+    if _is_remote(path):
+        return None
+    local = expanded(path, beside)
+    return local if local.exists() else None
+
+
+def expanded(path: str, beside: Path) -> Path:
+    """``~`` is the home folder; if there is none, it is an ordinary character."""
+    try:
+        return beside / Path(path).expanduser()
+    except RuntimeError:
+        return beside / path
+
+
+def path_problem(path: str, beside: Path) -> str | None:
+    """Why this path can't be used; None if it exists, or is not on this machine."""
+    if sample_data.is_sample(path):
+        return None if path in sample_data.SAMPLES else f"expected {' or '.join(sample_data.SAMPLES)}, got {path!r}"
+    if find_local(path, beside) is not None or not _looks_local(path):
+        return None
+    return (
+        f"{path!r} does not exist on this machine (expected {expanded(path, beside)}); "
+        "give a local file or folder, an s3:// URI, or a Hub id such as nyu-mll/glue"
+    )
+
+
+def source_problem(source: str, entry_point: object, beside: Path) -> tuple[str, str] | None:
+    """The field of the workload that is wrong with a script's folder, and why."""
+    if is_s3_uri(source):
+        return None
+    folder = expanded(source, beside)
+    if not folder.is_dir():
+        return "source", f"expected a folder or a tarball's s3:// URI; {folder} is not a folder"
+    if isinstance(entry_point, str) and not (folder / entry_point).is_file():
+        there = ", ".join(sorted(path.name for path in folder.glob("*.py"))) or "no .py file"
+        return "entry_point", f"expected a file in {folder}, got {entry_point!r}; the folder has {there}"
+    return None
+
+
+def find_path_problems(workload: Mapping[str, Any], beside: Path) -> Iterator[Problem]:
+    """All local paths that do not exist."""
+    for place, path in workload_paths(workload):
+        problem = path_problem(path, beside)
+        if problem is not None:
+            yield Problem(path=place, message=problem)
+    source = workload.get("source")
+    if isinstance(source, str):
+        found = source_problem(source, workload.get("entry_point"), beside)
+        if found is not None:
+            yield Problem(path=f"workload.{found[0]}", message=found[1])
+
+
+def _looks_local(path: str) -> bool:
+    return not _is_remote(path) and (path.startswith((".", "/", "~")) or Path(path).suffix in DATA_SUFFIXES)
+
+
+def _is_remote(path: str) -> bool:
+    return is_s3_uri(path) or parse_file_system(path) is not None

@@ -1,0 +1,141 @@
+"""`traindyno plan --memory`: each cell's estimated memory, computed in a separate process and cached by content."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from traindyno.cli.inputs.cache_folder import cache_folder, keep, read_kept
+from traindyno.cli.inputs.local_paths import find_local
+from traindyno.cli.inputs.training_code import (
+    LIBRARIES,
+    has_training_code,
+    missing_libraries,
+    training_code_digest,
+    training_folder,
+)
+from traindyno.core.documents.stored import from_document, to_document
+from traindyno.core.errors import TraindynoError
+from traindyno.core.planning.memory import (
+    FINDINGS,
+    CellMemory,
+    MemoryFinding,
+    memory_key,
+    memory_of_cells,
+)
+from traindyno.core.s3_keys import is_s3_uri
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.memory_settings import distinct_settings
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import settings_document, workload_document
+from traindyno.core.suite.workload import Workload
+
+MODULE = "training.memory"
+MODEL_FILE = "config.json"
+
+MemoryOption = Annotated[
+    bool,
+    typer.Option(
+        "--memory", help="Estimate each cell's memory per device on this machine; needs the packages of extra train."
+    ),
+]
+Say = Callable[[str], None]
+
+
+class EstimatesUnavailable(TraindynoError):
+    """A package that estimates need is not installed, or the estimating process failed."""
+
+
+def estimate_cells(suite: Suite, *, beside: Path, say: Say) -> tuple[CellMemory, ...]:
+    """Raises EstimatesUnavailable. ``say`` gets a line if an estimate is not in the cache and takes time."""
+    _check_installed()
+    cells = expand_cells(suite)
+    model_path, model_content = _find_model(suite.workload, beside)
+    code = f"{training_code_digest()} {model_content} {FINDINGS.version}"
+    wanted = {
+        settings: cache_folder("memory") / f"{memory_key(suite.workload, settings, code=code)}.json"
+        for settings in distinct_settings(cells)
+    }
+    kept = {settings: read_kept(path) for settings, path in wanted.items()}
+    findings = {
+        settings: from_document(json.loads(text), MemoryFinding) for settings, text in kept.items() if text is not None
+    }
+    missing = [settings for settings in wanted if settings not in findings]
+    if missing:
+        count = "1 configuration" if len(missing) == 1 else f"{len(missing)} configurations"
+        say(f"estimating the memory of {count}; a large model takes about a minute each, once")
+        for settings, finding in _find(suite.workload, missing, model_path):
+            keep(wanted[settings], json.dumps(to_document(finding)))
+            findings[settings] = finding
+    return memory_of_cells(cells, findings)
+
+
+def _check_installed() -> None:
+    missing = missing_libraries()
+    if missing:
+        raise EstimatesUnavailable(
+            f"--memory builds the model with {' and '.join(LIBRARIES)}, and this environment has no"
+            f" {' and no '.join(missing)}: install them with pip install 'traindyno[train]'"
+        )
+    if not has_training_code():
+        raise EstimatesUnavailable(
+            "--memory runs the container's own training code, which is not installed here: run it in a checkout of"
+            " Traindyno, or set preparation.estimate_memory: true, and the job that tokenises the data estimates it"
+        )
+
+
+def _find_model(workload: Workload, beside: Path) -> tuple[str | None, str]:
+    """The path that transformers can load, and an identifier of its configuration."""
+    if workload.model is None or workload.model.path is None:
+        return None, ""
+    path = workload.model.path
+    if is_s3_uri(path):
+        raise EstimatesUnavailable(
+            f"--memory can't read the model's configuration from {path}: expected a Hub id, a local folder or a"
+            " config in the suite; with preparation.estimate_memory: true the lab reads it"
+        )
+    local = find_local(path, beside)
+    if local is None:
+        return path, ""
+    return str(local), hashlib.sha256((local / MODEL_FILE).read_bytes()).hexdigest()
+
+
+def _find(
+    workload: Workload, settings: Sequence[Settings], model_path: str | None
+) -> Iterator[tuple[Settings, MemoryFinding]]:
+    request = {
+        "workload": workload_document(workload),
+        "model_path": model_path,
+        "settings": [settings_document(each) for each in settings],
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", MODULE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=_environment(),
+        text=True,
+    )
+    output, errors = process.communicate(json.dumps(request))
+    lines = output.splitlines()
+    if process.returncode or len(lines) != len(settings):
+        last = errors.strip().splitlines()[-1:] or ["it printed nothing"]
+        raise EstimatesUnavailable(
+            f"estimating the memory ended with status {process.returncode} after {len(lines)} of {len(settings)}"
+            f" configurations: {last[0]}"
+        )
+    for each, line in zip(settings, lines, strict=True):
+        yield each, from_document(json.loads(line), MemoryFinding)
+
+
+def _environment() -> Mapping[str, str]:
+    """With the folder that holds the training code on the module path."""
+    folder = str(training_folder().parent)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))}

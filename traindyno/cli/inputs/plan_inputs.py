@@ -1,0 +1,117 @@
+"""The options of a plan: prices and quotas, from files or from the account, and assumptions about spot instances."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from botocore.exceptions import NoCredentialsError, NoRegionError
+
+from traindyno.aws import clients
+from traindyno.aws.prices import read_prices
+from traindyno.aws.quotas import Quotas
+from traindyno.cli.inputs.suite_text import InputFileInvalid, read_input_file
+from traindyno.core.costs import price_file
+from traindyno.core.costs.price_file import parse_prices
+from traindyno.core.costs.prices import Price, PriceList
+from traindyno.core.costs.spot import SpotAssumption
+from traindyno.core.errors import TraindynoError
+from traindyno.core.planning import quota_file
+from traindyno.core.planning.preparation_plan import planned_instances
+from traindyno.core.planning.quota_file import GivenQuotas, parse_quotas
+from traindyno.core.planning.quotas import QuotaReadings, needed_quotas
+from traindyno.core.suite.suite import Cell, Suite
+
+PricesOption = Annotated[
+    Path | None,
+    typer.Option(help="A file of prices: {region: us-east-1, as_of: 2026-11-21, prices: {ml.g5.xlarge: 1.408}}."),
+]
+QuotasOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file of quotas: {region: us-east-1, quotas: {NAME: 8, NAME: {applied: 8, in_use: 2}}}; NAME as in "
+        'Service Quotas, such as "ml.g5.xlarge for training job usage".'
+    ),
+]
+SpotDiscountOption = Annotated[
+    float | None,
+    typer.Option(help="Assume that spot saves this share of the on-demand price: 0.6 is 60 %.", min=0, max=0.99),
+]
+SpotInterruptionsOption = Annotated[
+    float | None, typer.Option(help="Assume this many spot interruptions per hour of a job.", min=0, max=60)
+]
+
+
+class AccountUnreachable(TraindynoError):
+    """The command needs the account, and there are no credentials or no region."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanInputs:
+    """``read_at``: epoch seconds."""
+
+    read_at: float
+    region: str
+    prices: PriceList
+    quotas: QuotaReadings
+
+
+def read_plan_inputs(
+    suite: Suite, cells: Sequence[Cell], *, price_path: Path | None, quota_path: Path | None, now: float
+) -> PlanInputs:
+    """Creates an AWS client only for values that no file gives."""
+    prices = read_price_file(price_path) if price_path else None
+    given = read_input_file(quota_path, parse_quotas, fields=quota_file.SHAPE) if quota_path else None
+    region = _one_region(prices, given)
+    try:
+        if prices is None:
+            region = region or account_region()
+            prices = read_prices(clients.pricing(), planned_instances(suite, cells), region=region, now=now)
+        quotas = given.needed(needed_quotas(suite, cells)) if given else read_quotas(suite, cells, now=now)
+    except (NoCredentialsError, NoRegionError) as error:
+        raise AccountUnreachable(
+            f"{str(error).rstrip('.')}: give --profile or --region, --local for the local cloud, "
+            "or --prices FILE and --quotas FILE to plan without an account"
+        ) from error
+    return PlanInputs(read_at=now, region=region or account_region(), prices=prices, quotas=quotas)
+
+
+def read_price_file(path: Path) -> dict[str, Price]:
+    return read_input_file(path, lambda document: parse_prices(document, source=path.name), fields=price_file.SHAPE)
+
+
+def read_quotas(suite: Suite, cells: Sequence[Cell], *, now: float) -> QuotaReadings:
+    needed = needed_quotas(suite, cells)
+    if not needed:
+        return {}
+    quotas = Quotas(clients.service_quotas(), clients.cloudwatch(), clients.sagemaker(), sleep=time.sleep)
+    return quotas.read(needed, now=now)
+
+
+def account_region() -> str:
+    return str(clients.service_quotas().meta.region_name)
+
+
+def _one_region(prices: PriceList | None, given: GivenQuotas | None) -> str | None:
+    regions = {price.region for price in (prices or {}).values()} | ({given.region} if given else set())
+    if len(regions) > 1:
+        raise InputFileInvalid(
+            f"--prices and --quotas: expected both of one region, got {' and '.join(sorted(regions))}"
+        )
+    return next(iter(regions), None)
+
+
+class SpotAssumptionIncomplete(TraindynoError):
+    """One of the two options was given without the other."""
+
+
+def read_spot_assumption(discount: float | None, interruptions: float | None) -> SpotAssumption | None:
+    """None without the options. Raises SpotAssumptionIncomplete."""
+    if discount is None and interruptions is None:
+        return None
+    if discount is None or interruptions is None:
+        missing = "--spot-discount" if discount is None else "--spot-interruptions"
+        raise SpotAssumptionIncomplete(f"expected --spot-discount and --spot-interruptions together, got no {missing}")
+    return SpotAssumption(discount=discount, interruptions_per_hour=interruptions)

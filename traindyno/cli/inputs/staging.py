@@ -1,0 +1,133 @@
+"""Upload the local files that a suite names (data, a model, a script's folder) to S3, once per content."""
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from traindyno import bundle
+from traindyno.cli.inputs import sample_data
+from traindyno.cli.inputs.local_paths import expanded, find_local, path_problem, source_problem
+from traindyno.core.errors import TraindynoError
+from traindyno.core.s3_keys import code_key, data_prefix, is_s3_uri, s3_uri
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+# The bucket expires code and data after 90 days; an execution takes up to 28.
+RENEWED_AFTER = timedelta(days=30)
+
+
+class StagingRefused(TraindynoError):
+    """A local file that the suite names is missing or can't be uploaded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """The upload's destination; relative paths start at ``beside``, the suite file's folder.
+
+    Without ``sends`` it only computes the names, by which a plan finds earlier runs of the same work.
+    """
+
+    beside: Path
+    s3: "S3Client"
+    bucket: str
+    tell: Callable[[str], None]
+    sends: bool = True
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def stage_suite(self, document: dict[str, Any]) -> dict[str, Any]:
+        """The suite document with every local path replaced by the S3 URI of its copy.
+
+        Objects are named by their content, so an existing object is not uploaded again.
+        """
+        staged = deepcopy(document)
+        workload = staged.get("workload", {})
+        for section in ("dataset", "tokenizer", "model"):
+            part = workload.get(section)
+            if isinstance(part, str):  # the short form of a model
+                workload[section] = self._staged_path(part, section)
+            elif isinstance(part, dict) and isinstance(part.get("path"), str):
+                part["path"] = self._staged_path(part["path"], f"{section}.path")
+        channels = workload.get("channels")
+        for name, path in channels.items() if isinstance(channels, dict) else ():
+            channels[name] = self._staged_path(path, f"channels.{name}") if isinstance(path, str) else path
+        if isinstance(workload.get("source"), str) and not is_s3_uri(workload["source"]):
+            workload["source"] = self._staged_source(workload["source"], workload.get("entry_point"))
+        return staged
+
+    def stage_path(self, path: str, option: str) -> str:
+        """The S3 URI of a file or folder that an option names; an S3 URI is returned unchanged."""
+        if is_s3_uri(path):
+            return path
+        local = find_local(path, self.beside)
+        if local is None:
+            raise StagingRefused(f"--{option} {path}: expected an S3 URI, or a file or folder that exists")
+        return self._staged_files(local)
+
+    def _staged_path(self, path: str, field: str) -> str:
+        if sample_data.is_sample(path):
+            with tempfile.TemporaryDirectory() as folder:
+                return self._staged_files(sample_data.write_sample(path, Path(folder)))
+        problem = path_problem(path, self.beside)
+        if problem is not None:
+            raise StagingRefused(f"workload.{field}: {problem}")
+        local = find_local(path, self.beside)
+        return path if local is None else self._staged_files(local)
+
+    def _staged_files(self, local: Path) -> str:
+        files = dict(_files(local))
+        if not files:
+            raise StagingRefused(f"{local} contains no files; give a file or a folder with data")
+        digest = hashlib.sha256()
+        for name, path in files.items():
+            digest.update(name.encode() + b"\0" + _sha256(path))
+        prefix = data_prefix(digest.hexdigest())
+        if self.sends:
+            self._send_files(files, prefix)
+        return s3_uri(self.bucket, prefix)
+
+    def _send_files(self, files: dict[str, Path], prefix: str) -> None:
+        present = self._keys(prefix)
+        missing = {name: path for name, path in files.items() if f"{prefix}{name}" not in present}
+        if missing:
+            size = sum(path.stat().st_size for path in missing.values())
+            self.tell(f"staging {len(missing)} files ({size / 2**20:.1f} MiB) to s3://{self.bucket}/{prefix}")
+        for name, path in missing.items():
+            self.s3.upload_file(str(path), self.bucket, f"{prefix}{name}")
+
+    def _staged_source(self, source: str, entry_point: object) -> str:
+        problem = source_problem(source, entry_point, self.beside)
+        if problem is not None:
+            raise StagingRefused(f"workload.{problem[0]}: {problem[1]}")
+        folder = expanded(source, self.beside)
+        archive = bundle.pack(bundle.script_files(folder))
+        key = code_key(hashlib.sha256(archive).hexdigest())
+        if self.sends and key not in self._keys(key):
+            self.tell(f"uploading the source folder {folder} ({len(archive) / 2**10:.0f} KiB)")
+            self.s3.put_object(Bucket=self.bucket, Key=key, Body=archive)
+        return s3_uri(self.bucket, key)
+
+    def _keys(self, prefix: str) -> set[str]:
+        """The keys of objects that exist until the end of the longest execution; older ones are uploaded again."""
+        pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
+        entries = (entry for page in pages for entry in page.get("Contents", []))
+        return {entry["Key"] for entry in entries if entry["LastModified"] > self.now() - RENEWED_AFTER}
+
+
+def _files(local: Path) -> Iterator[tuple[str, Path]]:
+    if local.is_file():
+        yield local.name, local
+        return
+    for path in sorted(local.rglob("*")):
+        if path.is_file() and not path.name.startswith("."):
+            yield path.relative_to(local).as_posix(), path
+
+
+def _sha256(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()

@@ -1,0 +1,135 @@
+"""The axes and points of a suite's grid: known axes, each value once, a baseline, and cells that can run."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from traindyno.core.documents.problems import shown
+from traindyno.core.errors import Problem
+from traindyno.core.suite.cells import expand_cells, grid_points, included_point, is_in_grid, make_cell, typed
+from traindyno.core.suite.checks.combinations import find_impossible
+from traindyno.core.suite.checks.scaling_check import check_scaling
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.fallback_cells import accepted_types, cell_on
+from traindyno.core.suite.setting_values import check_value
+from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, setting_descriptions
+from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite_converter import suite_converter
+
+CELL_LIMIT = 10_000
+RUN_LIMIT = 100_000
+
+
+def check_matrix(suite: Suite) -> Iterator[Problem]:
+    if not suite.matrix:
+        yield Problem(path="matrix", message="expected at least one axis, such as instance: [ml.g5.xlarge], got none")
+    if "instance" not in suite.matrix and "instance" not in suite.training:
+        yield Problem(
+            path="matrix.instance", message="expected a list of instance types here or one in training, got nothing"
+        )
+    cells = 1
+    for name, values in suite.matrix.items():
+        cells *= max(len(values), 1)
+        yield from _check_axis(suite, name, values)
+    if cells > CELL_LIMIT:
+        yield Problem(path="matrix", message=f"expected at most {CELL_LIMIT} cells, got {cells}")
+    elif cells * suite.measurement.trials > RUN_LIMIT:
+        message = f"expected at most {RUN_LIMIT} runs, got {cells} cells × {suite.measurement.trials} trials"
+        yield Problem(path="measurement.trials", message=message)
+
+
+def _check_axis(suite: Suite, name: str, values: tuple[Any, ...]) -> Iterator[Problem]:
+    path = f"matrix.{name}"
+    if not values:
+        yield Problem(path=path, message="expected at least one value, got an empty list")
+    if name in suite.training:
+        yield Problem(path=path, message=f"expected {name} in training or in matrix, got it in both")
+    if suite.workload.task is Task.SCRIPT:
+        yield from _check_script_axis(path, name)
+    elif name.startswith(HYPERPARAMETER_PREFIX):
+        yield Problem(path=path, message="expected a setting: only task script has hyperparameters of its own")
+    seen = set()
+    for index, value in enumerate(values):
+        if typed(value) in seen:
+            yield Problem(
+                path=f"{path}[{index}]",
+                message=f"expected each value once, got {shown(suite_converter().unstructure(value))} again",
+            )
+        seen.add(typed(value))
+        yield from check_value(f"{path}[{index}]", name, value)
+
+
+def _check_script_axis(path: str, name: str) -> Iterator[Problem]:
+    seen = sorted(each for each, description in setting_descriptions().items() if description.is_seen_by_scripts)
+    if name not in seen and not name.startswith(HYPERPARAMETER_PREFIX):
+        accepted = ", ".join([*seen, f"{HYPERPARAMETER_PREFIX}<name>"])
+        yield Problem(path=path, message=f"expected one of {accepted}: a script does not see {name}")
+
+
+def check_points(suite: Suite) -> Iterator[Problem]:
+    problems = [*_check_baseline(suite), *_check_excluded(suite)]
+    if not problems:
+        problems = [*_check_included(suite), *_check_combinations(suite), *check_scaling(suite)]
+    yield from problems
+
+
+def _check_baseline(suite: Suite) -> Iterator[Problem]:
+    yield from _check_axis_names(suite, "baseline", suite.baseline)
+    if not is_in_grid(suite, suite.baseline):
+        yield Problem(
+            path="baseline", message=f"expected values that the matrix holds, got {_point_text(suite.baseline)}"
+        )
+
+
+def _check_excluded(suite: Suite) -> Iterator[Problem]:
+    for index, entry in enumerate(suite.exclude):
+        path = f"exclude[{index}]"
+        unknown = list(_check_axis_names(suite, path, entry))
+        yield from unknown
+        if not entry:
+            yield Problem(
+                path=path, message="expected at least one axis, got an empty mapping, which would exclude everything"
+            )
+        elif not unknown and not is_in_grid(suite, entry):
+            yield Problem(path=path, message=f"expected values that the matrix holds, got {_point_text(entry)}")
+
+
+def _check_axis_names(suite: Suite, path: str, point: Mapping[str, Any]) -> Iterator[Problem]:
+    for name in point:
+        if name not in suite.matrix:
+            axes = ", ".join(suite.matrix)
+            yield Problem(path=f"{path}.{name}", message=f"expected an axis of the matrix ({axes}), got {shown(name)}")
+
+
+def _check_included(suite: Suite) -> Iterator[Problem]:
+    grid = [make_cell(suite, point).cell_id for point in grid_points(suite)]
+    seen = set(grid)
+    for index, entry in enumerate(suite.include):
+        cell_id = make_cell(suite, included_point(suite, entry)).cell_id
+        if cell_id in seen:
+            message = f"expected a cell that is not there yet, got {_point_text(entry)}, which is one already"
+            yield Problem(path=f"include[{index}]", message=message)
+        seen.add(cell_id)
+
+
+def _check_combinations(suite: Suite) -> Iterator[Problem]:
+    """Each reason once, with the cells that it concerns."""
+    concerned: dict[tuple[str, str], list[str]] = {}
+    for cell in _cells_on_each_type(suite):
+        for impossible in find_impossible(cell, suite.workload):
+            concerned.setdefault((impossible.field, impossible.reason), []).append(cell.label)
+    for (field, reason), labels in concerned.items():
+        section = "matrix" if field in suite.matrix else "training" if field in suite.training else "matrix"
+        more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
+        yield Problem(
+            path=f"{section}.{field}", message=f"{reason} (in cell {labels[0]}{more}; exclude it or change it)"
+        )
+
+
+def _cells_on_each_type(suite: Suite) -> Iterator[Cell]:
+    cells = expand_cells(suite)
+    for cell in cells:
+        yield from (cell_on(cells, cell, name) for name in accepted_types(suite, cell.settings.instance))
+
+
+def _point_text(point: Mapping[str, Any]) -> str:
+    return "{" + ", ".join(f"{name}: {suite_converter().unstructure(value)}" for name, value in point.items()) + "}"

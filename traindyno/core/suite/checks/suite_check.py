@@ -1,0 +1,162 @@
+"""What a well-formed suite must also satisfy, section by section; the grid is checked once the sections are right."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from traindyno.core.documents.problems import shown
+from traindyno.core.errors import Problem
+from traindyno.core.instances.instance_types import InstanceType, find_instance_type
+from traindyno.core.suite.checks.grid_check import check_matrix, check_points
+from traindyno.core.suite.checks.job_limits_check import check_job_limits
+from traindyno.core.suite.checks.workload_check import check_workload
+from traindyno.core.suite.choices import Purchase, Quality, Task
+from traindyno.core.suite.claim import ClaimsInvalid, parse_claims
+from traindyno.core.suite.preparation import LOCAL_INSTANCE, REMOTE_INSTANCE, needs_preparation
+from traindyno.core.suite.setting_values import check_bounds, check_instance_type, check_value
+from traindyno.core.suite.suite import Suite
+
+NAME = re.compile(r"[a-zA-Z0-9](?:-?[a-zA-Z0-9])*")
+NAME_CHARACTERS = 40
+REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
+MOST_FALLBACKS = 4  # CreateTrainingJob takes five preferences
+
+
+def check_suite(suite: Suite) -> Iterator[Problem]:
+    problems = [*_check_sections(suite)]
+    yield from problems
+    if not problems:
+        yield from check_points(suite)
+
+
+def _check_sections(suite: Suite) -> Iterator[Problem]:
+    yield from _check_name(suite.name)
+    yield from check_bounds(suite)
+    yield from check_workload(suite.workload)
+    yield from check_job_limits(suite)
+    yield from _check_goal(suite)
+    yield from _check_purchase(suite)
+    yield from _check_preparation(suite)
+    yield from _check_pricing(suite)
+    yield from _check_claims(suite)
+    yield from _check_preferences(suite)
+    yield from check_matrix(suite)
+    for path, point in _points(suite):
+        for name, value in point.items():
+            yield from check_value(f"{path}.{name}", name, value)
+
+
+def _check_name(name: str) -> Iterator[Problem]:
+    if not NAME.fullmatch(name) or len(name) > NAME_CHARACTERS:
+        expected = f"1 to {NAME_CHARACTERS} letters, digits and single hyphens, as in albert-scaling"
+        yield Problem(path="name", message=f"expected {expected}, got {shown(name)}")
+
+
+def _check_goal(suite: Suite) -> Iterator[Problem]:
+    """A goal of quality needs evaluations during the run."""
+    target, task = suite.goal.target, suite.workload.task
+    if target is None or task is Task.SCRIPT:
+        return
+    if suite.measurement.evaluate_every_steps is None:
+        message = f"expected a number of steps with goal {suite.goal.kind}, which needs evaluations during the run, got"
+        yield Problem(path="measurement.evaluate_every_steps", message=f"{message} nothing")
+    if target.quality is Quality.PERPLEXITY and task is Task.SEQUENCE_CLASSIFICATION:
+        message = f"expected accuracy or loss with task {task}, which has no perplexity, got perplexity"
+        yield Problem(path=f"goal.{suite.goal.kind}", message=message)
+
+
+def _check_purchase(suite: Suite) -> Iterator[Problem]:
+    if suite.purchase is Purchase.SPOT and suite.warm_pool_seconds:
+        message = "expected 0 with purchase spot, which can't keep instances warm, got"
+        yield Problem(path="warm_pool_seconds", message=f"{message} {suite.warm_pool_seconds}")
+    for name in suite.training_plans:
+        yield from check_instance_type(f"training_plans.{name}", name)
+
+
+def _check_preparation(suite: Suite) -> Iterator[Problem]:
+    if suite.preparation.estimate_memory and not needs_preparation(suite.workload):
+        message = "expected false where no job prepares data (synthetic, streamed, script): use traindyno plan --memory"
+        yield Problem(path="preparation.estimate_memory", message=message)
+    name = suite.preparation.instance
+    if name is None:
+        return
+    yield from check_instance_type("preparation.instance", name)
+    found = find_instance_type(name)
+    if found and found.has_accelerator:
+        message = f"expected a type without accelerators, such as {REMOTE_INSTANCE} or {LOCAL_INSTANCE}, got"
+        yield Problem(path="preparation.instance", message=f"{message} {shown(name)}")
+
+
+def _check_pricing(suite: Suite) -> Iterator[Problem]:
+    for name in suite.pricing.spot:
+        yield from check_instance_type(f"pricing.spot.{name}", name)
+    for name in suite.pricing.training_plan:
+        yield from check_instance_type(f"pricing.training_plan.{name}", name)
+    for index, region in enumerate(suite.pricing.regions):
+        if not REGION.fullmatch(region):
+            message = f"expected a region such as us-west-2, got {shown(region)}"
+            yield Problem(path=f"pricing.regions[{index}]", message=message)
+
+
+def _check_claims(suite: Suite) -> Iterator[Problem]:
+    if suite.claims is None:
+        return
+    try:
+        parse_claims(suite.claims)
+    except ClaimsInvalid as error:
+        for problem in error.problems:
+            yield Problem(path=f"claims.{problem.path}" if problem.path else "claims", message=problem.message)
+
+
+def _check_preferences(suite: Suite) -> Iterator[Problem]:
+    path = "instance_preferences"
+    if suite.instance_preferences and suite.purchase is Purchase.SPOT:
+        yield Problem(path=path, message="expected none with purchase spot, for which SageMaker takes no preferences")
+    if suite.instance_preferences and suite.warm_pool_seconds:
+        yield Problem(path=path, message="expected none with warm_pool_seconds: instances are kept for one type only")
+    for name, fallbacks in suite.instance_preferences.items():
+        problems = [*_check_fallback_names(f"{path}.{name}", name, fallbacks)]
+        yield from problems or _check_fallbacks_alike(f"{path}.{name}", name, fallbacks)
+
+
+def _check_fallback_names(path: str, name: str, fallbacks: tuple[str, ...]) -> Iterator[Problem]:
+    yield from check_instance_type(path, name)
+    for index, fallback in enumerate(fallbacks):
+        yield from check_instance_type(f"{path}[{index}]", fallback)
+    if not 1 <= len(fallbacks) <= MOST_FALLBACKS:
+        yield Problem(path=path, message=f"expected 1 to {MOST_FALLBACKS} further types, got {len(fallbacks)}")
+    if len({name, *fallbacks}) <= len(fallbacks):
+        yield Problem(path=path, message=f"expected each type once, got {', '.join((name, *fallbacks))}")
+
+
+def _check_fallbacks_alike(path: str, name: str, fallbacks: tuple[str, ...]) -> Iterator[Problem]:
+    own = find_instance_type(name)
+    for index, fallback in enumerate(fallbacks):
+        other = find_instance_type(fallback)
+        if own is None or other is None:
+            continue
+        if own.is_local or other.is_local:
+            message = "expected an instance type of SageMaker: this machine has no shortage of its own types"
+            yield Problem(path=f"{path}[{index}]", message=message)
+        elif _devices(own) != _devices(other):
+            message = (
+                f"expected a type with {_devices_text(own)} as {name} has, got {fallback} with {_devices_text(other)}:"
+                " the work would be sharded differently, so give it cells of its own in the matrix"
+            )
+            yield Problem(path=f"{path}[{index}]", message=message)
+
+
+def _devices(instance_type: InstanceType) -> tuple[str, int | None]:
+    return instance_type.accelerator_kind.value, instance_type.devices_per_instance
+
+
+def _devices_text(instance_type: InstanceType) -> str:
+    return f"{instance_type.devices_per_instance} devices of kind {instance_type.accelerator_kind.value}"
+
+
+def _points(suite: Suite) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    yield "training", suite.training
+    yield "baseline", suite.baseline
+    for section in ("include", "exclude"):
+        for index, entry in enumerate(getattr(suite, section)):
+            yield f"{section}[{index}]", entry

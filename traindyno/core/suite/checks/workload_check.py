@@ -1,0 +1,94 @@
+"""The fields that each task's workload needs, and those that it does not use."""
+
+import json
+import re
+from collections.abc import Iterator
+
+from traindyno.core.errors import Problem
+from traindyno.core.suite.checks.job_limits_check import HYPERPARAMETER_CHARACTERS
+from traindyno.core.suite.choices import DatasetFormat, Task
+from traindyno.core.suite.suite_converter import suite_converter
+from traindyno.core.suite.workload import Workload
+
+SECRET_ARN = re.compile(r"arn:aws:secretsmanager:[a-z0-9\-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@\-]+")
+SCRIPT_FIELDS = ("source", "entry_point", "hyperparameters")
+
+
+def check_workload(workload: Workload) -> Iterator[Problem]:
+    yield from _check_alternatives(workload)
+    yield from _check_hub_token(workload)
+    if workload.task is Task.SCRIPT:
+        yield from _check_script(workload)
+    else:
+        yield from _check_built_in(workload)
+
+
+def _check_hub_token(workload: Workload) -> Iterator[Problem]:
+    path, arn = "workload.hub_token_secret", workload.hub_token_secret
+    if arn is None:
+        return
+    if not SECRET_ARN.fullmatch(arn):
+        expected = "arn:aws:secretsmanager:<region>:<account>:secret:<name>"
+        yield Problem(path=path, message=f"expected {expected}, got something else (not repeated here)")
+    if workload.task is Task.SCRIPT:
+        yield Problem(path=path, message="expected nothing with task script: read the secret in your script")
+
+
+def _check_alternatives(workload: Workload) -> Iterator[Problem]:
+    model, tokenizer, dataset = workload.model, workload.tokenizer, workload.dataset
+    if model and (model.path is None) == (model.config is None):
+        yield Problem(path="workload.model", message=f"expected one of path and config, got {_count(model.path)}")
+    if model and model.config is not None and "model_type" not in model.config:
+        yield Problem(
+            path="workload.model.config.model_type",
+            message="expected a model type of transformers, such as gpt2, got nothing",
+        )
+    if tokenizer and (tokenizer.path is None) == (tokenizer.train_vocabulary_size is None):
+        message = f"expected one of path and train_vocabulary_size, got {_count(tokenizer.path)}"
+        yield Problem(path="workload.tokenizer", message=message)
+    if dataset and (dataset.path is None) != (dataset.format is DatasetFormat.SYNTHETIC):
+        expected = "no path with format synthetic" if dataset.path else "a path, or format synthetic"
+        yield Problem(path="workload.dataset.path", message=f"expected {expected}, got {dataset.path or 'nothing'}")
+
+
+def _count(path: str | None) -> str:
+    return "neither" if path is None else "both"
+
+
+def _check_script(workload: Workload) -> Iterator[Problem]:
+    for name in ("source", "entry_point"):
+        if getattr(workload, name) is None:
+            yield Problem(path=f"workload.{name}", message="expected text with task script, got nothing")
+    if workload.entry_point and not workload.entry_point.endswith(".py"):
+        yield Problem(
+            path="workload.entry_point",
+            message=f'expected a .py file of source, got "{workload.entry_point}"; the training toolkit of the '
+            "containers starts files, not modules: for python -m package.module, name a file that holds "
+            'import runpy; runpy.run_module("package.module", run_name="__main__", alter_sys=True)',
+        )
+
+
+def _check_built_in(workload: Workload) -> Iterator[Problem]:
+    for name in ("model", "dataset", "sequence_length"):
+        if getattr(workload, name) is None:
+            yield Problem(path=f"workload.{name}", message=f"expected a value with task {workload.task}, got nothing")
+    if workload.task is Task.SEQUENCE_CLASSIFICATION and workload.label_count is None:
+        yield Problem(
+            path="workload.label_count", message=f"expected an integer with task {workload.task}, got nothing"
+        )
+    for name in SCRIPT_FIELDS:
+        if getattr(workload, name):
+            yield Problem(
+                path=f"workload.{name}", message=f"expected nothing with task {workload.task}: only task script has it"
+            )
+    if workload.model and workload.model.config is not None and workload.tokenizer is None and _reads_text(workload):
+        message = "expected path or train_vocabulary_size: a model from a config brings no tokenizer, got nothing"
+        yield Problem(path="workload.tokenizer", message=message)
+    size = len(json.dumps(suite_converter().unstructure(workload)))
+    if size > HYPERPARAMETER_CHARACTERS:
+        message = f"expected at most {HYPERPARAMETER_CHARACTERS} characters as JSON (a job's limit), got {size}"
+        yield Problem(path="workload", message=message)
+
+
+def _reads_text(workload: Workload) -> bool:
+    return workload.dataset is not None and workload.dataset.format is not DatasetFormat.SYNTHETIC

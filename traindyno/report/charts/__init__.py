@@ -1,0 +1,1 @@
+"""The report's charts: each draws one kind of figure as SVG."""

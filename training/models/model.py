@@ -1,0 +1,134 @@
+"""The run's model: one of transformers' auto classes for the task, built, and written when it is trained."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from transformers import (
+    AttentionInterface,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.workload import Workload
+from training.errors import WorkloadError, explained
+from training.models.activations import enable_checkpointing
+from training.models.blueprint import Blueprint, IsWanted, NamedValues, without_values
+from training.models.initial_values import seeded_values
+from training.models.model_config import model_config, name_labels
+from training.models.saved_values import find_saved, saved_values
+
+AUTO_CLASSES: Mapping[Task, Any] = {
+    Task.CAUSAL_LM: AutoModelForCausalLM,
+    Task.MASKED_LM: AutoModelForMaskedLM,
+    Task.SEQUENCE_CLASSIFICATION: AutoModelForSequenceClassification,
+}
+# Sequences of one length need no mask to build and to check in every step. Registered without a mask function, so that
+# transformers passes no mask and PyTorch may choose its fastest kernel.
+UNPADDED = "traindyno_unpadded"
+
+AttentionInterface.register(UNPADDED, sdpa_attention_forward)
+
+
+def build_model(
+    workload: Workload,
+    settings: Settings,
+    tokenizer: PreTrainedTokenizerBase | None,
+    *,
+    model_path: str | None,
+    is_padded: bool = True,
+    label_names: Sequence[str] = (),
+) -> Blueprint:
+    """In single precision; the values are the same on every rank, because the seed is."""
+    config = model_config(workload, settings, tokenizer, model_path=model_path)
+    if label_names:
+        name_labels(config, label_names)
+    torch.manual_seed(settings.seed)
+    model = _skeleton(workload.task, config)
+    if settings.activation_checkpointing:
+        enable_checkpointing(model)
+    if not is_padded:
+        attend_without_mask(model)
+    values = _values(workload, config, settings.seed, model_path)
+    return Blueprint(model=_trusting_its_input(model), values=values)
+
+
+def _values(
+    workload: Workload, config: PreTrainedConfig, seed: int, model_path: str | None
+) -> Callable[[IsWanted], NamedValues]:
+    # A separate model: the strategy rewrites the run's.
+    skeleton = _skeleton(workload.task, config)
+    if model_path is None:
+        return partial(seeded_values, skeleton, seed)
+    assert workload.model is not None
+    with explained(f"the model {model_path}"):
+        saved = find_saved(skeleton, model_path, workload.model.revision)
+    if saved is not None:
+        return partial(saved_values, skeleton, saved, seed)
+    return partial(_translated_values, workload, config, seed, model_path)
+
+
+def _translated_values(
+    workload: Workload, config: PreTrainedConfig, seed: int, model_path: str, is_wanted: IsWanted
+) -> NamedValues:
+    """Values read by transformers, which holds the whole model in memory for this."""
+    assert workload.model is not None
+    torch.manual_seed(seed)
+    with explained(f"the model {model_path}"):
+        model = AUTO_CLASSES[workload.task].from_pretrained(
+            model_path, config=config, revision=workload.model.revision, dtype=torch.float32
+        )
+    yield from ((name, tensor) for name, tensor in model.state_dict().items() if is_wanted(name))
+
+
+def _skeleton(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
+    with without_values():
+        model = _from_config(task, config)
+    model.initialize_weights()  # type: ignore[no-untyped-call]  # some buffers get their values here
+    model.tie_weights()
+    return model
+
+
+def _from_config(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
+    try:
+        model: PreTrainedModel = AUTO_CLASSES[task].from_config(config, dtype=torch.float32)
+    except (ValueError, TypeError, AssertionError, ZeroDivisionError) as error:
+        raise WorkloadError(
+            f"transformers can't build a {config.model_type} model for {task} from workload.model.config: {error}"
+        ) from error
+    return model
+
+
+def empty_model(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
+    """Shapes without values. Weights are not tied."""
+    with without_values():
+        return _from_config(task, config)
+
+
+def _trusting_its_input(model: PreTrainedModel) -> PreTrainedModel:
+    """Remove transformers' check for padding in every batch, which waits for the device: our batches have a mask."""
+    for module in model.modules():
+        if isinstance(module, PreTrainedModel):
+            module.warn_if_padding_and_no_attention_mask = _no_check  # type: ignore[method-assign]
+    return model
+
+
+def _no_check(_input_ids: torch.Tensor, _attention_mask: torch.Tensor | None) -> None:
+    pass
+
+
+def attend_without_mask(model: PreTrainedModel) -> None:
+    """Models with their own attention (GPT-J) keep it, and their mask."""
+    if model.config._attn_implementation == "sdpa":
+        for module in model.modules():
+            config = getattr(module, "config", None)
+            if isinstance(config, PreTrainedConfig):
+                config._attn_implementation = UNPADDED

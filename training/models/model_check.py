@@ -1,0 +1,182 @@
+"""Whether transformers can build a suite's model for its task, length and tensor degrees, by its configuration.
+
+The command line checks this before a suite starts, if transformers is installed; the preparation job checks it before
+any accelerator starts.
+"""
+
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from huggingface_hub.errors import StrictDataclassError
+from transformers import CONFIG_MAPPING, AutoConfig, PreTrainedConfig
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES,
+)
+
+from traindyno.core.errors import Problem
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.workload import Model, Workload
+from training.errors import WorkloadError, explained
+
+CONFIG = "workload.model.config"
+CLASSES_OF_TASK: Mapping[Task, Mapping[str, Any]] = {
+    Task.CAUSAL_LM: MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    Task.MASKED_LM: MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    Task.SEQUENCE_CLASSIFICATION: MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES,
+}
+FAMILIAR = {
+    Task.CAUSAL_LM: "gpt2, llama or qwen3",
+    Task.MASKED_LM: "bert, roberta or albert",
+    Task.SEQUENCE_CLASSIFICATION: "bert, roberta or albert",
+}
+# The errors that transformers raises for values from which it can't build a configuration or a model.
+NOT_BUILT = (ValueError, TypeError, KeyError, AttributeError, RuntimeError, ZeroDivisionError, StrictDataclassError)
+# Their positions begin after the padding token's, so a sequence needs as many more.
+POSITIONS_BEHIND_PADDING = {
+    "camembert", "data2vec-text", "ibert", "lilt", "longformer", "luke", "markuplm", "mpnet", "roberta",
+    "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
+}  # fmt: skip
+# A model with one of these sets the size of its heads apart from its hidden size.
+HEAD_SIZES = ("head_dim", "d_head", "d_kv", "attention_head_size", "kv_channels")
+HEAD_COUNTS = ("num_attention_heads", "num_key_value_heads")
+
+
+def check_model(workload: Workload, degrees: Iterable[int], *, model_path: str | None) -> Iterator[Problem]:
+    """``degrees``: of strategy tensor, in all cells.
+
+    ``model_path``: what transformers can load, or None for a model from a mapping.
+    """
+    if workload.model is None or (model_path is None and workload.model.config is None):
+        return
+    if model_path is None:
+        problems = list(_check_mapping(workload.model.config or {}))
+        if problems:
+            yield from problems
+            return
+        config: PreTrainedConfig = AutoConfig.for_model(**(workload.model.config or {}))
+    else:
+        try:
+            config = _load(workload.model, model_path)
+        except WorkloadError as error:
+            yield Problem(path="workload.model", message=" ".join(str(error).split()))
+            return
+    yield from _check_task(config, workload.task)
+    yield from _check_heads(config)
+    yield from _check_positions(config, workload.sequence_length)
+    yield from _check_tensor(config, degrees)
+
+
+def refuse_model(workload: Workload, degrees: Iterable[int], *, model_path: str | None) -> None:
+    """Raises WorkloadError with every problem of ``check_model``."""
+    problems = list(check_model(workload, degrees, model_path=model_path))
+    if problems:
+        raise WorkloadError("; ".join(map(str, problems)))
+
+
+def _load(model: Model, model_path: str) -> PreTrainedConfig:
+    """Raises WorkloadError if transformers can't load the configuration."""
+    with explained(f"the model {model.path or model_path}", *NOT_BUILT):
+        config: PreTrainedConfig = AutoConfig.from_pretrained(model_path, revision=model.revision)
+    return config
+
+
+def needed_positions(config: PreTrainedConfig, sequence_length: int) -> int:
+    """Position embeddings for a sequence of this many tokens."""
+    if config.model_type in POSITIONS_BEHIND_PADDING:
+        return sequence_length + (config.pad_token_id or 0) + 1
+    return sequence_length
+
+
+def _check_mapping(asked: Mapping[str, Any]) -> Iterator[Problem]:
+    """The model type, the names of the keys, and whether the values make a configuration."""
+    values = dict(asked)
+    kind = values.pop("model_type", None)
+    if kind not in CONFIG_MAPPING:
+        nearest = _nearest(str(kind), CONFIG_MAPPING)
+        message = f"expected a model type of transformers, such as {nearest}, got {kind}"
+        yield Problem(path=f"{CONFIG}.model_type", message=message)
+        return
+    plain: PreTrainedConfig = CONFIG_MAPPING[kind]()
+    known = _known_keys(plain)
+    unknown = [name for name in values if name not in known]
+    for name in unknown:
+        message = f"expected a key of {kind}'s configuration, such as {_nearest(name, known)}, got {name}"
+        yield Problem(path=f"{CONFIG}.{name}", message=message)
+    if not unknown:
+        yield from _check_values(kind, values)
+
+
+def _check_values(kind: str, values: Mapping[str, Any]) -> Iterator[Problem]:
+    try:
+        AutoConfig.for_model(kind, **values)
+    except NOT_BUILT as error:
+        reason = " ".join(str(error).split())
+        yield Problem(path=CONFIG, message=f"expected values that make a configuration of {kind}: {reason}")
+
+
+def _known_keys(plain: PreTrainedConfig) -> set[str]:
+    parameters = {*inspect.signature(type(plain)).parameters, *inspect.signature(PreTrainedConfig).parameters}
+    return {*plain.to_dict(), *plain.attribute_map, *parameters} - {"kwargs"}
+
+
+def _nearest(name: str, accepted: Iterable[str]) -> str:
+    listed = sorted(accepted)
+    return ", ".join(get_close_matches(name, listed, n=3, cutoff=0.5) or listed[:3])
+
+
+def _check_task(config: PreTrainedConfig, task: Task) -> Iterator[Problem]:
+    kind, classes = config.model_type, CLASSES_OF_TASK[task]
+    if kind not in classes:
+        others = [other.value for other, names in CLASSES_OF_TASK.items() if kind in names]
+        hint = f"; it can learn {', '.join(others)}" if others else ""
+        message = f"expected a model type with a {task} head, such as {FAMILIAR[task]}, got {kind}{hint}"
+        yield Problem(path="workload.model", message=message)
+
+
+def _check_heads(config: PreTrainedConfig) -> Iterator[Problem]:
+    size, heads = _count(config, "hidden_size"), _count(config, "num_attention_heads")
+    if size and heads and size % heads and not any(getattr(config, name, None) for name in HEAD_SIZES):
+        message = f"expected a hidden size that {heads} attention heads divide, got {size}"
+        yield Problem(path=CONFIG, message=message)
+
+
+def _check_positions(config: PreTrainedConfig, sequence_length: int | None) -> Iterator[Problem]:
+    positions = _count(config, "max_position_embeddings")
+    if sequence_length is None or positions is None:
+        return
+    needed = needed_positions(config, sequence_length)
+    if needed > positions:
+        more = needed - sequence_length
+        why = f" ({config.model_type} needs {more} more than the tokens of a sequence)" if more else ""
+        longest = f"expected at most {positions - more} tokens, because the model has {positions} positions{why}"
+        yield Problem(path="workload.sequence_length", message=f"{longest}, got {sequence_length}")
+
+
+def _check_tensor(config: PreTrainedConfig, degrees: Iterable[int]) -> Iterator[Problem]:
+    wanted = sorted(set(degrees))
+    if not wanted:
+        return
+    from training.models.tensor_plans import PLANS  # noqa: PLC0415  (imports PyTorch's distributed parts: seconds)
+
+    if config.model_type not in PLANS and not getattr(config, "base_model_tp_plan", None):
+        message = (
+            f"strategy tensor has no plan for model type {config.model_type}: expected one of {', '.join(PLANS)},"
+            " or a model type with a base_model_tp_plan in transformers"
+        )
+        yield Problem(path="matrix.strategy", message=message)
+        return
+    for degree in wanted:
+        for name in HEAD_COUNTS:
+            count = _count(config, name)
+            if count is not None and count % degree:
+                message = f"expected a degree that divides the model's {count} {name}, got {degree}"
+                yield Problem(path="matrix.tensor_degree", message=message)
+
+
+def _count(config: PreTrainedConfig, name: str) -> int | None:
+    found = getattr(config, name, None)
+    return found if isinstance(found, int) else None

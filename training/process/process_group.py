@@ -1,0 +1,66 @@
+"""The job's process group: its start, time limits that end a run whose peer has failed, and its end."""
+
+import os
+import time
+from datetime import timedelta
+
+import torch
+from torch import distributed
+
+from training.errors import WorkloadError
+from training.process.topology import Topology
+
+MASTER_ADDRESS = "MASTER_ADDR"
+# Longer than the slowest compilation of one rank while the others wait in a collective.
+COLLECTIVE_TIMEOUT = timedelta(minutes=5)
+# Gloo's thread needs the interpreter lock to drop its last collective, and destroying the group waits for that thread
+# while it holds the lock (torch 2.13). While this thread sleeps, Gloo's thread can finish.
+DRAIN_SECONDS = 0.2
+
+
+def start_process_group(backend: str, topology: Topology, device: torch.device) -> None:
+    if distributed.is_initialized():  # by a caller that runs several strategies one after another
+        return
+    if MASTER_ADDRESS not in os.environ:
+        raise WorkloadError(
+            f"a strategy of several processes was started without {MASTER_ADDRESS}; expected torchrun or SageMaker's "
+            "launcher, or strategy single"
+        )
+    # A rank that waits for a dead NCCL peer is ended by the watchdog instead of hanging.
+    os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")
+    distributed.init_process_group(
+        backend,
+        rank=topology.rank,
+        world_size=topology.world_size,
+        timeout=COLLECTIVE_TIMEOUT,
+        device_id=device if device.type == "cuda" else None,
+    )
+
+
+def sum_over_ranks(values: torch.Tensor) -> torch.Tensor:
+    """The sum of a tensor on the CPU; with one process, its own values."""
+    if not distributed.is_initialized():
+        return values
+    summed = _where_collectives_run(values)
+    distributed.all_reduce(summed)
+    return summed.cpu()
+
+
+def decided_by_first_rank(decision: bool) -> bool:
+    """The first rank's decision, on every rank."""
+    if not distributed.is_initialized():
+        return decision
+    answer = _where_collectives_run(torch.tensor(int(decision)))
+    distributed.broadcast(answer, src=0)
+    return bool(answer)
+
+
+def _where_collectives_run(values: torch.Tensor) -> torch.Tensor:
+    has_cpu_backend = "gloo" in distributed.distributed_c10d.get_backend_config()
+    return values if has_cpu_backend else values.to(torch.device("cuda", torch.cuda.current_device()))
+
+
+def end_process_group() -> None:
+    if distributed.is_initialized():
+        time.sleep(DRAIN_SECONDS)
+        distributed.destroy_process_group()

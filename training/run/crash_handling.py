@@ -1,0 +1,116 @@
+"""Handles a failure of the run: the process logs the cause, its own or another process's, and exits."""
+
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from types import TracebackType
+
+from traindyno.callbacks import StepLogger, failure
+from traindyno.callbacks.oom_kills import count_oom_kills
+from traindyno.core.jobs.outcome import Outcome
+from training.checkpoints.stop_request import StopRequest
+from training.errors import PeerFailed, RunStopped
+from training.process.topology import Topology
+from training.run import failure_broadcast
+from training.run.ending import FAILURE_EXIT_CODE, exit_now
+
+PATIENCE_SECONDS = 2.0  # a failing peer names its cause before its connections close
+PEER_SIGNS = ("closed by peer", "reset by peer", "broken pipe", "connection was likely closed", "remote process exited")
+# torchrun kills its processes 30 s after it sends SIGTERM; SageMaker ends the container after 120 s.
+CHECKPOINT_SECONDS = 25.0
+
+
+class CrashHandler:
+    """Handles uncaught errors, and SIGTERM: the launcher's when a peer failed, SageMaker's when a job is stopped.
+
+    ``stop`` lets a run that keeps checkpoints write one more before it ends.
+    """
+
+    def __init__(self, step_log: StepLogger, topology: Topology, stop: StopRequest) -> None:
+        self._step_log = step_log
+        self._topology = topology
+        self._stop = stop
+        self._kills_before = count_oom_kills()
+        self._lock = threading.Lock()
+
+    def install(self) -> None:
+        sys.excepthook = self._on_error
+        self._watch_for_sigterm()
+
+    def _on_error(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        traceback.print_exception(kind, error, trace)
+        with self._lock:
+            if isinstance(error, RunStopped):
+                self._end(error)
+            if is_from_a_peer(error):
+                error = self._failure_of_a_peer() or self._lost_peer(error)
+            elif (earlier := failure_broadcast.find()) is not None:
+                error = PeerFailed(*earlier)  # such as a folder that was removed with the process that made it
+            else:
+                outcome = failure.classify(error, Outcome.INTERNAL_ERROR)
+                failure_broadcast.publish(outcome, failure.describe(error, self._topology.rank))
+            self._end(error)
+
+    def _watch_for_sigterm(self) -> None:
+        # A Python handler waits for the main thread, which may be in a collective; the byte arrives immediately.
+        receiving, sending = os.pipe()
+        os.set_blocking(sending, False)
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        signal.set_wakeup_fd(sending, warn_on_full_buffer=False)
+        os.register_at_fork(after_in_child=_reset_sigterm)
+        threading.Thread(target=self._end_on_sigterm, args=(receiving,), daemon=True).start()
+
+    def _end_on_sigterm(self, receiving: int) -> None:
+        while signal.SIGTERM not in os.read(receiving, 1):
+            pass
+        if self._stop.request():
+            self._wait_for_checkpoint()
+        with self._lock:
+            self._end(self._why_stopped())
+
+    def _why_stopped(self) -> BaseException:
+        """torchrun also stops the processes whose peer the kernel killed, which then could not say so itself."""
+        killed = self._killed_peer() if self._topology.world_size > 1 else None
+        stopped = RunStopped(f"the process was stopped after {self._step_log.steps} steps")
+        return self._failure_of_a_peer() or killed or stopped
+
+    def _wait_for_checkpoint(self) -> None:
+        """The main thread ends the process when the checkpoint is complete. If that fails, the previous one is used."""
+        deadline = time.monotonic() + CHECKPOINT_SECONDS
+        while time.monotonic() < deadline and failure_broadcast.find() is None:
+            time.sleep(0.05)
+
+    def _failure_of_a_peer(self) -> PeerFailed | None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            found = failure_broadcast.find()
+            if found is not None:
+                return PeerFailed(*found)
+            time.sleep(0.05)
+        return None
+
+    def _lost_peer(self, error: BaseException) -> PeerFailed:
+        message = f"another process was killed, or crashed in native code: {error}"
+        return self._killed_peer() or PeerFailed(Outcome.KILLED, message)
+
+    def _killed_peer(self) -> PeerFailed | None:
+        if count_oom_kills() == self._kills_before:
+            return None
+        return PeerFailed(Outcome.OUT_OF_MEMORY, "the kernel killed a process of this job because memory ran out")
+
+    def _end(self, error: BaseException) -> None:
+        self._step_log.failed(error)
+        exit_now(FAILURE_EXIT_CODE)
+
+
+def is_from_a_peer(error: BaseException) -> bool:
+    return isinstance(error, RuntimeError) and any(sign in str(error).lower() for sign in PEER_SIGNS)
+
+
+def _reset_sigterm() -> None:
+    """SIGTERM ends a loader worker as it ends any process."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)

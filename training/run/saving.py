@@ -1,0 +1,85 @@
+"""Writes a trained model as transformers reads it, tensor by tensor: no process holds the whole model for it."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from training.models.tensor_file import TensorFile, byte_count
+from training.strategies.whole_model import each_once
+
+SHARD_BYTES = 1 << 28
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+DRAFT = ".draft"
+
+
+def save_model(
+    tensors: Iterable[tuple[str, torch.Tensor]],
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase | None,
+    folder: Path,
+    *,
+    shard_bytes: int = SHARD_BYTES,
+) -> None:
+    """``model`` is a new one on the meta device: the trained one may be sharded, wrapped or rewritten by its strategy.
+
+    ``tensors`` are written one by one, and none is kept. A file holds ``shard_bytes`` or one tensor; tied weights are
+    written once. Raises ValueError if a tensor of the model is missing, or is not as the model has it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    model.tie_weights()
+    _write_shards(tensors, each_once(model.state_dict(keep_vars=True)), folder, shard_bytes)
+    model.config.architectures = [type(model).__name__]
+    model.config.dtype = torch.float32
+    model.config.save_pretrained(folder)
+    if model.can_generate() and model.generation_config is not None:
+        model.generation_config.save_pretrained(folder)
+    if tokenizer is not None:
+        tokenizer.save_pretrained(folder)
+
+
+def _write_shards(
+    tensors: Iterable[tuple[str, torch.Tensor]], expected: Mapping[str, torch.Tensor], folder: Path, shard_bytes: int
+) -> None:
+    """Files get their final names when all of them are complete."""
+    shards = _divide(expected, shard_bytes)
+    names = [WEIGHTS] if len(shards) == 1 else _numbered(len(shards))
+    files = [TensorFile(folder / (name + DRAFT), shard) for name, shard in zip(names, shards, strict=True)]
+    file_of = {name: file for file, shard in zip(files, shards, strict=True) for name in shard}
+    missing = set(expected)
+    for name, tensor in tensors:
+        if name in file_of:
+            file_of[name].write(name, tensor)
+            missing.discard(name)
+        del tensor  # otherwise the loop's variable holds this tensor while the next one is made
+    if missing:
+        raise ValueError(
+            f"expected a value for every tensor of the model, got none for {', '.join(sorted(missing)[:3])}"
+        )
+    for file in files:
+        file.path.replace(folder / file.path.name.removesuffix(DRAFT))
+    if len(shards) > 1:
+        _write_index({name: file.path.name.removesuffix(DRAFT) for name, file in file_of.items()}, expected, folder)
+
+
+def _divide(expected: Mapping[str, torch.Tensor], shard_bytes: int) -> list[dict[str, torch.Tensor]]:
+    shards: list[dict[str, torch.Tensor]] = [{}]
+    size = 0
+    for name, tensor in expected.items():
+        if shards[-1] and size + byte_count(tensor) > shard_bytes:
+            shards.append({})
+            size = 0
+        shards[-1][name] = tensor
+        size += byte_count(tensor)
+    return shards
+
+
+def _numbered(count: int) -> list[str]:
+    return [f"model-{number:05d}-of-{count:05d}.safetensors" for number in range(1, count + 1)]
+
+
+def _write_index(weight_map: Mapping[str, str], expected: Mapping[str, torch.Tensor], folder: Path) -> None:
+    index = {"metadata": {"total_size": sum(map(byte_count, expected.values()))}, "weight_map": weight_map}
+    (folder / INDEX).write_text(json.dumps(index, indent=2, sort_keys=True))

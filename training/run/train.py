@@ -1,0 +1,116 @@
+"""The part of a run that is measured: from sequences on disk to trained weights."""
+
+from collections.abc import Callable, Iterable, Iterator
+from math import ceil
+
+from torch.optim import Optimizer
+
+from traindyno.callbacks import StepLogger
+from traindyno.core.suite.processes import global_batch_size, scaled_learning_rate
+from training.checkpoints.checkpoints import Checkpoints
+from training.data.batch import Batch, sample_count, token_count
+from training.data.collate import Collate, choose_collate
+from training.data.dataset import TokenDataset
+from training.data.loader import StepBatches, load_steps
+from training.models.gradients import drop_gradients
+from training.models.optimizer import build_optimizer
+from training.process.run_settings import RunSettings
+from training.strategies import Setup, TrainingStrategy
+
+
+def train(
+    run: RunSettings,
+    setup: Setup,
+    strategy: TrainingStrategy,
+    dataset: TokenDataset,
+    *,
+    step_log: StepLogger,
+    should_stop: Callable[[StepLogger], bool],
+    after_step: Callable[[], None] = lambda: None,
+    checkpoints: Checkpoints | None = None,
+) -> None:
+    """Begins after the last step of the checkpoint that it resumes from, if there is one.
+
+    ``after_step`` is called between two steps, by all ranks, before a checkpoint of the step is written.
+    """
+    settings = run.settings
+    samples_per_step = global_batch_size(settings, setup.topology.world_size)
+    learning_rate = scaled_learning_rate(settings.learning_rate, samples_per_step)
+    optimizer = strategy.build_optimizer(lambda parameters: build_optimizer(parameters, settings, learning_rate))
+    step_count = min(run.measurement.max_steps, ceil(run.workload.examples / samples_per_step))
+    done = checkpoints.resume(optimizer) if checkpoints else 0
+    run_steps(
+        _batches(run, strategy, dataset, range(done, step_count)),
+        setup=setup,
+        strategy=strategy,
+        optimizer=optimizer,
+        step_log=step_log,
+        should_stop=should_stop,
+        after_step=after_step,
+        checkpoints=checkpoints,
+    )
+
+
+def run_steps(
+    batches_of_steps: Iterable[list[Batch]],
+    *,
+    setup: Setup,
+    strategy: TrainingStrategy,
+    optimizer: Optimizer,
+    step_log: StepLogger,
+    should_stop: Callable[[StepLogger], bool],
+    after_step: Callable[[], None],
+    checkpoints: Checkpoints | None = None,
+) -> None:
+    accelerator, number_format = setup.accelerator, setup.number_format
+    max_norm = setup.settings.gradient_clip_norm
+
+    def clip() -> None:
+        if max_norm is not None:
+            strategy.clip_gradients(max_norm)
+
+    learning_rate = optimizer.param_groups[0]["lr"]
+    strategy.set_training(True)
+    for batches in batches_of_steps:
+        samples = strategy.share(sum(map(sample_count, batches)))
+        tokens = strategy.share(sum(map(token_count, batches)))
+        with step_log.step(samples, tokens, learning_rate) as step:
+            step.loss = strategy.forward_backward([accelerator.to_device(batch) for batch in batches])
+            number_format.step(optimizer, clip, strategy.agree_on_overflow)
+            drop_gradients(optimizer)
+            accelerator.end_step()
+        after_step()
+        if checkpoints:
+            checkpoints.after_step(step_log.steps)
+        if should_stop(step_log):
+            break
+    if checkpoints:
+        checkpoints.finish()
+    step_log.close_window()
+
+
+def _batches(
+    run: RunSettings, strategy: TrainingStrategy, dataset: TokenDataset, steps: range
+) -> Iterator[list[Batch]]:
+    collate = collate_for(run, dataset)
+    rank, world_size = strategy.data_rank, strategy.data_world_size
+    if dataset.train is not None:
+        batches = StepBatches(dataset.train, collate, run.settings, data_rank=rank, data_world_size=world_size)
+        return load_steps(batches, steps, run.settings)
+    assert dataset.tokenizer is not None
+    from training.data.stream import StreamedBatches, stream_steps  # noqa: PLC0415  # pyarrow: only streams need it
+
+    streamed = StreamedBatches(
+        run,
+        dataset.files,
+        dataset.tokenizer,
+        collate,
+        data_rank=rank,
+        data_world_size=world_size,
+        first_batch=steps.start * run.settings.gradient_accumulation_steps,
+    )
+    return stream_steps(streamed, len(steps), run)
+
+
+def collate_for(run: RunSettings, dataset: TokenDataset) -> Collate:
+    return choose_collate(run.workload, run.settings, dataset.special_tokens, is_uniform=dataset.is_uniform)
