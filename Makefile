@@ -41,7 +41,7 @@ lint: install
 	$(BIN)/ruff format --check .
 
 types: install
-	$(BIN)/mypy traindyno lambdas training infra localcloud bench tests app.py
+	$(BIN)/mypy traindyno lambdas training experiments infra localcloud bench tests app.py
 
 dockerfiles: install
 	$(BIN)/hadolint images/*/Dockerfile
@@ -71,7 +71,7 @@ chaos: install ## Rehearse 1,000 runs under faults, interrupt 110 spot runs, sen
 	TRAINDYNO_CHAOS_SEEDS=1,2,3,4,5 TRAINDYNO_SEED_RUNS=200 $(BIN)/python -m pytest tests/local/test_chaos_seeds.py --numprocesses 3 --no-loadscope-reorder
 
 xla: install ## Make the environment of compiler xla (gcc and readelf are needed)
-	$(BIN)/python -m training.xla_environment .envs/xla
+	$(BIN)/python -m tests.xla.xla_environment .envs/xla
 
 frozen: install ## Train with the frozen scripts on the libraries of their time (Python 3.8 to 3.10 is needed; 8 GB)
 	$(BIN)/python -m tests.frozen

@@ -26,18 +26,18 @@ class FrozenEnvironment:
 
 
 def make_environment(name: str) -> FrozenEnvironment:
-    """Make it from requirements/``name``.txt, and anew where that file has changed. Raises NoInterpreter."""
+    """Make it from its file in experiments/requirements, anew where that has changed. Raises NoInterpreter."""
     folder = ROOT / ".envs" / name.replace("_", "-")
     python = folder / "bin" / "python"
     mark = folder / ".installed"
-    wanted = (ROOT / "requirements" / f"{name}.txt").read_text()
+    wanted = (ROOT / "experiments" / "requirements" / f"{name}.txt").read_text()
     seconds = None
     if not mark.exists() or mark.read_text() != wanted:
         began = time.monotonic()
         subprocess.run([interpreter(), "-m", "venv", "--clear", folder], check=True)
         # pip leaves out dependencies: it would look for fitting versions of hundreds of packages for minutes.
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        subprocess.run([*pip, "-r", str(ROOT / "requirements" / f"{name}.txt")], check=True)
+        subprocess.run([*pip, "-r", str(ROOT / "experiments" / "requirements" / f"{name}.txt")], check=True)
         subprocess.run([python, "-c", CHECK], check=True, stdout=subprocess.DEVNULL)
         seconds = time.monotonic() - began
         mark.write_text(wanted)

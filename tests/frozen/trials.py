@@ -93,7 +93,7 @@ def run(trial: Trial, python: Path, inputs: Path, scratch: Path) -> tuple[StepLo
     """Its step log, and the seconds it took. Raises RuntimeError with the end of its output if it failed."""
     output = scratch / trial.folder
     arguments = trial.arguments.format(inputs=inputs, output=output / "model").split()
-    script = ROOT / "training" / "frozen" / trial.folder / "train.py"
+    script = ROOT / "experiments" / trial.folder / "train.py"
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(PROCESSES)]
     began = time.monotonic()
     ended = subprocess.run(

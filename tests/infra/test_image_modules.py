@@ -20,8 +20,6 @@ CHECKED: tuple[str, ...] = runpy.run_path(str(REPO_ROOT / "images/check_modules.
 TOOLKIT = "sagemaker_pytorch_container.training"
 INSTALLED_HERE = [each for each in CHECKED if each != TOOLKIT]
 JOBS_CODE = ("training", "traindyno/core", "traindyno/callbacks/hf_trainer.py")
-# Its scripts run in images of their time.
-FROZEN = REPO_ROOT / "training/frozen"
 # The images have these of their own; each check_image.py imports torch.
 OF_THE_BASE = {"torch", "numpy"}
 SAY_WHAT_THE_JOBS_ADD = """
@@ -46,8 +44,7 @@ print("\\n".join({name.partition(".")[0] for name in sys.modules}))
 def files() -> Iterator[Path]:
     for part in JOBS_CODE:
         path = REPO_ROOT / part
-        found = path.rglob("*.py") if path.is_dir() else [path]
-        yield from (each for each in found if FROZEN not in each.parents)
+        yield from path.rglob("*.py") if path.is_dir() else [path]
 
 
 def third_party_imports() -> set[str]:

@@ -13,8 +13,8 @@ from localcloud.sagemaker_service.host.local_images import SEPARATE_ENVIRONMENTS
 from tests.local.forked_programs import REPO_ROOT
 from tests.local.local_lab import LocalLab
 from tests.local.repeats import REPEATS, repeat_of
+from tests.xla.xla_environment import make_environment
 from traindyno.sagemaker.images import LOCAL_XLA_IMAGE
-from training.xla_environment import make_environment
 
 pytestmark = pytest.mark.local
 

@@ -20,7 +20,7 @@ from tests.local.forked_programs import REPO_ROOT, Answer
 from tests.local.local_lab import LocalLab
 from tests.local.test_reference_suites import BRIEF_COMPILATION, XLA_FOLDER, reference_suite
 from tests.training.run_documents import MODELS, SEQUENCE_LENGTH, write_reviews
-from training.xla_environment import make_environment
+from tests.xla.xla_environment import make_environment
 
 pytestmark = pytest.mark.local
 

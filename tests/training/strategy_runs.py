@@ -11,8 +11,8 @@ import torch
 from tests.training.forked_jobs import run_forked
 from tests.training.strategy_rows import ROWS, Row
 from tests.training.strategy_trial import Trained, train
+from tests.xla.xla_environment import make_environment
 from training.process.topology import Topology
-from training.xla_environment import make_environment
 
 REPOSITORY = Path(__file__).parents[2]
 WORKER = Path(__file__).with_name("strategy_worker.py")

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from experiments.gptj_parallel import arguments as gptj_arguments
 from localcloud.sagemaker_service.host.toolkit import PREFIX, command_arguments
 from tests.frozen.trials import TRIALS, Trial
 from tests.training.jobs import REPO_ROOT
 from traindyno.cli.inputs.suite_loading import load_suite
 from traindyno.core.suite.cells import expand_cells
-from training.frozen.gptj_parallel import arguments as gptj_arguments
 
 GOLDEN = REPO_ROOT / "tests" / "data" / "golden"
 REQUESTS = {
@@ -35,7 +35,7 @@ def hyperparameters_of(request: str) -> dict[str, Any]:
 
 
 def arguments_module(pack: str) -> ModuleType:
-    return importlib.import_module(f"training.frozen.{pack}.arguments")
+    return importlib.import_module(f"experiments.{pack}.arguments")
 
 
 def parsed_arguments(pack: str, sent: dict[str, Any]) -> dict[str, Any]:
@@ -79,8 +79,8 @@ def test_library_settings_have_the_launchers_schedule_and_sharding_if_it_is_on()
 
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.folder)
 def test_containers_install_the_versions_that_make_frozen_runs(trial: Trial) -> None:
-    installed = pins(REPO_ROOT / "requirements" / f"{trial.environment}.txt")
-    sent = pins(REPO_ROOT / "training" / "frozen" / trial.folder / "requirements.txt")
+    installed = pins(REPO_ROOT / "experiments" / "requirements" / f"{trial.environment}.txt")
+    sent = pins(REPO_ROOT / "experiments" / trial.folder / "requirements.txt")
     assert sent
     assert sent.items() <= installed.items()
     assert trial.versions.items() <= installed.items()

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from experiments.gptj_parallel import arguments as gptj_arguments
 from tests.training.jobs import REPO_ROOT
-from training.frozen.gptj_parallel import arguments as gptj_arguments
 
 SIGNATURES = REPO_ROOT / "tests" / "data" / "frozen_signatures"
-FROZEN = REPO_ROOT / "training" / "frozen"
+FROZEN = REPO_ROOT / "experiments"
 LIBRARIES = {path.stem: json.loads(path.read_text()) for path in sorted(SIGNATURES.glob("*.json"))}
 MODULES = {library["module"]: library for library in LIBRARIES.values()}
 

@@ -14,13 +14,13 @@ from botocore.response import StreamingBody
 from botocore.stub import Stubber
 from pyarrow import parquet as pq
 
+from experiments.albert_scaling import masked_passages, text_lines
+from experiments.bert_trainium.reviews import read_reviews
+from experiments.gpt2_compiler import text_blocks
+from experiments.gptj_parallel import sst2_files
+from experiments.gptj_parallel import text_blocks as gptj_blocks
+from experiments.gptj_parallel.learning_rate import linear_rate
 from tests.training.jobs import REPO_ROOT
-from training.frozen.albert_scaling import masked_passages, text_lines
-from training.frozen.bert_trainium.reviews import read_reviews
-from training.frozen.gpt2_compiler import text_blocks
-from training.frozen.gptj_parallel import sst2_files
-from training.frozen.gptj_parallel import text_blocks as gptj_blocks
-from training.frozen.gptj_parallel.learning_rate import linear_rate
 
 TEXTS = {"a.txt": "one two three\n\nfour five\n", "b.txt": "six\n"}
 

@@ -31,7 +31,7 @@ CELLS = {
     "albert-scaling": "4 × local.cpu · 1 loader worker",
     "bert-trainium": "eager",
 }
-GPTJ_SCRIPT = REPO_ROOT / "training" / "frozen" / "gptj_parallel" / "train.py"
+GPTJ_SCRIPT = REPO_ROOT / "experiments" / "gptj_parallel" / "train.py"
 STAND_INS = REPO_ROOT / "tests" / "training" / "stand_ins"
 GPTJ_ARGUMENTS = (
     "--tensor_parallel_degree 1 --pipeline_parallel_degree 1 --mp_parameters ddp=True,microbatches=2,partitions=1 "

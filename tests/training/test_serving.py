@@ -16,10 +16,10 @@ import transformers
 
 from tests.training.run_documents import run_document, run_training, write_texts
 from tests.training.strategy_runs import REPOSITORY, XLA_ENVIRONMENT
+from tests.xla.xla_environment import make_environment
 from traindyno.core.s3_keys import SAMPLES_FILE
 from traindyno.core.serving.samples import differences, parse_samples
 from training.serving import inference
-from training.xla_environment import make_environment
 
 # A classifier is served by tests/local/test_serving.py.
 MODELS = ("gpt2", "albert")

@@ -188,7 +188,7 @@ def test_what_travels_to_frozen_images_runs_on_python_3_8() -> None:
         "traindyno/core/__init__.py",
         "traindyno/core/step_log/__init__.py",
         "traindyno/core/step_log/line.py",
-        "training/frozen",
+        "experiments",
         "tests/frozen/small_inputs.py",
     ]
     answer = subprocess.run(

@@ -10,7 +10,7 @@ REPO_ROOT = Path(__file__).resolve().parents[2]
 DECISIONS = REPO_ROOT / "docs" / "decisions"
 PAGES = sorted(
     page
-    for pattern in ("*.md", "docs/**/*.md", "training/**/*.md", "tests/data/**/*.md", ".github/**/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "experiments/**/*.md", "tests/data/**/*.md", ".github/**/*.md")
     for page in REPO_ROOT.glob(pattern)
 )
 # ARCHITECTURE.md and CONTRIBUTING.md are maps: each name that looks like a file is one of this repository.

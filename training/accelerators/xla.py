@@ -110,5 +110,5 @@ def _library(name: str) -> Any:
     except ImportError as error:
         raise MissingFromImage(
             f"compiler xla needs {name}, which this environment lacks ({error}; torch {torch.__version__}); on a CPU, "
-            "make an environment with python -m training.xla_environment FOLDER; for Trainium, see images/neuron"
+            "`make xla` in a checkout makes an environment; for Trainium, see images/neuron"
         ) from error

@@ -1,4 +1,4 @@
-"""Makes the environment of compiler xla on a machine without an accelerator: ``python -m training.xla_environment
+"""Makes the environment of compiler xla on a machine without an accelerator: ``python -m tests.xla.xla_environment
 FOLDER``.
 
 PyPI's PyTorch 2.9.0 is the CUDA build. It requires about 3 GB of NVIDIA's libraries, none of which is called without a
@@ -12,9 +12,9 @@ import sys
 import venv
 from pathlib import Path
 
-from training.cuda_stand_ins import make_stand_ins
+from tests.xla.cuda_stand_ins import make_stand_ins
 
-REQUIREMENTS = Path(__file__).parents[1] / "requirements" / "xla.txt"
+REQUIREMENTS = Path(__file__).parents[2] / "requirements" / "xla.txt"
 CHECK = "import torch, torch_xla; torch_xla.sync(); print(float(torch.ones(2, 2, device=torch_xla.device()).sum()))"
 
 
