@@ -18,8 +18,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from bench.response_surface import FOLDER, render
 from bench.sample_rows import write_rows
+from tests.simulations.response_surface import FOLDER, render
 from traindyno.core.measurement.measured_run import measure_run, read_environment
 from traindyno.core.step_log.line import ROWS, TOKENS, WORK_UNIT
 from traindyno.core.step_log.reader import read_step_log

@@ -52,7 +52,12 @@ PATHS: Mapping[str, tuple[str, ...]] = {
     "sharded_model": ("bench/memory.py", "bench/sharded_model_rank.py", "training"),
     "replay": (*LAB, *CLOUD, "bench/demo.py", "bench/transitions.py"),
     "projection": (*LAB, *CLOUD, "training"),
-    "search": ("bench/response_surface.py", "bench/surface_lab.py", "tests/data/surfaces", "traindyno/core"),
+    "search": (
+        "tests/simulations/response_surface.py",
+        "tests/simulations/surface_lab.py",
+        "tests/data/surfaces",
+        "traindyno/core",
+    ),
     "report": (*LAB, *CLOUD, *REHEARSAL, "suites/albert-scaling"),
 }
 SUFFIXES = frozenset({".css", ".html", ".js", ".json", ".py", ".yaml"})

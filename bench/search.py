@@ -6,8 +6,8 @@ from statistics import median
 
 from bench.figures import Figure, Section, at_least, at_most
 from bench.groups import TITLES, command
-from bench.response_surface import Surface, read_surfaces
-from bench.surface_lab import Played, play, play_random
+from tests.simulations.response_surface import Surface, read_surfaces
+from tests.simulations.surface_lab import Played, play, play_random
 from traindyno.core.suite.choices import Search
 
 SHARE_OF_GRID, SHARE_WITHIN = 0.15, 0.9

@@ -4,10 +4,10 @@ claims. TRAINDYNO_SIMULATIONS=10 is `make chaos`: ten times as many suites."""
 from random import Random
 from statistics import median
 
-from bench.response_surface import Surface, SurfaceCell, read_surfaces
-from bench.surface_generator import LEVELS, generate_surface
-from bench.surface_lab import Played, play
 from tests.simulations.decisions import TIMES, Share
+from tests.simulations.response_surface import Surface, SurfaceCell, read_surfaces
+from tests.simulations.surface_generator import LEVELS, generate_surface
+from tests.simulations.surface_lab import Played, play
 from traindyno.core.suite.choices import GoalKind, Search
 from traindyno.core.verdict.verdict import Finding
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from bench.response_surface import Surface, SurfaceCell
-from bench.surface_lab import draw_result, play
+from tests.simulations.response_surface import Surface, SurfaceCell
+from tests.simulations.surface_lab import draw_result, play
 from tests.unit.run_samples import make_cell
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.loss_parity import LossSpread

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 
-from bench.response_surface import Surface, SurfaceCell
+from tests.simulations.response_surface import Surface, SurfaceCell
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.measured_run import MeasuredRun

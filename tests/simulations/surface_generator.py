@@ -1,7 +1,7 @@
 """Generated response surfaces: a seeded model of training with bottlenecks, interactions, plateaus and memory limits.
 
-``python -m bench.surface_generator`` writes those of tests/data/surfaces. The model is not the one that the search
-fits: times are sums and maxima of parts, not products of factors.
+``python -m tests.simulations.surface_generator`` writes those of tests/data/surfaces. The model is not the one that the
+search fits: times are sums and maxima of parts, not products of factors.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from math import exp, log2
 from random import Random
 from typing import Any
 
-from bench.response_surface import FOLDER, Surface, SurfaceCell, render, surface_document
+from tests.simulations.response_surface import FOLDER, Surface, SurfaceCell, render, surface_document
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.suite.choices import GoalKind
 
@@ -76,7 +76,7 @@ def generate_surface(seed: int, axes: Sequence[str], *, family: str = "generated
     return Surface(
         name=f"{family}-{seed:02d}",
         origin="generated",
-        source=f"python -m bench.surface_generator, seed {seed}",
+        source=f"python -m tests.simulations.surface_generator, seed {seed}",
         goal=goal,
         training=training,
         usd_per_hour=INSTANCES,

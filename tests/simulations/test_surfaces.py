@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.published_surfaces import albert_full, albert_published, trainium
-from bench.response_surface import FOLDER, Surface, read_surface, read_surfaces, render, surface_document
-from bench.surface_generator import COMMITTED, generate_surface
-from bench.surface_lab import play, play_random
+from tests.simulations.published_surfaces import albert_full, albert_published, trainium
+from tests.simulations.response_surface import FOLDER, Surface, read_surface, read_surfaces, render, surface_document
+from tests.simulations.surface_generator import COMMITTED, generate_surface
+from tests.simulations.surface_lab import play, play_random
 from traindyno.core.suite.choices import Search
 
 MADE = [

@@ -1,4 +1,4 @@
-"""``python -m bench.published_surfaces``: writes the surfaces of published tables into tests/data/surfaces.
+"""``python -m tests.simulations.published_surfaces``: writes the surfaces of published tables into tests/data/surfaces.
 
 Published are throughputs and times; how trials scatter and what starting a job takes were not, and are assumed.
 """
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from math import exp, log
 
-from bench.response_surface import FOLDER, Surface, SurfaceCell, render, surface_document
+from tests.simulations.response_surface import FOLDER, Surface, SurfaceCell, render, surface_document
 from traindyno.core.suite.choices import GoalKind
 
 VARIATION = 0.02
@@ -54,7 +54,8 @@ def albert_full() -> Surface:
         for batch in WORKERS_ADD
     ]
     source = (
-        "the matrix of the ALBERT post; cells that it does not state are interpolated (bench/published_surfaces.py)"
+        "the matrix of the ALBERT post; cells that it does not state are interpolated "
+        "(tests/simulations/published_surfaces.py)"
     )
     return _albert("albert-full", "interpolated", source, cells)
 
