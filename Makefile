@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 CLOUD_ENV := .envs/cloud
 LINT_ENV := .envs/lint
 GOLDEN_ENV := .envs/golden
+MUTANTS_ENV := .envs/mutants
 TEMPLATE := build/cdk.out/Lab.template.json
 # Where this variable is set, each of hundreds of processes compiles this checkout's modules anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -55,8 +56,9 @@ templates: rules $(LINT_ENV)/.installed
 	$(BIN)/python -m infra.state_machine_text $(TEMPLATE) build/state_machines
 	for file in build/state_machines/*.json; do $(BIN)/node node_modules/asl-validator/dist/bin/asl-validator.js --json-path $$file || exit 1; done
 
-mutants: install ## Put 200 small faults into the core, one at a time; the unit tests must find 92 % of them
-	$(BIN)/python -m tests.mutation
+mutants: install $(MUTANTS_ENV)/.installed ## Change the core in small ways, and list changes that no unit test finds: make mutants ONLY='traindyno.core.costs.*'
+	PYTHONPATH=$(CURDIR)/$(MUTANTS_ENV) $(BIN)/python -m mutmut run $(if $(ONLY),"$(ONLY)")
+	PYTHONPATH=$(CURDIR)/$(MUTANTS_ENV) $(BIN)/python -m mutmut results
 
 bench: install ## Measure speed and memory, and write docs/performance.md
 	$(BIN)/python -m bench
@@ -110,7 +112,7 @@ lock: ## Resolve the dependencies of pyproject.toml into the requirements files
 
 clean: ## Stop the local cloud and remove everything that the targets made
 	-test -x $(BIN)/traindyno && $(BIN)/traindyno local down --erase
-	rm -rf $(VENV) .envs node_modules cdk.out .traindyno
+	rm -rf $(VENV) .envs node_modules cdk.out mutants .traindyno
 
 $(VENV)/.installed: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
@@ -130,6 +132,11 @@ $(LINT_ENV)/.installed: requirements/lint.txt
 	@echo "Making $(LINT_ENV): cfn-lint and checkov"
 	@test -x $(LINT_ENV)/bin/python || $(PYTHON) -m venv $(LINT_ENV)
 	@$(LINT_ENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/lint.txt
+	@touch $@
+
+$(MUTANTS_ENV)/.installed: requirements/mutants.txt $(VENV)/.installed
+	@echo "Making $(MUTANTS_ENV): mutmut, beside the packages of $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(MUTANTS_ENV) -r requirements/mutants.txt
 	@touch $@
 
 $(GOLDEN_ENV)/.installed: pyproject.toml

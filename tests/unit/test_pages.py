@@ -104,7 +104,7 @@ def test_names_of_code_in_contributors_lists_occur_in_a_file_of_the_item() -> No
 def test_a_folder_of_unit_tests_has_the_name_of_the_package_that_it_tests() -> None:
     unit = REPO_ROOT / "tests" / "unit"
     folders = {path.parent.relative_to(unit).as_posix() for path in unit.rglob("test_*.py")} - {"."}
-    beside = ("traindyno", ".", "tests")  # the package, or beside it: localcloud, bench, tests/mutation
+    beside = ("traindyno", ".")  # the package, or beside it: localcloud, bench
     assert "core/verdict" in folders
     assert [each for each in sorted(folders) if not any((REPO_ROOT / base / each).is_dir() for base in beside)] == []
 

@@ -1,1 +1,0 @@
-"""Whether the unit tests notice when the core is wrong: `make mutants`."""
