@@ -18,6 +18,7 @@ from traindyno.aws.objects import Objects
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.costs.prices import Price
+from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.core.s3_keys import suite_key
 from traindyno.core.suite.cells import expand_cells
@@ -25,7 +26,6 @@ from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import parse_suite
-from traindyno.core.verdict.run_summary import RunSummary
 from traindyno.lab.services import LabServices
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.store.attempts import AttemptRow

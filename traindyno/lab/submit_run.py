@@ -23,9 +23,10 @@ from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.prepare_data import answer_preparation, fail_preparation
 from traindyno.lab.services import LabServices
 from traindyno.lab.start_attempt import AttemptStart
+from traindyno.sagemaker.job_names import job_name_of
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.preparation_request import build_preparation_request
-from traindyno.sagemaker.request import build_training_job_request, job_name_of
+from traindyno.sagemaker.request import build_training_job_request
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.executions import ExecutionRow
 

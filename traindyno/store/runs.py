@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from traindyno.aws.table import Item, Table
-from traindyno.core.verdict.run_summary import RunSummary
+from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.store.items import attributes_of, read_row
 from traindyno.store.owners import OwnerRows
 

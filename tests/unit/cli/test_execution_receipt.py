@@ -20,7 +20,7 @@ from traindyno.core.serving.deployment import Hosting
 from traindyno.core.serving.latency import measure_latency
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
-from traindyno.sagemaker.request import job_name_prefix
+from traindyno.sagemaker.job_names import job_name_prefix
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 

@@ -19,8 +19,8 @@ from traindyno.cli.display.progress import CloudUnreachable, Stall, observe
 from traindyno.cli.display.progress_text import ended_line, prepared_line, render_state, state_line
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.suite.choices import GoalKind
-from traindyno.core.verdict.run_summary import RunSummary
 from traindyno.store.preparations import PreparationRow, PreparationSummary
 
 STARTED = 1_000.0

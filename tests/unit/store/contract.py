@@ -20,7 +20,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.serving.latency import measure_latency
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.preparation import DataPreparation
-from traindyno.core.verdict.run_summary import RunSummary
+from traindyno.core.verdict.summarise import summarise
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows, Judgement
 from traindyno.store.model_deployments import DeploymentRow, DeploymentRows, DeploymentStatus
@@ -197,7 +197,7 @@ class StoreContract:
 
     def test_a_run_gets_its_summary_once_and_keeps_its_jobs(self, table: Table, execution: str) -> None:
         result = completed_result(make_cell(), 2)
-        summary = RunSummary.from_result(replace(result, run=replace(result.run, execution_id=execution)))
+        summary = summarise(replace(result, run=replace(result.run, execution_id=execution)))
         rows = RunRows(table)
         table.write_all([rows.noting(execution, summary.run_id, "job-1")])
         assert not rows.read(execution, summary.run_id).is_over

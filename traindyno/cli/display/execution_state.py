@@ -14,12 +14,12 @@ from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.cli.target import Target
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.measurement.statistics import Estimate, estimate
 from traindyno.core.s3_keys import step_log_prefix
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.preparation import CHECK_LABEL, AttemptOwner, DataPreparation, label_of, owner_id
-from traindyno.core.verdict.run_summary import RunSummary
 from traindyno.sagemaker.job_description import read_phase
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.preparations import PreparationRow, PreparationSummary
