@@ -31,7 +31,7 @@ from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.executions import ExecutionRow
 from traindyno.store.items import attribute
-from traindyno.store.runs import RunRow
+from traindyno.store.owners import RunRow
 from traindyno.store.spending import SpendingRow
 
 EXECUTION = "execution-1"
@@ -297,7 +297,7 @@ class MemoryLab(LabServices):
 
     @property
     def run_rows(self) -> dict[str, RunRow]:
-        return {row.run_id: row for row in self.runs.list_all(EXECUTION)}
+        return {row.owner_id: row for row in self.runs.list_all(EXECUTION)}
 
     def summary(self, run_id: str) -> RunSummary:
         found = self.run_rows[run_id].summary

@@ -68,7 +68,7 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: LabServices) -
         is_simulated=is_simulated(step_log),
     )
     services.bucket.write_json(result_key(run.execution_id, run.run_id), run_result_document(result))
-    services.runs.record(summarise(result))
+    services.runs.record(run.execution_id, run.run_id, summarise(result))
     return result
 
 

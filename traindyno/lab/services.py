@@ -10,16 +10,14 @@ from traindyno.aws.objects import Objects
 from traindyno.aws.table import Table
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.core.suite.preparation import AttemptOwner
+from traindyno.core.suite.preparation import AttemptOwner, owner_id
 from traindyno.core.suite.suite import Run
 from traindyno.lab.environment import BucketEnvironment
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRows
 from traindyno.store.model_deployments import DeploymentRows
-from traindyno.store.owners import OwnerRow, OwnerRows
-from traindyno.store.preparations import PreparationRows
+from traindyno.store.owners import OwnerRow, OwnerRows, PreparationRows, RunRows
 from traindyno.store.results_bucket import ResultsBucket
-from traindyno.store.runs import RunRows
 from traindyno.store.spending import Spending
 from traindyno.store.start_slots import StartSlots
 from traindyno.store.sweep_lease import SweepLease
@@ -65,9 +63,8 @@ class LabServices:
         return self.runs if isinstance(owner, Run) else self.preparations
 
     def row_of(self, owner: AttemptOwner) -> OwnerRow:
-        if isinstance(owner, Run):
-            return self.runs.read(owner.execution_id, owner.run_id)
-        return self.preparations.read(owner.execution_id, owner.preparation_id)
+        row: OwnerRow = self.rows_of(owner).read(owner.execution_id, owner_id(owner))
+        return row
 
     def attempts_of(self, row: OwnerRow) -> list[AttemptRow]:
         """The attempts in the order of their numbers."""

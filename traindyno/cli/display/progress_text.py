@@ -13,7 +13,7 @@ from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.suite.preparation import label_of
-from traindyno.store.preparations import PreparationSummary
+from traindyno.store.owners import PreparationSummary
 
 BAR_WIDTH = 30
 
