@@ -6,7 +6,6 @@ from typing import Any
 from traindyno.aws import clients
 from traindyno.aws.endpoints import Endpoints, Invocations
 from traindyno.aws.log_tail import LogTail
-from traindyno.aws.objects import Objects
 from traindyno.aws.table import Table
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
@@ -27,7 +26,7 @@ from traindyno.store.work_index import WorkIndex
 class LabServices:
     """Clients of services are made at first use: SageMaker's alone takes half a second."""
 
-    def __init__(self, *, table: Table, objects: Objects) -> None:
+    def __init__(self, *, table: Table, bucket: ResultsBucket) -> None:
         self.executions = ExecutionRows(table)
         self.runs = RunRows(table)
         self.preparations = PreparationRows(table)
@@ -37,7 +36,7 @@ class LabServices:
         self.sweep_lease = SweepLease(table)
         self.work_index = WorkIndex(table)
         self.deployments = DeploymentRows(table)
-        self.bucket = ResultsBucket(objects)
+        self.bucket = bucket
 
     @cached_property
     def jobs(self) -> TrainingJobs:
@@ -77,7 +76,9 @@ class LabServices:
 
 
 def open_services(environment: BucketEnvironment) -> LabServices:
-    return LabServices(table=Table(clients.table(environment.table)), objects=Objects(clients.s3(), environment.bucket))
+    return LabServices(
+        table=Table(clients.table(environment.table)), bucket=ResultsBucket(clients.s3(), environment.bucket)
+    )
 
 
 @cache

@@ -385,7 +385,7 @@ class ObjectsContract:
     def test_a_copy_keeps_its_key_when_the_original_changes(self, objects: Objects) -> None:
         key = f"contract/{uuid.uuid4().hex}"
         objects.write(key, b"one", "text/plain")
-        objects.copy(f"s3://{objects.bucket}/{key}", f"{key}-copy")
+        assert objects.copy(f"s3://{objects.name}/{key}", f"{key}-copy") == f"s3://{objects.name}/{key}-copy"
         objects.write(key, b"two", "text/plain")
         assert objects.find(f"{key}-copy") == b"one"
 
