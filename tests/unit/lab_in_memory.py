@@ -17,8 +17,8 @@ from traindyno.aws.log_tail import JOB_LOG_GROUP, LogTail
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.costs.prices import Price
+from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.jobs.run_summary import RunSummary
-from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.core.s3_keys import suite_key
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind
