@@ -77,7 +77,7 @@ class OwnerRows(Generic[Row]):
         return self._change(execution_id, owner_id, "DELETE jobs :job", job_name)
 
     def note_start(self, execution_id: str, owner_id: str, start_at: float) -> None:
-        """When the next job may start."""
+        """Store the time at which the next job may start."""
         self._table.update(
             self._key(execution_id, owner_id),
             "SET start_at = :start_at",
@@ -85,7 +85,7 @@ class OwnerRows(Generic[Row]):
         )
 
     def record(self, execution_id: str, owner_id: str, summary: Summary) -> bool:
-        """Exactly once: False if the owner has its summary already."""
+        """Write the summary exactly once: False if the owner has one already."""
         updated = self._table.update(
             self._key(execution_id, owner_id),
             "SET summary = :summary",

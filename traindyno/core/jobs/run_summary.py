@@ -8,12 +8,7 @@ from traindyno.core.jobs.outcome import Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """What can't be known of the run is None. ``billable_seconds`` are of all attempts, on one instance each.
-
-    ``accuracy`` and ``evaluation_loss`` are the last evaluation's; ``late_loss`` is the training loss of the second
-    half. ``job_seconds``: from the creation of each job to its end, billed or not. ``projected_…`` are for the whole
-    workload. ``hosts`` names the machines, all of them as one.
-    """
+    """What can't be known of the run is None."""
 
     run_id: str
     execution_id: str
@@ -26,6 +21,7 @@ class RunSummary:
     job_name: str | None = None
     instance: str
     instance_count: int
+    #: Rates are those of all devices together.
     samples_per_second: float | None = None
     tokens_per_second: float | None = None
     mean_step_seconds: float | None = None
@@ -33,14 +29,20 @@ class RunSummary:
     warmup_steps: int | None = None
     started_warm: bool | None = None
     is_steady: bool | None = None
+    #: The billed time of all attempts, on one instance each.
     billable_seconds: float | None = None
+    #: The time from the creation of each job to its end, billed or not.
     job_seconds: float
     cost_usd: Decimal | None = None
+    #: ``accuracy`` and ``evaluation_loss`` are the last evaluation's.
     accuracy: float | None = None
     evaluation_loss: float | None = None
+    #: The training loss of the second half.
     late_loss: float | None = None
+    #: ``projected_seconds`` and ``projected_usd`` are for the whole workload.
     projected_seconds: float | None = None
     projected_usd: Decimal | None = None
     is_simulated: bool
     is_contended: bool = False
+    #: The machines, all of them as one text.
     hosts: str | None = None
