@@ -73,7 +73,7 @@ def bootstrap_role_arns(arn: str, *, region: str, qualifier: str) -> list[str]:
 def _parsed(arn: str) -> re.Match[str]:
     found = CALLER.fullmatch(arn)
     if found is None:
-        raise NotSimulated(f"expected a user, a session of a role, or the root user, got {arn}")
+        raise NotSimulated(f"{arn} is not a caller that IAM simulates: expected a user or a session of a role")
     return found
 
 

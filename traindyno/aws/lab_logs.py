@@ -42,7 +42,10 @@ class LabLogs:
     def __init__(self, logs: Any, lab: str) -> None:
         """Raises ValueError for a text that is no lab's name: its prefix could be that of other labs' jobs."""
         if not LAB_NAME.fullmatch(lab):
-            raise ValueError(f"expected the name of a lab, got {lab!r}")
+            raise ValueError(
+                f"{lab!r} is not the name of a lab: expected 1 to 18 lower-case letters, digits and single hyphens,"
+                " beginning with a letter"
+            )
         self._logs = logs
         self._prefix = jobs_prefix(lab)
 

@@ -41,7 +41,7 @@ class ResultsBucket(Objects):
     def read(self, key: str) -> bytes:
         content = self.find(key)
         if content is None:
-            raise ObjectMissing(f"expected s3://{self.name}/{key}, found no such object")
+            raise ObjectMissing(f"s3://{self.name}/{key} does not exist: expected the object that the lab wrote")
         return content
 
     def read_tail(self, key: str, byte_count: int) -> str:
