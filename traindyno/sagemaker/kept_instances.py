@@ -12,7 +12,7 @@ class UnknownWarmPoolStatus(TraindynoError):
 
 
 def read_warm_pool(job: Mapping[str, Any]) -> WarmPool | None:
-    """From a job's description, or its entry in a list of jobs; None if it keeps no instances."""
+    """Reads a job's description, or its entry in a list of jobs; None if it keeps no instances."""
     found = job.get("WarmPoolStatus")
     if found is None or found["Status"] == "InUse":
         return None
