@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 from traindyno.aws import clients
-from traindyno.aws.objects import Objects
 from traindyno.aws.quotas import Quotas
 from traindyno.core.errors import SuiteRefused
 from traindyno.lab.check_quotas import check_quotas
@@ -25,7 +24,7 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
             more = check_quotas(
                 event["execution_id"],
                 quotas=Quotas(clients.service_quotas(), clients.cloudwatch(), sagemaker, sleep=time.sleep),
-                bucket=ResultsBucket(Objects(clients.s3(), environment.bucket)),
+                bucket=ResultsBucket(clients.s3(), environment.bucket),
                 now=time.time(),
             )
         except SuiteRefused as error:

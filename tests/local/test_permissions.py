@@ -22,7 +22,7 @@ from traindyno.aws import clients
 from traindyno.aws.log_tail import LogTail
 from traindyno.aws.table import Table
 from traindyno.store.executions import ExecutionRows, execution_key
-from traindyno.store.runs import RunRows
+from traindyno.store.owners import RunRows
 
 pytestmark = pytest.mark.local
 

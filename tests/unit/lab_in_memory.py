@@ -14,24 +14,24 @@ from tests.unit.memory_table import MemoryTable
 from tests.unit.suites import small_document
 from traindyno.aws.executions import RUNNING, Execution, Executions, ExecutionUnknown
 from traindyno.aws.log_tail import JOB_LOG_GROUP, LogTail
-from traindyno.aws.objects import Objects
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.costs.prices import Price
-from traindyno.core.jobs.warm_pool import WarmPool
+from traindyno.core.jobs.job_end import WarmPool
+from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.s3_keys import suite_key
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import parse_suite
-from traindyno.core.verdict.run_summary import RunSummary
 from traindyno.lab.services import LabServices
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.executions import ExecutionRow
 from traindyno.store.items import attribute
-from traindyno.store.runs import RunRow
+from traindyno.store.owners import RunRow
+from traindyno.store.results_bucket import ResultsBucket
 from traindyno.store.spending import SpendingRow
 
 EXECUTION = "execution-1"
@@ -71,9 +71,9 @@ def no_sleep(seconds: float) -> None:
     assert not seconds, "nothing is to be waited for here"
 
 
-class MemoryObjects(Objects):
+class MemoryObjects(ResultsBucket):
     def __init__(self) -> None:
-        self.bucket = "results"
+        self.name = "results"
         self.contents: dict[str, bytes] = {}
         self.writes = Counter[str]()
 
@@ -85,11 +85,12 @@ class MemoryObjects(Objects):
         self.contents[key] = content
         self.writes[key] += 1
 
-    def copy(self, source_s3_uri: str, key: str) -> None:
+    def copy(self, source_s3_uri: str, key: str) -> str:
         """Objects of other buckets are not kept: their URI stands for what they hold."""
-        own = f"s3://{self.bucket}/"
+        own = f"s3://{self.name}/"
         content = self.contents[source_s3_uri.removeprefix(own)] if source_s3_uri.startswith(own) else b""
         self.write(key, content or source_s3_uri.encode(), "")
+        return f"{own}{key}"
 
     def copy_large(self, key: str, target_key: str) -> bool:
         if key in self.contents:
@@ -276,7 +277,7 @@ class MemoryLab(LabServices):
         """``planned``: fields of the execution's row that the test is about."""
         self.table, self.objects = MemoryTable(), MemoryObjects()
         self.logs = MemoryLogs()
-        super().__init__(table=self.table, objects=self.objects)
+        super().__init__(table=self.table, bucket=self.objects)
         self.jobs, self.answers, self.log_tail = ScriptedJobs(), Answers(), LogTail(self.logs)
         self.plan(**planned)
 
@@ -297,7 +298,7 @@ class MemoryLab(LabServices):
 
     @property
     def run_rows(self) -> dict[str, RunRow]:
-        return {row.run_id: row for row in self.runs.list_all(EXECUTION)}
+        return {row.owner_id: row for row in self.runs.list_all(EXECUTION)}
 
     def summary(self, run_id: str) -> RunSummary:
         found = self.run_rows[run_id].summary

@@ -141,7 +141,7 @@ class MemoryServing(LabServices):
 
     def __init__(self) -> None:
         self.table, self.objects, self.logs = MemoryTable(), MemoryObjects(), MemoryLogs()
-        super().__init__(table=self.table, objects=self.objects)
+        super().__init__(table=self.table, bucket=self.objects)
         self.endpoints = ScriptedEndpoints()
         self.invocations = ScriptedInvocations(self.endpoints)
         self.answers, self.log_tail = Answers(), LogTail(self.logs)

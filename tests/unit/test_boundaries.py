@@ -341,6 +341,22 @@ def test_importing_the_core_brings_in_no_aws_torch_or_yaml() -> None:
     assert answer.stdout.strip() == "[]"
 
 
+SERVING_HANDLERS = ("deploy_model", "check_endpoint", "finish_deployment", "reconcile_endpoints", "remove_endpoint")
+NOT_FOR_SERVING = re.compile(
+    r"traindyno\.(core\.(measurement|planning|search|verdict)\b|core\.costs\.(?!prices$)|report\b|sagemaker\.request$)"
+)
+
+
+def test_serving_handlers_import_nothing_that_plans_measures_or_judges() -> None:
+    """They read rows of the table, so no row's type may bring those rooms in."""
+    handlers = ", ".join(f"lambdas.{name}.handler" for name in SERVING_HANDLERS)
+    code = f"import sys, {handlers}; print(*(name for name in sys.modules if name.startswith('traindyno.')))"
+    answer = subprocess.run([sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True)
+    imported = answer.stdout.split()
+    assert "traindyno.store.model_deployments" in imported
+    assert sorted(filter(NOT_FOR_SERVING.match, imported)) == []
+
+
 def test_a_states_name_finds_its_handler_its_use_case_and_its_test() -> None:
     stems = {path.parent.name for path in (REPO_ROOT / "lambdas").glob("*/handler.py")}
     assert stems

@@ -42,7 +42,7 @@ def public_image_digest(uri: str, *, fetch: Callable[[urllib.request.Request], A
     """The digest that a public image's tag has now; None if the gallery has no such tag."""
     found = PUBLIC_IMAGE.fullmatch(uri)
     if found is None:
-        raise ValueError(f"expected an image of public.ecr.aws, got {uri}")
+        raise ValueError(f"{uri} is not an image of public.ecr.aws with a tag")
     fetch = fetch or (lambda request: urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS))
     with fetch(urllib.request.Request("https://public.ecr.aws/token/")) as answer:
         token = json.load(answer)["token"]

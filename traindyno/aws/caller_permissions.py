@@ -49,7 +49,7 @@ class DeployingPermissions:
 
 
 def deploying_permissions(iam: Any, arn: str, *, region: str, qualifier: str) -> DeployingPermissions:
-    """``arn`` is the caller's, by STS. Raises NotSimulated."""
+    """``arn``: the caller's ARN as STS returns it. Raises NotSimulated."""
     try:
         principal = _simulated_principal(iam, arn)
         roles = bootstrap_role_arns(arn, region=region, qualifier=qualifier)
@@ -63,7 +63,7 @@ def deploying_permissions(iam: Any, arn: str, *, region: str, qualifier: str) ->
 
 
 def bootstrap_role_arns(arn: str, *, region: str, qualifier: str) -> list[str]:
-    """In the account of the caller whose ARN this is."""
+    """The bootstrap's roles in the account of the caller, whose ARN is ``arn``."""
     caller = _parsed(arn)
     partition, account = caller["partition"], caller["account"]
     names = [f"cdk-{qualifier}-{name}-role-{account}-{region}" for name in BOOTSTRAP_ROLES]
@@ -73,7 +73,7 @@ def bootstrap_role_arns(arn: str, *, region: str, qualifier: str) -> list[str]:
 def _parsed(arn: str) -> re.Match[str]:
     found = CALLER.fullmatch(arn)
     if found is None:
-        raise NotSimulated(f"expected a user, a session of a role, or the root user, got {arn}")
+        raise NotSimulated(f"{arn} is not a caller that IAM simulates: expected a user or a session of a role")
     return found
 
 

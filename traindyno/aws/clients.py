@@ -51,7 +51,7 @@ def logs() -> "LogsClient":
 
 @cache
 def logs_with_more_retries() -> Any:
-    """For the deletion of many log streams: each request is tried ten times, over up to two minutes."""
+    """Use it to delete many log streams: each request is tried ten times, over up to two minutes."""
     return boto3.client("logs", config=CONFIG.merge(MORE_RETRIES))
 
 
@@ -72,14 +72,14 @@ def sagemaker() -> "SageMakerClient":
 
 @cache
 def sagemaker_runtime() -> "RuntimeClient":
-    """Not retried: the seconds that a request takes are measured."""
+    """Its requests are not retried, because the time that a request takes is measured."""
     client: RuntimeClient = boto3.client("sagemaker-runtime", config=RUNTIME_CONFIG)
     return client
 
 
 @cache
 def sagemaker_with_more_retries() -> "SageMakerClient":
-    """For reading many jobs in one call of a function: each request is tried ten times, over up to two minutes."""
+    """Use it to read many jobs in one call of a function: each request is tried ten times, over up to two minutes."""
     return boto3.client("sagemaker", config=CONFIG.merge(MORE_RETRIES))
 
 

@@ -57,7 +57,7 @@ class Executions:
         return _read(found)
 
     def list_latest(self, count: int) -> Iterator[Execution]:
-        """The latest first."""
+        """At most ``count`` executions, the latest first."""
         pages = self._stepfunctions.get_paginator("list_executions").paginate(
             stateMachineArn=self._state_machine_arn, PaginationConfig={"MaxItems": count}
         )

@@ -23,7 +23,7 @@ RETENTION_DAYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogGroup:
-    """``retention_days`` of None: its events never expire."""
+    """If ``retention_days`` is None, its events never expire."""
 
     name: str
     retention_days: int | None
@@ -42,16 +42,19 @@ class LabLogs:
     def __init__(self, logs: Any, lab: str) -> None:
         """Raises ValueError for a text that is no lab's name: its prefix could be that of other labs' jobs."""
         if not LAB_NAME.fullmatch(lab):
-            raise ValueError(f"expected the name of a lab, got {lab!r}")
+            raise ValueError(
+                f"{lab!r} is not the name of a lab: expected 1 to 18 lower-case letters, digits and single hyphens,"
+                " beginning with a letter"
+            )
         self._logs = logs
         self._prefix = jobs_prefix(lab)
 
     def streams(self) -> list[LogStream]:
-        """Those of the lab's jobs in the shared groups."""
+        """The log streams of the lab's jobs in the shared groups."""
         return [LogStream(group=group, name=name) for group in SHARED_GROUPS for name in self._stream_names(group)]
 
     def own_groups(self) -> list[LogGroup]:
-        """Those of the lab's endpoints."""
+        """The log groups of the lab's endpoints."""
         return [*self._groups(f"{ENDPOINT_LOG_GROUP}/{self._prefix}")]
 
     def shared_groups(self) -> list[LogGroup]:
@@ -61,7 +64,7 @@ class LabLogs:
         self._delete("delete_log_stream", logGroupName=stream.group, logStreamName=stream.name)
 
     def delete_group(self, group: LogGroup) -> None:
-        """An endpoint's own group."""
+        """Delete the log group of an endpoint."""
         self._delete("delete_log_group", logGroupName=group.name)
 
     def expire(self, group: LogGroup, days: int) -> None:

@@ -60,7 +60,7 @@ def _read_price(pricing: "PricingClient", instance_type: str, region: str, usage
         listed = ", ".join(str(usd) for usd in sorted(hourly))
         raise SuiteRefused(
             [
-                f"{instance_type} in {region}: expected one {usage.name} price in the Price List, found {listed} USD"
+                f"{instance_type} in {region}: the Price List has several {usage.name} prices, {listed} USD"
                 " per hour: leave this type out, or plan with your own price (--prices)"
             ]
         )

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 Item = Mapping[str, Any]
 CONDITION_REFUSED = "ConditionalCheckFailedException"
 TRANSACTION_CANCELED = "TransactionCanceledException"
-# Reasons of a canceled transaction: of a write that was no obstacle, and of one whose condition doesn't hold.
+# The reason of a write that did not cancel the transaction, and of one whose condition doesn't hold.
 NOT_THE_REASON, REFUSED = "None", "ConditionalCheckFailed"
-# Others that pass: another write of the same item was under way, or too many.
+# These reasons pass: another write of the same item was under way, or there were too many writes.
 PASSING = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
-# With waits of up to 0.05, 0.1, 0.2, ... 3.2 s between them: 3 s on average.
+# Tries are separated by waits of up to 0.05, 0.1, 0.2, ... 3.2 s: 3 s in all on average.
 TRANSACTION_TRIES = 8
 FIRST_WAIT_SECONDS = 0.05
 
@@ -32,7 +32,7 @@ class Put:
     condition: str
 
     def request(self, table_name: str) -> dict[str, Any]:
-        """As a member of TransactWriteItems."""
+        """The write as a member of TransactWriteItems."""
         return {"Put": {"TableName": table_name, "Item": dict(self.item), "ConditionExpression": self.condition}}
 
 
@@ -42,7 +42,7 @@ class Delete:
     condition: str
 
     def request(self, table_name: str) -> dict[str, Any]:
-        """As a member of TransactWriteItems."""
+        """The write as a member of TransactWriteItems."""
         return {"Delete": {"TableName": table_name, "Key": dict(self.key), "ConditionExpression": self.condition}}
 
 
@@ -55,11 +55,11 @@ class Update:
     condition: str | None = None
 
     def request(self, table_name: str) -> dict[str, Any]:
-        """As a member of TransactWriteItems."""
+        """The write as a member of TransactWriteItems."""
         return {"Update": {"TableName": table_name, **self.arguments()}}
 
     def arguments(self) -> dict[str, Any]:
-        """Of UpdateItem, without the table."""
+        """The arguments of UpdateItem, without the table."""
         given = {
             "ExpressionAttributeValues": self.values,
             "ExpressionAttributeNames": self.names,
@@ -148,7 +148,10 @@ class Table:
         index: str | None = None,
         latest_first: bool = False,
     ) -> Iterator[Item]:
-        """In the order of the sort key, page by page. A query of an index may miss what was written a moment ago."""
+        """The items in the order of the sort key, read page by page.
+
+        A query of an index may miss what was written a moment ago.
+        """
         arguments: dict[str, Any] = {
             "KeyConditionExpression": condition,
             "ExpressionAttributeValues": values,

@@ -20,7 +20,7 @@ from traindyno.lab.record_run import (
 )
 from traindyno.lab.services import LabServices
 from traindyno.store.attempts import AttemptRow
-from traindyno.store.preparations import PreparationSummary
+from traindyno.store.owners import PreparationSummary
 from traindyno.store.token_cache import TokenCache
 
 HINTS = {

@@ -12,7 +12,7 @@ from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.fallback_cells import run_on
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
-from traindyno.core.verdict.run_summary import RunSummary
+from traindyno.core.verdict.summarise import summarise
 from traindyno.lab.services import LabServices
 from traindyno.store.executions import ExecutionRow
 from traindyno.store.owners import OwnerRow
@@ -68,7 +68,7 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: LabServices) -
         is_simulated=is_simulated(step_log),
     )
     services.bucket.write_json(result_key(run.execution_id, run.run_id), run_result_document(result))
-    services.runs.record(RunSummary.from_result(result))
+    services.runs.record(run.execution_id, run.run_id, summarise(result))
     return result
 
 

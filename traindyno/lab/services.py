@@ -6,20 +6,17 @@ from typing import Any
 from traindyno.aws import clients
 from traindyno.aws.endpoints import Endpoints, Invocations
 from traindyno.aws.log_tail import LogTail
-from traindyno.aws.objects import Objects
 from traindyno.aws.table import Table
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.core.suite.preparation import AttemptOwner
+from traindyno.core.suite.preparation import AttemptOwner, owner_id
 from traindyno.core.suite.suite import Run
 from traindyno.lab.environment import BucketEnvironment
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRows
 from traindyno.store.model_deployments import DeploymentRows
-from traindyno.store.owners import OwnerRow, OwnerRows
-from traindyno.store.preparations import PreparationRows
+from traindyno.store.owners import OwnerRow, OwnerRows, PreparationRows, RunRows
 from traindyno.store.results_bucket import ResultsBucket
-from traindyno.store.runs import RunRows
 from traindyno.store.spending import Spending
 from traindyno.store.start_slots import StartSlots
 from traindyno.store.sweep_lease import SweepLease
@@ -29,7 +26,7 @@ from traindyno.store.work_index import WorkIndex
 class LabServices:
     """Clients of services are made at first use: SageMaker's alone takes half a second."""
 
-    def __init__(self, *, table: Table, objects: Objects) -> None:
+    def __init__(self, *, table: Table, bucket: ResultsBucket) -> None:
         self.executions = ExecutionRows(table)
         self.runs = RunRows(table)
         self.preparations = PreparationRows(table)
@@ -39,7 +36,7 @@ class LabServices:
         self.sweep_lease = SweepLease(table)
         self.work_index = WorkIndex(table)
         self.deployments = DeploymentRows(table)
-        self.bucket = ResultsBucket(objects)
+        self.bucket = bucket
 
     @cached_property
     def jobs(self) -> TrainingJobs:
@@ -65,9 +62,8 @@ class LabServices:
         return self.runs if isinstance(owner, Run) else self.preparations
 
     def row_of(self, owner: AttemptOwner) -> OwnerRow:
-        if isinstance(owner, Run):
-            return self.runs.read(owner.execution_id, owner.run_id)
-        return self.preparations.read(owner.execution_id, owner.preparation_id)
+        row: OwnerRow = self.rows_of(owner).read(owner.execution_id, owner_id(owner))
+        return row
 
     def attempts_of(self, row: OwnerRow) -> list[AttemptRow]:
         """The attempts in the order of their numbers."""
@@ -80,7 +76,9 @@ class LabServices:
 
 
 def open_services(environment: BucketEnvironment) -> LabServices:
-    return LabServices(table=Table(clients.table(environment.table)), objects=Objects(clients.s3(), environment.bucket))
+    return LabServices(
+        table=Table(clients.table(environment.table)), bucket=ResultsBucket(clients.s3(), environment.bucket)
+    )
 
 
 @cache

@@ -23,9 +23,10 @@ from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.prepare_data import answer_preparation, fail_preparation
 from traindyno.lab.services import LabServices
 from traindyno.lab.start_attempt import AttemptStart
+from traindyno.sagemaker.job_names import job_name_of
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.preparation_request import build_preparation_request
-from traindyno.sagemaker.request import build_training_job_request, job_name_of
+from traindyno.sagemaker.request import build_training_job_request
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.executions import ExecutionRow
 
@@ -51,13 +52,14 @@ def submit_run(
     """Answers the task itself if no job is started, because the state machine does not receive the name of a raised
     error.
     """
-    resources = AttemptStart(owner=owner, services=services, settings=settings, now=now, sleep=sleep, clock=clock)
-    start = _Start(owner=owner, token=token, services=services, settings=settings, now=now, resources=resources)
+    submission = _Submission(
+        owner=owner, token=token, services=services, settings=settings, now=now, sleep=sleep, clock=clock
+    )
     try:
-        return Submitted(job_name=start.submit())
+        return Submitted(job_name=submission.submit())
     except StartLater as later:
         at = datetime.fromtimestamp(ceil(later.at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return start.fail(later, json.dumps({"at": at}))
+        return submission.fail(later, json.dumps({"at": at}))
     except JobRefused as refused:
         if isinstance(owner, Run):
             services.answers.succeed(token, {"outcome": refused.outcome.value, "message": str(refused)[:1000]})
@@ -65,22 +67,17 @@ def submit_run(
             fail_preparation(owner, token, str(refused), services)
         return Submitted(answered=refused.outcome.value)
     except NextAttempt as error:
-        return start.fail(error, str(error))
+        return submission.fail(error, str(error))
     except AwsError as error:
         about = owner_text(owner)
-        return start.fail(temporary(error, about) or ServiceFault(about), f"{about}: {error}")
+        return submission.fail(temporary(error, about) or ServiceFault(about), f"{about}: {error}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Start:
-    """One call of SubmitRun."""
+class _Submission(AttemptStart):
+    """One call of SubmitRun, for the task that waits with ``token``."""
 
-    owner: AttemptOwner
     token: str
-    services: LabServices
-    settings: JobSettings
-    now: float
-    resources: AttemptStart
 
     def fail(self, error: Exception, cause: str) -> Submitted:
         self.services.answers.fail(self.token, error_name=type(error).__name__, cause=cause)
@@ -101,7 +98,7 @@ class _Start:
         terms = job_terms(self.owner, suite, placed_on=placed_on)
         self._refuse_late(suite, terms, execution)
         usd_by_type = self._usd_by_type(terms, execution)
-        slot = self.resources.reserve_slot(known.start_at)
+        slot = self.reserve_slot(known.start_at)
         number = latest.number + 1 if latest else 1
         request = self._request(suite, execution, number, placed_on)
         row = AttemptRow(
@@ -119,7 +116,7 @@ class _Start:
             usd_by_type=usd_by_type if len(usd_by_type) > 1 else {},
             placed_on=placed_on,
         )
-        return self.resources.start(row, request, cap_usd=execution.max_usd, slot=slot)
+        return self.start(row, request, cap_usd=execution.max_usd, slot=slot)
 
     def _take_over(self, row: AttemptRow, suite: Suite, execution: ExecutionRow) -> str:
         if not self.services.attempts.hand_over(row.job_name, self.token):

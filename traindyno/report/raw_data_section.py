@@ -4,8 +4,9 @@ import gzip
 import json
 from dataclasses import astuple, fields
 
+from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.verdict.report_data import Report, report_document
-from traindyno.core.verdict.run_summary import RunSummary
+from traindyno.core.verdict.summarise import summarise
 from traindyno.report.download import csv_text, download
 from traindyno.report.markup import Markup, element
 
@@ -38,4 +39,4 @@ def _download_json(document: bytes, name: str) -> Markup:
 
 def _runs_csv(report: Report) -> str:
     header = [field.name for field in fields(RunSummary)]
-    return csv_text(header, [astuple(RunSummary.from_result(result)) for result in report.results])
+    return csv_text(header, [astuple(summarise(result)) for result in report.results])

@@ -16,14 +16,13 @@ from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import workload_document
 from traindyno.sagemaker.channels import preparation_channels
 from traindyno.sagemaker.images import select_image_uri
+from traindyno.sagemaker.job_names import checked_job_name, job_name_prefix
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.lab_options import code_channels, network, output_key, volume
 from traindyno.sagemaker.launcher import toolkit_hyperparameters
 from traindyno.sagemaker.request import (
     algorithm,
-    checked_job_name,
     container_environment,
-    job_name_prefix,
     job_tags,
 )
 

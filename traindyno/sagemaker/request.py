@@ -1,11 +1,8 @@
 """The CreateTrainingJob request of one attempt, equal to what the SageMaker SDK sends for the same job."""
 
-import hashlib
-from collections.abc import Mapping
 from typing import Any
 
 from traindyno.core.instances.instance_types import InstanceType, find_instance_type
-from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.s3_keys import checkpoints_prefix, output_prefix, s3_uri
 from traindyno.core.step_log.line import (
     CHECKPOINTS_VARIABLE,
@@ -18,38 +15,15 @@ from traindyno.core.suite.fallback_cells import accepted_types, run_on
 from traindyno.core.suite.suite import JobOptions, Run, Suite
 from traindyno.sagemaker.channels import run_channels
 from traindyno.sagemaker.images import has_framework_version, select_image_uri
+from traindyno.sagemaker.job_names import training_job_name
 from traindyno.sagemaker.job_settings import JobSettings, LabJobs
 from traindyno.sagemaker.lab_options import code_channels, network, output_key, volume
 from traindyno.sagemaker.launcher import build_hyperparameters
 from traindyno.sagemaker.staged_model import with_staged_model
 
 RUN_ID_VARIABLE = "TRAINDYNO_RUN_ID"
-JOB_NAME_CHARACTERS = 63
-SUITE_NAME_CHARACTERS = 15
 # EFA types that the images' toolkit (sagemaker-training 5.1.1) does not set up by itself, or without RDMA (p5).
 EFA_FAMILIES_WITHOUT_SETUP = ("p5", "p5e", "p5en", "p6-b200", "p6-b300", "g6e", "g7e", "trn1n", "trn2")
-
-
-def training_job_name(run: Run, suite_name: str, *, attempt: int, lab: str) -> str:
-    """The same for a repeated call, so that it can't start a second job; another attempt has another name."""
-    prefix = job_name_prefix(run.execution_id, suite_name, lab=lab)
-    return checked_job_name(f"{prefix}{run.cell.cell_id}-t{run.trial}-a{attempt}")
-
-
-def checked_job_name(name: str) -> str:
-    """ValueError if SageMaker would refuse its length."""
-    if len(name) > JOB_NAME_CHARACTERS:
-        raise ValueError(
-            f"job name {name} has {len(name)} characters; at most {JOB_NAME_CHARACTERS}: shorten the lab's name"
-        )
-    return name
-
-
-def job_name_prefix(execution_id: str, suite_name: str, *, lab: str) -> str:
-    """The prefix of the names of all jobs of one execution."""
-    digest = hashlib.sha1(execution_id.encode(), usedforsecurity=False).hexdigest()[:8]
-    suite_part = suite_name[:SUITE_NAME_CHARACTERS].rstrip("-")
-    return f"{jobs_prefix(lab)}{suite_part}-{digest}-"
 
 
 def build_training_job_request(
@@ -182,13 +156,3 @@ def job_tags(suite_name: str, execution_id: str, run_id: str, settings: JobSetti
         **settings.jobs.tags,
     }
     return [{"Key": key, "Value": value} for key, value in tags.items()]
-
-
-def job_name_of(request: Mapping[str, Any]) -> str:
-    name: str = request["TrainingJobName"]
-    return name
-
-
-def build_release_request(job_name: str) -> dict[str, Any]:
-    """The UpdateTrainingJob request that releases a job's warm pool, so that its billing stops."""
-    return {"TrainingJobName": job_name, "ResourceConfig": {"KeepAlivePeriodInSeconds": 0}}

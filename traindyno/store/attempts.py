@@ -21,33 +21,37 @@ NOT_ENDED = "attribute_not_exists(#end)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRow:
-    """``owner`` is the run or the preparation that the job is submitted for.
-
-    ``end`` is None until the job's end was described; ``is_open`` until the waiting task has its answer. ``is_last``:
-    the suite allows no further attempt. ``stopped_for``: why the lab asked the job to stop, if it did.
-    ``usd_per_hour`` is of one instance, as the suite was planned with. ``reserved_usd`` is the most that the job may
-    cost, reserved under the execution's cap until the job has ended. ``keep_warm_seconds``: for how long the job's
-    instances may be billed after its end.
-
-    Of a job that may run on one of several types, ``usd_by_type`` has the price of each, and ``usd_per_hour`` is the
-    highest. ``placed_on``: the type on which an earlier attempt has run, which this one keeps.
-    """
+    """A training job that is submitted for a run or for a preparation."""
 
     job_name: str
+    #: The run or the preparation.
     owner: AttemptOwner
+    #: 1 for the first attempt of the owner.
     number: int
+    #: Whether the suite allows no further attempt.
     is_last: bool
+    #: The token of the task that waits for the job's end.
     token: str
+    #: Epoch seconds.
     submitted_at: float
     instance_count: int
+    #: The job's time limit.
     max_job_seconds: int
+    #: The longest time for which the job's instances may be billed after its end.
     keep_warm_seconds: int = 0
+    #: The price of one instance, as the suite was planned; the highest if the job may run on several types.
     usd_per_hour: Decimal
+    #: The most that the job may cost, reserved under the execution's cap until the job has ended.
     reserved_usd: Decimal = Decimal(0)
+    #: Instance type → its price, if the job may run on several types.
     usd_by_type: Mapping[str, Decimal] = field(default_factory=dict)
+    #: The instance type on which an earlier attempt has run, which this one keeps.
     placed_on: str | None = None
+    #: True until the waiting task has its answer.
     is_open: bool = True
+    #: Why the lab asked the job to stop, if it did.
     stopped_for: Outcome | None = None
+    #: None until the job's end was described.
     end: Attempt | None = None
 
     def to_item(self) -> dict[str, Any]:

@@ -24,29 +24,31 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionRow:
-    """Times are epoch seconds. ``max_usd`` is the cap that holds: jobs can't write it.
-
-    ``latest_end``: the end of the suite's ``max_hours``. ``prices``: instance type → price, as planned.
-    ``source_s3_uri`` and the images are those of the deployment that planned the suite: its jobs keep them.
-    ``script_s3_uri``: the copy of the suite's script; None without a script, or with one in another bucket.
-    """
+    """The data with which a suite was planned, and its verdict when it is judged."""
 
     execution_id: str
     suite_name: str
+    #: Epoch seconds, like ``latest_end``.
     started_at: float
+    #: The end of the suite's ``max_hours``.
     latest_end: float
     cell_count: int
     run_count: int
     goal: GoalKind
+    #: The cap that holds: jobs can't write it.
     max_usd: Decimal
     max_steps: int
     warm_pool_seconds: int
+    #: Source and images are those of the deployment that planned the suite: its jobs keep them.
     source_s3_uri: str
+    #: The copy of the suite's script; None without a script, or with one in another bucket.
     script_s3_uri: str | None = None
     cpu_image_uri: str | None = None
     gpu_image_uri: str | None = None
     neuron_image_uri: str | None = None
+    #: Instance type → price, as planned.
     prices: Mapping[str, Price] = field(default_factory=dict)
+    #: Whether no further job of the execution may start.
     is_stopping: bool = False
     judgement: Judgement | None = None
 

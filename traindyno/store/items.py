@@ -40,8 +40,8 @@ def read_row(item: Mapping[str, Any], kind: type[Row], **known: Any) -> Row:
     except BaseValidationError as error:
         problems = "; ".join(str(problem) for problem in problems_of(error, ""))
         raise RowUnreadable(
-            f"row {item.get('pk')}, {item.get('sk')}: expected a row as this version of the lab writes it, got one of"
-            f" another version ({problems}); in the local cloud, start again with: traindyno local down --erase"
+            f"row {item.get('pk')}, {item.get('sk')} was written by another version of the lab: {problems}; in the"
+            " local cloud, start again with: traindyno local down --erase"
         ) from error
 
 

@@ -28,22 +28,22 @@ class DeploymentStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentRow:
-    """Times are epoch seconds. ``token`` is of the task that waits until the deployment is ready.
-
-    ``message``: why it failed. ``checked_samples``: the number of answers that agree with the training job's; None
-    before the check. ``billed_seconds``: of all instances of the transform jobs together, that of the check included.
-    """
+    """A model's deployment. Times are epoch seconds."""
 
     deployment: ModelDeployment
     status: DeploymentStatus
     created_at: float
+    #: The token of the task that waits until the deployment is ready.
     token: str
     ready_at: float | None = None
     removed_at: float | None = None
+    #: Why it failed.
     message: str | None = None
+    #: The number of answers that agree with the training job's; None before the check.
     checked_samples: int | None = None
     checked_at: float | None = None
     latency: Latency | None = None
+    #: The billed time of all instances of the transform jobs together, that of the check included.
     billed_seconds: float | None = None
 
     @property
@@ -117,7 +117,7 @@ class DeploymentRows:
     def settle(
         self, name: str, status: DeploymentStatus, *, now: float, message: str | None, billed_seconds: float | None
     ) -> bool:
-        """From creating to ready or failed; False if that has happened already."""
+        """Change the status from creating to ready or failed; False if that has happened already."""
         given = {"message": message, "billed_seconds": billed_seconds}
         known = {field: value for field, value in given.items() if value is not None}
         assignments = [f"{field} = :{field}" for field in known]

@@ -1,26 +1,52 @@
 """Rows of runs and of preparations: their training jobs so far, and their summary, which is written once."""
 
 from collections.abc import Iterator
-from typing import Any, Generic, Protocol, Self, TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from traindyno.aws.table import Item, Table, Update
-from traindyno.store.items import attribute
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_summary import RunSummary
+from traindyno.store.items import attribute, read_row
 
 
-class OwnerRow(Protocol):
-    """``jobs`` are the names of the training jobs so far. ``start_at``: the reserved start slot, in epoch seconds."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparationSummary:
+    """How the preparation ended. ``billable_seconds`` of all its attempts; None if any is unknown."""
+
+    outcome: Outcome
+    message: str | None = None
+    billable_seconds: float | None = None
+
+
+Summary = RunSummary | PreparationSummary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerRow:
+    execution_id: str
+    #: The id of the run or of the preparation.
+    owner_id: str
+    #: The names of its training jobs so far.
+    jobs: frozenset[str] = frozenset()
+    #: The reserved start slot of its next job, in epoch seconds.
+    start_at: float | None = None
+    #: None until it has ended.
+    summary: Summary | None = None
 
     @property
-    def jobs(self) -> frozenset[str]: ...
+    def is_over(self) -> bool:
+        return self.summary is not None
 
-    @property
-    def start_at(self) -> float | None: ...
 
-    @property
-    def is_over(self) -> bool: ...
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow(OwnerRow):
+    summary: RunSummary | None = None
 
-    @classmethod
-    def from_item(cls, item: Item) -> Self: ...
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparationRow(OwnerRow):
+    summary: PreparationSummary | None = None
 
 
 Row = TypeVar("Row", bound=OwnerRow)
@@ -37,11 +63,11 @@ class OwnerRows(Generic[Row]):
     def read(self, execution_id: str, owner_id: str) -> Row:
         """The row of an owner; an empty one if there is none yet."""
         key = self._key(execution_id, owner_id)
-        return self._row_type.from_item(self._table.get(key) or key)
+        return self._read(self._table.get(key) or key)
 
     def list_all(self, execution_id: str) -> Iterator[Row]:
         values = {":pk": f"execution#{execution_id}", ":prefix": self._prefix}
-        return map(self._row_type.from_item, self._table.query("pk = :pk AND begins_with(sk, :prefix)", values=values))
+        return map(self._read, self._table.query("pk = :pk AND begins_with(sk, :prefix)", values=values))
 
     def noting(self, execution_id: str, owner_id: str, job_name: str) -> Update:
         """The job is one of this owner's; its start slot is used up."""
@@ -51,15 +77,15 @@ class OwnerRows(Generic[Row]):
         return self._change(execution_id, owner_id, "DELETE jobs :job", job_name)
 
     def note_start(self, execution_id: str, owner_id: str, start_at: float) -> None:
-        """When the next job may start."""
+        """Store the time at which the next job may start."""
         self._table.update(
             self._key(execution_id, owner_id),
             "SET start_at = :start_at",
             values={":start_at": attribute(float(start_at))},
         )
 
-    def _record(self, execution_id: str, owner_id: str, summary: Any) -> bool:
-        """Exactly once: False if the owner has its summary already."""
+    def record(self, execution_id: str, owner_id: str, summary: Summary) -> bool:
+        """Write the summary exactly once: False if the owner has one already."""
         updated = self._table.update(
             self._key(execution_id, owner_id),
             "SET summary = :summary",
@@ -68,8 +94,22 @@ class OwnerRows(Generic[Row]):
         )
         return updated is not None
 
+    def _read(self, item: Item) -> Row:
+        execution_id, owner_id = item["pk"].removeprefix("execution#"), item["sk"].removeprefix(self._prefix)
+        return read_row(item, self._row_type, execution_id=execution_id, owner_id=owner_id)
+
     def _change(self, execution_id: str, owner_id: str, expression: str, job_name: str) -> Update:
         return Update(key=self._key(execution_id, owner_id), expression=expression, values={":job": {job_name}})
 
     def _key(self, execution_id: str, owner_id: str) -> dict[str, str]:
         return {"pk": f"execution#{execution_id}", "sk": f"{self._prefix}{owner_id}"}
+
+
+class RunRows(OwnerRows[RunRow]):
+    def __init__(self, table: Table) -> None:
+        super().__init__(table, "run#", RunRow)
+
+
+class PreparationRows(OwnerRows[PreparationRow]):
+    def __init__(self, table: Table) -> None:
+        super().__init__(table, "preparation#", PreparationRow)

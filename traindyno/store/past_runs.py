@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.planning.history import PastRun, work_id_of
 from traindyno.core.suite.suite import Suite
-from traindyno.core.verdict.run_summary import RunSummary
 from traindyno.store.executions import ExecutionRows
-from traindyno.store.runs import RunRows
+from traindyno.store.owners import RunRows
 from traindyno.store.work_index import WorkIndex
 
 LATEST_EXECUTIONS = 5

@@ -31,9 +31,7 @@ def load_record(bucket: ResultsBucket, execution_id: str) -> ExecutionRecord:
     suite, plan = bucket.find_json(suite_key(execution_id)), bucket.find_json(plan_key(execution_id))
     results = load_results(bucket, execution_id) if suite and plan else []
     if suite is None or plan is None or not results:
-        raise NothingRecorded(
-            f"{execution_id}: expected results of its runs in s3://{bucket.name}, found none; see: traindyno list"
-        )
+        raise NothingRecorded(f"{execution_id} has no results of runs in s3://{bucket.name}; see: traindyno list")
     planned = read_stored_plan(plan)
     return ExecutionRecord(
         execution_id=execution_id,

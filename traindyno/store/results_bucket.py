@@ -1,12 +1,12 @@
 """The documents of the results bucket, and the files of a run's step logs."""
 
 import json
-from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 from traindyno.aws.objects import Objects
 from traindyno.core.errors import TraindynoError
-from traindyno.core.s3_keys import checkpoints_prefix, s3_uri
+from traindyno.core.s3_keys import checkpoints_prefix
 
 FIXED_DOCUMENTS = 8
 
@@ -15,14 +15,10 @@ class ObjectMissing(TraindynoError):
     """An object that the lab wrote is no longer in its bucket."""
 
 
-class ResultsBucket:
-    def __init__(self, objects: Objects) -> None:
-        self._objects = objects
-        self._fixed: dict[str, Any] = {}
-
-    @property
-    def name(self) -> str:
-        return self._objects.bucket
+class ResultsBucket(Objects):
+    @cached_property
+    def _fixed(self) -> dict[str, Any]:
+        return {}
 
     def read_json(self, key: str) -> Any:
         return json.loads(self.read(key))
@@ -36,39 +32,21 @@ class ResultsBucket:
         return self._fixed[key]
 
     def find_json(self, key: str) -> Any | None:
-        content = self._objects.find(key)
+        content = self.find(key)
         return None if content is None else json.loads(content)
 
     def write_json(self, key: str, document: Any) -> None:
         self.write(key, json.dumps(document, allow_nan=False).encode(), "application/json")
 
     def read(self, key: str) -> bytes:
-        content = self._objects.find(key)
+        content = self.find(key)
         if content is None:
-            raise ObjectMissing(f"expected s3://{self.name}/{key}, found no such object")
+            raise ObjectMissing(f"s3://{self.name}/{key} does not exist: expected the object that the lab wrote")
         return content
 
     def read_tail(self, key: str, byte_count: int) -> str:
         """The end of an object, empty if there is none; its first line may be truncated."""
-        return (self._objects.find(key, last_bytes=byte_count) or b"").decode(errors="replace")
-
-    def write(self, key: str, content: bytes, content_type: str) -> None:
-        self._objects.write(key, content, content_type)
-
-    def copy(self, source_s3_uri: str, key: str) -> str:
-        """The URI of the copy."""
-        self._objects.copy(source_s3_uri, key)
-        return s3_uri(self.name, key)
-
-    def copy_large(self, key: str, target_key: str) -> bool:
-        """Copy within the bucket; False if there is no such object."""
-        return self._objects.copy_large(key, target_key)
-
-    def delete(self, key: str) -> None:
-        self._objects.delete(key)
-
-    def list_keys(self, prefix: str) -> Iterator[str]:
-        return self._objects.list_keys(prefix)
+        return (self.find(key, last_bytes=byte_count) or b"").decode(errors="replace")
 
     def step_log_files(self, execution_id: str, run_id: str) -> dict[str, list[str]]:
         """File name → lines, of every process of every attempt of the run."""

@@ -21,14 +21,13 @@ MICRO_USD = Decimal("0.000001")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendingRow:
-    """The part of an execution's item for its spending.
+    """The part of an execution's item for its spending."""
 
-    ``exposed_usd`` is ``spent_usd`` plus the most that jobs in flight may cost. ``pools`` names the ended jobs whose
-    instances may still be kept warm: the most that this may cost stays in ``exposed_usd``.
-    """
-
+    #: ``spent_usd``, plus the most that jobs in flight and warm pools may cost.
     exposed_usd: Decimal = Decimal(0)
+    #: What ended jobs and settled warm pools have cost.
     spent_usd: Decimal = Decimal(0)
+    #: The ended jobs whose instances may still be kept warm.
     pools: frozenset[str] = frozenset()
 
     def to_item(self) -> dict[str, Any]:
@@ -70,7 +69,7 @@ class Spending:
         return not self._table.write_all([removal(row.job_name), _settling(row, nothing), *also])
 
     def reserve_more(self, row: AttemptRow, needed_usd: Decimal, *, cap_usd: Decimal) -> Reservation:
-        """For a running job, beside what its row holds."""
+        """Reserve more for a running job: ``needed_usd`` replaces what its row holds."""
         more_usd = _rounded_up(needed_usd) - _rounded_up(row.reserved_usd)
         return self._reserve(row.owner.execution_id, more_usd, cap_usd, holding(row, needed_usd))
 
@@ -83,7 +82,7 @@ class Spending:
         return not self._table.write_all([recording_end(row, end), *settling])
 
     def settle_pool(self, execution_id: str, job_name: str, *, reserved_usd: Decimal, spent_usd: Decimal) -> bool:
-        """The job's instances are no longer kept warm. Exactly once: False if that is settled already."""
+        """The job's instances are no longer kept warm. False if that is settled already."""
         updated = self._table.update(
             execution_key(execution_id),
             "ADD exposed_usd :less, spent_usd :spent DELETE pools :pool",

@@ -61,7 +61,7 @@ def test_iam_is_asked_about_the_user_or_the_role_with_its_path(caller: str, prin
     [
         (f"arn:aws:iam::{ACCOUNT}:root", "no root user"),
         (f"arn:aws:sts::{ACCOUNT}:federated-user/ada", "no federated user"),
-        (f"arn:aws:sts::{ACCOUNT}:something-new/ada", "got arn:aws:sts"),
+        (f"arn:aws:sts::{ACCOUNT}:something-new/ada", "something-new/ada is not a caller that IAM simulates"),
     ],
 )
 def test_iam_is_not_asked_about_a_caller_that_it_does_not_simulate(caller: str, reason: str) -> None:

@@ -16,7 +16,6 @@ from traindyno.aws.embedded_metrics import metrics_line
 from traindyno.aws.executions import Executions, ExecutionUnknown
 from traindyno.aws.log_tail import LogTail
 from traindyno.aws.notifications import notify, put_verdict_event
-from traindyno.aws.objects import Objects
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.core.errors import ServiceFault
 from traindyno.core.lab_names import LabOutput
@@ -179,14 +178,14 @@ def test_step_logs_are_read_by_name_and_other_checkpoints_are_left_alone() -> No
         )
         body = StreamingBody(io.BytesIO(content), len(content))
         stubber.add_response("get_object", {"Body": body}, {"Bucket": "results", "Key": keys[0]})
-        files = ResultsBucket(Objects(client, "results")).step_log_files("e", "r")
+        files = ResultsBucket(client, "results").step_log_files("e", "r")
     assert files == {"job-a1/rank-00000.1.jsonl": ['{"kind": "end"}\n', '{"kind": "cut off']}
 
 
 def test_a_document_that_is_not_there_is_none_and_one_with_nan_is_refused() -> None:
     with stubbed("s3") as (client, stubber):
         stubber.add_client_error("get_object", "NoSuchKey")
-        bucket = ResultsBucket(Objects(client, "results"))
+        bucket = ResultsBucket(client, "results")
         assert bucket.find_json("a") is None
         with pytest.raises(ValueError, match="JSON compliant"):
             bucket.write_json("a", {"x": float("nan")})

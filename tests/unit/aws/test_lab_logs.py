@@ -58,7 +58,7 @@ def test_an_account_that_never_ran_a_job_has_no_streams() -> None:
 
 @pytest.mark.parametrize("lab", ["", "a-", "a--", "A", "a--b", "-a", "*", "a" * 19])
 def test_a_text_that_could_be_the_prefix_of_other_labs_is_no_lab(lab: str) -> None:
-    with stubbed("logs") as (client, _), pytest.raises(ValueError, match="expected the name of a lab, got"):
+    with stubbed("logs") as (client, _), pytest.raises(ValueError, match="is not the name of a lab: expected 1 to 18"):
         LabLogs(client, lab)
 
 

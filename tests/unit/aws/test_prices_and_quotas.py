@@ -70,7 +70,7 @@ def test_what_is_not_listed_has_no_price() -> None:
 
 
 def test_two_prices_for_the_same_thing_are_not_guessed_between() -> None:
-    with pytest.raises(SuiteRefused, match=r"found 25\.25, 26\.00 USD per hour"):
+    with pytest.raises(SuiteRefused, match=r"several Training prices, 25\.25, 26\.00 USD per hour"):
         read(product("26.00"), product("25.25"))
 
 

@@ -11,7 +11,6 @@ import typer
 from tests.unit.report.test_report import report_of, sample_suite
 from tests.unit.run_samples import completed_result, failed_result
 from traindyno.aws.executions import Execution
-from traindyno.aws.objects import Objects
 from traindyno.cli.commands.run_commands import finish
 from traindyno.cli.output import Format
 from traindyno.cli.target import Target
@@ -36,7 +35,7 @@ class OneObject:
 
 def finished(results: list[RunResult], folder: Path) -> None:
     document = report_document(report_of(results))
-    bucket = ResultsBucket(Objects(cast("Any", OneObject(document)), "results"))
+    bucket = ResultsBucket(cast("Any", OneObject(document)), "results")
     nothing, services = cast("Any", None), cast("Any", SimpleNamespace(bucket=bucket))
     target = Target(is_local=True, deployment=nothing, executions=nothing, services=services)
     finish(target, ENDED, Format.TABLE, folder)

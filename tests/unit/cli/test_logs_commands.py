@@ -119,8 +119,8 @@ def test_no_expiry_is_set_that_no_one_confirmed(account: Account) -> None:
     ("words", "problem"),
     [
         (("expire", "mine", "--days", "10"), "expected one of 1, 3, 5, 7,"),
-        (("expire", "mine-", "--yes"), "expected the name of a lab, got 'mine-'"),
-        (("delete", "mine--x", "--yes"), "expected the name of a lab, got 'mine--x'"),
+        (("expire", "mine-", "--yes"), "'mine-' is not the name of a lab"),
+        (("delete", "mine--x", "--yes"), "'mine--x' is not the name of a lab"),
     ],
 )
 def test_wrong_words_are_refused_before_anything_is_read(words: tuple[str, ...], problem: str) -> None:

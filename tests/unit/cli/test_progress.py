@@ -19,9 +19,9 @@ from traindyno.cli.display.progress import CloudUnreachable, Stall, observe
 from traindyno.cli.display.progress_text import ended_line, prepared_line, render_state, state_line
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.suite.choices import GoalKind
-from traindyno.core.verdict.run_summary import RunSummary
-from traindyno.store.preparations import PreparationRow, PreparationSummary
+from traindyno.store.owners import PreparationRow, PreparationSummary
 
 STARTED = 1_000.0
 SUMMARY = RunSummary(
@@ -91,7 +91,7 @@ def test_one_line_says_what_runs_how_long_and_for_how_much() -> None:
     ],
 )
 def test_the_job_before_the_first_run_is_named_by_its_work(name: str, doing: str, ended: str) -> None:
-    row = PreparationRow(execution_id="demo", preparation_id=name)
+    row = PreparationRow(execution_id="demo", owner_id=name)
     assert f"60.0 s: {doing};" in state_line(replace(state(), preparations={name: row}))
     summary = PreparationSummary(outcome=Outcome.COMPLETED, billable_seconds=12.0)
     over = replace(state(), preparations={name: replace(row, summary=summary)})

@@ -33,7 +33,7 @@ def measured() -> list[RunResult]:
 def bucket_of(
     results: list[RunResult], *, saves: bool = True, samples: EvaluationSamples | None = SAMPLES, **workload: Any
 ) -> ResultsBucket:
-    bucket = ResultsBucket(MemoryObjects())
+    bucket = MemoryObjects()
     suite = make_suite(
         training={"instance": "ml.p4d.24xlarge"},
         measurement=Measurement(save_model=saves),
@@ -71,7 +71,7 @@ def test_a_suite_that_kept_no_model_says_how_to_keep_one() -> None:
 
 
 def test_an_execution_that_is_not_there_or_has_no_verdict_yet_is_named() -> None:
-    assert "the lab has no suite of execution execution-1: expected" in refusal(ResultsBucket(MemoryObjects()))
+    assert "the lab has no suite of execution execution-1: expected" in refusal(MemoryObjects())
     bucket = bucket_of(measured())
     bucket.delete(verdict_key(EXECUTION))
     assert "has no verdict: it is still running, or it failed; name one of its cells with --cell: 0000000a (ddp)" in (

@@ -14,7 +14,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.suite.suite import Run
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.submit_run import submit_run
-from traindyno.store.runs import RunRow
+from traindyno.store.owners import RunRow
 
 REDEPLOYED = replace(SETTINGS, source_s3_uri="s3://assets/newer.tar.gz", gpu_image_uri="me/efa:2")
 
@@ -163,7 +163,7 @@ def test_delivery_turned_away_leaves_the_attempt_of_a_simultaneous_one_alone(
     lab, (run, *_) = make_lab()
     submit(lab, run)
     # the second had read before the first wrote
-    monkeypatch.setattr(lab.runs, "read", lambda execution, name: RunRow(execution_id=execution, run_id=name))
+    monkeypatch.setattr(lab.runs, "read", lambda execution, name: RunRow(execution_id=execution, owner_id=name))
     lab.jobs.refusals = [Throttled("slow down")]
     submit(lab, run)
     assert list(lab.attempt_rows) == list(lab.jobs.jobs)

@@ -7,12 +7,10 @@ import botocore.session
 import pytest
 
 from traindyno.core.errors import CapacityUnavailable, ServiceFault, SlotUnavailable
-from traindyno.core.jobs.job_end import JobPhaseName
+from traindyno.core.jobs.job_end import JobPhaseName, WarmPool
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.core.step_log.line import failure_text
 from traindyno.sagemaker.failure_reasons import read_failure_reason
-from traindyno.sagemaker.held_instances import UnknownWarmPoolStatus, read_warm_pool
 from traindyno.sagemaker.job_description import (
     INSTANT_STATUSES,
     PHASE_OF_STATUS,
@@ -21,6 +19,7 @@ from traindyno.sagemaker.job_description import (
     read_job_end,
     read_phases,
 )
+from traindyno.sagemaker.kept_instances import UnknownWarmPoolStatus, read_warm_pool
 
 SERVICE = botocore.session.get_session().get_service_model("sagemaker")
 

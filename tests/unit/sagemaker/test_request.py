@@ -17,9 +17,10 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import parse_suite
+from traindyno.sagemaker.job_names import job_name_prefix, training_job_name
 from traindyno.sagemaker.job_settings import JobSettings, LabJobs
 from traindyno.sagemaker.launcher import SourceMissing
-from traindyno.sagemaker.request import build_training_job_request, job_name_prefix, training_job_name
+from traindyno.sagemaker.request import build_training_job_request
 
 GOLDEN = Path(__file__).parents[2] / "data/golden"
 SETTINGS = JobSettings(

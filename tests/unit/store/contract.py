@@ -20,12 +20,11 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.serving.latency import measure_latency
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.preparation import DataPreparation
-from traindyno.core.verdict.run_summary import RunSummary
+from traindyno.core.verdict.summarise import summarise
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows, Judgement
 from traindyno.store.model_deployments import DeploymentRow, DeploymentRows, DeploymentStatus
-from traindyno.store.preparations import PreparationRow, PreparationRows, PreparationSummary
-from traindyno.store.runs import RunRow, RunRows
+from traindyno.store.owners import PreparationRow, PreparationRows, PreparationSummary, RunRow, RunRows
 from traindyno.store.spending import Reservation, Settlement, Spending, SpendingRow
 from traindyno.store.start_slots import KEY, StartSlots
 from traindyno.store.sweep_lease import KEY as LEASE_KEY
@@ -140,9 +139,9 @@ class StoreContract:
         noting = runs.noting(execution, "r", row.job_name)
         runs.note_start(execution, "r", NOW + 0.5)
         assert spending.reserve(row, cap_usd=usd("0.2"), also=[noting]) is Reservation.NO_ROOM
-        assert runs.read(execution, "r") == RunRow(execution_id=execution, run_id="r", start_at=NOW + 0.5)
+        assert runs.read(execution, "r") == RunRow(execution_id=execution, owner_id="r", start_at=NOW + 0.5)
         assert spending.reserve(row, cap_usd=usd("1"), also=[noting]) is Reservation.MADE
-        assert runs.read(execution, "r") == RunRow(execution_id=execution, run_id="r", jobs=frozenset({row.job_name}))
+        assert runs.read(execution, "r") == RunRow(execution_id=execution, owner_id="r", jobs=frozenset({row.job_name}))
         assert spending.withdraw(row, also=[runs.forgetting(execution, "r", row.job_name)])
         assert runs.read(execution, "r").jobs == frozenset()
 
@@ -193,16 +192,16 @@ class StoreContract:
         assert spending.read(execution) == SpendingRow(exposed_usd=usd("0.11"), spent_usd=usd("0.11"))
 
     def test_a_run_without_a_row_reads_as_an_empty_one(self, table: Table, execution: str) -> None:
-        assert RunRows(table).read(execution, "r") == RunRow(execution_id=execution, run_id="r")
+        assert RunRows(table).read(execution, "r") == RunRow(execution_id=execution, owner_id="r")
 
     def test_a_run_gets_its_summary_once_and_keeps_its_jobs(self, table: Table, execution: str) -> None:
         result = completed_result(make_cell(), 2)
-        summary = RunSummary.from_result(replace(result, run=replace(result.run, execution_id=execution)))
+        summary = summarise(replace(result, run=replace(result.run, execution_id=execution)))
         rows = RunRows(table)
         table.write_all([rows.noting(execution, summary.run_id, "job-1")])
         assert not rows.read(execution, summary.run_id).is_over
-        assert rows.record(summary)
-        assert not rows.record(replace(summary, outcome=Outcome.TIMED_OUT))
+        assert rows.record(execution, summary.run_id, summary)
+        assert not rows.record(execution, summary.run_id, replace(summary, outcome=Outcome.TIMED_OUT))
         row = rows.read(execution, summary.run_id)
         assert (row.summary, row.jobs) == (summary, frozenset({"job-1"}))
 
@@ -210,8 +209,8 @@ class StoreContract:
         runs, preparations = RunRows(table), PreparationRows(table)
         noted = [runs.noting(execution, name, f"job-{name}") for name in ("b", "a")]
         table.write_all([*noted, preparations.noting(execution, "p", "job-p")])
-        assert [row.run_id for row in runs.list_all(execution)] == ["a", "b"]
-        assert [row.preparation_id for row in preparations.list_all(execution)] == ["p"]
+        assert [row.owner_id for row in runs.list_all(execution)] == ["a", "b"]
+        assert [row.owner_id for row in preparations.list_all(execution)] == ["p"]
         assert list(runs.list_all(f"{execution}-other")) == []
 
     def test_a_preparation_gets_its_summary_once(self, table: Table, execution: str) -> None:
@@ -219,7 +218,7 @@ class StoreContract:
         summary = PreparationSummary(outcome=Outcome.COMPLETED, billable_seconds=300.5)
         assert rows.record(execution, "p", summary)
         assert not rows.record(execution, "p", replace(summary, outcome=Outcome.TIMED_OUT))
-        expected = PreparationRow(execution_id=execution, preparation_id="p", summary=summary)
+        expected = PreparationRow(execution_id=execution, owner_id="p", summary=summary)
         assert rows.read(execution, "p") == expected
 
     def test_an_attempt_reads_back_as_it_was_written_and_is_created_once(
@@ -386,7 +385,7 @@ class ObjectsContract:
     def test_a_copy_keeps_its_key_when_the_original_changes(self, objects: Objects) -> None:
         key = f"contract/{uuid.uuid4().hex}"
         objects.write(key, b"one", "text/plain")
-        objects.copy(f"s3://{objects.bucket}/{key}", f"{key}-copy")
+        assert objects.copy(f"s3://{objects.name}/{key}", f"{key}-copy") == f"s3://{objects.name}/{key}-copy"
         objects.write(key, b"two", "text/plain")
         assert objects.find(f"{key}-copy") == b"one"
 

@@ -14,15 +14,15 @@ from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.cli.target import Target
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.measurement.statistics import Estimate, estimate
 from traindyno.core.s3_keys import step_log_prefix
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.preparation import CHECK_LABEL, AttemptOwner, DataPreparation, label_of, owner_id
-from traindyno.core.verdict.run_summary import RunSummary
 from traindyno.sagemaker.job_description import read_phase
 from traindyno.store.attempts import AttemptRow
-from traindyno.store.preparations import PreparationRow, PreparationSummary
+from traindyno.store.owners import PreparationRow, PreparationSummary
 
 # The number of running jobs that are described in full: each takes one or two requests.
 DESCRIBED_JOBS = 3
@@ -121,14 +121,14 @@ def read_state(target: Target, execution_id: str) -> State:
     execution = target.executions.describe(execution_id)
     services = target.services
     planned = services.executions.find(execution_id)
-    ended = {row.run_id: row.summary for row in services.runs.list_all(execution_id) if row.summary}
+    ended = {row.owner_id: row.summary for row in services.runs.list_all(execution_id) if row.summary}
     now = time.time()
     return State(
         execution=execution,
         runs_planned=planned.run_count if planned else None,
         ended=ended,
         jobs=tuple(_running_jobs(target, execution_id, now)) if execution.is_running else (),
-        preparations={row.preparation_id: row for row in services.preparations.list_all(execution_id)},
+        preparations={row.owner_id: row for row in services.preparations.list_all(execution_id)},
         max_steps=planned.max_steps if planned else None,
         spent_usd=services.spending.read(execution_id).spent_usd,
         max_usd=planned.max_usd if planned else None,

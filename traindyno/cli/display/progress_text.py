@@ -11,9 +11,9 @@ from traindyno.cli.display.execution_state import Leader, RunningJob, State
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.suite.preparation import label_of
-from traindyno.core.verdict.run_summary import RunSummary
-from traindyno.store.preparations import PreparationSummary
+from traindyno.store.owners import PreparationSummary
 
 BAR_WIDTH = 30
 

@@ -28,7 +28,7 @@ from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.choices import Precision
 from traindyno.core.suite.settings import LearningRate
-from traindyno.core.verdict.run_summary import RunSummary
+from traindyno.core.verdict.summarise import summarise
 
 
 def test_cost_is_billable_seconds_times_instances_times_price() -> None:
@@ -209,14 +209,14 @@ def test_a_failed_run_keeps_its_message_and_last_lines() -> None:
     result = failed_result(make_cell(), 1, Outcome.OUT_OF_MEMORY, "CUDA out of memory")
     assert result.measured is None
     assert result.step_log_problems == ("no step log was found",)
-    row = RunSummary.from_result(result)
+    row = summarise(result)
     assert row.outcome is Outcome.OUT_OF_MEMORY
     assert row.samples_per_second is None
     assert parse_run_result(run_result_document(result)) == result
 
 
 def test_the_summary_is_flat() -> None:
-    row = RunSummary.from_result(completed_result(make_cell(), 2))
+    row = summarise(completed_result(make_cell(), 2))
     assert row.trial == 2
     assert row.samples_per_second == pytest.approx(8.0)
     assert row.steady_steps == 60

@@ -11,7 +11,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Search, Strategy
 from traindyno.core.suite.suite import Measurement, Suite
 from traindyno.core.verdict.rounds import plan_round
-from traindyno.core.verdict.run_summary import RunSummary
+from traindyno.core.verdict.summarise import summarise
 from traindyno.core.verdict.verdict import judge
 
 BUSY = Contention(steal_share=0.2, foreign_share=0.3, queue_share=0.2, involuntary_switches_per_second=50.0)
@@ -84,5 +84,5 @@ def test_the_repeat_counts_in_place_of_the_contended_run_and_both_are_paid() -> 
 
 def test_a_contended_run_is_marked_in_its_row() -> None:
     slow, *others = results(contended_trial=1)
-    assert RunSummary.from_result(slow).is_contended is True
-    assert [RunSummary.from_result(each).is_contended for each in others] == [False] * 3
+    assert summarise(slow).is_contended is True
+    assert [summarise(each).is_contended for each in others] == [False] * 3

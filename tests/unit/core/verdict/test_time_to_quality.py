@@ -20,7 +20,7 @@ from traindyno.core.suite.goal import Goal, Target
 from traindyno.core.suite.suite import Cell, Measurement, Suite
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.reprice import find_flips
-from traindyno.core.verdict.run_summary import RunSummary
+from traindyno.core.verdict.summarise import summarise
 from traindyno.core.verdict.verdict import Finding, Verdict, judge, parse_verdict, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
 
@@ -174,7 +174,7 @@ def test_the_record_of_the_verdict_keeps_accuracy_and_quality() -> None:
 
 def test_a_runs_summary_has_its_last_accuracy_and_evaluation_loss() -> None:
     suite = suite_of(FASTEST)
-    summary = RunSummary.from_result(evaluated(expand_cells(suite)[0], 1, suite))
+    summary = summarise(evaluated(expand_cells(suite)[0], 1, suite))
     assert summary.accuracy == 0.92
     assert summary.evaluation_loss == pytest.approx(0.08)
 

@@ -8,13 +8,13 @@ from tests.unit.run_samples import completed_result, failed_result, make_cell, m
 from tests.unit.step_log_samples import START
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import evaluation_line
-from traindyno.core.verdict.run_summary import RunSummary
+from traindyno.core.verdict.summarise import summarise
 
 
 def test_what_was_measured_and_what_the_whole_work_would_take() -> None:
     after = [evaluation_line(START + 30, 20, {"accuracy": 0.9, "loss": 2.0})]
     result = completed_result(make_cell(), 2, suite=make_suite(examples=8_008), after=after, loss=lambda _: 3.0)
-    found = RunSummary.from_result(result)
+    found = summarise(result)
     assert (found.cell_id, found.cell_label, found.trial, found.attempts) == ("0000000a", "ddp", 2, 1)
     assert (found.job_name, found.instance_count, found.outcome) == ("traindyno-sample-a1", 1, Outcome.COMPLETED)
     assert (found.samples_per_second, found.tokens_per_second) == pytest.approx((8.0, 80.0))
@@ -32,7 +32,7 @@ def test_what_was_measured_and_what_the_whole_work_would_take() -> None:
 
 
 def test_a_run_that_measured_nothing_has_no_figures() -> None:
-    found = RunSummary.from_result(failed_result(make_cell(), 1, Outcome.OUT_OF_MEMORY))
+    found = summarise(failed_result(make_cell(), 1, Outcome.OUT_OF_MEMORY))
     assert found.outcome is Outcome.OUT_OF_MEMORY
     assert {
         name

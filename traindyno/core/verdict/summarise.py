@@ -1,0 +1,46 @@
+"""The summary of a finished run, from its result."""
+
+from traindyno.core.costs.projection import paid_usd, project_run
+from traindyno.core.jobs.run_summary import RunSummary
+from traindyno.core.measurement.loss_parity import late_loss
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.choices import Quality
+from traindyno.core.verdict.cell_quality import last_values
+from traindyno.core.verdict.repeats import is_contended
+
+
+def summarise(result: RunResult) -> RunSummary:
+    run, projection = result.run, project_run(result)
+    measured = result.measured
+    throughput = measured.throughput if measured else None
+    return RunSummary(
+        run_id=run.run_id,
+        execution_id=run.execution_id,
+        cell_id=run.cell.cell_id,
+        cell_label=run.cell.label,
+        trial=run.trial,
+        outcome=result.outcome,
+        message=result.message,
+        attempts=len(result.attempts),
+        job_name=result.attempts[-1].job_name if result.attempts else None,
+        instance=run.cell.settings.instance,
+        instance_count=run.cell.settings.instance_count,
+        samples_per_second=throughput.samples_per_second if throughput else None,
+        tokens_per_second=throughput.tokens_per_second if throughput else None,
+        mean_step_seconds=throughput.step_times.mean_seconds if throughput else None,
+        steady_steps=throughput.steps if throughput else None,
+        warmup_steps=measured.steady_state.warmup_steps if measured else None,
+        started_warm=result.started_warm,
+        is_steady=measured.steady_state.is_reached if measured else None,
+        billable_seconds=result.billable_seconds,
+        job_seconds=sum(result.phases_seconds.values()),
+        cost_usd=paid_usd(result),
+        accuracy=next(iter(last_values([result], Quality.ACCURACY)), None),
+        evaluation_loss=next(iter(last_values([result], Quality.LOSS)), None),
+        late_loss=late_loss(result),
+        projected_seconds=projection.seconds if projection else None,
+        projected_usd=projection.usd if projection else None,
+        is_simulated=result.is_simulated,
+        is_contended=is_contended(result),
+        hosts=" ".join(result.environment.host_ids) or None if result.environment else None,
+    )

@@ -1,0 +1,39 @@
+"""The names of training jobs, from lab, suite, execution, cell, trial and attempt."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from traindyno.core.lab_names import jobs_prefix
+from traindyno.core.suite.suite import Run
+
+JOB_NAME_CHARACTERS = 63
+SUITE_NAME_CHARACTERS = 15
+
+
+def training_job_name(run: Run, suite_name: str, *, attempt: int, lab: str) -> str:
+    """The same for a repeated call, so that it can't start a second job; another attempt has another name."""
+    prefix = job_name_prefix(run.execution_id, suite_name, lab=lab)
+    return checked_job_name(f"{prefix}{run.cell.cell_id}-t{run.trial}-a{attempt}")
+
+
+def checked_job_name(name: str) -> str:
+    """ValueError if SageMaker would refuse its length."""
+    if len(name) > JOB_NAME_CHARACTERS:
+        raise ValueError(
+            f"job name {name} has {len(name)} characters: shorten the lab's name. Expected at most"
+            f" {JOB_NAME_CHARACTERS}"
+        )
+    return name
+
+
+def job_name_prefix(execution_id: str, suite_name: str, *, lab: str) -> str:
+    """The prefix of the names of all jobs of one execution."""
+    digest = hashlib.sha1(execution_id.encode(), usedforsecurity=False).hexdigest()[:8]
+    suite_part = suite_name[:SUITE_NAME_CHARACTERS].rstrip("-")
+    return f"{jobs_prefix(lab)}{suite_part}-{digest}-"
+
+
+def job_name_of(request: Mapping[str, Any]) -> str:
+    name: str = request["TrainingJobName"]
+    return name
