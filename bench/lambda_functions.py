@@ -57,8 +57,8 @@ def measure(*, is_quick: bool) -> Section:
         notes=(
             "Each import in a fresh process; of all handlers, the one with the most modules. Lambda can't keep the "
             "bytecode of what it unpacks, so that a cold start compiles all that the asset contains. The functions "
-            "bring the pinned boto3, since that of Lambda's runtime may refuse requests that they send. The asset contains "
-            "only modules that a handler imports; cattrs takes 140 KB of it, with the packages that it imports.",
+            "bring the pinned boto3, since that of Lambda's runtime may refuse requests that they send. The asset has "
+            "only those of our modules that a handler imports. cattrs takes 140 KB, with the packages that it imports.",
         ),
     )
 

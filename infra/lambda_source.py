@@ -9,11 +9,11 @@ from pathlib import Path
 from traindyno.import_closure import imported_files
 
 REPO_ROOT = Path(__file__).resolve().parent.parent
-# cattrs and boto3 with what they import: pure Python, so a copy of what is installed here runs on any Lambda. The
-# runtime's own boto3 may be older than the requests that functions send.
+# cattrs, boto3 and what they import are pure Python: a copy of what is installed here runs on any Lambda. The
+# runtime's own boto3 may be too old for the requests that functions send.
 CATTRS = ("cattrs", "attrs", "attr", "typing_extensions.py")
 BOTO3 = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six.py", "urllib3")
-# Service models are most of botocore's size; functions call these services.
+# Service models are most of botocore's size. The asset has those of the services that functions call.
 SERVICES = frozenset(
     {
         *("cloudwatch", "dynamodb", "events", "logs", "pricing"),
