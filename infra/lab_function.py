@@ -82,8 +82,6 @@ class LabFunctions(Construct):
     def __init__(self, scope: Construct, construct_id: str, setup: FunctionSetup) -> None:
         super().__init__(scope, construct_id)
         self._setup = setup
-        storage = setup.storage
-        self._shared = {"LAB": setup.lab, "BUCKET": storage.results.bucket_name, "TABLE": storage.table.table_name}
 
     def _function(
         self,
@@ -99,7 +97,7 @@ class LabFunctions(Construct):
             self,
             state,
             code=self._setup.code,
-            environment={**self._shared, **(environment or {})},
+            environment={"LAB": self._setup.lab, **self._setup.storage.environment, **(environment or {})},
             grants=grants,
             timeout=seconds(timeout_seconds),
             memory_mib=memory_mib,

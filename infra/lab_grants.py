@@ -33,8 +33,8 @@ class LabGrants:
         return cls(
             lab=setup.lab,
             stack=cdk.Stack.of(scope),
-            bucket_arn=setup.storage.results.bucket_arn,
-            table_arn=setup.storage.table.table_arn,
+            bucket_arn=setup.storage.bucket_arn,
+            table_arn=setup.storage.table_arn,
             output_key_arn=output_key_arn,
         )
 

@@ -16,7 +16,10 @@ EMPTYING = "Custom::S3AutoDeleteObjectsCustomResourceProvider"
 
 
 class Storage(Construct):
-    """``empties_bucket``: destroying the stack deletes the objects too, by a function that the CDK provides."""
+    """``empties_bucket``: destroying the stack deletes the objects too, by a function that the CDK provides.
+
+    The ARNs and ``environment``, for functions, are read once: each reading is a message to the CDK's process.
+    """
 
     def __init__(self, scope: Construct, construct_id: str, *, lab: str, empties_bucket: bool) -> None:
         super().__init__(scope, construct_id)
@@ -24,6 +27,8 @@ class Storage(Construct):
         self.access_logs = self._bucket("AccessLogs", None, [s3.LifecycleRule(expiration=days(90))])
         self.results = self._bucket("Results", self.access_logs, _results_lifecycle())
         self.table = self._table()
+        self.bucket_arn, self.table_arn = self.results.bucket_arn, self.table.table_arn
+        self.environment = {"BUCKET": self.results.bucket_name, "TABLE": self.table.table_name}
         if empties_bucket:
             _settle_emptying_function(cdk.Stack.of(self), lab)
         acknowledge(
