@@ -6,7 +6,7 @@ from pathlib import Path
 
 # Other packages are installed where the code runs. In the wheel's folder they are neighbours of ours.
 OUR_PACKAGES = frozenset({"traindyno", "training", "lambdas"})
-# ast takes twenty times as long, and every plan and synthesis waits for it. A test compares both for all modules.
+# ast takes more than ten times as long, and a synthesis waits for it. A test compares both for all modules.
 IMPORT = re.compile(r"^ *(?:from ([\w.]+) )?import (\([^)]*\)|.+)", re.MULTILINE)
 NAME = re.compile(r"[\w.]+")
 QUOTED_NAME = re.compile(r'"(\w+(?:\.\w+)+)"')

@@ -65,7 +65,7 @@ def test_a_package_that_is_installed_beside_ours_is_left_out(tree: Path) -> None
 
 
 def test_imports_are_those_that_the_parser_finds() -> None:
-    """In every module: a regular expression reads them, because the parser takes twenty times as long."""
+    """In every module: a regular expression reads them, because the parser takes more than ten times as long."""
     assert SOURCES
     different = {
         path.relative_to(REPO_ROOT).as_posix(): ours(imported_names(text)) ^ ours(parsed_names(text))
