@@ -56,6 +56,14 @@ def test_a_folder_of_our_name_is_refused(tmp_path: Path) -> None:
         script_files(tmp_path)
 
 
+def test_a_folder_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / "data.bin").open("wb") as file:
+        file.truncate(257 * 2**20)
+    words = "257 MiB in 1 files: pass data as workload.dataset. The source may have at most 256 MiB"
+    with pytest.raises(SourceRefused, match=words):
+        script_files(tmp_path)
+
+
 def test_the_built_in_tarball_has_its_entry_point_at_the_top() -> None:
     packed = training_files()
     assert {"traindyno_train.py", "training/main.py", "training/doctor/__main__.py"} <= set(packed)
