@@ -56,7 +56,8 @@ def measure(*, is_quick: bool) -> Section:
             "of the one that runs for each job. Most of the time creates dataclasses, whose methods Python compiles at "
             "each import. Lambda can't keep the bytecode of what it unpacks, so that a cold start compiles all that "
             "the asset contains. The functions bring the pinned boto3, since that of Lambda's runtime may refuse "
-            "requests that they send.",
+            "requests that they send. The asset has only those of our modules that a handler imports. cattrs takes "
+            "140 KB, with the packages that it imports.",
         ),
     )
 

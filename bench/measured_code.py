@@ -42,6 +42,7 @@ PATHS: Mapping[str, tuple[str, ...]] = {
         "infra",
         "traindyno/bundle.py",
         "traindyno/core/lab_names.py",
+        "traindyno/import_closure.py",
         "traindyno/sagemaker",
     ),
     "service": (*CLOUD, "localcloud/sagemaker_service"),

@@ -5,20 +5,16 @@ from dataclasses import dataclass
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.lab_function import LabFunction
-from infra.lab_grants import lab_grants, pass_role, without_resources
+from infra.lab_function import FunctionSetup, LabFunction, LabFunctions
+from infra.lab_grants import LabGrants, pass_role, without_resources
 from infra.lab_jobs import lab_jobs_environment
 from infra.notifications import Notifications
 from infra.permissions import Grant
-from infra.shared import arn, seconds
-from infra.storage import Storage
+from infra.shared import arn
 from traindyno.sagemaker.job_settings import LabJobs
 
-SHORT_SECONDS = 120
 LONG_SECONDS = 300
 SWEEP_SECONDS = 900
 
@@ -48,32 +44,30 @@ class Launch:
         }
 
 
-class Functions(Construct):
+class Functions(LabFunctions):
     def __init__(
         self,
         scope: Construct,
         construct_id: str,
+        setup: FunctionSetup,
         *,
-        lab: str,
-        code: lambda_.Code,
-        storage: Storage,
         notifications: Notifications,
         launch: Launch,
         sweep_lease_seconds: float,
-        dead_letters: sqs.IQueue | None,
     ) -> None:
-        super().__init__(scope, construct_id)
-        self._code = code
-        self._dead_letters = dead_letters
-        self._grants = lab_grants(cdk.Stack.of(self), lab, storage, output_key_arn=launch.jobs.output_key_arn)
-        self._shared = {"LAB": lab, "BUCKET": storage.results.bucket_name, "TABLE": storage.table.table_name}
+        super().__init__(scope, construct_id, setup)
+        self._grants = LabGrants.of(self, setup, output_key_arn=launch.jobs.output_key_arn)
         self.state_machine_arn = self._grants.state_machine_arn
         self.plan_suite = self._plan_suite(launch)
         self.check_quotas = self._check_quotas()
         self.plan_round = self._plan_round()
         self.submit_run = self._submit_run(launch)
-        self.finish_run = self._function("FinishRun", LONG_SECONDS, self._grants.finishing(), is_for_events=True)
-        self.record_run = self._function("RecordRun", LONG_SECONDS, self._grants.recording(), memory_mib=1024)
+        self.finish_run = self._function(
+            "FinishRun", self._grants.finishing(), timeout_seconds=LONG_SECONDS, is_for_events=True
+        )
+        self.record_run = self._function(
+            "RecordRun", self._grants.recording(), timeout_seconds=LONG_SECONDS, memory_mib=1024
+        )
         self.reconcile_runs = self._reconcile_runs(sweep_lease_seconds)
         self.stop_runs = self._stop_runs()
         self.judge_suite = self._judge_suite(notifications)
@@ -85,14 +79,14 @@ class Functions(Construct):
             Grant(actions=["s3:GetObject"], resources=[launch.source_arn]),
             self._grants.code_copies(),
             *self._grants.tokens(reads=True, writes=False),
-            self._grants.listing(launch.data_buckets),
+            self._grants.listing(*launch.data_buckets),
             without_resources("pricing:GetProducts"),
         ]
-        return self._function("PlanSuite", LONG_SECONDS, grants, environment=launch.environment)
+        return self._function("PlanSuite", grants, timeout_seconds=LONG_SECONDS, environment=launch.environment)
 
     def _plan_round(self) -> LabFunction:
         grants = [*self._grants.objects(reads=True, writes=True), *self._grants.tokens(reads=True, writes=False)]
-        return self._function("PlanRound", LONG_SECONDS, grants)
+        return self._function("PlanRound", grants, timeout_seconds=LONG_SECONDS)
 
     def _check_quotas(self) -> LabFunction:
         quotas = ("GetServiceQuota", "GetAWSDefaultServiceQuota", "ListServiceQuotas", "ListAWSDefaultServiceQuotas")
@@ -102,7 +96,7 @@ class Functions(Construct):
             self._grants.all_jobs_listed(),
             self._grants.all_jobs_described(),
         ]
-        return self._function("CheckQuotas", LONG_SECONDS, grants)
+        return self._function("CheckQuotas", grants, timeout_seconds=LONG_SECONDS)
 
     def _submit_run(self, launch: Launch) -> LabFunction:
         grants = [
@@ -113,7 +107,7 @@ class Functions(Construct):
             self._grants.task_answers(),
             pass_role(launch.training_role),
         ]
-        return self._function("SubmitRun", SHORT_SECONDS, grants, environment=launch.environment)
+        return self._function("SubmitRun", grants, environment=launch.environment)
 
     def _reconcile_runs(self, lease_seconds: float) -> LabFunction:
         grants = [
@@ -124,8 +118,8 @@ class Functions(Construct):
         environment = {"STATE_MACHINE_ARN": self.state_machine_arn, "SWEEP_LEASE_SECONDS": f"{lease_seconds:g}"}
         return self._function(
             "ReconcileRuns",
-            SWEEP_SECONDS,
             grants,
+            timeout_seconds=SWEEP_SECONDS,
             environment=environment,
             is_for_events=True,
         )
@@ -139,7 +133,9 @@ class Functions(Construct):
             self._grants.executions_described(),
         ]
         environment = {"STATE_MACHINE_ARN": self.state_machine_arn}
-        return self._function("StopRuns", SWEEP_SECONDS, grants, environment=environment, is_for_events=True)
+        return self._function(
+            "StopRuns", grants, timeout_seconds=SWEEP_SECONDS, environment=environment, is_for_events=True
+        )
 
     def _judge_suite(self, notifications: Notifications) -> LabFunction:
         topic_arn = notifications.topic.topic_arn
@@ -153,25 +149,7 @@ class Functions(Construct):
             Grant(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[notifications.key.key_arn]),
             Grant(actions=["events:PutEvents"], resources=[bus_arn]),
         ]
-        return self._function("JudgeSuite", LONG_SECONDS, grants, environment={"TOPIC_ARN": topic_arn}, memory_mib=1024)
-
-    def _function(
-        self,
-        state: str,
-        timeout_seconds: int,
-        grants: Sequence[Grant],
-        *,
-        environment: Mapping[str, str] | None = None,
-        memory_mib: int = 512,
-        is_for_events: bool = False,
-    ) -> LabFunction:
-        return LabFunction(
-            self,
-            state,
-            code=self._code,
-            environment={**self._shared, **(environment or {})},
-            grants=grants,
-            timeout=seconds(timeout_seconds),
-            memory_mib=memory_mib,
-            dead_letters=self._dead_letters if is_for_events else None,
+        environment = {"TOPIC_ARN": topic_arn}
+        return self._function(
+            "JudgeSuite", grants, timeout_seconds=LONG_SECONDS, environment=environment, memory_mib=1024
         )

@@ -13,7 +13,7 @@ from infra.acknowledgements import acknowledge_all
 # The base image alone takes more than the smallest build machine's disk once it is unpacked and exported.
 COMPUTE_TYPE = "BUILD_GENERAL1_LARGE"
 MADE_BY = "deploy-time-build makes this and offers no setting for it"
-# Inside the buildspec, a JSON document.
+# The buildspec is a JSON document, in which a line break is written as \n.
 BROKEN_REASON, MENDED_REASON = "detailed reason: \\nhttps://", "detailed reason: https://"
 PARTITION, REGION, ACCOUNT = "<AWS::Partition>", "<AWS::Region>", "<AWS::AccountId>"
 
@@ -21,14 +21,14 @@ PARTITION, REGION, ACCOUNT = "<AWS::Partition>", "<AWS::Region>", "<AWS::Account
 # A command that reaches its limit fails, and the build reports the failure to CloudFormation with a link to its log.
 # A build that reaches the project's limit reports nothing, and CloudFormation waits until its own limit of one hour.
 COMMAND_MINUTES, PROJECT_MINUTES, ANSWER_MINUTES = 45, 55, 60
-# As deploy-time-build writes it for an image without other options.
+# The command that deploy-time-build writes for an image without other options.
 BUILD_COMMAND = (
     "docker buildx build --file {dockerfile} --output type=docker,name=artifact:$imageTag --provenance=false ."
 )
 
 
 def limit_build_time(build: Construct, *, dockerfile: str) -> cdk.CfnResource:
-    """What starts the build."""
+    """Returns the resource that starts the build."""
     trigger = _resource(build.node.find_child("Resource"))
     command = BUILD_COMMAND.format(dockerfile=dockerfile)
     trigger.add_property_override("buildCommand", f"timeout {COMMAND_MINUTES}m {command}")
@@ -92,7 +92,7 @@ def _mend_answer(project: cdk.CfnResource) -> None:
     assert isinstance(project, codebuild.CfnProject)
     buildspec: str = cdk.Stack.of(project).resolve(project.source)["buildSpec"]
     if buildspec.count(BROKEN_REASON) != 1:
-        raise ValueError(f"expected deploy-time-build's text of a failure once in its buildspec, found {buildspec}")
+        raise ValueError(f"{buildspec} must contain deploy-time-build's text of a failure once")
     project.add_property_override("Source.BuildSpec", buildspec.replace(BROKEN_REASON, MENDED_REASON))
 
 

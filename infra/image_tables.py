@@ -13,7 +13,7 @@ from zipfile import ZipFile
 
 TABLES = {"deep_learning_containers": "pytorch.json", "smdistributed_modelparallel": "pytorch-smp.json"}
 FOLDER = "sagemaker/core/image_uri_config"
-# Images from before 2019, in a separate account.
+# The images from before 2019 are in a separate account.
 OLD_REPOSITORY = "sagemaker-pytorch"
 TARGET = Path(__file__).parents[1] / "traindyno/sagemaker/data/image_accounts.json"
 
@@ -22,9 +22,7 @@ def read_accounts(wheel: Path) -> dict[str, Any]:
     """The document of ``image_accounts.json``; raises KeyError where the wheel has no such table."""
     version = re.match(r"sagemaker_core-([0-9.]+)-", wheel.name)
     if version is None:
-        raise ValueError(
-            f"expected a wheel of sagemaker-core, such as sagemaker_core-2.27.0-py3-none-any.whl, got {wheel}"
-        )
+        raise ValueError(f"{wheel} is no wheel of sagemaker-core, such as sagemaker_core-2.27.0-py3-none-any.whl")
     with ZipFile(wheel) as archive:
         tables = {key: json.loads(archive.read(f"{FOLDER}/{name}")) for key, name in TABLES.items()}
     names = " and ".join(name.removesuffix(".json") for name in TABLES.values())
@@ -35,7 +33,7 @@ def read_accounts(wheel: Path) -> dict[str, Any]:
 
 
 def accounts_by_region(table: Mapping[str, Any]) -> dict[str, str]:
-    """Accounts of all versions together; a later version takes precedence."""
+    """Region → account, of all versions together; a later version takes precedence."""
     found: dict[str, str] = {}
     for version in table["training"]["versions"].values():
         if version["repository"] != OLD_REPOSITORY:

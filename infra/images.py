@@ -95,5 +95,5 @@ class Images(Construct):
 
 
 def dockerfile(image: Image) -> str:
-    """Relative to the folder of the images."""
+    """The path of the image's Dockerfile, relative to the folder of the images."""
     return f"{image}/Dockerfile"

@@ -5,7 +5,7 @@ from pathlib import Path
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 
-from infra.acknowledgements import rules_are_checked
+from infra.acknowledgements import check_rules, rules_are_checked
 from infra.lab_settings import Target, read_lab_settings
 from infra.lab_stack import LabStack
 from infra.lambda_source import pack_lambda_source
@@ -36,9 +36,6 @@ def add_lab(app: cdk.App, *, staging: Path, region: str | None = None) -> None:
         iam.PermissionsBoundary.of(app).apply(boundary)
     cdk.Tags.of(app).add(LAB_TAG, settings.lab)
     if settings.checks_rules:
-        # Imported here: loading both engines takes longer than the rest of the synthesis.
-        from infra.rules import check_rules  # noqa: PLC0415
-
         check_rules(app)
 
 

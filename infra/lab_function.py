@@ -1,7 +1,8 @@
-"""One Lambda function of the lab with its own role and its own log group."""
+"""The Lambda functions of a lab, each with its own role and its own log group."""
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
@@ -10,7 +11,10 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.permissions import Grant, make_role
-from infra.shared import architecture, python_runtime, queue_arn
+from infra.shared import architecture, python_runtime, queue_arn, seconds
+from infra.storage import Storage
+
+SHORT_SECONDS = 120
 
 
 class LabFunction(Construct):
@@ -60,6 +64,45 @@ class LabFunction(Construct):
             resource.dead_letter_config = lambda_.CfnFunction.DeadLetterConfigProperty(
                 target_arn=queue_arn(dead_letters)
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionSetup:
+    """What all functions of a lab share. ``dead_letters`` is for functions that events invoke."""
+
+    lab: str
+    code: lambda_.Code
+    storage: Storage
+    dead_letters: sqs.IQueue | None
+
+
+class LabFunctions(Construct):
+    """Base of the constructs that contain functions."""
+
+    def __init__(self, scope: Construct, construct_id: str, setup: FunctionSetup) -> None:
+        super().__init__(scope, construct_id)
+        self._setup = setup
+
+    def _function(
+        self,
+        state: str,
+        grants: Sequence[Grant],
+        *,
+        timeout_seconds: int = SHORT_SECONDS,
+        environment: Mapping[str, str] | None = None,
+        memory_mib: int = 512,
+        is_for_events: bool = False,
+    ) -> LabFunction:
+        return LabFunction(
+            self,
+            state,
+            code=self._setup.code,
+            environment={"LAB": self._setup.lab, **self._setup.storage.environment, **(environment or {})},
+            grants=grants,
+            timeout=seconds(timeout_seconds),
+            memory_mib=memory_mib,
+            dead_letters=self._setup.dead_letters if is_for_events else None,
+        )
 
 
 def _snake_case(state_name: str) -> str:

@@ -1,15 +1,16 @@
 """Permissions of the functions on the lab's bucket, table, jobs and executions, by the operations that they call."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
+from constructs import Construct
 
 from infra.identity import JOB_LOG_GROUP
+from infra.lab_function import FunctionSetup
 from infra.permissions import Grant
 from infra.shared import arn
-from infra.storage import Storage
 from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX, jobs_prefix, state_machine_name
 from traindyno.core.s3_keys import CODE_PREFIX, PREPARED_PREFIX, RUNS_PREFIX, TOKEN_MARKERS_PREFIX
 
@@ -26,10 +27,25 @@ class LabGrants:
     table_arn: str
     output_key_arn: str | None
 
+    @classmethod
+    def of(cls, scope: Construct, setup: FunctionSetup, *, output_key_arn: str | None = None) -> Self:
+        """``output_key_arn``: the key that encrypts the jobs' outputs, if the lab has its own."""
+        return cls(
+            lab=setup.lab,
+            stack=cdk.Stack.of(scope),
+            bucket_arn=setup.storage.bucket_arn,
+            table_arn=setup.storage.table_arn,
+            output_key_arn=output_key_arn,
+        )
+
+    @property
+    def machine_name(self) -> str:
+        return state_machine_name(self.lab)
+
     @property
     def state_machine_arn(self) -> str:
         """The ARN by the fixed name: otherwise functions and state machine would depend on each other."""
-        return arn(self.stack, "states", f"stateMachine:{state_machine_name(self.lab)}")
+        return arn(self.stack, "states", f"stateMachine:{self.machine_name}")
 
     def objects(self, *, reads: bool, writes: bool) -> list[Grant]:
         actions = ["s3:GetObject"] * reads + ["s3:PutObject"] * writes
@@ -58,8 +74,8 @@ class LabGrants:
         prepared = f"{self.bucket_arn}/{PREPARED_PREFIX}*"
         return Grant(actions=["s3:GetObject"], resources=[prepared], wildcard_reason=PER_KEY)
 
-    def listing(self, data_buckets: Sequence[str]) -> Grant:
-        """For the lab's own bucket and those that the context names: the content of a dataset identifies it."""
+    def listing(self, *data_buckets: str) -> Grant:
+        """List the lab's bucket and the context's data buckets: a dataset is identified by its content."""
         named = [self.stack.format_arn(service="s3", region="", account="", resource=name) for name in data_buckets]
         return Grant(actions=["s3:ListBucket"], resources=[self.bucket_arn, *named])
 
@@ -70,9 +86,7 @@ class LabGrants:
         return Grant(actions=["dynamodb:Query"], resources=[f"{self.table_arn}/index/{OPEN_ATTEMPTS_INDEX}"])
 
     def jobs(self, *operations: str) -> Grant:
-        ours = arn(self.stack, "sagemaker", f"training-job/{jobs_prefix(self.lab)}*")
-        actions = [f"sagemaker:{operation}" for operation in operations]
-        return Grant(actions=actions, resources=[ours], wildcard_reason=PER_JOB)
+        return self.on("training-job", *operations, reason=PER_JOB)
 
     def all_jobs_listed(self) -> Grant:
         return without_resources("sagemaker:ListTrainingJobs")
@@ -97,17 +111,29 @@ class LabGrants:
         executions = self.state_machine_arn.replace(":stateMachine:", ":execution:")
         return Grant(actions=["states:DescribeExecution"], resources=[f"{executions}:*"], wildcard_reason=PER_EXECUTION)
 
+    def output_key(self) -> list[Grant]:
+        return [Grant(actions=["kms:Decrypt"], resources=[self.output_key_arn])] if self.output_key_arn else []
+
+    def job_logs(self, *groups: str, reason: str) -> Grant:
+        """Read access to the log groups, which SageMaker makes."""
+        named = [arn(self.stack, "logs", f"log-group:{group}") for group in groups]
+        actions = ["logs:DescribeLogStreams", "logs:GetLogEvents"]
+        return Grant(actions=actions, resources=named, wildcard_reason=reason)
+
+    def on(self, kind: str, *operations: str, reason: str) -> Grant:
+        """SageMaker's operations on the lab's resources of one kind."""
+        ours = arn(self.stack, "sagemaker", f"{kind}/{jobs_prefix(self.lab)}*")
+        actions = [f"sagemaker:{operation}" for operation in operations]
+        return Grant(actions=actions, resources=[ours], wildcard_reason=reason)
+
     def recording(self) -> list[Grant]:
-        streams = arn(self.stack, "logs", f"log-group:{JOB_LOG_GROUP}:*")
         return [
             *self.objects(reads=True, writes=True),
             self.step_logs(),
             self.rows("GetItem", "UpdateItem"),
             self.jobs("StopTrainingJob"),
-            *([Grant(actions=["kms:Decrypt"], resources=[self.output_key_arn])] if self.output_key_arn else []),
-            Grant(
-                actions=["logs:DescribeLogStreams", "logs:GetLogEvents"], resources=[streams], wildcard_reason=PER_JOB
-            ),
+            *self.output_key(),
+            self.job_logs(f"{JOB_LOG_GROUP}:*", reason=PER_JOB),
         ]
 
     def finishing(self) -> list[Grant]:
@@ -119,17 +145,6 @@ class LabGrants:
             self.all_jobs_listed(),
             self.task_answers(),
         ]
-
-
-def lab_grants(stack: cdk.Stack, lab: str, storage: Storage, *, output_key_arn: str | None = None) -> LabGrants:
-    """``output_key_arn``: the key that encrypts the jobs' outputs, if the lab has its own."""
-    return LabGrants(
-        lab=lab,
-        stack=stack,
-        bucket_arn=storage.results.bucket_arn,
-        table_arn=storage.table.table_arn,
-        output_key_arn=output_key_arn,
-    )
 
 
 def without_resources(*actions: str) -> Grant:

@@ -13,14 +13,14 @@ SUBNET = re.compile(r"subnet-[0-9a-f]{8,}")
 SECURITY_GROUP = re.compile(r"sg-[0-9a-f]{8,}")
 TAG = re.compile(r"[^=\s]{1,128}=[^=\s]{0,256}")
 LARGEST_VOLUME_GB = 16_384
-# The actions of the Systems Manager agent in a container, by SageMaker's developer guide.
+# SageMaker's developer guide lists these actions of the Systems Manager agent in a container.
 REMOTE_DEBUG_ACTIONS = (
     "ssmmessages:CreateControlChannel",
     "ssmmessages:CreateDataChannel",
     "ssmmessages:OpenControlChannel",
     "ssmmessages:OpenDataChannel",
 )
-# The actions of SageMaker itself with a job's role in the VPC of the job.
+# SageMaker calls these with a job's role in the VPC of the job.
 NETWORK_ACTIONS = (
     "ec2:CreateNetworkInterface",
     "ec2:CreateNetworkInterfacePermission",
@@ -102,14 +102,14 @@ def _listed(node: Context, name: str, pattern: re.Pattern[str], example: str) ->
     found = str(node.try_get_context(name) or "").split()
     wrong = [each for each in found if not pattern.fullmatch(each)]
     if wrong:
-        raise ValueError(f"context {name}: expected entries such as {example}, separated by spaces, got {wrong[0]!r}")
+        raise ValueError(f"context {name}: got {wrong[0]!r}, expected entries such as {example}, separated by spaces")
     return tuple(found)
 
 
 def _key(node: Context, name: str) -> str | None:
     found = _keys(node, name)
     if len(found) > 1:
-        raise ValueError(f"context {name}: expected one key, got {len(found)}")
+        raise ValueError(f"context {name}: got {len(found)} keys, expected one")
     return found[0] if found else None
 
 

@@ -33,7 +33,7 @@ class FixedConcurrency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabSettings:
-    """``concurrency`` of None: each suite's plan decides, which is the normal case.
+    """``concurrency``: None (default) lets each suite's plan decide.
 
     ``budget_usd`` is monthly; None: no budget. ``data_buckets`` are the person's own buckets that training jobs may
     read, beside the lab's. ``images`` are built at deployment. ``checks_rules``: synthesis fails on any finding of the

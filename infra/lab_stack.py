@@ -10,17 +10,18 @@ from pathlib import Path
 import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3_assets as s3_assets
+from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra.budget import Budget
 from infra.dead_letters import DeadLetters
-from infra.emptying_function import settle_emptying_function
 from infra.event_rules import EventRules
 from infra.functions import Functions, Launch
 from infra.guard import Guard
 from infra.identity import Identity
 from infra.images import Images
+from infra.lab_function import FunctionSetup
 from infra.lab_jobs import training_grants
 from infra.lab_settings import LabSettings, Target
 from infra.monitoring import Monitoring
@@ -35,7 +36,7 @@ from traindyno.core.lab_names import ISOLATED_OUTPUT, LEASE_SECONDS, LabOutput
 
 # CreateTrainingJob is limited to one request per second for the account and region, which can't be raised.
 SECONDS_BETWEEN_STARTS = 1.05
-# Shorter than the time between two local sweeps.
+# The lease is shorter than the time between two local sweeps.
 LOCAL_LEASE_SECONDS = 45.0
 
 
@@ -52,7 +53,7 @@ class LabStack(cdk.Stack):
     ) -> None:
         super().__init__(scope, construct_id, stack_name=stack_name, description="A Traindyno lab")
         is_local = settings.target is Target.LOCAL
-        storage = Storage(self, "Storage", empties_bucket=not is_local)
+        storage = Storage(self, "Storage", lab=settings.lab, empties_bucket=not is_local)
         notifications = Notifications(self, "Notifications", email=settings.notify_email)
         budgets = self._budgets(settings, notifications)
         source = s3_assets.Asset(self, "TrainingSource", path=str(training_source))
@@ -60,16 +61,16 @@ class LabStack(cdk.Stack):
         identity = self._identity(settings, storage)
         images = None if is_local else Images(self, "Images", lab=settings.lab, code=code, wanted=settings.images)
         dead_letters = None if is_local else DeadLetters(self, "DeadLetters")
+        setup = FunctionSetup(
+            lab=settings.lab, code=code, storage=storage, dead_letters=dead_letters.queue if dead_letters else None
+        )
         functions = Functions(
             self,
             "Functions",
-            lab=settings.lab,
-            code=code,
-            storage=storage,
+            setup,
             notifications=notifications,
             launch=_launch(settings, identity, source, images),
             sweep_lease_seconds=LOCAL_LEASE_SECONDS if is_local else LEASE_SECONDS,
-            dead_letters=dead_letters.queue if dead_letters else None,
         )
         orchestration = Orchestration(
             self,
@@ -80,14 +81,12 @@ class LabStack(cdk.Stack):
             concurrency=settings.concurrency,
         )
         watchers = self._watchers(
-            settings, functions, orchestration.state_machine, notifications, dead_letters, images=images
+            settings, functions, orchestration.state_machine, notifications, setup.dead_letters, images=images
         )
-        serving = self._serving(settings, code, storage, notifications, dead_letters, images=images)
-        guard = Guard(self, "Guard", lab=settings.lab, code=code, storage=storage)
+        serving = self._serving(settings, setup, notifications, images=images)
+        guard = Guard(self, "Guard", setup)
         parts = [storage, notifications, *budgets, identity, functions, orchestration, *watchers, *serving.parts]
         guard.watch(*parts, *(part for part in (images, dead_letters) if part))
-        if not is_local:
-            settle_emptying_function(self, lab=settings.lab)
         self._outputs(orchestration, storage, identity, notifications, source)
 
     def _identity(self, settings: LabSettings, storage: Storage) -> Identity:
@@ -119,7 +118,7 @@ class LabStack(cdk.Stack):
         functions: Functions,
         state_machine: sfn.StateMachine,
         notifications: Notifications,
-        dead_letters: DeadLetters | None,
+        dead_letters: sqs.IQueue | None,
         *,
         images: Images | None,
     ) -> list[Construct]:
@@ -132,7 +131,7 @@ class LabStack(cdk.Stack):
                 functions=functions,
                 state_machine=state_machine,
                 sweep_interval=_sweep_interval(settings),
-                dead_letters=dead_letters.queue if dead_letters else None,
+                dead_letters=dead_letters,
             ),
             Monitoring(
                 self,
@@ -141,40 +140,24 @@ class LabStack(cdk.Stack):
                 state_machine=state_machine,
                 functions=functions,
                 topic=notifications.topic,
-                dead_letters=dead_letters.queue if dead_letters else None,
+                dead_letters=dead_letters,
                 images=images,
                 has_metric_math=not is_local,
             ),
         ]
 
     def _serving(
-        self,
-        settings: LabSettings,
-        code: lambda_.Code,
-        storage: Storage,
-        notifications: Notifications,
-        dead_letters: DeadLetters | None,
-        *,
-        images: Images | None,
+        self, settings: LabSettings, setup: FunctionSetup, notifications: Notifications, *, images: Images | None
     ) -> Serving:
         # Secrets and shells are for training jobs only.
         jobs = replace(settings.jobs, hub_token_secrets=(), allows_remote_debug=False)
         role = serving_role(
             self,
-            results=storage.results,
+            results=setup.storage.results,
             data_buckets=settings.data_buckets,
             further=training_grants(jobs, settings.data_keys),
         )
-        functions = ServingFunctions(
-            self,
-            "ServingFunctions",
-            lab=settings.lab,
-            code=code,
-            storage=storage,
-            role=role,
-            jobs=settings.jobs,
-            dead_letters=dead_letters.queue if dead_letters else None,
-        )
+        functions = ServingFunctions(self, "ServingFunctions", setup, role=role, jobs=settings.jobs)
         events = ServingEvents(
             self,
             "ServingEvents",
@@ -182,7 +165,7 @@ class LabStack(cdk.Stack):
             functions=functions,
             sweep_interval=_sweep_interval(settings),
             topic=notifications.topic,
-            dead_letters=dead_letters.queue if dead_letters else None,
+            dead_letters=setup.dead_letters,
             images=images,
         )
         serving = Serving(self, "Serving", lab=settings.lab, functions=functions, events=events)

@@ -1,19 +1,19 @@
-"""The one source asset of every function: our packages, cattrs and boto3 in a .zip, without Docker or a network."""
+"""The one source asset of every function: our modules, cattrs and boto3 in a .zip, without Docker or a network."""
 
 import io
 import sysconfig
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from traindyno.import_closure import imported_files
+
 REPO_ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("core", "sagemaker", "report", "aws", "store", "lab")
-OWN = ("traindyno/__init__.py", *(f"traindyno/{room}" for room in ROOMS), "lambdas")
-# cattrs and boto3 with what they import: pure Python, so a copy of what is installed here runs on any Lambda. The
-# runtime's own boto3 may be older than the requests that functions send.
+# cattrs, boto3 and what they import are pure Python: a copy of what is installed here runs on any Lambda. The
+# runtime's own boto3 may be too old for the requests that functions send.
 CATTRS = ("cattrs", "attrs", "attr", "typing_extensions.py")
 BOTO3 = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six.py", "urllib3")
-# Service models are most of botocore's size; functions call these services.
+# Service models are most of botocore's size. The asset has those of the services that functions call.
 SERVICES = frozenset(
     {
         *("cloudwatch", "dynamodb", "events", "logs", "pricing"),
@@ -28,15 +28,21 @@ READABLE = 0o644 << 16  # a .zip keeps the mode in the upper half of its attribu
 
 def pack_lambda_source(root: Path = REPO_ROOT, *, with_boto3: bool = True) -> bytes:
     """A .zip that is the same for the same contents: a folder would be copied and read twice, file by file."""
-    installed = Path(sysconfig.get_paths()["purelib"])
+    handlers = [f"lambdas.{path.parent.name}.handler" for path in root.glob("lambdas/*/handler.py")]
+    files = imported_files(handlers, root) | _library_files((*CATTRS, *BOTO3) if with_boto3 else CATTRS)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for base, names in ((root, OWN), (installed, CATTRS), (installed, BOTO3 if with_boto3 else ())):
-            for path in sorted(path for name in names for path in _files(base / name, base)):
-                member = zipfile.ZipInfo(path.relative_to(base).as_posix())
-                member.external_attr = READABLE
-                archive.writestr(member, path.read_bytes(), zipfile.ZIP_DEFLATED)
+        for name, path in sorted(files.items()):
+            member = zipfile.ZipInfo(name)
+            member.external_attr = READABLE
+            archive.writestr(member, path.read_bytes(), zipfile.ZIP_DEFLATED)
     return packed.getvalue()
+
+
+def _library_files(names: Iterable[str]) -> dict[str, Path]:
+    installed = Path(sysconfig.get_paths()["purelib"])
+    found = (path for name in names for path in _files(installed / name, installed))
+    return {path.relative_to(installed).as_posix(): path for path in found}
 
 
 def _files(path: Path, base: Path) -> Iterator[Path]:

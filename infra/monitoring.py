@@ -29,7 +29,10 @@ QUEUE_PERIODS = 6
 
 
 class Monitoring(Construct):
-    """``has_metric_math``: the local cloud's CloudWatch has no alarms on expressions. ``images``: see SweepMissing."""
+    """``has_metric_math``: False in the local cloud, whose CloudWatch has no alarms on expressions.
+
+    ``images``: see add_sweep_alarm.
+    """
 
     def __init__(
         self,
@@ -58,7 +61,7 @@ class Monitoring(Construct):
         self._dashboard(state_machine, functions, overdue)
 
     def _failed_suites(self) -> None:
-        """Counted by StopRuns: Step Functions' own metric counts the suites that were refused too."""
+        """StopRuns counts failed suites: Step Functions' own metric also counts suites that were refused."""
         self._alarm(
             "SuiteFailed",
             self._lab_metric(FAILED_SUITES_METRIC, statistic="Sum"),
@@ -67,11 +70,11 @@ class Monitoring(Construct):
         )
 
     def _failing_functions(self, functions: Functions) -> None:
-        """The other functions of the state machine end the execution if they fail, which is SuiteFailed."""
+        """If another function of the state machine fails, it ends the execution and raises the alarm SuiteFailed."""
         alone = (functions.reconcile_runs, functions.stop_runs, functions.finish_run)
         # One final error leaves a run without a result, and no other alarm shows it.
         of_runs = (functions.submit_run, functions.record_run)
-        # A final error ends the execution, which is SuiteFailed; one that Step Functions repeats needs nobody.
+        # A final error raises the alarm SuiteFailed, and after a first one Step Functions repeats the call.
         of_suites = (functions.plan_round, functions.judge_suite)
         effects = dict.fromkeys(alone, "Jobs may continue without control.")
         effects |= dict.fromkeys((*of_runs, *of_suites), CALLED_AGAIN)
@@ -86,7 +89,7 @@ class Monitoring(Construct):
             )
 
     def _unhandled_events(self, dead_letters: sqs.IQueue) -> None:
-        """On arrivals, not on the number of kept messages: that alarm would stay for the 14 days that they are kept."""
+        """The alarm is on arrivals: one on the number of messages would last 14 days, the time that they are kept."""
         self._alarm(
             "EventsUnhandled",
             dead_letters.metric_number_of_messages_sent(period=PERIOD, statistic="Sum"),
@@ -139,7 +142,7 @@ def add_alarm(
     comparison: cloudwatch.ComparisonOperator = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
     missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
 ) -> cloudwatch.Alarm:
-    """``enough`` of the ``periods`` raise it; None: all of them."""
+    """``enough``: the number of ``periods`` that must exceed the threshold; None: all of them."""
     alarm = cloudwatch.Alarm(
         scope,
         construct_id,
@@ -164,7 +167,7 @@ def add_sweep_alarm(
     images: Construct | None,
     misses: str,
 ) -> None:
-    """Raised where the schedule does not call the function.
+    """An alarm that is raised if the schedule does not call the function.
 
     CloudWatch counts the time before the first call as missed too. The alarm is therefore created after ``images``,
     whose builds take longer than the schedule's interval, so that a new lab does not begin with an alarm.

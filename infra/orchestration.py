@@ -36,7 +36,7 @@ class Orchestration(Construct):
         self.state_machine = make_machine(
             self, name=state_machine_name(lab), definition=self._definition(), role=role, timeout=GIVE_UP_AFTER
         )
-        # The CDK's own grant for children, which the role above already holds under the machine's fixed name.
+        # The CDK adds a grant for children, which the role above already holds under the machine's fixed name.
         self.state_machine.node.try_remove_child("DistributedMapPolicy")
 
     def _definition(self) -> sfn.IChainable:

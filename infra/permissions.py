@@ -25,7 +25,7 @@ class Grant:
 
     def __post_init__(self) -> None:
         if bool(self.wild_resources) != bool(self.wildcard_reason):
-            raise ValueError(f"{self.actions} on {self.resources}: a reason is needed exactly when there is a wildcard")
+            raise ValueError(f"{self.actions} on {self.resources}: expected a reason exactly if there is a wildcard")
 
     @property
     def wild_resources(self) -> list[str]:
@@ -62,7 +62,7 @@ def make_role(
 
 
 def _wildcards(stack: cdk.Stack, grants: Sequence[Grant]) -> dict[str, str]:
-    """Reasons by finding."""
+    """Finding → reason."""
     return {
         f"AwsSolutions-IAM5[Resource::{_as_reported(stack.resolve(resource))}]": grant.wildcard_reason or ""
         for grant in grants
@@ -81,4 +81,4 @@ def _as_reported(arn: Any) -> str:
             return f"<{name}>"
         case {"Fn::GetAtt": [str(name), str(attribute)]}:
             return f"<{name}.{attribute}>"
-    raise ValueError(f"expected text or a reference, found {arn}")
+    raise ValueError(f"found {arn}, expected text or a reference")

@@ -17,7 +17,7 @@ LAMBDA_FAULTS = (
     "Lambda.Unknown",
     "Sandbox.Timedout",
 )
-# Errors of Lambda itself, and of the services that a function calls.
+# Lambda itself raises the first one, and services that a function calls the second one.
 THROTTLING = ("Lambda.TooManyRequestsException", Throttled.__name__)
 # With full jitter, 60 waits of up to 60 s take 28 minutes on average, and less than 15 in one of a billion cases.
 THROTTLING_TRIES = 60

@@ -62,6 +62,6 @@ def _place(stack: cdk.Stack) -> tuple[str, str, str]:
 
 
 def arn(stack: cdk.Stack, service: str, resource: str, *, account: str | None = None) -> str:
-    """Of a resource of the stack's region and, unless another is given, its account, as ``format_arn`` makes it."""
+    """The ARN of a resource, as ``format_arn`` makes it; ``account`` of None: the stack's own."""
     partition, region, own_account = _place(stack)
     return f"arn:{partition}:{service}:{region}:{account or own_account}:{resource}"

@@ -19,7 +19,7 @@ KIND = "AWS::StepFunctions::StateMachine"
 
 
 def state_machine_definitions(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """By the machine's name."""
+    """State machine name → definition."""
     machines = [each["Properties"] for each in template["Resources"].values() if each["Type"] == KIND]
     return {each["StateMachineName"]: dict(json.loads(_text(each["DefinitionString"]))) for each in machines}
 
@@ -34,7 +34,7 @@ def _text(value: Any) -> str:
             return PSEUDO_PARAMETERS.get(name, name.lower())
         case {"Fn::GetAtt": [str(name), "Arn"]}:
             return f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
-    raise ValueError(f"expected text, Fn::Join, Ref or the Arn of a function, found {value}")
+    raise ValueError(f"found {value}, expected text, Fn::Join, Ref or the Arn of a function")
 
 
 if __name__ == "__main__":

@@ -2,26 +2,35 @@
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from infra.acknowledgements import acknowledge
 from infra.shared import days
-from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX
+from traindyno.core.lab_names import LAB_TAG, OPEN_ATTEMPTS_INDEX
 from traindyno.core.s3_keys import CODE_PREFIX, DATA_PREFIX, PREPARED_PREFIX, RUNS_PREFIX, TOKEN_MARKERS_PREFIX
 
 LARGE_OBJECT_BYTES = 16 * 2**20
+EMPTYING = "Custom::S3AutoDeleteObjectsCustomResourceProvider"
 
 
 class Storage(Construct):
-    """``empties_bucket``: destroying the stack deletes the objects too, by a function that the CDK provides."""
+    """``empties_bucket``: destroying the stack deletes the objects too, by a function that the CDK provides.
 
-    def __init__(self, scope: Construct, construct_id: str, *, empties_bucket: bool) -> None:
+    The ARNs and ``environment``, for functions, are read once: each reading is a message to the CDK's process.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, lab: str, empties_bucket: bool) -> None:
         super().__init__(scope, construct_id)
         self._empties_bucket = empties_bucket
         self.access_logs = self._bucket("AccessLogs", None, [s3.LifecycleRule(expiration=days(90))])
         self.results = self._bucket("Results", self.access_logs, _results_lifecycle())
         self.table = self._table()
+        self.bucket_arn, self.table_arn = self.results.bucket_arn, self.table.table_arn
+        self.environment = {"BUCKET": self.results.bucket_name, "TABLE": self.table.table_name}
+        if empties_bucket:
+            _settle_emptying_function(cdk.Stack.of(self), lab)
         acknowledge(
             self.results,
             "CloudFormation-Validate::W9003",
@@ -33,7 +42,9 @@ class Storage(Construct):
             "This bucket holds the access logs of the results bucket; logging its own accesses would never end.",
         )
 
-    def _bucket(self, construct_id: str, logs: s3.IBucket | None, lifecycle: list[s3.LifecycleRule]) -> s3.Bucket:
+    def _bucket(
+        self, construct_id: str, access_logs: s3.IBucket | None, lifecycle: list[s3.LifecycleRule]
+    ) -> s3.Bucket:
         return s3.Bucket(
             self,
             construct_id,
@@ -42,7 +53,7 @@ class Storage(Construct):
             encryption=s3.BucketEncryption.S3_MANAGED,
             enforce_ssl=True,
             minimum_tls_version=1.2,
-            server_access_logs_bucket=logs,
+            server_access_logs_bucket=access_logs,
             lifecycle_rules=lifecycle,
             removal_policy=cdk.RemovalPolicy.DESTROY,
             auto_delete_objects=self._empties_bucket,
@@ -68,6 +79,23 @@ class Storage(Construct):
         )
 
 
+def _settle_emptying_function(stack: cdk.Stack, lab: str) -> None:
+    """Its log expires, and it has the lab's tag: the CDK has no property for these."""
+    provider = stack.node.find_child(EMPTYING)
+    for name in ("Handler", "Role"):
+        _resource(provider, name).add_property_override("Tags", [{"Key": LAB_TAG, "Value": lab}])
+    log_group = logs.LogGroup(
+        stack, "EmptyingLogs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=cdk.RemovalPolicy.DESTROY
+    )
+    _resource(provider, "Handler").add_property_override("LoggingConfig.LogGroup", log_group.log_group_name)
+
+
+def _resource(provider: IConstruct, name: str) -> cdk.CfnResource:
+    resource = provider.node.find_child(name)
+    assert isinstance(resource, cdk.CfnResource), f"{resource.node.path} is one CloudFormation resource"
+    return resource
+
+
 def _text(name: str) -> dynamodb.Attribute:
     return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)
 
@@ -79,7 +107,7 @@ def _results_lifecycle() -> list[s3.LifecycleRule]:
         s3.LifecycleRule(  # models and checkpoints; results, step logs and reports are smaller and are kept
             prefix=RUNS_PREFIX, object_size_greater_than=LARGE_OBJECT_BYTES, expiration=days(30)
         ),
-        # More than the longest time of reuse (60 days) plus the longest execution (28 days).
+        # 90 days are more than the longest time of reuse (60 days) plus the longest execution (28 days).
         *(
             s3.LifecycleRule(prefix=prefix, expiration=days(90))
             for prefix in (PREPARED_PREFIX, TOKEN_MARKERS_PREFIX, CODE_PREFIX, DATA_PREFIX)

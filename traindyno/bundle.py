@@ -7,17 +7,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from traindyno.core.errors import TraindynoError
+from traindyno.import_closure import imported_files
 
 REPO_ROOT = Path(__file__).resolve().parent.parent
-ENTRY_POINT = "traindyno_train.py"
 SIZE_LIMIT_BYTES = 256 * 2**20
 LEFT_OUT_FOLDERS = {"__pycache__", ".git", ".venv", "node_modules", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
-FOR_CALLBACKS = (
-    "traindyno/__init__.py",
-    "traindyno/core/__init__.py",
-    "traindyno/core/step_log/__init__.py",
-    "traindyno/core/step_log/line.py",
-)
+ENTRY_FOLDER = "training/entry/"
+# The job starts the first one; the images' health check starts the other.
+CONTAINER_PROGRAMS = ("training.entry.traindyno_train", "training.doctor.__main__")
 
 
 class SourceRefused(TraindynoError):
@@ -25,7 +22,7 @@ class SourceRefused(TraindynoError):
 
 
 def training_files(root: Path = REPO_ROOT) -> dict[str, Path]:
-    """Archive name → file of the built-in tasks: core, callbacks, training, and the entry point at the top.
+    """Archive name → file of the built-in tasks: what their programs import, and the entry point at the top.
 
     Raises ``SourceRefused`` where ``root`` is no checkout: the wheel holds ``traindyno`` only.
     """
@@ -34,28 +31,26 @@ def training_files(root: Path = REPO_ROOT) -> dict[str, Path]:
             f"{root} has no folder training: the code of the built-in tasks travels from a checkout of the repository; "
             "clone it, run `make install` there, and use its .venv/bin/traindyno (a suite with task: script needs none)"
         )
-    files = {"traindyno/__init__.py": root / "traindyno/__init__.py"}
-    for package in ("traindyno/core", "traindyno/callbacks", "training"):
-        files |= {f"{package}/{name}": path for name, path in _files_in(root / package)}
-    entry = "training/entry/"
-    return {name.removeprefix(entry): path for name, path in sorted(files.items())}
+    files = imported_files(CONTAINER_PROGRAMS, root)
+    del files[f"{ENTRY_FOLDER}__init__.py"]
+    return {name.removeprefix(ENTRY_FOLDER): path for name, path in files.items()}
 
 
 def script_files(folder: Path, root: Path = REPO_ROOT) -> dict[str, Path]:
     """Archive name → file of a user's folder, with the step log's callbacks beside it."""
     files = dict(_files_in(folder))
-    ours = {name: root / name for name in FOR_CALLBACKS}
-    ours |= {f"traindyno/callbacks/{name}": path for name, path in _files_in(root / "traindyno/callbacks")}
+    callbacks = sorted((root / "traindyno/callbacks").glob("*.py"))
+    ours = imported_files((f"traindyno.callbacks.{path.stem}" for path in callbacks), root)
     clash = sorted(name for name in files if name.split("/")[0] in {"traindyno", "traindyno.py"})
     if clash:
         raise SourceRefused(
-            f"{folder} holds {clash[0]}; the name traindyno is taken by the callbacks that travel with it: rename yours"
+            f"{folder} contains {clash[0]}: rename {clash[0].split('/')[0]}. The job adds a package of that name"
         )
     size = sum(path.stat().st_size for path in files.values())
     if size > SIZE_LIMIT_BYTES:
         raise SourceRefused(
-            f"{folder} holds {size / 2**20:.0f} MiB in {len(files)} files; at most {SIZE_LIMIT_BYTES // 2**20} MiB"
-            " travel as source: name data as the dataset instead"
+            f"{folder} contains {size / 2**20:.0f} MiB in {len(files)} files: pass data as workload.dataset. "
+            f"The source may have at most {SIZE_LIMIT_BYTES // 2**20} MiB"
         )
     return dict(sorted((files | ours).items()))
 

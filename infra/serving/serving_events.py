@@ -27,7 +27,7 @@ class ServingEvents(Construct):
         dead_letters: sqs.IQueue | None,
         images: Construct | None,
     ) -> None:
-        """``images``: as for the sweep of runs."""
+        """``images``: see add_sweep_alarm."""
         super().__init__(scope, construct_id)
         self._topic = topic
         changes = {

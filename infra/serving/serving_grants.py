@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from infra.lab_grants import LabGrants
 from infra.permissions import Grant
-from infra.shared import arn
-from traindyno.core.lab_names import deployments_machine_name, jobs_prefix
+from traindyno.core.lab_names import deployments_machine_name
 from traindyno.core.s3_keys import MODELS_PREFIX, TRANSFORMS_PREFIX
 
 PER_DEPLOYMENT = "Deployments are named when models are deployed; the lab's name in front keeps other labs' out."
@@ -13,49 +12,41 @@ LOG_GROUPS = ("/aws/sagemaker/Endpoints/", "/aws/sagemaker/TransformJobs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServingGrants:
-    lab: LabGrants
-
+class ServingGrants(LabGrants):
     @property
-    def machine_arn(self) -> str:
-        """The ARN by the fixed name: otherwise functions and state machine would depend on each other."""
-        return arn(self.lab.stack, "states", f"stateMachine:{deployments_machine_name(self.lab.lab)}")
-
-    def executions_listed(self) -> Grant:
-        return Grant(actions=["states:ListExecutions"], resources=[self.machine_arn])
+    def machine_name(self) -> str:
+        return deployments_machine_name(self.lab)
 
     def task_failures(self) -> Grant:
-        return Grant(actions=["states:SendTaskFailure"], resources=[self.machine_arn])
+        return Grant(actions=["states:SendTaskFailure"], resources=[self.state_machine_arn])
 
     def task_answers(self) -> Grant:
-        return Grant(actions=["states:SendTaskSuccess", "states:SendTaskFailure"], resources=[self.machine_arn])
+        return Grant(actions=["states:SendTaskSuccess", "states:SendTaskFailure"], resources=[self.state_machine_arn])
 
     def model_copy(self) -> list[Grant]:
-        """From where a training job has left it."""
-        grants = [
-            self.lab.step_logs(),
-            Grant(actions=["s3:ListBucket"], resources=[self.lab.bucket_arn]),
+        """Read the model where the training job saved it, and write the copy."""
+        return [
+            self.step_logs(),
+            self.listing(),
             Grant(
                 actions=["s3:PutObject", "s3:AbortMultipartUpload"],
-                resources=[f"{self.lab.bucket_arn}/{MODELS_PREFIX}*"],
+                resources=[f"{self.bucket_arn}/{MODELS_PREFIX}*"],
                 wildcard_reason=PER_DEPLOYMENT,
             ),
+            *self.output_key(),
         ]
-        key = self.lab.output_key_arn
-        return [*grants, *([Grant(actions=["kms:Decrypt"], resources=[key])] if key else [])]
 
     def samples(self) -> list[Grant]:
         """Read access to the samples, and to the answers of a transform job."""
-        key = self.lab.output_key_arn
         return [
-            self.lab.step_logs(),
+            self.step_logs(),
             Grant(
                 actions=["s3:GetObject"],
-                resources=[f"{self.lab.bucket_arn}/{TRANSFORMS_PREFIX}*"],
+                resources=[f"{self.bucket_arn}/{TRANSFORMS_PREFIX}*"],
                 wildcard_reason=PER_DEPLOYMENT,
             ),
-            Grant(actions=["s3:ListBucket"], resources=[self.lab.bucket_arn]),
-            *([Grant(actions=["kms:Decrypt"], resources=[key])] if key else []),
+            self.listing(),
+            *self.output_key(),
         ]
 
     def creating(self) -> list[Grant]:
@@ -77,17 +68,12 @@ class ServingGrants:
         ]
 
     def finishing(self) -> list[Grant]:
-        groups = [arn(self.lab.stack, "logs", f"log-group:{name}*") for name in LOG_GROUPS]
         return [
-            self.lab.rows("GetItem", "UpdateItem"),
+            self.rows("GetItem", "UpdateItem"),
             self._on("endpoint", "DescribeEndpoint"),
             self._on("transform-job", "DescribeTransformJob"),
             self.task_answers(),
-            Grant(
-                actions=["logs:DescribeLogStreams", "logs:GetLogEvents"],
-                resources=groups,
-                wildcard_reason=PER_DEPLOYMENT,
-            ),
+            self.job_logs(*(f"{name}*" for name in LOG_GROUPS), reason=PER_DEPLOYMENT),
         ]
 
     def invoking(self) -> Grant:
@@ -95,19 +81,17 @@ class ServingGrants:
 
     def removing(self) -> list[Grant]:
         return [
-            self.lab.rows("GetItem", "UpdateItem"),
+            self.rows("GetItem", "UpdateItem"),
             self._on("endpoint", "DeleteEndpoint"),
             self._on("endpoint-config", "DeleteEndpointConfig"),
             self._on("transform-job", "StopTransformJob"),
             self._on("model", "DeleteModel"),
             Grant(
                 actions=["s3:DeleteObject"],
-                resources=[f"{self.lab.bucket_arn}/{MODELS_PREFIX}*"],
+                resources=[f"{self.bucket_arn}/{MODELS_PREFIX}*"],
                 wildcard_reason=PER_DEPLOYMENT,
             ),
         ]
 
-    def _on(self, resource: str, *operations: str) -> Grant:
-        ours = arn(self.lab.stack, "sagemaker", f"{resource}/{jobs_prefix(self.lab.lab)}*")
-        actions = [f"sagemaker:{operation}" for operation in operations]
-        return Grant(actions=actions, resources=[ours], wildcard_reason=PER_DEPLOYMENT)
+    def _on(self, kind: str, *operations: str) -> Grant:
+        return self.on(kind, *operations, reason=PER_DEPLOYMENT)

@@ -56,6 +56,12 @@ def test_functions_get_core_edge_report_handlers_and_cattrs(staged: Path) -> Non
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
 
 
+def test_functions_get_nothing_that_the_command_line_alone_imports(staged: Path) -> None:
+    names = names_in(staged)
+    assert "traindyno/aws/objects.py" in names
+    assert not {"traindyno/aws/caller_permissions.py", "traindyno/core/suite/schema.py"} & names
+
+
 def test_functions_get_the_files_that_the_core_reads(staged: Path) -> None:
     data = {path.relative_to(REPO_ROOT) for path in (REPO_ROOT / "traindyno").rglob("data/*.json")}
     assert data
@@ -148,7 +154,7 @@ def test_all_functions_share_one_asset_and_name_a_handler_that_exists() -> None:
         assert (REPO_ROOT / f"{module}.py").is_file()
 
 
-def test_a_job_gets_core_callbacks_training_and_the_entry_point_at_the_top() -> None:
+def test_a_job_gets_the_code_of_the_built_in_tasks() -> None:
     assembly = synthesise(target="local")
     (path,) = assembly.folder.glob("asset.*.tar.gz")
     with tarfile.open(path) as archive:

@@ -10,11 +10,11 @@ import yaml
 
 from tests.unit.suites import unprepared_document
 from traindyno.cli.inputs.model_check import find_model_problems
+from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.choices import Strategy, Task
 from traindyno.core.suite.processes import tensor_degrees
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import parse_suite
 from traindyno.core.suite.workload import Model, Workload
 from training.errors import WorkloadError
 from training.models.model_check import check_model, refuse_model

@@ -21,10 +21,10 @@ from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.s3_keys import suite_key
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run
-from traindyno.core.suite.suite_file import parse_suite
 from traindyno.lab.services import LabServices
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.store.attempts import AttemptRow

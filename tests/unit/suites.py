@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import parse_suite
 
 
 def small_document(**changes: Any) -> dict[str, Any]:

@@ -129,6 +129,7 @@ MAY_IMPORT = {
         "traindyno.core",
         "traindyno.sagemaker",
         "traindyno.bundle",
+        "traindyno.import_closure",
         "infra",
         "aws_cdk",
         "constructs",

@@ -1,13 +1,17 @@
 import io
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from traindyno.bundle import SourceRefused, pack, script_files, training_files
+from traindyno.bundle import REPO_ROOT, SourceRefused, pack, script_files, training_files
+from traindyno.import_closure import imported_files
 
 
 def names(archive: bytes) -> list[str]:
@@ -48,15 +52,66 @@ def test_the_callbacks_import_from_the_unpacked_tarball_alone(tmp_path: Path) ->
 def test_a_folder_of_our_name_is_refused(tmp_path: Path) -> None:
     (tmp_path / "traindyno").mkdir()
     (tmp_path / "traindyno" / "x.py").write_text("")
-    with pytest.raises(SourceRefused, match="rename yours"):
+    with pytest.raises(SourceRefused, match=r"rename traindyno\. The job adds a package"):
+        script_files(tmp_path)
+
+
+def test_a_folder_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / "data.bin").open("wb") as file:
+        file.truncate(257 * 2**20)
+    words = "257 MiB in 1 files: pass data as workload.dataset. The source may have at most 256 MiB"
+    with pytest.raises(SourceRefused, match=words):
         script_files(tmp_path)
 
 
 def test_the_built_in_tarball_has_its_entry_point_at_the_top() -> None:
     packed = training_files()
-    assert "traindyno_train.py" in packed
-    assert "training/main.py" in packed
-    assert not any(name.startswith(("traindyno/aws", "traindyno/cli", "tests")) for name in packed)
+    assert {"traindyno_train.py", "training/main.py", "training/doctor/__main__.py"} <= set(packed)
+    assert {name.split("/")[0] for name in packed} == {"traindyno_train.py", "traindyno", "training"}
+
+
+def test_the_container_shares_with_the_lab_what_the_contract_names() -> None:
+    """The contract is a table of ARCHITECTURE.md: rooms of the core, and modules with what they import."""
+    page = (REPO_ROOT / "ARCHITECTURE.md").read_text()
+    table = page.split("## The contract with the container")[1].split("\n## ")[0]
+    named = re.findall(r"^\| `core/([\w/.]+)` \|", table, re.MULTILINE)
+    rooms = {f"traindyno/core/{name}" for name in named if not name.endswith(".py")}
+    modules = [f"traindyno.core.{name.removesuffix('.py').replace('/', '.')}" for name in named if name.endswith(".py")]
+
+    def outside(names: Iterable[str]) -> set[str]:
+        return {name for name in names if name.startswith("traindyno/core/") and folder_of(name) not in rooms}
+
+    assert rooms < {folder_of(name) for name in training_files()}
+    assert outside(training_files()) == outside(imported_files(modules, REPO_ROOT))
+
+
+def test_a_changed_sentence_changes_no_code_of_jobs(tmp_path: Path) -> None:
+    """The address of prepared tokens contains the digest of the code: with another digest they are made again."""
+    for package in ("traindyno", "training"):
+        shutil.copytree(REPO_ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    before = pack(training_files(tmp_path))
+    for folder in ("core/verdict", "core/suite/checks", "report", "sagemaker", "lab", "store", "aws", "cli"):
+        for path in (tmp_path / "traindyno" / folder).rglob("*.py"):
+            change(path)
+    change(tmp_path / "traindyno/core/planning/plan.py")
+    assert pack(training_files(tmp_path)) == before
+    for name in (
+        "training/run/train.py",
+        "traindyno/core/step_log/line.py",
+        "traindyno/core/instances/data/instance_types.json",
+    ):
+        change(tmp_path / name)
+        after = pack(training_files(tmp_path))
+        assert after != before, name
+        before = after
+
+
+def change(path: Path) -> None:
+    path.write_text(path.read_text() + "\n")
+
+
+def folder_of(name: str) -> str:
+    return name.rpartition("/")[0]
 
 
 def test_without_a_checkout_the_training_code_is_refused(tmp_path: Path) -> None:

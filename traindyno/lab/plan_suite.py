@@ -21,6 +21,7 @@ from traindyno.core.s3_keys import (
     suite_key,
 )
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.preparation import (
     LOCAL_INSTANCE,
     Origin,
@@ -34,7 +35,7 @@ from traindyno.core.suite.preparation import (
     tokens_key,
 )
 from traindyno.core.suite.suite import Cell, Suite
-from traindyno.core.suite.suite_file import parse_suite, stored_suite
+from traindyno.core.suite.suite_file import stored_suite
 from traindyno.core.suite.workload import Workload
 from traindyno.lab.services import LabServices
 from traindyno.sagemaker.images import ImageUnavailable, select_image_uri

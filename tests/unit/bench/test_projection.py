@@ -6,7 +6,7 @@ import yaml
 
 from bench.projection import CELLS, LONG_STEPS, SHORT_STEPS, figures, later_runs, write_suite
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.suite_file import parse_suite
+from traindyno.core.suite.checks.accepted_suite import parse_suite
 
 
 def report(rows: dict[str, Any], results: dict[str, float]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from traindyno.cli.inputs import memory_estimates, training_code
 from traindyno.cli.inputs.memory_estimates import EstimatesUnavailable, estimate_cells
 from traindyno.core.documents.versions import Format
 from traindyno.core.planning.plan import plan_suite
-from traindyno.core.suite.suite_file import parse_suite
+from traindyno.core.suite.checks.accepted_suite import parse_suite
 
 PROGRAM = """#!/bin/sh
 # Answers as training.memory does: 30 GB for each of the settings, with a change that fits.

@@ -20,10 +20,10 @@ from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.quotas import QuotaReading, needed_quotas
 from traindyno.core.s3_keys import plan_key, report_data_key, result_key, step_log_prefix
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.fallback_cells import cell_on
 from traindyno.core.suite.suite import Run, Suite
-from traindyno.core.suite.suite_file import parse_suite
 from traindyno.core.verdict.elimination import next_trials
 from traindyno.core.verdict.evidence import gather_evidence
 from traindyno.core.verdict.report_data import parse_report

@@ -14,9 +14,9 @@ from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import parse_suite
 from traindyno.sagemaker.job_names import job_name_prefix, training_job_name
 from traindyno.sagemaker.job_settings import JobSettings, LabJobs
 from traindyno.sagemaker.launcher import SourceMissing

@@ -8,8 +8,8 @@ import pytest
 
 from tests.unit.sagemaker.test_request import SETTINGS, first_request
 from tests.unit.suites import script_document
+from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import parse_suite
 
 ESTIMATOR_IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.8.0-gpu-py312"
 

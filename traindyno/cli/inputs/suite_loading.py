@@ -8,8 +8,8 @@ from traindyno.cli.inputs.local_paths import find_local, find_path_problems
 from traindyno.cli.inputs.model_check import find_model_problems
 from traindyno.cli.inputs.suite_text import SuiteText, SuiteUnreadable, read_suite_text
 from traindyno.core.errors import SuiteInvalid, TraindynoError
+from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import parse_suite
 
 CLAIMS_SHAPE = "title, source and claims"
 # Where `run` would put a local model; a plan asks only whether it is in S3.

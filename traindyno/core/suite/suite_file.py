@@ -1,14 +1,11 @@
-"""A suite document (YAML or JSON, already loaded) to a Suite and back; its problems come in two passes."""
+"""Documents (YAML or JSON, already loaded) to a Suite or one of its parts, and back."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from traindyno.core.documents.extent import excess_of
 from traindyno.core.documents.problems import problems_of
 from traindyno.core.documents.versions import Format
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suite.checks.secrets_check import check_secrets
-from traindyno.core.suite.checks.suite_check import check_suite
 from traindyno.core.suite.goal import Target
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Measurement, Suite, Tokens
@@ -18,20 +15,13 @@ from traindyno.core.suite.workload import Workload
 STORED_SUITE = Format(name="stored suite", version=1, unmarked=1)
 
 
-def parse_suite(document: Mapping[str, Any]) -> Suite:
-    """Raises SuiteInvalid with all problems of form; without any, with all problems of content."""
-    excess = excess_of(document)
-    if excess is not None:
-        raise SuiteInvalid([excess])
-    suite: Suite = _parse(document, Suite)
-    problems = [*check_secrets(document), *check_suite(suite)]
-    if problems:
-        raise SuiteInvalid(problems)
-    return suite
+def structure_suite(document: Mapping[str, Any]) -> Suite:
+    """The suite, which the rules have not checked. Raises SuiteInvalid with all problems of form."""
+    return _parse(document, Suite)  # type: ignore[no-any-return]
 
 
 def suite_document(suite: Suite) -> dict[str, Any]:
-    """Plain values only, money as text; ``parse_suite`` reads it back equal."""
+    """Plain values only, money as text; ``structure_suite`` reads it back equal."""
     return suite_converter().unstructure(suite)  # type: ignore[no-any-return]
 
 

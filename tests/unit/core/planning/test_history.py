@@ -20,8 +20,8 @@ from traindyno.core.planning.history import (
 )
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import parse_suite
 
 
 def past(**changes: Any) -> PastRun:

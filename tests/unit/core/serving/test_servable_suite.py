@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.suites import script_document, small_document
 from traindyno.core.serving.servable_suite import why_not_servable
-from traindyno.core.suite.suite_file import parse_suite
+from traindyno.core.suite.checks.accepted_suite import parse_suite
 
 SAVES = {"trials": 2, "save_model": True}
 

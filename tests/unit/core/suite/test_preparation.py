@@ -15,6 +15,7 @@ from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.preparation_plan import due_preparations
 from traindyno.core.planning.quotas import QuotaReading, needed_quotas
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.memory_settings import distinct_settings, parse_memory_parts
 from traindyno.core.suite.preparation import (
     DataPreparation,
@@ -32,7 +33,6 @@ from traindyno.core.suite.preparation import (
 )
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite, Tokens
-from traindyno.core.suite.suite_file import parse_suite
 from traindyno.sagemaker.preparation_request import build_preparation_request
 from traindyno.sagemaker.request import build_training_job_request
 

@@ -10,8 +10,9 @@ import pytest
 from tests.unit.core.suite.test_suite_file import full_document
 from tests.unit.suites import script_document, small_document
 from traindyno.core.errors import SuiteInvalid
+from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.schema import suite_schema
-from traindyno.core.suite.suite_file import parse_suite, suite_document
+from traindyno.core.suite.suite_file import suite_document
 
 REPO_ROOT = Path(__file__).parents[4]
 PUBLISHED = REPO_ROOT / "docs/suite.schema.json"

@@ -7,10 +7,10 @@ import pytest
 
 from tests.unit.suites import small_document, small_suite
 from traindyno.core.errors import SuiteInvalid
+from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.choices import GoalKind, Quality
 from traindyno.core.suite.goal import Goal, Target
 from traindyno.core.suite.suite import Measurement
-from traindyno.core.suite.suite_file import parse_suite
 
 
 def test_a_run_evaluates_at_its_end_or_every_so_many_steps() -> None:

@@ -10,6 +10,7 @@ import yaml
 
 from tests.unit.suites import script_document, small_document
 from traindyno.core.errors import SuiteInvalid
+from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.choices import DatasetFormat, GoalKind, LearningRateScaling, Precision, Strategy
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.settings import LearningRate
@@ -18,7 +19,6 @@ from traindyno.core.suite.suite_file import (
     measurement_document,
     parse_measurement,
     parse_settings,
-    parse_suite,
     parse_workload,
     settings_document,
     suite_document,

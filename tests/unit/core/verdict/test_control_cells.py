@@ -15,11 +15,12 @@ from traindyno.cli.inputs.suite_loading import load_suite
 from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.choices import Compiler, Task
 from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Cell, Suite
-from traindyno.core.suite.suite_file import parse_suite, suite_document
+from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.confounds import Confound, find_confound
 from traindyno.core.verdict.control_cells import Control
 from traindyno.sagemaker.lab_conflicts import find_conflicts
