@@ -48,7 +48,7 @@ def test_the_table_shows_the_time_before_training_and_the_interval_of_one_run() 
     assert "recurring" not in text
 
 
-def test_the_terminal_and_the_report_show_the_same_figures_under_the_same_headings() -> None:
+def test_terminal_and_report_show_the_same_figures_under_the_same_headings() -> None:
     first, second, _ = expand_cells(sample_suite())
     report = report_of([*trials(recurring_share=0.2), failed_result(second, 1, Outcome.OUT_OF_MEMORY)])
     console = Console(file=StringIO(), width=400)
