@@ -104,8 +104,8 @@ def _table(verdict: Verdict) -> Table:
 
 
 def _is_shown(figure: CellFigure, rows: Sequence[CellRow]) -> bool:
-    is_wanted = figure.in_terminal is not InTerminal.NEVER
-    return is_wanted and (figure.in_terminal is InTerminal.ALWAYS or figure.is_known_of(rows))
+    is_known = figure.in_terminal is InTerminal.IF_KNOWN and figure.is_known_of(rows)
+    return is_known or figure.in_terminal is InTerminal.ALWAYS
 
 
 def _draw(figure: CellFigure, row: CellRow) -> str:

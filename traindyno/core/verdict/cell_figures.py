@@ -6,15 +6,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from traindyno.core.costs.quantity_text import (
-    UNKNOWN,
-    bytes_text,
-    number_text,
-    range_text,
-    seconds_text,
-    share_text,
-    usd_text,
-)
+from traindyno.core.costs.quantity_text import bytes_text, number_text, range_text, seconds_text, share_text, usd_text
 from traindyno.core.measurement.statistics import Estimate, Interval
 from traindyno.core.verdict.cell_row import CellRow
 
@@ -53,7 +45,7 @@ class CellFigure:
         """The text of a value that is neither an estimate nor outcomes."""
         if isinstance(value, Interval):
             return range_text(self.text(value.low), self.text(value.high))
-        return UNKNOWN if value is None else self.text(value)
+        return self.text(value)
 
 
 def outcomes_text(outcomes: Mapping[str, int]) -> str:
@@ -61,15 +53,12 @@ def outcomes_text(outcomes: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in outcomes.items()) or "not run"
 
 
-def _reached(row: CellRow) -> str | None:
-    return None if row.quality.reached is None else f"{row.quality.reached} of {row.trials}"
-
-
 CELL_FIGURES = (
     CellFigure(
         heading="Reached",
         explanation="trials that reached the goal's target, of those measured",
-        value=_reached,
+        value=lambda row: f"{row.quality.reached or 0} of {row.trials}",
+        is_known=lambda row: row.quality.reached is not None,
         is_optional=True,
         in_terminal=InTerminal.IF_KNOWN,
     ),
@@ -97,10 +86,7 @@ CELL_FIGURES = (
         in_terminal=InTerminal.ALWAYS,
     ),
     CellFigure(
-        heading="Samples/s",
-        value=lambda row: row.samples_per_second,
-        text=number_text,
-        in_terminal=InTerminal.ALWAYS,
+        heading="Samples/s", value=lambda row: row.samples_per_second, text=number_text, in_terminal=InTerminal.ALWAYS
     ),
     CellFigure(heading="Tokens/s", value=lambda row: row.tokens_per_second, text=number_text),
     CellFigure(

@@ -7,14 +7,7 @@ from typing import Any
 from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
 from traindyno.core.suite.choices import Compiler, PipelineSchedule, Precision, ShardScope, Task
 from traindyno.core.suite.processes import processes_per_replica, world_size
-from traindyno.core.suite.settings import (
-    Effect,
-    Settings,
-    degree_setting,
-    has_effect,
-    setting_descriptions,
-    settings_with,
-)
+from traindyno.core.suite.settings import Effect, Settings, has_effect, setting_descriptions, settings_with
 from traindyno.core.suite.strategies import TRAITS, strategies_with
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Workload
@@ -143,7 +136,7 @@ def check_effect(settings: Settings, instance_type: InstanceType) -> Iterator[Im
 def check_degrees(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
     for field in settings_with(Effect.DEGREE):
         degree: int | None = getattr(settings, field)
-        if field == degree_setting(settings.strategy):
+        if has_effect(field, settings):
             yield from _check_degree(settings, field, degree)
         elif degree is not None:
             yield _without_effect(field, settings)
@@ -195,9 +188,8 @@ def check_model(settings: Settings, workload: Workload) -> Iterator[Impossible]:
     kind = config.get("model_type")
     traits = TRAITS[settings.strategy]
     if traits.has_stages and kind not in PIPELINE_MODELS:
-        reason = (
-            f"strategy {settings.strategy} can split {', '.join(PIPELINE_MODELS)} into stages, not model type {kind}"
-        )
+        models = ", ".join(PIPELINE_MODELS)
+        reason = f"strategy {settings.strategy} can split {models} into stages, not model type {kind}"
         yield Impossible(field="strategy", reason=reason)
     stages, blocks = degree * STAGES_PER_PROCESS.get(settings.pipeline_schedule, 1), _first(config, BLOCK_COUNTS)
     if traits.has_stages and blocks is not None and blocks < stages:
