@@ -47,8 +47,8 @@ def run_group(group: str, *, is_quick: bool, is_resumed: bool) -> bool:
     sys.stdout.flush()
     for figure in section.failed_checks:
         tell(f"{figure.name} is {figure.value}: the sides do unlike work, so {group} was not written")
-    if not section.figures:
-        tell(f"{group} measured nothing here, so that the page keeps what it has of it")
+    if section.why_unmeasured:
+        tell(f"{section.why_unmeasured} {group} was not measured: the page keeps its section")
     elif not is_quick and not section.failed_checks:
         write(DOCUMENT, section, text)
     is_over = any(figure.is_met is False for figure in section.figures)

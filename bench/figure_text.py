@@ -11,7 +11,7 @@ def section_lines(section: Section, origin: str) -> list[str]:
     if section.figures:
         rows = [HEADINGS, tuple("---" for _ in HEADINGS), *map(figure_row, section.figures)]
         lines += [f"| {' | '.join(row)} |" for row in rows] + [""]
-    for note in section.notes:
+    for note in (*section.notes, *filter(None, [section.why_unmeasured])):
         lines += [note, ""]
     return lines
 

@@ -64,12 +64,17 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """The figures of one group, with notes."""
+    """The figures of one group, with notes. ``why_unmeasured``: why this machine can measure none of them."""
 
     title: str
     command: str
-    figures: tuple[Figure, ...]
+    figures: tuple[Figure, ...] = ()
     notes: tuple[str, ...] = ()
+    why_unmeasured: str | None = None
+
+    def __post_init__(self) -> None:
+        if bool(self.figures) is (self.why_unmeasured is not None):
+            raise ValueError(f"{self.title}: expected figures or the reason why there are none")
 
     @property
     def failed_checks(self) -> tuple[Figure, ...]:

@@ -9,7 +9,7 @@ from bench.race_case import RaceCase, RaceResult
 from bench.race_files import run_race
 from traindyno.core.instances.instance_types import instance_types
 
-NO_GPU = "This machine has no GPU, so there are no measurements."
+NO_GPU = "This machine has no GPU."
 NOTE = (
     "bf16 by autocast over weights in single precision, fused AdamW, gradients clipped; the same batches for both, "
     "without padding. MFU is tokens per second × FLOPs per token (3 × the forward pass's, counted on the model) ÷ the "
@@ -22,7 +22,7 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
     import torch  # noqa: PLC0415  (the rest of this module serves without it)
 
     if not torch.cuda.is_available():
-        return Section(title=TITLES["gpu"], command=command("gpu"), figures=(), notes=(NO_GPU,))
+        return Section(title=TITLES["gpu"], command=command("gpu"), why_unmeasured=NO_GPU)
     device = torch.cuda.get_device_name()
     peak = peak_flops(device)
     figures = [

@@ -7,7 +7,7 @@ import os
 
 from traindyno.callbacks import StepLogger
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.planning.memory import findings_document, fits, too_large_text, usable_memory_bytes
+from traindyno.core.planning.memory import findings_document, too_large_text
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from traindyno.core.suite.preparation import preparation_document
 from traindyno.core.suite.settings import Settings
@@ -33,7 +33,7 @@ def estimate_all(asked: PreparationSettings, job: Job) -> None:
     reasons = [
         too_large_text(_shown(settings), settings.instance, finding)
         for settings, finding in findings.items()
-        if finding.estimate and not fits(finding.estimate, usable_memory_bytes(settings.instance))
+        if finding.is_too_large(settings.instance)
     ]
     if reasons and not asked.measure_anyway:
         raise WorkloadError("; ".join(reasons))

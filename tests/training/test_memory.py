@@ -9,7 +9,7 @@ import torch
 
 from tests.training.forked import run_group
 from traindyno.core.planning.fitting_batch import fitting_batch
-from traindyno.core.planning.memory import CellMemory, MemoryEstimate, MemoryFinding
+from traindyno.core.planning.memory import MemoryEstimate
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_settings, parse_workload
 from traindyno.core.suite.workload import Tokenizer, Workload
@@ -98,10 +98,9 @@ def test_a_batch_that_is_said_to_fit_does(name: str, times: float) -> None:
     """The batch is estimated again on a device of ``times`` the memory that the cell needs."""
     config, task, values = CASES[name]
     workload, settings = workload_of(config, task), settings_of(**values)
-    found = MemoryFinding(estimate=estimate_memory(workload, settings, model_path=None))
-    assert found.estimate is not None
-    device = int(found.estimate.peak_bytes * times)
-    batch = fitting_batch(CellMemory(cell_id="a", device_bytes=device, finding=found), settings)
+    found = estimate_memory(workload, settings, model_path=None)
+    device = int(found.peak_bytes * times)
+    batch = fitting_batch(found, settings, device)
     assert batch is not None
     assert batch > settings.batch_size_per_device
     larger = estimate_memory(workload, replace(settings, batch_size_per_device=batch), model_path=None)

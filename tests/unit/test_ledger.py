@@ -95,16 +95,12 @@ def test_specifications_are_those_of_the_labs_table() -> None:
     assert instance("ml.g4dn.12xlarge").devices_per_instance == gpt2["gpus"]
 
 
-def test_vcpus_are_those_of_the_labs_table_where_it_has_them() -> None:
-    claimed = {
-        "ml.p4d.24xlarge": published("albert-scaling")["vcpus"],
-        **{
-            f"ml.{name}": published("bert-trainium")[f"{name.replace('.', '-')}-vcpus"]
-            for name in ("trn1.2xlarge", "trn1.32xlarge", "trn1n.32xlarge")
-        },
-    }
-    for name, count in claimed.items():
-        assert getattr(instance(name), "vcpus", None) in {None, count}
+def test_vcpus_and_host_memory_are_those_of_the_labs_table() -> None:
+    assert instance("ml.p4d.24xlarge").vcpus == published("albert-scaling")["vcpus"]
+    trainium = published("bert-trainium")
+    for name in ("trn1.2xlarge", "trn1.32xlarge", "trn1n.32xlarge"):
+        found, key = instance(f"ml.{name}"), name.replace(".", "-")
+        assert (found.vcpus, found.memory_gib) == (trainium[f"{key}-vcpus"], trainium[f"{key}-host-memory"])
 
 
 def test_the_peak_that_the_post_prints_is_not_todays() -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
-from traindyno.core.suite.choices import Compiler, Strategy, Task
+from traindyno.core.suite.choices import Compiler, Task
 from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Workload
 from traindyno.sagemaker.job_settings import JobSettings
@@ -99,7 +100,7 @@ def inference_repositories() -> list[str]:
 
 
 def _stock_key(settings: Settings, instance_type: InstanceType) -> str:
-    if settings.strategy is Strategy.SMDDP:
+    if TRAITS[settings.strategy].sagemaker_collectives:
         return "smddp"
     if settings.compiler is Compiler.XLA and instance_type.accelerator_kind is AcceleratorKind.GPU:
         return "training_compiler"

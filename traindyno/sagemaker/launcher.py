@@ -10,8 +10,9 @@ from traindyno.core.instances.instance_types import AcceleratorKind, InstanceTyp
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS, MPI_OPTIONS, SMDDP_OPTIONS
-from traindyno.core.suite.choices import Compiler, Strategy, Task
+from traindyno.core.suite.choices import Compiler, Task
 from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import (
     measurement_document,
@@ -111,12 +112,12 @@ def select_launcher(
     """``pytorchddp`` for GPU images older than torchrun's support; SMP if the script has ``mp_parameters``."""
     if MODEL_PARALLEL_PARAMETERS in hyperparameters:
         return Launcher.MODEL_PARALLEL_V2 if is_smp_v2_image(image_uri) else Launcher.MODEL_PARALLEL
-    if settings.strategy is Strategy.SMDDP:
+    if TRAITS[settings.strategy].sagemaker_collectives:
         return Launcher.SMDDP
     is_gpu = instance_type.accelerator_kind is AcceleratorKind.GPU and not instance_type.is_local
     if settings.compiler is Compiler.XLA and is_gpu:
         return Launcher.XLA_SPAWN
-    if settings.strategy is Strategy.SINGLE:
+    if TRAITS[settings.strategy].one_process:
         return Launcher.PROCESS
     version = framework_version(image_uri)
     if is_gpu and version is not None and version < FIRST_TORCHRUN_VERSION:

@@ -11,9 +11,10 @@ from torch.optim import Optimizer
 from traindyno.callbacks import StepLogger
 from traindyno.core.instances.instance_types import has_gpu
 from traindyno.core.planning.memory import MemoryEstimate
-from traindyno.core.suite.choices import DatasetFormat, Strategy, Task
+from traindyno.core.suite.choices import DatasetFormat, Task
 from traindyno.core.suite.processes import processes_per_replica, world_size
 from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.workload import Workload
 from training.accelerators.cpu import Cpu
 from training.compilers.none import NoCompiler
@@ -37,8 +38,7 @@ from training.strategies import Setup, TrainingStrategy, build_strategy
 STEPS = 2
 # Of a step's accumulated batches, the second and all further ones run while the first one's gradients exist.
 MOST_BATCHES = 2
-# Its collectives come from another library and use the same memory.
-STAND_INS = {Strategy.SMDDP: Strategy.DDP}
+EstimateKey = tuple[Topology, bool, Settings]
 
 
 def estimate_memory(workload: Workload, settings: Settings, *, model_path: str | None) -> MemoryEstimate:
@@ -69,22 +69,28 @@ def measure_memory(workload: Workload, settings: Settings, *, model_path: str | 
 def _of_the_largest(settings: Settings, of_process: Callable[[Topology], MemoryEstimate]) -> MemoryEstimate:
     """The estimate of the process that needs the most memory, among those that differ."""
     hidden, found = HiddenStates(), []
-    is_pipeline = settings.strategy is Strategy.PIPELINE
-    for topology in planned_topologies(settings):
-        with fake_process_group(topology), hidden.exchanged() if is_pipeline else nullcontext():
+    topologies = _planned_topologies(settings)
+    for topology in topologies:
+        with fake_process_group(topology), hidden.exchanged() if len(topologies) > 1 else nullcontext():
             found.append(of_process(topology))
     return max(found, key=lambda estimate: estimate.peak_bytes)
 
 
-def planned_topologies(settings: Settings) -> list[Topology]:
+def _planned_topologies(settings: Settings) -> list[Topology]:
     """The processes with different parts of the model: those of one replica of a pipeline, else the first."""
     processes = world_size(settings)
     assert processes is not None
-    is_pipeline = settings.strategy is Strategy.PIPELINE
+    stages = processes_per_replica(settings, processes) if TRAITS[settings.strategy].has_stages else 1
     return [
         Topology(rank=rank, world_size=processes, local_world_size=processes // settings.instance_count)
-        for rank in range(processes_per_replica(settings, processes) if is_pipeline else 1)
+        for rank in range(stages)
     ]
+
+
+def estimate_key(settings: Settings) -> EstimateKey:
+    """Settings with equal keys have equal estimates: each device holds the same, apart from what CUDA keeps."""
+    shared = replace(settings, instance="", instance_count=1)
+    return _planned_topologies(settings)[0], has_gpu(settings.instance), shared
 
 
 def measure_steps(
@@ -99,7 +105,8 @@ def measure_steps(
 
     ``placed`` makes a batch of the same kind.
     """
-    settings, workload = _runnable(settings), _with_vocabulary(workload)
+    settings = replace(settings, strategy=TRAITS[settings.strategy].stand_in or settings.strategy)
+    workload = _with_vocabulary(workload)
     setup = _setup(workload, settings, topology)
     is_uniform = _is_uniform(workload, settings)
     batches = _batches(workload, settings, model_path=model_path, is_uniform=is_uniform)
@@ -137,10 +144,6 @@ def _run(setup: Setup, strategy: TrainingStrategy, optimizer: Optimizer, batches
         after_step=lambda: None,
     )
     return max(seen)
-
-
-def _runnable(settings: Settings) -> Settings:
-    return replace(settings, strategy=STAND_INS.get(settings.strategy, settings.strategy))
 
 
 def _with_vocabulary(workload: Workload) -> Workload:

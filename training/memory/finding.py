@@ -1,21 +1,11 @@
 """The finding about a configuration's memory: the estimate or why there is none, and the changes that make it fit."""
 
-from dataclasses import replace
-
 from traindyno.core.errors import TraindynoError
-from traindyno.core.instances.instance_types import has_gpu
-from traindyno.core.planning.memory import (
-    MemoryEstimate,
-    MemoryFinding,
-    fits,
-    usable_memory_bytes,
-    why_not_estimated,
-)
+from traindyno.core.planning.memory import MemoryEstimate, MemoryFinding, fits, why_not_estimated
 from traindyno.core.planning.memory_remedies import find_remedies
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
-from training.memory.estimate import estimate_memory, planned_topologies
-from training.process.topology import Topology
+from training.memory.estimate import EstimateKey, estimate_key, estimate_memory
 
 
 class Findings:
@@ -24,13 +14,13 @@ class Findings:
     def __init__(self, workload: Workload, *, model_path: str | None) -> None:
         self._workload = workload
         self._model_path = model_path
-        self._known: dict[tuple[Topology, bool, Settings], MemoryEstimate | str] = {}
+        self._known: dict[EstimateKey, MemoryEstimate | str] = {}
 
     def find(self, settings: Settings) -> MemoryFinding:
         found = self._estimate(settings)
         if isinstance(found, str):
             return MemoryFinding(why_unknown=found)
-        if fits(found, usable_memory_bytes(settings.instance)):
+        if fits(found, settings.instance):
             return MemoryFinding(estimate=found)
         return MemoryFinding(estimate=found, remedies=find_remedies(settings, self._estimate_or_none))
 
@@ -39,14 +29,11 @@ class Findings:
         return None if isinstance(found, str) else found
 
     def _estimate(self, settings: Settings) -> MemoryEstimate | str:
-        """The estimate, or why there is none. Types with the same number of devices share it, because each device holds
-        the same, apart from what CUDA keeps.
-        """
+        """The estimate, or why there is none."""
         why_none = why_not_estimated(self._workload, settings)
         if why_none:
             return why_none
-        shared = replace(settings, instance="", instance_count=1)
-        key = planned_topologies(settings)[0], has_gpu(settings.instance), shared
+        key = estimate_key(settings)
         if key not in self._known:
             self._known[key] = self._estimated(settings)
         return self._known[key]

@@ -35,6 +35,9 @@ def test_a_machine_that_changes_its_speed_between_rounds_changes_no_share(
     assert found.is_met is False
 
 
-def test_a_share_has_no_budget_where_nothing_can_be_saved() -> None:
-    assert share_of([1, 1], ours=9.8e-3, theirs=10e-3, bare=9.9e-3).budget is None
-    assert share_of([1, 1], ours=9.8e-3, theirs=10e-3, bare=10.1e-3).value is None
+@pytest.mark.parametrize(("bare", "is_known"), [(9.5e-3, True), (9.6e-3, False), (9.9e-3, False), (10.1e-3, False)])
+def test_share_is_unknown_where_less_than_the_noise_can_be_saved(bare: float, is_known: bool) -> None:
+    # 10 ÷ 9.5 is a ceiling of 1.053, 10 ÷ 9.6 one of 1.042
+    found = share_of([1, 1], ours=9.4e-3, theirs=10e-3, bare=bare)
+    assert (found.value is not None) is is_known
+    assert (found.budget is not None) is is_known

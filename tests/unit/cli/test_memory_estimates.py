@@ -56,7 +56,7 @@ def test_an_estimate_is_made_once_and_kept(tmp_path: Path, python: Path) -> None
     assert estimate_cells(unprepared_suite(), beside=tmp_path, say=said.append) == first
     assert (tmp_path / "requests").read_text() == "asked\n"
     assert said == ["estimating the memory of 2 configurations; a large model takes about a minute each, once"]
-    assert [memory.is_too_large for memory in first] == [True, False], "an A10G has 24 GB"
+    assert [memory.finding.is_too_large("ml.g5.xlarge") for memory in first] == [True, False], "an A10G has 24 GB"
 
 
 @needs_torch
@@ -67,7 +67,7 @@ def test_a_cache_folder_that_cannot_be_written_keeps_nothing(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     for _ in range(2):
         found = estimate_cells(unprepared_suite(), beside=tmp_path, say=silent)
-        assert [memory.is_too_large for memory in found] == [True, False]
+        assert [memory.finding.is_too_large("ml.g5.xlarge") for memory in found] == [True, False]
     assert (tmp_path / "requests").read_text() == "asked\nasked\n"
 
 

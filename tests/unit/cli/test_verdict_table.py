@@ -1,19 +1,22 @@
+from collections.abc import Mapping
 from dataclasses import replace
 from io import StringIO
 
 from rich.console import Console
 
-from tests.unit.report.test_report import report_of, sample_suite
-from tests.unit.run_samples import completed_result, make_suite
+from tests.unit.report.test_report import cells_section, headings_of, report_of, sample_suite
+from tests.unit.run_samples import completed_result, failed_result, make_suite
 from tests.unit.step_log_samples import START
 from traindyno.cli.display.interval_bar import interval_bars
 from traindyno.cli.display.verdict_table import print_verdict
+from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import Estimate, Interval
 from traindyno.core.step_log.line import evaluation_line
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
+from traindyno.core.verdict.cell_figures import CELL_FIGURES, InTerminal
 
 
 def printed(results: list[RunResult]) -> str:
@@ -40,9 +43,33 @@ def trials(*, recurring_share: float = 0.0, reason: str | None = None) -> list[R
 def test_the_table_shows_the_time_before_training_and_the_interval_of_one_run() -> None:
     text = printed(trials())
     # starting 60 s and downloading 20 s; 12,499 s of steps and 170 s beside them
-    for expected in ("before training", "80.0 s", "one run, 90 %", "3.52 h to 3.52 h"):
+    for expected in ("before training", "80.0 s", "time of one run, 90 %", "3.52 to 3.52 h"):
         assert expected in text
     assert "recurring" not in text
+
+
+def test_terminal_and_report_show_the_same_figures_under_the_same_headings() -> None:
+    first, second, _ = expand_cells(sample_suite())
+    report = report_of([*trials(recurring_share=0.2), failed_result(second, 1, Outcome.OUT_OF_MEMORY)])
+    console = Console(file=StringIO(), width=400)
+    print_verdict(console, report)
+    assert isinstance(console.file, StringIO)
+    terminal, section = console.file.getvalue(), cells_section(report)
+    assert "1 out of memory" in terminal
+    assert "1 out of memory" in section
+    figures = [each for each in CELL_FIGURES if each.in_terminal is not InTerminal.NEVER]
+    known = [each for each in figures if each.is_known_of(report.verdict.rows)]
+    assert len(known) > 6
+    for figure in known:
+        assert figure.heading in headings_of(report)
+        assert figure.heading.lower() in terminal
+        value = figure.value(report.verdict.row(first.cell_id))
+        if not isinstance(value, Mapping):
+            text = figure.text(value.mean) if isinstance(value, Estimate) else figure.plain_text(value)
+            assert text in terminal
+            assert text in section
+    assert "unknown" in next(line for line in terminal.splitlines() if second.label in line)
+    assert {each.heading for each in figures if each not in known}.isdisjoint(headings_of(report))
 
 
 def test_verdict_begins_with_three_sentences_and_shows_the_best_cells_only() -> None:

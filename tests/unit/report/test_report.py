@@ -388,7 +388,7 @@ def test_the_cells_show_what_recurs_what_is_billed_and_what_one_run_will_take() 
         results.append(replace(result, attempts=(cheaper,), measured=replace(result.measured, throughput=throughput)))
     plain, shown = (report_of(some, suite) for some in (results[:2], results))
     whole = cells_section(shown)
-    for heading in ("Before training", "One run, time", "One run, cost"):
+    for heading in ("Before training", "Time of one run, 90 %", "Cost of one run, 90 %"):
         assert heading in headings_of(plain)
     for heading, value in (("Billed share", "30.0 %"), ("Recurring", "25.0 %")):
         assert heading not in headings_of(plain)

@@ -5,7 +5,7 @@ from rich.table import Table
 
 from traindyno.core.costs.quantity_text import UNKNOWN, bytes_text, share_text
 from traindyno.core.planning.fitting_batch import fitting_batch
-from traindyno.core.planning.memory import OUTSIDE_BYTES, CellMemory
+from traindyno.core.planning.memory import OUTSIDE_BYTES, CellMemory, usable_memory_bytes
 from traindyno.core.planning.plan import Plan
 from traindyno.core.suite.suite import Cell
 
@@ -28,7 +28,7 @@ def print_memory(console: Console, planned: Plan) -> None:
     cells = {cell.cell_id: cell for cell in planned.cells}
     for each in planned.memory:
         cell = cells[each.cell_id]
-        table.add_row(cell.cell_id, cell.label, *_numbers(each), _fits(each), _batch(each, cell))
+        table.add_row(cell.cell_id, cell.label, *_numbers(each), _fits(each, cell), _batch(each, cell))
     console.print(table)
     for note in (OUTSIDE, BATCH):
         console.print(f"note: {note}", markup=False)
@@ -45,24 +45,26 @@ def _numbers(memory: CellMemory) -> tuple[str, ...]:
     return (*map(bytes_text, parts), device, share_text(share, digits=0))
 
 
-def _fits(memory: CellMemory) -> str:
+def _fits(memory: CellMemory, cell: Cell) -> str:
     if memory.finding.estimate is None or memory.device_bytes is None:
         return UNKNOWN
-    return "no" if memory.is_too_large else "yes"
+    return "no" if memory.finding.is_too_large(cell.settings.instance) else "yes"
 
 
 def _batch(memory: CellMemory, cell: Cell) -> str:
-    batch = fitting_batch(memory, cell.settings)
+    usable_bytes = usable_memory_bytes(cell.settings.instance)
+    batch = fitting_batch(memory.finding.estimate, cell.settings, usable_bytes)
     return "-" if batch is None else f"{batch:,}"
 
 
 def _lines(planned: Plan) -> list[str]:
     """Why a cell has no estimate, and the changes that would make a cell fit."""
     lines = []
+    instances = {cell.cell_id: cell.settings.instance for cell in planned.cells}
     for each in planned.memory:
         if each.finding.why_unknown:
             lines.append(f"{each.cell_id}: no estimate: {each.finding.why_unknown}")
-        if each.is_too_large:
+        if each.finding.is_too_large(instances[each.cell_id]):
             helps = "; ".join(remedy.text() for remedy in each.finding.remedies) or "none of the changes tried"
             lines.append(f"{each.cell_id}: would fit with {helps}")
     return lines

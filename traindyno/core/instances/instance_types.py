@@ -1,7 +1,6 @@
 """Instance types: devices, memory, vCPUs and network; None for unknown values."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,8 +10,6 @@ from importlib.resources import files
 from typing import Any
 
 LOCAL_PREFIX = "local."
-# The families with NVMe disks: a "d" after the generation, and accelerated types by name.
-WITH_STORAGE = re.compile(r"ml\.(\w*\d[a-z]*d[a-z]*|g4dn|g5|g6|g6e|gr6|g7|g7e|p4de|p5|p5en?|p6(e)?-\w+|trn1n?|trn2)\.")
 
 
 class AcceleratorKind(StrEnum):
@@ -25,7 +22,8 @@ class AcceleratorKind(StrEnum):
 class InstanceType:
     """A device is used by one training process: a GPU, a NeuronCore, or all cores of a host without either.
 
-    ``vcpus`` is None for this machine's own types.
+    ``vcpus`` and ``memory_gib`` are of the host, and None for this machine's own types.
+    ``has_nvme``: it has instance storage, which its hardware encrypts.
     """
 
     name: str
@@ -33,6 +31,8 @@ class InstanceType:
     accelerator: str | None
     devices_per_instance: int | None
     vcpus: int | None
+    memory_gib: float | None
+    has_nvme: bool
     device_memory_gb: float | None
     peak_dense_bf16_flops_per_device: float | None
     has_rdma: bool
@@ -62,6 +62,12 @@ def has_gpu(name: str) -> bool:
     return found is not None and found.accelerator_kind is AcceleratorKind.GPU
 
 
+def has_instance_storage(name: str) -> bool:
+    """SageMaker accepts no volume key for such a type. False for a type outside the table: Inf2 in batch transform."""
+    found = find_instance_type(name)
+    return found is not None and found.has_nvme
+
+
 def close_instance_types(name: str) -> list[str]:
     """Known names that resemble a misspelt one, the closest first."""
     return get_close_matches(name, instance_types(), n=3, cutoff=0.6)
@@ -84,14 +90,11 @@ def _read_row(name: str, row: Mapping[str, Any], accelerators: Mapping[str, Any]
         accelerator=accelerator,
         devices_per_instance=row["devices"] if accelerator else 1,
         vcpus=row.get("vcpus"),
+        memory_gib=row.get("memory_gib"),
+        has_nvme=row.get("nvme", False),
         device_memory_gb=device.get("memory_gb"),
         peak_dense_bf16_flops_per_device=device.get("peak_dense_bf16_flops"),
         has_rdma=row.get("rdma", False),
         has_training_quota=row.get("has_training_quota", True),
         shares_host=row.get("shares_host", False),
     )
-
-
-def has_instance_storage(instance_type: str) -> bool:
-    """Whether it has instance storage, which its hardware encrypts: SageMaker accepts no volume key for it."""
-    return WITH_STORAGE.match(instance_type) is not None

@@ -1,20 +1,17 @@
 """A batch that fits by a cell's own estimate, without a further one."""
 
-from traindyno.core.planning.memory import CellMemory
-from traindyno.core.suite.choices import Strategy
-from traindyno.core.suite.settings import Settings
+from traindyno.core.planning.memory import MemoryEstimate
+from traindyno.core.suite.settings import Settings, has_effect
 
 
-def fitting_batch(memory: CellMemory, settings: Settings) -> int | None:
+def fitting_batch(estimate: MemoryEstimate | None, settings: Settings, usable_bytes: int | None) -> int | None:
     """The largest batch per device may be larger, never smaller. None for a cell that does not fit or is unknown.
 
     All that is neither parameters nor optimizer state grows with the batch at most in proportion: activations do, and
     gradients do not grow.
     """
-    estimate, usable = memory.finding.estimate, memory.usable_bytes
-    if estimate is None or usable is None or memory.is_too_large or not estimate.activation_bytes:
+    if estimate is None or usable_bytes is None or estimate.peak_bytes > usable_bytes or not estimate.activation_bytes:
         return None
-    room = usable - estimate.parameter_bytes - estimate.optimizer_bytes
+    room = usable_bytes - estimate.parameter_bytes - estimate.optimizer_bytes
     batch = settings.batch_size_per_device * room // estimate.activation_bytes
-    parts = settings.micro_batches if settings.strategy is Strategy.PIPELINE else None
-    return batch - batch % (parts or 1)
+    return batch - batch % (settings.micro_batches if has_effect("micro_batches", settings) else 1)

@@ -65,28 +65,22 @@ class MemoryFinding:
     why_unknown: str | None = None
     remedies: tuple[Remedy, ...] = ()
 
+    def is_too_large(self, instance_type: str) -> bool:
+        return self.estimate is not None and not fits(self.estimate, instance_type)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellMemory:
-    """``device_bytes`` is None where the device's memory is not known. ``outside_bytes`` of it are not for tensors."""
+    """``device_bytes`` is None where the device's memory is not known."""
 
     cell_id: str
     device_bytes: int | None
-    outside_bytes: int = 0
     finding: MemoryFinding
 
-    @property
-    def usable_bytes(self) -> int | None:
-        return None if self.device_bytes is None else self.device_bytes - self.outside_bytes
 
-    @property
-    def is_too_large(self) -> bool:
-        estimate = self.finding.estimate
-        return estimate is not None and not fits(estimate, self.usable_bytes)
-
-
-def fits(estimate: MemoryEstimate, usable_bytes: int | None) -> bool:
-    """Also True if the device's memory is not known."""
+def fits(estimate: MemoryEstimate, instance_type: str) -> bool:
+    """Whether a device of the type has the memory; also True if the device's memory is not known."""
+    usable_bytes = usable_memory_bytes(instance_type)
     return usable_bytes is None or estimate.peak_bytes <= usable_bytes
 
 
@@ -134,7 +128,6 @@ def memory_of_cells(cells: Iterable[Cell], findings: Mapping[Settings, MemoryFin
         CellMemory(
             cell_id=cell.cell_id,
             device_bytes=device_memory_bytes(cell.settings.instance),
-            outside_bytes=outside_bytes(cell.settings.instance),
             finding=found,
         )
         for cell in cells
@@ -180,8 +173,8 @@ def too_large(suite: Suite, cells: Iterable[Cell], memory: Iterable[CellMemory])
         return
     by_id = {cell.cell_id: cell for cell in cells}
     for each in memory:
-        if each.is_too_large and each.cell_id in by_id:
-            cell = by_id[each.cell_id]
+        cell = by_id.get(each.cell_id)
+        if cell is not None and each.finding.is_too_large(cell.settings.instance):
             yield too_large_text(f"cell {cell.label} ({cell.cell_id})", cell.settings.instance, each.finding)
 
 

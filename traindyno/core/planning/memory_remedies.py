@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from traindyno.core.planning.memory import MemoryEstimate, Remedy, fits, usable_memory_bytes
+from traindyno.core.planning.memory import MemoryEstimate, Remedy, fits
 from traindyno.core.suite.choices import ShardScope, Strategy
-from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.settings import Settings, has_effect
 from traindyno.core.suite.strategies import TRAITS
 
 Estimate = Callable[[Settings], MemoryEstimate | None]
@@ -30,12 +30,11 @@ class _Search:
     def __init__(self, settings: Settings, estimate: Estimate) -> None:
         self._settings = settings
         self._estimate = estimate
-        self._usable_bytes = usable_memory_bytes(settings.instance)
 
     def first(self, changed: Iterator[Settings]) -> Remedy | None:
         for each in changed:
             found = self._estimate(each)
-            if found is not None and fits(found, self._usable_bytes):
+            if found is not None and fits(found, each.instance):
                 return Remedy(changes=_changes(self._settings, each), peak_bytes=found.peak_bytes)
         return None
 
@@ -61,7 +60,7 @@ def _sharding(settings: Settings) -> Iterator[Settings]:
     elif settings.shard_scope is ShardScope.HYBRID:
         sharded = replace(settings, shard_scope=ShardScope.FULL)
         yield sharded
-    if sharded.strategy is not Strategy.FSDP:
+    if not has_effect("shard_scope", sharded):
         return
     times = 2
     while times <= MOST_TIMES_INSTANCES:

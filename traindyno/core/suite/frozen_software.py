@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS
-from traindyno.core.suite.choices import Compiler, Strategy
+from traindyno.core.suite.choices import Compiler
+from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Workload
 
@@ -99,7 +100,7 @@ RULES: tuple[tuple[FrozenSoftware, Callable[[_Use], bool]], ...] = (
             state="in AWS's images up to PyTorch 2.5 only",
             replaced_by="strategy ddp or fsdp",
         ),
-        lambda use: use.cell.settings.strategy is Strategy.SMDDP,
+        lambda use: TRAITS[use.cell.settings.strategy].sagemaker_collectives,
     ),
     (
         FrozenSoftware(

@@ -3,20 +3,21 @@
 from collections.abc import Iterable
 
 from traindyno.core.instances.instance_types import find_instance_type
-from traindyno.core.suite.choices import LearningRateScaling, Strategy
+from traindyno.core.suite.choices import LearningRateScaling
 from traindyno.core.suite.settings import LearningRate, Settings, degree_setting
+from traindyno.core.suite.strategies import TRAITS
 
 
 def world_size(settings: Settings) -> int | None:
     """Processes of the whole job, one for each device; None if the instance type's number of devices is unknown.
 
-    Strategy ``single`` uses one device of an instance.
+    A strategy of one process uses one device of an instance.
     """
     instance_type = find_instance_type(settings.instance)
     devices = instance_type.devices_per_instance if instance_type else None
     if devices is None:
         return None
-    return settings.instance_count * (1 if settings.strategy is Strategy.SINGLE else devices)
+    return settings.instance_count * (1 if TRAITS[settings.strategy].one_process else devices)
 
 
 def processes_per_replica(settings: Settings, processes: int) -> int:
@@ -29,8 +30,8 @@ def processes_per_replica(settings: Settings, processes: int) -> int:
 
 
 def tensor_degrees(settings: Iterable[Settings]) -> tuple[int, ...]:
-    """The distinct degrees of those with strategy tensor, in order; without those of unknown device counts."""
-    sharded = (each for each in settings if each.strategy is Strategy.TENSOR)
+    """The distinct degrees of those that split heads, in order; without those of unknown device counts."""
+    sharded = (each for each in settings if TRAITS[each.strategy].splits_heads)
     sizes = ((each, world_size(each)) for each in sharded)
     return tuple(sorted({processes_per_replica(each, size) for each, size in sizes if size is not None}))
 

@@ -1,4 +1,4 @@
-"""What the rules must know of each strategy. A new strategy gets a line here."""
+"""What a strategy can do and needs: the one table that other modules ask. A new strategy gets a line here."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,26 +8,40 @@ from traindyno.core.suite.choices import Strategy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyTraits:
-    """``holds_whole_model``: each process does, so that sharding would save memory.
+    """``one_process``: a job is one process, which uses one device.
 
+    ``holds_whole_model``: each process does, so that sharding would save memory.
+    ``has_stages``: each process of a replica holds other blocks of the model. ``splits_heads``: each holds a part of
+    every block, with some of its attention heads.
     ``runs_with_xla``: it communicates only to average gradients, which XLA devices do themselves.
     ``resumes_resharded``: another number of processes can resume from its checkpoints, which name whole parameters, or
     slices that PyTorch reshards.
+    ``sagemaker_collectives``: it needs SageMaker's data parallel library, which has its own images and launcher.
+    ``stand_in``: a strategy that needs the same memory and runs everywhere; None if this one does.
     """
 
+    one_process: bool = False
     holds_whole_model: bool = False
+    has_stages: bool = False
+    splits_heads: bool = False
     runs_with_xla: bool = False
     resumes_resharded: bool = False
+    sagemaker_collectives: bool = False
+    stand_in: Strategy | None = None
 
 
 TRAITS: Mapping[Strategy, StrategyTraits] = {
-    Strategy.SINGLE: StrategyTraits(holds_whole_model=True, runs_with_xla=True, resumes_resharded=True),
+    Strategy.SINGLE: StrategyTraits(
+        one_process=True, holds_whole_model=True, runs_with_xla=True, resumes_resharded=True
+    ),
     Strategy.DDP: StrategyTraits(holds_whole_model=True, runs_with_xla=True, resumes_resharded=True),
-    Strategy.SMDDP: StrategyTraits(holds_whole_model=True, resumes_resharded=True),
+    Strategy.SMDDP: StrategyTraits(
+        holds_whole_model=True, resumes_resharded=True, sagemaker_collectives=True, stand_in=Strategy.DDP
+    ),
     Strategy.FSDP: StrategyTraits(resumes_resharded=True),
     Strategy.ZERO1: StrategyTraits(holds_whole_model=True, resumes_resharded=True),
-    Strategy.TENSOR: StrategyTraits(),
-    Strategy.PIPELINE: StrategyTraits(),
+    Strategy.TENSOR: StrategyTraits(splits_heads=True),
+    Strategy.PIPELINE: StrategyTraits(has_stages=True),
 }
 
 

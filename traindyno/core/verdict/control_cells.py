@@ -9,8 +9,8 @@ from traindyno.core.suite.arguments import with_all_arguments
 from traindyno.core.suite.cells import baseline_point, is_in_grid, make_cell
 from traindyno.core.suite.checks.scaling_check import check_scaling
 from traindyno.core.suite.checks.suite_check import check_suite
-from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Effect, Settings, options_of_strategies, settings_with
+from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite import Cell, Scaling, Suite
 from traindyno.core.suite.suite_file import settings_document
 from traindyno.core.verdict.global_batch import GlobalBatches
@@ -153,7 +153,7 @@ def _is_accepted(suite: Suite, cells: Sequence[Cell], control: Cell, entry: Mapp
 def _platform(cell: Cell) -> tuple[object, ...]:
     """What the image has to serve, and the image."""
     settings = cell.settings
-    return _kind(cell), settings.compiler, settings.strategy is Strategy.SMDDP, settings.image
+    return _kind(cell), settings.compiler, TRAITS[settings.strategy].sagemaker_collectives, settings.image
 
 
 def _kind(cell: Cell) -> tuple[object, ...]:

@@ -1,5 +1,8 @@
 """The table of instance types against botocore's enum, and the facts in it."""
 
+import json
+from importlib.resources import files
+
 import botocore.session
 import pytest
 
@@ -42,7 +45,54 @@ def test_peak_flops_of_a_whole_trn1_instance_is_awss_figure() -> None:
     assert trn1.peak_dense_bf16_flops_per_device * 32 == pytest.approx(3.04e15)
 
 
-def test_every_type_has_vcpus_and_a_larger_size_never_fewer() -> None:
+def test_every_type_has_the_columns_of_the_host() -> None:
+    rows = json.loads((files("traindyno.core.instances.data") / "instance_types.json").read_text())["types"]
+    remote = {name: row for name, row in rows.items() if not name.startswith("local.")}
+    assert {name for name, row in remote.items() if not {"vcpus", "memory_gib", "nvme"} <= row.keys()} == set()
+    assert {name for name, row in remote.items() if None in (row["vcpus"], row["nvme"])} == set()
+    assert {name for name, row in remote.items() if row["memory_gib"] is None} == {"ml.p6e-gb200.36xlarge"}
+
+
+def test_all_types_of_a_family_have_nvme_disks_or_none_has() -> None:
+    remote = [found for found in instance_types().values() if not found.is_local]
+    with_disks = {found.family for found in remote if found.has_nvme}
+    assert " ".join(sorted(with_disks)) == (
+        "g4dn g5 g6 g6e g7 g7e p3dn p4d p4de p5 p5e p5en p6-b200 p6-b300 p6e-gb200 r5d trn1 trn1n trn2"
+    )
+    assert with_disks.isdisjoint(found.family for found in remote if not found.has_nvme)
+
+
+def test_vcpus_of_a_family_have_equal_memory() -> None:
+    """The sizes of four families differ by more than 15 %."""
+    ratios: dict[str, set[float]] = {}
+    for found in instance_types().values():
+        if found.memory_gib is not None and found.vcpus is not None:
+            ratios.setdefault(found.family, set()).add(found.memory_gib / found.vcpus)
+    uneven = {family for family, each in ratios.items() if max(each) > 1.15 * min(each)}
+    assert uneven == {"p2", "p5", "g7e", "t3"}
+    assert {max(ratios[letter + "5"]) for letter in "cmr"} == {2, 4, 8}
+
+
+@pytest.mark.parametrize(
+    ("name", "gib"),
+    [
+        ("ml.trn1.2xlarge", 32),
+        ("ml.trn1.32xlarge", 512),
+        ("ml.p4d.24xlarge", 1152),
+        ("ml.p5.48xlarge", 2048),
+        ("ml.g5.xlarge", 16),
+        ("ml.c5n.xlarge", 10.5),
+        ("ml.c4.8xlarge", 60),
+        ("ml.p2.xlarge", 61),
+        ("ml.t3.medium", 4),
+        ("local.cpu", None),
+    ],
+)
+def test_host_memory_by_hand(name: str, gib: float | None) -> None:
+    assert instance_types()[name].memory_gib == gib
+
+
+def test_larger_size_never_has_fewer_vcpus() -> None:
     families: dict[str, list[tuple[float, int]]] = {}
     for found in instance_types().values():
         if not found.is_local:

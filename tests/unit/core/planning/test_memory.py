@@ -10,7 +10,6 @@ from tests.unit.suites import unprepared_suite
 from traindyno.core.costs.prices import Price
 from traindyno.core.planning.fitting_batch import fitting_batch
 from traindyno.core.planning.memory import (
-    CellMemory,
     MemoryEstimate,
     MemoryFinding,
     Remedy,
@@ -143,8 +142,9 @@ def test_a_gpu_keeps_memory_for_what_no_estimate_contains(instance: str, peak_gb
     cell = replace(expand_cells(suite_of_batches())[0], settings=settings)
     finding = MemoryFinding(estimate=estimate(peak_gb * GB))
     (memory,) = memory_of_cells([cell], {memory_settings(settings): finding})
-    assert memory.is_too_large is is_too_large
-    assert (fitting_batch(memory, settings) is None) is is_too_large
+    assert memory.finding.is_too_large(instance) is is_too_large
+    batch = fitting_batch(finding.estimate, settings, usable_memory_bytes(instance))
+    assert (batch is None) is is_too_large
     assert (usable_memory_bytes(instance) == device_memory_bytes(instance)) is instance.startswith("ml.trn")
     if is_too_large:
         assert "has 22.4 GiB, of which 1.50 GiB are not for tensors" in too_large_text("it", instance, finding)
@@ -162,7 +162,7 @@ def test_a_remedy_leaves_that_memory_too() -> None:
 def test_measure_anyway_shows_cells_that_are_too_large_and_refuses_none() -> None:
     plan = planned(suite_of_batches(measure_anyway=True))
     assert plan.refusals == ()
-    assert [memory.is_too_large for memory in plan.memory] == [False, False, True, True]
+    assert [memory.finding.is_too_large(PRICE.instance_type) for memory in plan.memory] == [False, False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -180,15 +180,12 @@ def test_a_cell_that_fits_names_a_batch_that_fits(
     device_gb: int | None, settings: dict[str, Any], batch: int | None
 ) -> None:
     device = None if device_gb is None else device_gb * GB
-    known = CellMemory(cell_id="a", device_bytes=device, finding=MemoryFinding(estimate=estimate(32 * GB)))
-    assert fitting_batch(known, p4d(batch_size_per_device=4, **settings)) == batch
-    unknown = replace(known, finding=MemoryFinding(why_unknown="not tried"))
-    assert fitting_batch(unknown, p4d()) is None
+    assert fitting_batch(estimate(32 * GB), p4d(batch_size_per_device=4, **settings), device) == batch
+    assert fitting_batch(None, p4d(), device) is None
 
 
 def test_without_an_estimate_nothing_is_refused() -> None:
-    unknown = CellMemory(cell_id="a", device_bytes=GB, finding=MemoryFinding(why_unknown="not tried"))
-    assert not unknown.is_too_large
+    assert not MemoryFinding(why_unknown="not tried").is_too_large("ml.g5.xlarge")
 
 
 def test_cells_that_need_the_same_memory_are_estimated_once() -> None:

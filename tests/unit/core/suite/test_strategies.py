@@ -1,5 +1,11 @@
 """Every strategy has its traits, and the rules follow from them."""
 
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.strategies import TRAITS, strategies_with
 
@@ -13,3 +19,63 @@ def test_strategies_are_found_by_a_trait_in_their_order() -> None:
     split = strategies_with(lambda traits: not traits.holds_whole_model)
     assert split == (Strategy.FSDP, Strategy.TENSOR, Strategy.PIPELINE)
     assert strategies_with(lambda traits: not traits.resumes_resharded) == (Strategy.TENSOR, Strategy.PIPELINE)
+
+
+def test_a_strategy_that_stands_in_runs_without_sagemakers_library() -> None:
+    needs_library = strategies_with(lambda traits: traits.sagemaker_collectives)
+    assert strategies_with(lambda traits: traits.stand_in is not None) == needs_library == (Strategy.SMDDP,)
+    assert not TRAITS[TRAITS[Strategy.SMDDP].stand_in or Strategy.SMDDP].sagemaker_collectives
+
+
+REPO_ROOT = Path(__file__).resolve().parents[4]
+PACKAGES = ("traindyno", "training", "infra", "localcloud", "lambdas")
+TABLES = {
+    "traindyno/core/suite/strategies.py": "the traits",
+    "traindyno/core/suite/settings.py": "the settings that a strategy uses, and the default",
+    "training/strategies/__init__.py": "the module of each strategy",
+}
+NAMES = {
+    "traindyno/core/planning/memory_remedies.py": "FSDP is the proposed change",
+    "traindyno/core/suite/preparation.py": "SINGLE is the strategy of the job that prepares data",
+}
+
+
+def members_in(node: ast.AST) -> Iterator[str]:
+    """The members of Strategy that this code names."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id == "Strategy":
+            yield each.attr
+
+
+def branches_in(node: ast.AST) -> Iterator[str]:
+    """The comparisons and patterns that ask which strategy it is, also by the member's text."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Compare | ast.match_case):
+            asked = each.pattern if isinstance(each, ast.match_case) else each
+            texts = {text.value for text in ast.walk(asked) if isinstance(text, ast.Constant)}
+            is_by_text = "strategy" in ast.unparse(asked) and texts & {str(strategy) for strategy in Strategy}
+            if is_by_text or any(members_in(asked)):
+                yield ast.unparse(asked)
+
+
+@pytest.mark.parametrize(
+    "branch",
+    [
+        "settings.strategy is Strategy.DDP",
+        "strategy in (Strategy.FSDP, Strategy.ZERO1)",
+        "settings.strategy == 'smddp'",
+        "match strategy:\n    case Strategy.DDP: pass",
+    ],
+)
+def test_a_branch_on_a_strategy_is_found(branch: str) -> None:
+    assert len([*branches_in(ast.parse(branch))]) == 1
+
+
+def test_no_module_asks_which_strategy_it_is_and_only_tables_name_one() -> None:
+    sources = {
+        str(path.relative_to(REPO_ROOT)): ast.parse(path.read_text())
+        for package in PACKAGES
+        for path in (REPO_ROOT / package).rglob("*.py")
+    }
+    assert [f"{path}: {branch}" for path, source in sources.items() for branch in branches_in(source)] == []
+    assert {path for path, source in sources.items() if any(members_in(source))} == TABLES.keys() | NAMES.keys()

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
-from traindyno.core.suite.choices import Compiler, PipelineSchedule, Precision, ShardScope, Strategy, Task
+from traindyno.core.suite.choices import Compiler, PipelineSchedule, Precision, ShardScope, Task
 from traindyno.core.suite.processes import processes_per_replica, world_size
-from traindyno.core.suite.settings import Effect, Settings, degree_setting, setting_descriptions, settings_with
-from traindyno.core.suite.strategies import strategies_with
+from traindyno.core.suite.settings import Effect, Settings, has_effect, setting_descriptions, settings_with
+from traindyno.core.suite.strategies import TRAITS, strategies_with
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Workload
 
@@ -47,15 +47,15 @@ def check_instance(settings: Settings, instance_type: InstanceType) -> Iterator[
         yield Impossible(field="instance", reason=f"AWS offers no training quota for {instance_type.name} any more")
     if instance_type.name == "local.gpu" and settings.instance_count > 1:
         yield Impossible(field="instance_count", reason="local.gpu is one machine's GPU: expected instance_count 1")
-    if settings.strategy is Strategy.SINGLE and settings.instance_count > 1:
-        reason = "strategy single runs one process: expected instance_count 1, or strategy ddp"
+    if TRAITS[settings.strategy].one_process and settings.instance_count > 1:
+        reason = f"strategy {settings.strategy} runs one process: expected instance_count 1, or strategy ddp"
         yield Impossible(field="instance_count", reason=reason)
 
 
 def check_smddp(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
-    if settings.strategy is Strategy.SMDDP and instance_type.family not in SMDDP_FAMILIES:
+    if TRAITS[settings.strategy].sagemaker_collectives and instance_type.family not in SMDDP_FAMILIES:
         families = ", ".join(f"ml.{family}" for family in SMDDP_FAMILIES)
-        reason = f"strategy smddp runs on {families} only, got {instance_type.name}"
+        reason = f"strategy {settings.strategy} runs on {families} only, got {instance_type.name}"
         yield Impossible(field="strategy", reason=reason)
 
 
@@ -63,10 +63,10 @@ def check_image(settings: Settings, workload: Workload) -> Iterator[Impossible]:
     """Whether an image of AWS or of the lab can run a built-in task, if the suite names no image."""
     if settings.image or workload.image:
         return
-    if settings.strategy is Strategy.SMDDP:
+    if TRAITS[settings.strategy].sagemaker_collectives:
         reason = (
-            "AWS's images with strategy smddp lack transformers and datasets, which the built-in tasks need:"
-            " set workload.image to an image that has them too, or use task script"
+            f"AWS's images with strategy {settings.strategy} lack transformers and datasets, which the built-in tasks"
+            " need: set workload.image to an image that has them too, or use task script"
         )
         yield Impossible(field="strategy", reason=reason)
     if settings.compiler is Compiler.NEURON:
@@ -124,7 +124,7 @@ def check_offloading(settings: Settings, instance_type: InstanceType) -> Iterato
 
 
 def check_effect(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
-    if settings.shard_scope is ShardScope.HYBRID and settings.strategy is not Strategy.FSDP:
+    if settings.shard_scope is ShardScope.HYBRID and not has_effect("shard_scope", settings):
         yield _without_effect("shard_scope", settings)
     elif settings.shard_scope is ShardScope.HYBRID and instance_type.devices_per_instance == 1:
         reason = f"shard_scope hybrid shards within an instance, and {instance_type.name} has one device: expected full"
@@ -136,7 +136,7 @@ def check_effect(settings: Settings, instance_type: InstanceType) -> Iterator[Im
 def check_degrees(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
     for field in settings_with(Effect.DEGREE):
         degree: int | None = getattr(settings, field)
-        if field == degree_setting(settings.strategy):
+        if has_effect(field, settings):
             yield from _check_degree(settings, field, degree)
         elif degree is not None:
             yield _without_effect(field, settings)
@@ -158,7 +158,7 @@ def _check_degree(settings: Settings, field: str, degree: int | None) -> Iterato
 
 def check_micro_batches(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
     count, degree = settings.micro_batches, _planned_degree(settings)
-    if settings.strategy is not Strategy.PIPELINE:
+    if not has_effect("micro_batches", settings):
         if count != 1:
             yield _without_effect("micro_batches", settings)
         return
@@ -186,15 +186,17 @@ def check_model(settings: Settings, workload: Workload) -> Iterator[Impossible]:
     if config is None or degree is None:
         return
     kind = config.get("model_type")
-    if settings.strategy is Strategy.PIPELINE and kind not in PIPELINE_MODELS:
-        reason = f"strategy pipeline can split {', '.join(PIPELINE_MODELS)} into stages, not model type {kind}"
+    traits = TRAITS[settings.strategy]
+    if traits.has_stages and kind not in PIPELINE_MODELS:
+        models = ", ".join(PIPELINE_MODELS)
+        reason = f"strategy {settings.strategy} can split {models} into stages, not model type {kind}"
         yield Impossible(field="strategy", reason=reason)
     stages, blocks = degree * STAGES_PER_PROCESS.get(settings.pipeline_schedule, 1), _first(config, BLOCK_COUNTS)
-    if settings.strategy is Strategy.PIPELINE and blocks is not None and blocks < stages:
+    if traits.has_stages and blocks is not None and blocks < stages:
         reason = f"{stages} stages need a block each, and the model has {blocks} blocks"
         yield Impossible(field="pipeline_degree", reason=reason)
     heads = _first(config, HEAD_COUNTS)
-    if settings.strategy is Strategy.TENSOR and heads is not None and heads % degree:
+    if traits.splits_heads and heads is not None and heads % degree:
         reason = f"tensor_degree {degree} does not divide the model's {heads} attention heads"
         yield Impossible(field="tensor_degree", reason=reason)
 

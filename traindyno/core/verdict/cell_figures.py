@@ -1,0 +1,200 @@
+"""The figures of a cell: one list, which the report and the terminal draw as the columns of their tables."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+from traindyno.core.costs.quantity_text import bytes_text, number_text, range_text, seconds_text, share_text, usd_text
+from traindyno.core.measurement.statistics import Estimate, Interval
+from traindyno.core.verdict.cell_row import CellRow
+
+PREDICTION = "90 % prediction interval for one future run of the whole workload"
+FigureValue = Estimate | Interval | Mapping[str, int] | Decimal | float | str | None
+
+
+class InTerminal(StrEnum):
+    """``IF_KNOWN``: if a cell has the figure. ``ALWAYS``: unknown ones are worth a column too."""
+
+    NEVER = "never"
+    IF_KNOWN = "if-known"
+    ALWAYS = "always"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellFigure:
+    """``value`` of None is unknown; ``text`` writes the numbers of an estimate or an interval too.
+
+    ``is_known``: whether the cell makes the figure worth a column; by default, if its value is not None.
+    ``is_optional``: a figure that no cell has is not mentioned.
+    """
+
+    heading: str
+    value: Callable[[CellRow], FigureValue]
+    text: Callable[[Any], str] = str
+    explanation: str | None = None
+    is_known: Callable[[CellRow], bool] | None = None
+    is_optional: bool = False
+    in_terminal: InTerminal = InTerminal.NEVER
+
+    def is_known_of(self, rows: Sequence[CellRow]) -> bool:
+        return any(self.is_known(row) if self.is_known else self.value(row) is not None for row in rows)
+
+    def plain_text(self, value: FigureValue) -> str:
+        """The text of a value that is neither an estimate nor outcomes."""
+        if isinstance(value, Interval):
+            return range_text(self.text(value.low), self.text(value.high))
+        return self.text(value)
+
+
+def outcomes_text(outcomes: Mapping[str, int]) -> str:
+    """How the cell's trials ended."""
+    return ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in outcomes.items()) or "not run"
+
+
+CELL_FIGURES = (
+    CellFigure(
+        heading="Reached",
+        explanation="trials that reached the goal's target, of those measured",
+        value=lambda row: f"{row.quality.reached or 0} of {row.trials}",
+        is_known=lambda row: row.quality.reached is not None,
+        is_optional=True,
+        in_terminal=InTerminal.IF_KNOWN,
+    ),
+    CellFigure(
+        heading="Time to target",
+        explanation="from the job's creation to the first such evaluation",
+        value=lambda row: row.quality.seconds,
+        text=seconds_text,
+        is_known=lambda row: row.quality.reached is not None,
+        is_optional=True,
+        in_terminal=InTerminal.IF_KNOWN,
+    ),
+    CellFigure(
+        heading="Cost to target",
+        explanation="what was billed until that evaluation",
+        value=lambda row: row.quality.usd,
+        text=usd_text,
+        is_optional=True,
+        in_terminal=InTerminal.IF_KNOWN,
+    ),
+    CellFigure(
+        heading="Trials",
+        explanation="measured, of all that ended",
+        value=lambda row: row.outcomes,
+        in_terminal=InTerminal.ALWAYS,
+    ),
+    CellFigure(
+        heading="Samples/s", value=lambda row: row.samples_per_second, text=number_text, in_terminal=InTerminal.ALWAYS
+    ),
+    CellFigure(heading="Tokens/s", value=lambda row: row.tokens_per_second, text=number_text),
+    CellFigure(
+        heading="Steps/s",
+        explanation="iterations; a step is one of the optimizer",
+        value=lambda row: row.steps_per_second,
+        text=number_text,
+    ),
+    CellFigure(
+        heading="CV",
+        explanation="standard deviation of the trials' rates ÷ their mean",
+        value=lambda row: row.samples_per_second.variation if row.samples_per_second else None,
+        text=share_text,
+    ),
+    CellFigure(heading="Time", value=lambda row: row.seconds, text=seconds_text, in_terminal=InTerminal.ALWAYS),
+    CellFigure(
+        heading="Before training",
+        explanation="part of the time: waiting for capacity, starting and downloading",
+        value=lambda row: row.before_training_seconds,
+        text=seconds_text,
+        in_terminal=InTerminal.IF_KNOWN,
+    ),
+    CellFigure(
+        heading="Time of one run, 90 %",
+        explanation=PREDICTION,
+        value=lambda row: row.prediction.seconds if row.prediction else None,
+        text=seconds_text,
+        in_terminal=InTerminal.IF_KNOWN,
+    ),
+    CellFigure(
+        heading="Billed time",
+        explanation="seconds of each instance that SageMaker bills",
+        value=lambda row: row.billable_seconds,
+        text=seconds_text,
+    ),
+    CellFigure(
+        heading="Price per hour", explanation="of all instances", value=lambda row: row.usd_per_hour, text=usd_text
+    ),
+    CellFigure(heading="Cost", value=lambda row: row.usd, text=usd_text, in_terminal=InTerminal.ALWAYS),
+    CellFigure(
+        heading="Cost of one run, 90 %",
+        explanation=PREDICTION,
+        value=lambda row: row.prediction.usd if row.prediction else None,
+        text=usd_text,
+    ),
+    CellFigure(
+        heading="Billed share",
+        explanation="billable ÷ training time; below 100 % with spot",
+        value=lambda row: row.billable_share,
+        text=share_text,
+        is_known=lambda row: row.billable_share is not None and row.billable_share < 1,
+        is_optional=True,
+    ),
+    CellFigure(
+        heading="Recurring",
+        explanation="share of step time: checkpoints, evaluation, stalls",
+        value=lambda row: row.recurring_share,
+        text=share_text,
+        is_known=lambda row: bool(row.recurring_share),
+        is_optional=True,
+        in_terminal=InTerminal.IF_KNOWN,
+    ),
+    CellFigure(
+        heading="Accuracy",
+        explanation="of the last evaluation, mean of the trials",
+        value=lambda row: row.accuracy,
+        text=share_text,
+        in_terminal=InTerminal.IF_KNOWN,
+    ),
+    CellFigure(
+        heading="Evaluation loss",
+        explanation="of the last evaluation",
+        value=lambda row: row.quality.loss,
+        text=number_text,
+        is_optional=True,
+        in_terminal=InTerminal.IF_KNOWN,
+    ),
+    CellFigure(
+        heading="Perplexity",
+        explanation="of the last evaluation",
+        value=lambda row: row.quality.perplexity,
+        text=number_text,
+        is_optional=True,
+        in_terminal=InTerminal.IF_KNOWN,
+    ),
+    CellFigure(
+        heading="MFU",
+        explanation="model FLOPs utilization",
+        value=lambda row: row.model_flops_utilization,
+        text=share_text,
+    ),
+    CellFigure(
+        heading="Data wait",
+        explanation="share of time spent waiting for data",
+        value=lambda row: row.data_wait_share,
+        text=share_text,
+        in_terminal=InTerminal.ALWAYS,
+    ),
+    CellFigure(
+        heading="Memory",
+        explanation="peak of one device, the highest of all ranks",
+        value=lambda row: row.peak_memory_bytes,
+        text=bytes_text,
+    ),
+    CellFigure(
+        heading="Waited",
+        explanation="mean time of waiting for capacity",
+        value=lambda row: row.waiting_seconds,
+        text=seconds_text,
+    ),
+)
