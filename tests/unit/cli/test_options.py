@@ -7,8 +7,8 @@ import typer
 from rich.text import Text
 from typer.testing import CliRunner
 
+from traindyno.cli.lab_choice import AccountChoice, LabChoice, with_options_of
 from traindyno.cli.main import commands
-from traindyno.cli.options import AccountChoice, LabChoice, with_options_of
 
 
 def answer(choice: type[AccountChoice], *words: str) -> AccountChoice:

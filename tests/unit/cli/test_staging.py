@@ -7,7 +7,7 @@ import boto3
 import pytest
 from botocore.stub import ANY, Stubber
 
-from traindyno.cli.inputs.staging import Stage, StagingRefused
+from traindyno.cli.inputs.staging import StagingArea, StagingRefused
 
 
 @pytest.fixture
@@ -18,8 +18,8 @@ def s3() -> Iterator[tuple[Any, Stubber]]:
         stubber.assert_no_pending_responses()
 
 
-def stage(client: Any, beside: Path, told: list[str] | None = None) -> Stage:
-    return Stage(beside=beside, s3=client, bucket="results", tell=(told if told is not None else []).append)
+def stage(client: Any, beside: Path, told: list[str] | None = None) -> StagingArea:
+    return StagingArea(beside=beside, s3=client, bucket="results", tell=(told if told is not None else []).append)
 
 
 def suite_with(**workload: Any) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def test_names_alone_are_those_of_what_would_be_sent(tmp_path: Path, s3: tuple[A
     (tmp_path / "train.py").write_text("print(1)")
     document = suite_with(task="script", source=".", entry_point="train.py", dataset={"path": "data.csv"})
     # with nothing laid out, any request would fail
-    named = Stage(beside=tmp_path, s3=client, bucket="results", tell=print, sends=False).stage_suite(document)
+    named = StagingArea(beside=tmp_path, s3=client, bucket="results", tell=print, sends=False).stage_suite(document)
     for _ in range(2):
         stubber.add_response("list_objects_v2", {})
         stubber.add_response("put_object", {})

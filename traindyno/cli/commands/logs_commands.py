@@ -9,9 +9,8 @@ from traindyno.aws import clients
 from traindyno.aws.deployment import has_stack
 from traindyno.aws.lab_logs import RETENTION_DAYS, LabLogs, LogGroup, LogStream
 from traindyno.cli.confirmation import confirm
-from traindyno.cli.options import ProfileOption, RegionOption
+from traindyno.cli.lab_choice import AccountChoice, ProfileOption, RegionOption
 from traindyno.cli.output import tell
-from traindyno.cli.target import choose_account
 from traindyno.core.errors import TraindynoError
 
 app = typer.Typer(
@@ -85,7 +84,7 @@ def expire(
 
 
 def _open(lab: str, region: str | None, profile: str | None) -> LabLogs:
-    choose_account(is_local=False, region=region, profile=profile)
+    AccountChoice(region=region, profile=profile).choose()
     try:
         return LabLogs(clients.logs_with_more_retries(), lab)
     except ValueError as error:

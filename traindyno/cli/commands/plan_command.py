@@ -25,10 +25,10 @@ from traindyno.cli.inputs.plan_inputs import (
     read_spot_assumption,
 )
 from traindyno.cli.inputs.sample_data import SampleUnknown
-from traindyno.cli.inputs.staging import Stage, StagingRefused
+from traindyno.cli.inputs.staging import StagingArea, StagingRefused
 from traindyno.cli.inputs.suite_loading import LoadedSuite, load_startable_suite
-from traindyno.cli.options import FormatOption, LabChoice, SuiteArgument, with_options_of
-from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
+from traindyno.cli.lab_choice import FormatOption, LabChoice, SuiteArgument, with_options_of
+from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SuiteRefused
@@ -62,7 +62,7 @@ def plan(
     regions: RegionsOption = None,
     spot_discount: SpotDiscountOption = None,
     spot_interruptions: SpotInterruptionsOption = None,
-    output: FormatOption = Format.TABLE,
+    output: FormatOption = OutputFormat.TABLE,
 ) -> None:
     """Show a suite's cells, lanes, quotas, cost and time; exit status 2 if it would be refused. Creates nothing."""
     loaded = load_startable_suite(suite)
@@ -91,7 +91,7 @@ def plan(
     )
     unavailable = unavailable_images(planned.cells, loaded.suite.workload, inputs.region) if inputs.region else ()
     planned = replace(planned, refusals=(*planned.refusals, *(Refusal(reason=reason) for reason in unavailable)))
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         print_json(plan_document(loaded.suite, planned, inputs, histories, spot))
     else:
         print_plan(STANDARD_OUTPUT, loaded.suite, planned, inputs, why_no_history=histories.why_none, spot=spot)
@@ -106,7 +106,7 @@ def _find_histories(loaded: LoadedSuite, *, beside: Path, lab: str) -> FoundHist
     """Reads the lab's table; writes nothing."""
     try:
         deployment = find_deployment(clients.cloudformation(), lab)
-        stage = Stage(beside=beside, s3=clients.s3(), bucket=deployment.bucket, tell=tell, sends=False)
+        stage = StagingArea(beside=beside, s3=clients.s3(), bucket=deployment.bucket, tell=tell, sends=False)
         suite = parse_suite(stage.stage_suite(loaded.document))
         services = open_services(
             BucketEnvironment(lab=deployment.lab, table=deployment.table, bucket=deployment.bucket)

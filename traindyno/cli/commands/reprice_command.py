@@ -13,8 +13,8 @@ from rich.table import Table
 from traindyno.aws import clients
 from traindyno.aws.prices import read_prices
 from traindyno.cli.inputs.plan_inputs import PricesOption, read_price_file
-from traindyno.cli.options import ExecutionArgument, FormatOption, LabChoice, with_options_of
-from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, Format, print_json
+from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, with_options_of
+from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, print_json
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.costs.quantity_text import UNKNOWN, usd_text
@@ -54,7 +54,7 @@ def reprice_execution(
     execution: ExecutionArgument,
     prices: PricesOption = None,
     price_region: PriceRegionOption = None,
-    output: FormatOption = Format.TABLE,
+    output: FormatOption = OutputFormat.TABLE,
 ) -> None:
     """Recompute costs and verdict at other prices, and show which price would change the verdict."""
     if prices is not None and price_region is not None:
@@ -66,7 +66,7 @@ def reprice_execution(
     loss_spread, host_prior = record.loss_spread, record.host_prior
     before = judge(record.suite, record.cells, record.results, loss_spread=loss_spread, host_prior=host_prior)
     after = reprice(record.suite, record.cells, record.results, found, loss_spread=loss_spread, host_prior=host_prior)
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         print_json(_document(record, before, after, found))
     else:
         print_repriced(STANDARD_OUTPUT, execution, before=before, after=after, prices=found)

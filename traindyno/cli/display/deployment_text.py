@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from traindyno.cli.display.deployment_cost import DeploymentCost, cost_of
+from traindyno.cli.inputs.deployment_cost import DeploymentCost, cost_of
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, usd_text
 from traindyno.core.documents.stored import to_document

@@ -14,7 +14,7 @@ from traindyno.aws.client_errors import AwsError
 from traindyno.aws.prices import read_prices
 from traindyno.aws.quotas import Quotas
 from traindyno.aws.training_plans import find_offer
-from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json
+from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.quantity_text import UNKNOWN, count_text
 from traindyno.core.documents.stored import to_document
@@ -54,10 +54,10 @@ def split_regions(text: str) -> list[str]:
     return list(dict.fromkeys(filter(None, (part.strip() for part in text.split(",")))))
 
 
-def show_regions(suite: Suite, regions: Sequence[str], output: Format) -> None:
+def show_regions(suite: Suite, regions: Sequence[str], output: OutputFormat) -> None:
     """Print the table by which a person chooses a region for a lab; nothing is planned."""
     found = compare_regions(suite, expand_cells(suite), regions, now=time.time())
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         print_json({"suite": suite.name, "regions": [{**to_document(each), "fits": each.fits} for each in found]})
         return
     STANDARD_OUTPUT.print(regions_table(found))

@@ -27,7 +27,7 @@ class StagingRefused(TraindynoError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class StagingArea:
     """The upload's destination; relative paths start at ``beside``, the suite file's folder.
 
     Without ``sends`` it only computes the names, by which a plan finds earlier runs of the same work.

@@ -1,11 +1,13 @@
 """What an execution has paid so far, whether or not it has ended, been aborted or failed."""
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from traindyno.aws.executions import Execution
-from traindyno.cli.display.deployment_cost import DeploymentCost, costs_of
+from traindyno.cli.inputs.deployment_cost import DeploymentCost, costs_of
+from traindyno.cli.lab_choice import LabTarget
 from traindyno.core.costs.receipt import Receipt, write_receipt
 from traindyno.core.jobs.attempt import Attempt, instance_type_of
 from traindyno.core.jobs.outcome import Outcome
@@ -42,6 +44,11 @@ class ExecutionReceipt:
     warm_jobs: tuple[str, ...]
     receipt: Receipt
     deployments: tuple[DeploymentCost, ...] = ()
+
+
+def read_receipt(target: LabTarget, execution_id: str) -> ExecutionReceipt:
+    execution = target.executions.describe(execution_id)
+    return load_receipt(execution, services=target.services, lab=target.deployment.lab, now=time.time())
 
 
 def load_receipt(execution: Execution, *, services: LabServices, lab: str, now: float) -> ExecutionReceipt:
