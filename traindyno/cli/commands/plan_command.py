@@ -13,8 +13,8 @@ from traindyno.aws.client_errors import error_code, is_access_denied
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
 from traindyno.cli.display.plan_table import print_plan
 from traindyno.cli.display.region_comparison import RegionsOption, show_regions, split_regions
+from traindyno.cli.inputs.local_paths import data_lines
 from traindyno.cli.inputs.memory_estimates import MemoryOption, estimate_cells
-from traindyno.cli.inputs.plan_data import data_lines
 from traindyno.cli.inputs.plan_inputs import (
     PlanInputs,
     PricesOption,
