@@ -37,8 +37,9 @@ def draw_rates(report: Report) -> Markup | None:
 
 
 def _axes(report: Report) -> Iterator[str]:
-    """Those with the most values first; without the number of instances, and what follows from it or is for learning
-    only.
+    """The axes of numbers, those with the most values first.
+
+    The number of instances, the settings that follow it, and those that affect only learning are left out.
     """
     workload, following = report.suite.workload, report.suite.scaling.following
     sized = find_series(report.cells, workload, following=following)

@@ -113,7 +113,7 @@ def _title(what: str, part: Part) -> str:
 
 
 def _ideal(first: Measured, instances: float) -> float:
-    """In proportion to the fewest instances."""
+    """The rate that grows in proportion to the instances, from the smallest size on."""
     return first.y * instances / first.x
 
 

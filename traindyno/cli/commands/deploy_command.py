@@ -135,7 +135,7 @@ def deploy(
 
 
 def _plan(choice: DeploymentChoice, found: DeployableModel, target: LabTarget) -> ModelDeployment:
-    """Checked as the state machine checks it. Raises DocumentInvalid or ModelNotServable."""
+    """The deployment, checked as the state machine checks it. Raises DocumentInvalid or ModelNotServable."""
     now, run, lab, instance = time.time(), found.run, target.deployment.lab, choice.instance_type
     if instance is not None:
         check_instance_type(instance)

@@ -41,7 +41,7 @@ def doctor(
 
 
 def bootstrap_qualifier(folder: Path) -> str:
-    """That of the folder's cdk.json, which `cdk deploy` uses, or else the CDK's own. Raises InputFileInvalid."""
+    """The qualifier in the folder's cdk.json, which `cdk deploy` uses, or the CDK's own. Raises InputFileInvalid."""
     path = folder / "cdk.json"
     if not path.is_file():
         return DEFAULT_QUALIFIER

@@ -1,4 +1,4 @@
-"""`traindyno list` and `traindyno stop`."""
+"""`traindyno list` and `traindyno stop`: a lab's executions, and the end of one before it is complete."""
 
 import time
 from dataclasses import asdict, dataclass

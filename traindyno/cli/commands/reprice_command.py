@@ -39,7 +39,7 @@ LabRegionOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricedLabChoice(LabChoice):
-    """Here ``--region`` is the region of the prices, so the lab's region has another option."""
+    """``--region`` is the region of the prices, so another option gives the lab's region."""
 
     region: LabRegionOption = None
 

@@ -71,7 +71,7 @@ def deployments_table(rows: Iterable[DeploymentRow], now: float) -> Table:
 
 
 def cost_line(cost: DeploymentCost) -> str:
-    """For the receipt of an execution, whose total counts training jobs only."""
+    """A line below the receipt of an execution, whose total counts training jobs only."""
     kind = "transform job" if cost.hosting is Hosting.TRANSFORM else "endpoint"
     so_far = " so far" if cost.until is None else ""
     rate = f" at {usd_text(cost.usd_per_hour)} per hour" if cost.until is None and cost.usd_per_hour is not None else ""

@@ -51,7 +51,7 @@ def follow(target: LabTarget, execution_id: str, console: Console) -> Execution:
 
 
 def observe(read: Callable[[], State], find_stall: FindStall, seconds: float) -> Iterator[State | NoProgress]:
-    """States at least ``seconds`` apart, without end. A stall if no state was read, or none differed, for 20 s.
+    """Yields states at least ``seconds`` apart, and NoProgress if for 20 s no state was read or none differed.
 
     Reading takes at most a tenth of the time: the rows of thousands of runs take seconds to read.
     """

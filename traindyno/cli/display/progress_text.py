@@ -46,7 +46,7 @@ def state_line(state: State) -> str:
 
 
 def render_state(state: State) -> RenderableType:
-    """The same on a terminal, redrawn in place."""
+    """The same as a table, which a terminal redraws in place."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()

@@ -37,7 +37,7 @@ HEADINGS = ("region", "instance", "price/h", "quota", "in use", "spot quota", "l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionClients:
-    """``pricing`` answers for every region; the others are of one."""
+    """``pricing`` answers for every region; each other client answers for its own."""
 
     pricing: "PricingClient"
     quotas: Quotas

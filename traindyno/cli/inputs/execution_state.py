@@ -81,12 +81,12 @@ class State:
 
     @property
     def runs_total(self) -> int | None:
-        """More than was planned where trials on contended hosts were repeated."""
+        """The number is larger than planned if trials on contended hosts were repeated."""
         return None if self.runs_planned is None else max(self.runs_planned, len(self.ended))
 
     @property
     def left_seconds(self) -> float | None:
-        """At the rate until now; None before the first run has ended."""
+        """The remaining runs take as long as those before; None before the first run has ended."""
         if not self.ended or self.runs_total is None:
             return None
         return self.elapsed_seconds * (self.runs_total - len(self.ended)) / len(self.ended)
@@ -138,7 +138,7 @@ def read_state(target: LabTarget, execution_id: str) -> State:
 
 
 def find_leader(goal: GoalKind, summaries: Sequence[RunSummary]) -> Leader | None:
-    """By the quantity of the suite's goal alone: the verdict also considers the goal's limit and equivalent cells."""
+    """The goal's quantity alone decides: only the verdict considers the goal's limit and equivalent cells."""
     is_cost = not Goal(kind=goal).is_time
     values: dict[str, list[float]] = {}
     for each in summaries:
@@ -189,7 +189,7 @@ def latest_position(text: str) -> tuple[str | None, int | None]:
         try:
             entry = json.loads(line)
         except ValueError:
-            continue  # cut off at either end
+            continue  # the text begins and ends within a line
         if entry.get("kind") == "step":
             return None, int(entry["step"])
         if entry.get("kind") in {"phase", "begin"}:

@@ -108,7 +108,7 @@ class SpotAssumptionIncomplete(TraindynoError):
 
 
 def read_spot_assumption(discount: float | None, interruptions: float | None) -> SpotAssumption | None:
-    """None without the options. Raises SpotAssumptionIncomplete."""
+    """Returns None if neither option is given. Raises SpotAssumptionIncomplete."""
     if discount is None and interruptions is None:
         return None
     if discount is None or interruptions is None:

@@ -15,9 +15,9 @@ COMMENTS_AND_CODE = "comments-and-code"
 SIZE_LIMIT_BYTES = 2**20
 LABELLED_LINES = {"train": 4000, "test": 800}
 LEAST_CHARACTERS = 20  # shorter lines contain too little text
-MOST_OF_A_FILE = 50  # of each kind: many files, so that a part of a split is similar to the whole
+MOST_OF_A_FILE = 50  # lines of each kind: many files are read, so that a part of a split is similar to the whole
 COMMENT, CODE = 0, 1
-# After the library's modules: those of Python 3.13 alone hold too few comments.
+# They follow the library's modules, which hold too few comments in Python 3.13.
 PACKAGES = ("asyncio", "email", "http", "importlib", "logging", "multiprocessing", "unittest")
 
 
