@@ -249,7 +249,7 @@ def test_the_bootstraps_qualifier_is_that_of_cdk_json(tmp_path: Path) -> None:
     (tmp_path / "cdk.json").write_text('{"context": {"@aws-cdk/core:bootstrapQualifier": "mine"}}')
     assert bootstrap_qualifier(tmp_path) == "mine"
     (tmp_path / "cdk.json").write_text("[]")
-    with pytest.raises(InputFileInvalid, match=r"cdk\.json: expected a JSON object"):
+    with pytest.raises(InputFileInvalid, match=r"cdk\.json: the text is no JSON object"):
         bootstrap_qualifier(tmp_path)
 
 

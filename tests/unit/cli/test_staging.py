@@ -68,10 +68,10 @@ def test_object_that_is_there_already_is_sent_again_only_before_it_expires(
         ({"channels": {"images": "./pictures"}}, r"workload\.channels\.images: '\./pictures' does not exist"),
         (
             {"dataset": {"path": "sample:moon"}},
-            r"is not a sample; available: sample:python-standard-library",
+            r"is not a sample; accepted: sample:python-standard-library",
         ),
-        ({"source": "nowhere"}, r"workload\.source: expected a folder"),
-        ({"source": ".", "entry_point": "tran.py"}, r"got 'tran\.py'; the folder has train\.py"),
+        ({"source": "nowhere"}, r"workload\.source: .*nowhere is not a folder"),
+        ({"source": ".", "entry_point": "tran.py"}, r"'tran\.py' is not in .*; the folder has train\.py"),
     ],
 )
 def test_missing_file_is_named_before_anything_is_sent(

@@ -84,7 +84,7 @@ class DeploymentChoice(LabChoice):
             ("--transform and --keep or --hours", is_transform and (self.keep or is_timed)),
         ):
             if is_given:
-                raise typer.BadParameter(f"expected one of {names}, got both")
+                raise typer.BadParameter(f"{names} can't be combined: give one of them")
 
     @property
     def hosting(self) -> Hosting:

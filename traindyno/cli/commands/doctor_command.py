@@ -48,7 +48,7 @@ def bootstrap_qualifier(folder: Path) -> str:
     try:
         context = json.loads(path.read_text(encoding="utf-8")).get("context", {})
     except (ValueError, AttributeError) as error:
-        raise InputFileInvalid(f"{path}: expected a JSON object, got text that is none: {error}") from error
+        raise InputFileInvalid(f"{path}: the text is no JSON object: {error}") from error
     return str(context.get(QUALIFIER_CONTEXT, DEFAULT_QUALIFIER))
 
 

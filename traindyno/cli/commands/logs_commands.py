@@ -64,7 +64,9 @@ def expire(
 ) -> None:
     """Let log events of a lab's endpoints expire, and with --account-wide those of every job of the account."""
     if days not in RETENTION_DAYS:
-        raise typer.BadParameter(f"--days: expected one of {', '.join(map(str, RETENTION_DAYS))}, got {days}")
+        raise typer.BadParameter(
+            f"--days: CloudWatch Logs has no retention of {days} days; accepted: {', '.join(map(str, RETENTION_DAYS))}"
+        )
     logs = _open(lab, region, profile)
     shared = logs.shared_groups()
     found = [*logs.own_groups(), *(shared if account_wide else [])]

@@ -68,7 +68,7 @@ def plan(
     loaded = load_startable_suite(suite)
     if regions is not None:
         if prices is not None or quotas is not None:
-            raise typer.BadParameter("expected --regions without --prices and --quotas, which are of one region")
+            raise typer.BadParameter("--regions can't be combined with --prices or --quotas, which are of one region")
         choice.choose()
         show_regions(loaded.suite, split_regions(regions), output)
         return

@@ -58,7 +58,7 @@ def reprice_execution(
 ) -> None:
     """Recompute costs and verdict at other prices, and show which price would change the verdict."""
     if prices is not None and price_region is not None:
-        raise typer.BadParameter("expected one of --prices and --region, got both")
+        raise typer.BadParameter("--prices and --region can't be combined: give one of them")
     target = choice.find_target()
     record = load_record(target.results, execution)
     found = read_price_file(prices) if prices else _price_list(record, price_region or _region_of(record))
@@ -88,7 +88,7 @@ def _price_list(record: ExecutionRecord, region: str) -> dict[str, Price]:
 def _check_found(record: ExecutionRecord, found: Mapping[str, Price], where: str) -> None:
     wanted = _instance_types(record)
     if not any(name in found for name in wanted):
-        raise NoPriceFound(f"{where}: expected a price of {' or '.join(wanted)}, found none")
+        raise NoPriceFound(f"{where}: no price of {' or '.join(wanted)} was found")
 
 
 def _document(record: ExecutionRecord, before: Verdict, after: Repriced, prices: Mapping[str, Price]) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 class DeploymentCost:
     """Times are epoch seconds; an amount of None is unknown.
 
-    ``usd_per_hour`` is the price of all instances. ``since`` is the creation, ``until`` the removal; it is None while the
-    deployment may be billed. ``expires_at`` is None for a kept endpoint and for a transform job. ``spent_usd`` is at most
+    ``usd_per_hour`` is the price of all instances. ``since`` is the creation, ``until`` the removal; it is None while
+    billing may continue. ``expires_at`` is None for a kept endpoint and for a transform job. ``spent_usd`` is at most
     what is billed until now or ``until``. ``usd_per_million_requests`` is the cost if the endpoint answers one request
     after the other without a pause.
     """

@@ -103,7 +103,7 @@ def _end(attempt: Attempt, services: LabServices) -> Attempt:
 
 
 def _unrecorded(rows: Sequence[AttemptRow], suite: Suite) -> AnyResult:
-    """A result made from the attempts, at the price of its instance type; while that is unknown, at the highest price."""
+    """A result made from the attempts, at the price of its instance type; while this is unknown, at the highest one."""
     owner = rows[0].owner
     attempts = [row.end or _unfinished(row) for row in rows]
     placed_on = instance_type_of(attempts)

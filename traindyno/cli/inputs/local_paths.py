@@ -50,7 +50,7 @@ def expanded(path: str, beside: Path) -> Path:
 def path_problem(path: str, beside: Path) -> str | None:
     """Why this path can't be used; None if it exists, or is not on this machine."""
     if sample_data.is_sample(path):
-        return None if path in sample_data.SAMPLES else f"expected {' or '.join(sample_data.SAMPLES)}, got {path!r}"
+        return sample_data.why_no_sample(path)
     if find_local(path, beside) is not None or not _looks_local(path):
         return None
     return (
@@ -65,10 +65,10 @@ def source_problem(source: str, entry_point: object, beside: Path) -> tuple[str,
         return None
     folder = expanded(source, beside)
     if not folder.is_dir():
-        return "source", f"expected a folder or a tarball's s3:// URI; {folder} is not a folder"
+        return "source", f"{folder} is not a folder; accepted: a folder, or a tarball's s3:// URI"
     if isinstance(entry_point, str) and not (folder / entry_point).is_file():
         there = ", ".join(sorted(path.name for path in folder.glob("*.py"))) or "no .py file"
-        return "entry_point", f"expected a file in {folder}, got {entry_point!r}; the folder has {there}"
+        return "entry_point", f"{entry_point!r} is not in {folder}; the folder has {there}"
     return None
 
 

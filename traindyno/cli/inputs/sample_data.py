@@ -29,10 +29,15 @@ def is_sample(path: str) -> bool:
     return path.startswith(SCHEME)
 
 
+def why_no_sample(path: str) -> str | None:
+    return None if path in SAMPLES else f"{path!r} is not a sample; accepted: {', '.join(SAMPLES)}"
+
+
 def write_sample(path: str, folder: Path) -> Path:
     """Create the folder and write the files of ``sample:<name>`` into it; the same machine gives the same bytes."""
-    if path not in SAMPLES:
-        raise SampleUnknown(f"workload.dataset.path: {path!r} is not a sample; available: {', '.join(SAMPLES)}")
+    problem = why_no_sample(path)
+    if problem is not None:
+        raise SampleUnknown(f"workload.dataset.path: {problem}")
     folder.mkdir(parents=True, exist_ok=True)
     SAMPLES[path](folder)
     return folder

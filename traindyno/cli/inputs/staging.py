@@ -66,7 +66,9 @@ class StagingArea:
             return path
         local = find_local(path, self.beside)
         if local is None:
-            raise StagingRefused(f"--{option} {path}: expected an S3 URI, or a file or folder that exists")
+            raise StagingRefused(
+                f"--{option} {path} does not exist on this machine; accepted: a file, a folder, or an S3 URI"
+            )
         return self._staged_files(local)
 
     def _staged_path(self, path: str, field: str) -> str:
