@@ -68,6 +68,16 @@ MAY_IMPORT = {
         "yaml",
         "mypy_boto3_*",
     },
+    # It calls no service: the rooms before it read what it shows.
+    "traindyno/cli/display": {
+        "traindyno.core",
+        "traindyno.aws.executions.Execution",
+        "traindyno.store.model_deployments",
+        "traindyno.store.preparations",
+        "traindyno.cli",
+        "botocore.exceptions",
+        "rich",
+    },
     "lambdas": {
         "traindyno.core",
         "traindyno.sagemaker",

@@ -12,7 +12,7 @@ from traindyno.aws import clients
 from traindyno.aws.client_errors import error_code, is_access_denied
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
 from traindyno.cli.display.plan_table import print_plan
-from traindyno.cli.display.region_comparison import RegionsOption, show_regions, split_regions
+from traindyno.cli.display.region_table import print_regions
 from traindyno.cli.inputs.local_paths import data_lines
 from traindyno.cli.inputs.memory_estimates import MemoryOption, estimate_cells
 from traindyno.cli.inputs.plan_inputs import (
@@ -24,6 +24,7 @@ from traindyno.cli.inputs.plan_inputs import (
     read_plan_inputs,
     read_spot_assumption,
 )
+from traindyno.cli.inputs.region_comparison import RegionsOption, compare_regions, split_regions
 from traindyno.cli.inputs.sample_data import SampleUnknown
 from traindyno.cli.inputs.staging import StagingArea, StagingRefused
 from traindyno.cli.inputs.suite_loading import LoadedSuite, load_startable_suite
@@ -66,19 +67,19 @@ def plan(
 ) -> None:
     """Show a suite's cells, lanes, quotas, cost and time; exit status 2 if it would be refused. Creates nothing."""
     loaded = load_startable_suite(suite)
+    cells = expand_cells(loaded.suite)
     if regions is not None:
         if prices is not None or quotas is not None:
             raise typer.BadParameter("--regions can't be combined with --prices or --quotas, which are of one region")
         choice.choose()
-        show_regions(loaded.suite, split_regions(regions), output)
+        found = compare_regions(loaded.suite, cells, split_regions(regions), now=time.time())
+        print_regions(loaded.suite.name, found, output)
         return
     spot = read_spot_assumption(spot_discount, spot_interruptions)
     histories = FoundHistories(why_none="--prices and --quotas are given, so no lab is read")
     if prices is None or quotas is None:
         choice.choose()
-    inputs = read_plan_inputs(
-        loaded.staged, expand_cells(loaded.suite), price_path=prices, quota_path=quotas, now=time.time()
-    )
+    inputs = read_plan_inputs(loaded.staged, cells, price_path=prices, quota_path=quotas, now=time.time())
     if prices is None or quotas is None:
         histories = _find_histories(loaded, beside=suite.parent, lab=choice.deployed_name)
     planned = plan_suite(
