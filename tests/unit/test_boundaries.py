@@ -191,30 +191,6 @@ def test_rooms_of_the_core_import_only_rooms_before_them() -> None:
     assert offences == []
 
 
-# Each room, a module at the package's top included, may import those before it.
-ROOMS = {
-    "traindyno/cli": (
-        *("output", "confirmation", "checkout", "lab_choice"),
-        *("inputs", "display", "commands", "main"),
-    ),
-}
-
-
-@pytest.mark.parametrize("package", ROOMS)
-def test_rooms_import_only_rooms_before_them(package: str) -> None:
-    folder, rooms, dotted = REPO_ROOT / package, ROOMS[package], package.replace("/", ".")
-    found = {path.parent.name for path in folder.glob("*/__init__.py")} | {path.stem for path in folder.glob("*.py")}
-    assert found - {"__init__"} == set(rooms)
-    offences = [
-        f"{source.relative_to(REPO_ROOT)} imports {module}"
-        for number, room in enumerate(rooms)
-        for source in [*(folder / room).rglob("*.py"), *folder.glob(f"{room}.py")]
-        for module in sorted(imported_modules(source))
-        if is_allowed(module, {f"{dotted}.{later}" for later in rooms[number + 1 :]})
-    ]
-    assert offences == []
-
-
 def test_only_the_program_imports_the_command_line() -> None:
     """``python -m traindyno`` is above all rooms; the other modules at the top of the package are below them."""
     below = [path for path in (REPO_ROOT / "traindyno").glob("*.py") if path.stem != "__main__"]
