@@ -191,19 +191,6 @@ def test_rooms_of_the_core_import_only_rooms_before_them() -> None:
     assert offences == []
 
 
-def test_only_the_program_imports_the_command_line() -> None:
-    """``python -m traindyno`` is above all rooms; the other modules at the top of the package are below them."""
-    below = [path for path in (REPO_ROOT / "traindyno").glob("*.py") if path.stem != "__main__"]
-    allowed = {"traindyno.core.errors"}
-    assert {path.stem for path in below} == {"__init__", "bundle"}
-    assert [
-        f"{source.name} imports {module}"
-        for source in below
-        for module in sorted(imported_modules(source))
-        if not is_allowed(module, allowed)
-    ] == []
-
-
 # Keyword arguments of a call through boto3 are no texts: the adapters in traindyno/aws write them.
 SHAPES_OF_A_JOB = ("CreateTrainingJobRequest", "DescribeTrainingJobResponse", "TrainingJobSummary")
 SHAPES_OF_SERVING = (
@@ -309,6 +296,19 @@ def test_error_codes_of_aws_appear_in_its_adapters_only() -> None:
     assert any(ERROR_CODE.search(text) for _, _, text in texts_of("traindyno/aws"))
     found = texts_of("traindyno", "lambdas", "training", apart_from=("traindyno/aws/",))
     assert [f"{path}:{line} says {text}" for path, line, text in found if ERROR_CODE.search(text)] == []
+
+
+def test_only_the_program_imports_the_command_line() -> None:
+    """``python -m traindyno`` is above all rooms; the other modules at the top of the package are below them."""
+    below = [path for path in (REPO_ROOT / "traindyno").glob("*.py") if path.stem != "__main__"]
+    allowed = {"traindyno.core.errors"}
+    assert {path.stem for path in below} == {"__init__", "bundle"}
+    assert [
+        f"{source.name} imports {module}"
+        for source in below
+        for module in sorted(imported_modules(source))
+        if not is_allowed(module, allowed)
+    ] == []
 
 
 def test_no_module_is_named_for_what_it_is_not() -> None:
