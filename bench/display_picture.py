@@ -15,11 +15,10 @@ from pathlib import Path
 from rich.console import Console
 
 from localcloud.home import REPO_ROOT
-from traindyno.cli.display.execution_state import State, read_state
 from traindyno.cli.display.progress import observe
 from traindyno.cli.display.progress_text import ended_line, render_state
-from traindyno.cli.target import Target, find_target
-from traindyno.core.lab_names import DEFAULT_LAB
+from traindyno.cli.inputs.execution_state import State, read_state
+from traindyno.cli.lab_choice import LabChoice, LabTarget
 
 PICTURE = REPO_ROOT / "docs" / "live-display.svg"
 SUITE = Path("suites") / "quickstart.yaml"
@@ -41,13 +40,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         text=True,
         check=True,
     )
-    target = find_target(is_local=True, lab=DEFAULT_LAB, region=None, profile=None)
+    target = LabChoice(local=True).find_target()
     states = list(states_of(target, json.loads(started.stdout)["execution_id"]))
     PICTURE.write_text(draw(f"$ traindyno run {suite} --local", states), encoding="utf-8")
     sys.stderr.write(f"{PICTURE} shows {states[-1].execution.execution_id}\n")
 
 
-def states_of(target: Target, execution_id: str) -> Iterator[State]:
+def states_of(target: LabTarget, execution_id: str) -> Iterator[State]:
     """Every second until the moment to show has passed; the execution continues."""
     for seen in observe(lambda: read_state(target, execution_id), target.find_stall, POLL_SECONDS):
         if isinstance(seen, State):

@@ -37,6 +37,7 @@ ROOMS = {
         *("errors", "models", "process", "data", "accelerators", "compilers", "strategies", "checkpoints", "serving"),
         *("doctor", "run", "main", "memory", "prepare_data", "entry"),
     ),
+    "traindyno/cli": ("output", "confirmation", "checkout", "lab_choice", "inputs", "display", "commands", "main"),
     "localcloud/sagemaker_service": (
         *("data", "activity", "api_error", "clock", "instance_table", "service_health", "settings"),
         *("storage", "jobs", "events", "host", "replay", "hosting", "api", "hosting_service", "service"),
@@ -83,6 +84,16 @@ MAY_IMPORT = {
         "rich",
         "yaml",
         "mypy_boto3_*",
+    },
+    # It calls no service: the rooms before it read what it shows.
+    "traindyno/cli/display": {
+        "traindyno.core",
+        "traindyno.aws.executions.Execution",
+        "traindyno.store.model_deployments",
+        "traindyno.store.owners",
+        "traindyno.cli",
+        "botocore.exceptions",
+        "rich",
     },
     "lambdas": {
         "traindyno.core",
@@ -324,6 +335,19 @@ def test_error_codes_of_aws_appear_in_its_adapters_only() -> None:
     assert any(ERROR_CODE.search(text) for _, _, text in texts_of("traindyno/aws"))
     found = texts_of("traindyno", "lambdas", "training", apart_from=("traindyno/aws/",))
     assert [f"{path}:{line} says {text}" for path, line, text in found if ERROR_CODE.search(text)] == []
+
+
+def test_only_the_program_imports_the_command_line() -> None:
+    """``python -m traindyno`` is above all rooms; the other modules at the top of the package are below them."""
+    below = [path for path in (REPO_ROOT / "traindyno").glob("*.py") if path.stem != "__main__"]
+    allowed = {"traindyno.core.errors"}
+    assert {path.stem for path in below} == {"__init__", "bundle", "import_closure"}
+    assert [
+        f"{source.name} imports {module}"
+        for source in below
+        for module in sorted(imported_modules(source))
+        if not is_allowed(module, allowed)
+    ] == []
 
 
 def test_no_module_is_named_for_what_it_is_not() -> None:

@@ -3,8 +3,12 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+
+from traindyno.cli.main import commands
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 DECISIONS = REPO_ROOT / "docs" / "decisions"
@@ -99,6 +103,20 @@ def test_names_of_code_in_contributors_lists_occur_in_a_file_of_the_item() -> No
     assert [
         name for name, files in named_code if not any(re.search(rf"\b{name}\b", texts[file]) for file in files)
     ] == []
+
+
+def test_the_table_of_commands_has_each_command_of_the_program_once() -> None:
+    text = (REPO_ROOT / "docs/README.md").read_text().split("## Commands")[1]
+    listed = re.findall(r"^\| `traindyno ([a-z ]+[a-z])", text, re.MULTILINE)
+    assert sorted(listed) == sorted(words_of(typer.main.get_command(commands)))
+
+
+def words_of(command: Any, *words: str) -> Iterator[str]:
+    """The words of each command of a group, such as ``local up``."""
+    if not hasattr(command, "commands"):
+        yield " ".join(words)
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from words_of(inner, *words, name)
 
 
 def test_a_folder_of_unit_tests_has_the_name_of_the_package_that_it_tests() -> None:

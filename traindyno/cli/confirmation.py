@@ -15,6 +15,6 @@ def confirm(question: str, *, otherwise: str) -> None:
     tell(f"{question} [y/N]")
     answer = sys.stdin.readline()
     if not answer:
-        raise NotConfirmed(f"{otherwise}: expected an answer, y or n; with --yes the command does not ask")
+        raise NotConfirmed(f"{otherwise}: no answer came; accepted: y or n, or the option --yes")
     if answer.strip().lower() not in {"y", "yes"}:
         raise NotConfirmed(otherwise)

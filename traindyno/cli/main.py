@@ -8,6 +8,7 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from traindyno import __version__
+from traindyno.cli.checkout import has_local_cloud, require_checkout
 from traindyno.cli.commands import endpoint_commands, execution_commands, logs_commands, quota_commands, run_commands
 from traindyno.cli.commands.claims_command import claims
 from traindyno.cli.commands.compare_command import compare
@@ -16,7 +17,6 @@ from traindyno.cli.commands.doctor_command import doctor
 from traindyno.cli.commands.plan_command import plan
 from traindyno.cli.commands.receipt_command import receipt
 from traindyno.cli.commands.reprice_command import reprice_execution
-from traindyno.cli.inputs.checkout import add_local
 from traindyno.cli.inputs.suite_loading import SuiteFileInvalid
 from traindyno.cli.inputs.suite_text import InputFileInvalid, SuiteUnreadable
 from traindyno.cli.output import STANDARD_ERROR, print_json
@@ -48,7 +48,16 @@ commands.command()(endpoint_commands.undeploy)
 commands.command()(doctor)
 commands.add_typer(quota_commands.app, name="quotas")
 commands.add_typer(logs_commands.app, name="logs")
-add_local(commands)
+if has_local_cloud():
+    from traindyno.cli.commands import local_commands  # imports localcloud, which the wheel lacks
+
+    commands.add_typer(local_commands.app, name="local")
+else:
+
+    @commands.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+    def local() -> None:
+        """The cloud on this machine; needs a checkout of the repository."""
+        require_checkout("traindyno local")
 
 
 @commands.command()

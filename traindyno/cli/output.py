@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 
-class Format(StrEnum):
+class OutputFormat(StrEnum):
     TABLE = "table"
     JSON = "json"
 

@@ -11,7 +11,7 @@ from traindyno.report.markup import Markup, element
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlotData:
-    """The data of a plot, as a table. ``name`` is the file's, without its extension."""
+    """The data of a plot, as a table. ``name`` is the file's name without its extension."""
 
     name: str
     header: Sequence[str]

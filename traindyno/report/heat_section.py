@@ -111,6 +111,6 @@ def _boxes(found: HeatMap, verdict: Verdict, width: float, known: Sequence[float
 
 
 def _shade(measure: float, known: Sequence[float]) -> int:
-    """0 for the worst, the highest for the best, in equal steps of the value."""
+    """The number of a shade: 0 for the worst value, the highest for the best, in equal steps of the value."""
     low, high = min(known), max(known)
     return SHADES - 1 if high <= low else min(SHADES - 1, int((high - measure) / (high - low) * SHADES))

@@ -107,7 +107,7 @@ def _data(measure: Measure, cells: Sequence[CellCurves]) -> PlotData:
 
 
 def _curves(report: Report, measure: Measure) -> list[CellCurves]:
-    """The best cells first, each with its first trials."""
+    """Each cell's first trials, the best cells first."""
     by_cell: dict[str, list[tuple[LearningPoint, ...]]] = {}
     for result in report.results:
         curve = measure.curve(result)

@@ -7,7 +7,7 @@ from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Effect, setting
 from traindyno.core.verdict.axes import find_axes
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.charts.figure import MOST_VIEWS, View, draw_figure, draw_views
-from traindyno.report.charts.line_chart import Line, Measured, Part, divide_lines, draw_lines
+from traindyno.report.charts.line_chart import Line, MeasuredPoint, Part, divide_lines, draw_lines
 from traindyno.report.download import PlotData
 from traindyno.report.markup import Markup, element
 
@@ -37,8 +37,9 @@ def draw_rates(report: Report) -> Markup | None:
 
 
 def _axes(report: Report) -> Iterator[str]:
-    """Those with the most values first; without the number of instances, and what follows from it or is for learning
-    only.
+    """The axes of numbers, those with the most values first.
+
+    The number of instances, the settings that follow it, and those that affect only learning are left out.
     """
     workload, following = report.suite.workload, report.suite.scaling.following
     sized = find_series(report.cells, workload, following=following)
@@ -62,7 +63,7 @@ def _lines(report: Report, axis: str) -> list[Line]:
         Line(
             cell=cell,
             points=tuple(
-                Measured(x=x, y=rate.mean, interval=rate.interval)
+                MeasuredPoint(x=x, y=rate.mean, interval=rate.interval)
                 for member in each.cells
                 if (rate := rates.get(member.cell_id)) and (x := axis_value(member, workload, axis)) is not None
             ),

@@ -41,7 +41,7 @@ def draw_runs(report: Report) -> Markup:
 
 
 def _table(results: Sequence[RunResult]) -> Markup:
-    """Without the column of starts if the suite has no warm pool."""
+    """The table of runs; without a warm pool, it has no column of starts."""
     rows = [_row(each) for each in results]
     keeps_warm = any(each.started_warm is not None for each in results)
     shown = [index for index, column in enumerate(COLUMNS) if keeps_warm or column.heading != START]

@@ -9,7 +9,7 @@ from traindyno.core.verdict.scaling_fit import ScalingFit
 from traindyno.core.verdict.scaling_text import describe_scaling
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.charts.figure import MOST_VIEWS, View, draw_figure, draw_views
-from traindyno.report.charts.line_chart import Line, Measured, Part, divide_lines, draw_lines
+from traindyno.report.charts.line_chart import Line, MeasuredPoint, Part, divide_lines, draw_lines
 from traindyno.report.charts.plot import Unit
 from traindyno.report.download import PlotData
 from traindyno.report.estimate_text import estimate_cell
@@ -92,7 +92,7 @@ def _efficiency(part: Part, points: Mapping[str, Sequence[ScalingPoint]], suffix
         Line(
             cell=line.cell,
             points=tuple(
-                Measured(x=point.instance_count, y=point.efficiency, interval=point.efficiency_interval)
+                MeasuredPoint(x=point.instance_count, y=point.efficiency, interval=point.efficiency_interval)
                 for point in points[line.label]
             ),
         )
@@ -112,15 +112,15 @@ def _title(what: str, part: Part) -> str:
     return f"{what}, {part.name}" if part.name else what
 
 
-def _ideal(first: Measured, instances: float) -> float:
-    """In proportion to the fewest instances."""
+def _ideal(first: MeasuredPoint, instances: float) -> float:
+    """The rate that grows in proportion to the instances, from the smallest size on."""
     return first.y * instances / first.x
 
 
 def _line(report: Report, series: ScalingSeries) -> Line:
     rates = {row.cell_id: row.samples_per_second for row in report.verdict.rows}
     points = tuple(
-        Measured(x=point.instance_count, y=rate.mean, interval=rate.interval)
+        MeasuredPoint(x=point.instance_count, y=rate.mean, interval=rate.interval)
         for point in series.points
         if (rate := rates[point.cell_id])
     )

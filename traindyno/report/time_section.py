@@ -78,7 +78,7 @@ def _left_out(drawn: int, measured: int) -> str:
 
 
 def _by_cell(report: Report) -> list[CellResults]:
-    """The best cells first."""
+    """Each cell's results, the best cells first."""
     results: dict[str, list[RunResult]] = {}
     for each in report.results:
         results.setdefault(each.run.cell.cell_id, []).append(each)
@@ -90,7 +90,7 @@ def _has_timeline(result: RunResult) -> bool:
 
 
 def _mean_phases(results: Sequence[RunResult]) -> dict[str, float]:
-    """Over the runs with phases, in the order of a run."""
+    """The mean seconds of each phase over the runs that have phases, in the order of a run."""
     accounts = [each.phases_seconds for each in results if each.phases_seconds]
     names = sorted({name for account in accounts for name in account}, key=lambda name: (phase_order(name), name))
     return {name: fmean(account.get(name, 0.0) for account in accounts) for name in names}

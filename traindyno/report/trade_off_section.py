@@ -79,7 +79,7 @@ def _draw(found: Sequence[TradeOff], verdict: Verdict) -> Markup:
 
 
 def _scales(found: Sequence[TradeOff]) -> tuple[Scale, Scale]:
-    """From zero, so that a distance reads as a ratio."""
+    """Both scales begin at zero, so that a distance reads as a ratio."""
     longest, dearest = (max(values) for values in zip(*((e.seconds.mean, e.usd.mean) for e in found), strict=True))
     across = make_scale(0.0, longest * 1.05, begin=LEFT, end=WIDTH - RIGHT, unit=seconds_unit(longest))
     return across, make_scale(0.0, dearest * 1.05, begin=HEIGHT - BOTTOM, end=TOP, unit=Unit(size=1, before="$"))

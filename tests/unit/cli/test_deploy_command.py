@@ -26,7 +26,7 @@ def test_options_that_contradict_each_other_are_named(options: list[str], proble
     answer = CliRunner().invoke(commands, ["deploy", "execution-1", *options])
     assert answer.exit_code == 2
     text = " ".join(word for word in answer.output.split() if word != "│")
-    assert f"expected one of {problem}, got both" in text
+    assert f"{problem} can't be combined" in text
 
 
 def test_an_isolated_lab_deploys_no_model_and_nothing_is_read_or_started(monkeypatch: pytest.MonkeyPatch) -> None:

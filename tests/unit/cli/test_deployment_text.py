@@ -6,8 +6,8 @@ from rich.console import Console
 
 from tests.unit.lab_in_memory import NOW
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME
-from traindyno.cli.display.deployment_cost import costs_of
 from traindyno.cli.display.deployment_text import cost_line, deployments_table, lines_after, lines_before, row_document
+from traindyno.cli.inputs.deployment_cost import costs_of
 from traindyno.core.serving.deployment import Hosting
 from traindyno.core.serving.latency import measure_latency
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus

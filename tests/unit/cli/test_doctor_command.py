@@ -22,10 +22,10 @@ from tests.unit.stubbed import stubbed
 from traindyno.aws import account_checks
 from traindyno.aws.caller_permissions import ACTIONS
 from traindyno.cli.commands.doctor_command import bootstrap_qualifier, line_of
-from traindyno.cli.display import machine_checks
-from traindyno.cli.display.account_findings import BASE_IMAGES, check_account
-from traindyno.cli.display.machine_checks import Finding
-from traindyno.cli.display.quota_findings import SMOKE_INSTANCE
+from traindyno.cli.inputs import machine_checks
+from traindyno.cli.inputs.account_findings import BASE_IMAGES, check_account
+from traindyno.cli.inputs.machine_checks import Check
+from traindyno.cli.inputs.quota_findings import SMOKE_INSTANCE
 from traindyno.cli.inputs.suite_text import InputFileInvalid
 
 REPO_ROOT = Path(__file__).resolve().parents[3]
@@ -52,7 +52,7 @@ def test_doctor_command_checks_this_machine() -> None:
         (machine_checks._package("no-such-package"), "run `make install`"),
     ],
 )
-def test_what_is_missing_comes_with_what_to_do(finding: Finding, advice: str) -> None:
+def test_what_is_missing_comes_with_what_to_do(finding: Check, advice: str) -> None:
     assert (finding.advice or "").startswith(advice)
     first, second = line_of(finding).split("\n")
     assert first.startswith("missing ")
@@ -175,7 +175,7 @@ def gallery(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
 
 
-def findings(**answers: Any) -> dict[str, Finding]:
+def findings(**answers: Any) -> dict[str, Check]:
     with account(**answers) as connect:
         return {each.subject: each for each in check_account(connect, region=REGION, lab="traindyno")}
 
@@ -249,7 +249,7 @@ def test_the_bootstraps_qualifier_is_that_of_cdk_json(tmp_path: Path) -> None:
     (tmp_path / "cdk.json").write_text('{"context": {"@aws-cdk/core:bootstrapQualifier": "mine"}}')
     assert bootstrap_qualifier(tmp_path) == "mine"
     (tmp_path / "cdk.json").write_text("[]")
-    with pytest.raises(InputFileInvalid, match=r"cdk\.json: expected a JSON object"):
+    with pytest.raises(InputFileInvalid, match=r"cdk\.json: the text is no JSON object"):
         bootstrap_qualifier(tmp_path)
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, MemoryLab, make_lab
 from tests.unit.serving_in_memory import DEPLOYMENT
 from traindyno.aws.executions import Execution
-from traindyno.cli.display.execution_receipt import ExecutionReceipt, load_receipt
+from traindyno.cli.inputs.execution_receipt import ExecutionReceipt, load_receipt
 from traindyno.core.documents.stored import to_document
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job_end import WarmPool

@@ -12,8 +12,8 @@ from tests.unit.report.test_report import report_of, sample_suite
 from tests.unit.run_samples import completed_result, failed_result
 from traindyno.aws.executions import Execution
 from traindyno.cli.commands.run_commands import finish
-from traindyno.cli.output import Format
-from traindyno.cli.target import Target
+from traindyno.cli.lab_choice import LabTarget
+from traindyno.cli.output import OutputFormat
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
@@ -37,8 +37,8 @@ def finished(results: list[RunResult], folder: Path) -> None:
     document = report_document(report_of(results))
     bucket = ResultsBucket(cast("Any", OneObject(document)), "results")
     nothing, services = cast("Any", None), cast("Any", SimpleNamespace(bucket=bucket))
-    target = Target(is_local=True, deployment=nothing, executions=nothing, services=services)
-    finish(target, ENDED, Format.TABLE, folder)
+    target = LabTarget(is_local=True, deployment=nothing, executions=nothing, services=services)
+    finish(target, ENDED, OutputFormat.TABLE, folder)
 
 
 def test_an_execution_that_measured_nothing_ends_with_status_3(

@@ -118,7 +118,7 @@ def test_no_expiry_is_set_that_no_one_confirmed(account: Account) -> None:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("expire", "mine", "--days", "10"), "expected one of 1, 3, 5, 7,"),
+        (("expire", "mine", "--days", "10"), "no retention of 10 days; accepted: 1, 3, 5, 7,"),
         (("expire", "mine-", "--yes"), "'mine-' is not the name of a lab"),
         (("delete", "mine--x", "--yes"), "'mine--x' is not the name of a lab"),
     ],

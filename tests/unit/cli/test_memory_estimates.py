@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from tests.unit.suites import unprepared_document, unprepared_suite
-from traindyno.cli.display.memory_table import print_memory
+from traindyno.cli.display.plan_table import print_memory
 from traindyno.cli.inputs import memory_estimates, training_code
 from traindyno.cli.inputs.memory_estimates import EstimatesUnavailable, estimate_cells
 from traindyno.core.documents.versions import Format

@@ -99,7 +99,7 @@ def test_plan_without_credentials_names_the_option_for_a_file_of_quotas(tmp_path
             'prices.yaml:3: prices.ml.g5.xlarge: expected a number, got "cheap"',
         ),
         (PRICES, ENOUGH.replace("8", "-8"), "quotas.yaml:4: quotas.Number of instances across all training jobs"),
-        (PRICES, ENOUGH.replace("us-east-1", "eu-west-1"), "expected both of one region, got eu-west-1 and us-east-1"),
+        (PRICES, ENOUGH.replace("us-east-1", "eu-west-1"), "are of different regions, eu-west-1 and us-east-1"),
         ("prices: [", ENOUGH, "prices.yaml:"),
     ],
 )
@@ -189,7 +189,7 @@ MISSING = {
     "a file of a known kind": ({"dataset": {"path": "none.csv"}}, "workload.dataset.path: 'none.csv' does not exist"),
     "a sample": (
         {"dataset": {"path": "sample:moon"}},
-        "workload.dataset.path: expected sample:python-standard-library",
+        "workload.dataset.path: 'sample:moon' is not a sample; accepted: sample:python-standard-library",
     ),
     "a model": ({"model": "./none"}, "workload.model: './none' does not exist"),
 }
@@ -210,8 +210,8 @@ def test_what_is_missing_on_this_machine_is_refused_with_file_and_line(
 @pytest.mark.parametrize(
     ("names", "says"),
     [
-        ((), "suite.yaml:{line}: workload.source: expected a folder or a tarball's s3:// URI; own is not a folder"),
-        (("other.py",), "workload.entry_point: expected a file in own, got 'train.py'; the folder has other.py"),
+        ((), "suite.yaml:{line}: workload.source: own is not a folder; accepted: a folder, or a tarball's s3:// URI"),
+        (("other.py",), "workload.entry_point: 'train.py' is not in own; the folder has other.py"),
     ],
 )
 def test_a_missing_source_folder_or_entry_point_is_refused(tmp_path: Path, names: tuple[str, ...], says: str) -> None:

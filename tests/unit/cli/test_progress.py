@@ -14,9 +14,9 @@ from rich.console import Console
 
 from traindyno.aws.executions import Execution
 from traindyno.cli.display import progress
-from traindyno.cli.display.execution_state import RunningJob, State, find_leader, latest_position
-from traindyno.cli.display.progress import CloudUnreachable, Stall, observe
+from traindyno.cli.display.progress import CloudUnreachable, NoProgress, observe
 from traindyno.cli.display.progress_text import ended_line, prepared_line, render_state, state_line
+from traindyno.cli.inputs.execution_state import RunningJob, State, find_leader, latest_position
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_summary import RunSummary
@@ -145,13 +145,13 @@ def test_the_latest_step_or_phase_of_a_step_log_is_read_from_its_end() -> None:
 
 
 def shown(
-    states: list[State | Stall], monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool, step_seconds: float
+    states: list[State | NoProgress], monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool, step_seconds: float
 ) -> str:
     """What is printed when the clock moves by ``step_seconds`` between two observations."""
     clock = {"now": 0.0}
     monkeypatch.setattr(time, "monotonic", lambda: clock["now"])
 
-    def observations(*_: Any) -> Iterator[State | Stall]:
+    def observations(*_: Any) -> Iterator[State | NoProgress]:
         for each in states:
             clock["now"] += step_seconds
             yield each
@@ -168,7 +168,7 @@ def shown(
 
 
 def test_without_a_terminal_a_line_comes_at_least_every_30_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    states: list[State | Stall] = [state(now=1_000 + 10 * number) for number in range(1, 10)]
+    states: list[State | NoProgress] = [state(now=1_000 + 10 * number) for number in range(1, 10)]
     text = shown([*states, state(status="SUCCEEDED")], monkeypatch, is_terminal=False, step_seconds=10.0)
     # 90 s of nothing new, seen every 10 s.
     assert len([line for line in text.splitlines() if "step 12 of 20" in line]) >= 3
@@ -176,13 +176,13 @@ def test_without_a_terminal_a_line_comes_at_least_every_30_s(monkeypatch: pytest
 
 def test_a_stall_is_told_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     text = shown(
-        [Stall("MiniStack has ended"), state(status="SUCCEEDED")], monkeypatch, is_terminal=False, step_seconds=1
+        [NoProgress("MiniStack has ended"), state(status="SUCCEEDED")], monkeypatch, is_terminal=False, step_seconds=1
     )
     assert "no progress: MiniStack has ended" in text
 
 
 def test_on_a_terminal_ended_runs_stand_on_lines_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    states: list[State | Stall] = [state(ended=1), state(ended=2), state(ended=2, status="SUCCEEDED")]
+    states: list[State | NoProgress] = [state(ended=1), state(ended=2), state(ended=2, status="SUCCEEDED")]
     text = shown(states, monkeypatch, is_terminal=True, step_seconds=1)
     lines = [line for line in text.replace("\r", "\n").split("\n") if "samples/s" in line]
     assert len(lines) == 2
@@ -199,13 +199,13 @@ def read_for_ever() -> State:
 def test_a_reading_that_does_not_return_is_a_stall(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "STALL_SECONDS", 0.05)
     found = observe(read_for_ever, lambda: "the service does not answer", 0.0)
-    assert next(found) == Stall("the service does not answer")
+    assert next(found) == NoProgress("the service does not answer")
 
 
 def test_states_that_do_not_change_are_a_stall_if_the_cloud_has_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "STALL_SECONDS", 0.02)
     found = observe(state, lambda: "process engine: database or disk is full", 0.01)
-    assert any(isinstance(next(found), Stall) for _ in range(20))
+    assert any(isinstance(next(found), NoProgress) for _ in range(20))
 
 
 def test_a_lab_that_cannot_be_reached_is_an_error_with_the_reason() -> None:

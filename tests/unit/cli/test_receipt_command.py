@@ -8,7 +8,7 @@ from rich.console import Console
 
 from tests.unit.run_samples import PRICE, completed_result, make_cell
 from traindyno.cli.commands.receipt_command import print_receipt
-from traindyno.cli.display.execution_receipt import ExecutionReceipt
+from traindyno.cli.inputs.execution_receipt import ExecutionReceipt
 from traindyno.core.costs.receipt import exact_phase_usd, write_receipt
 from traindyno.core.measurement.run_result import PaidPrice
 

@@ -1,5 +1,6 @@
 """`traindyno plan --regions`, against AWS's own service models."""
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -16,13 +17,9 @@ from tests.unit.planned_lab import FixedQuotas
 from tests.unit.stubbed import stubbed
 from tests.unit.suites import small_suite
 from traindyno.aws.quotas import Quotas
-from traindyno.cli.display.region_comparison import (
-    RegionClients,
-    compare_regions,
-    region_problems,
-    regions_table,
-    split_regions,
-)
+from traindyno.cli.display.region_table import print_regions, region_problems, regions_table
+from traindyno.cli.inputs.region_comparison import RegionClients, compare_regions, split_regions
+from traindyno.cli.output import OutputFormat
 from traindyno.core.planning.regions import RegionalType, plan_hours, plan_size
 from traindyno.core.suite.cells import expand_cells
 
@@ -118,6 +115,17 @@ def test_regions_stand_side_by_side_with_prices_quotas_and_the_earliest_plan() -
         assert expected in text
     (problem,) = region_problems(list(found.values()))
     assert problem.startswith("eu-north-1, ml.p5.48xlarge: An error occurred (UnrecognizedClientException)")
+
+
+def test_regions_as_json_say_whether_the_largest_job_fits(capsys: pytest.CaptureFixture[str]) -> None:
+    with region("55.04", FixedQuotas(4), []) as east, region("60.00", FixedQuotas(2), []) as west:
+        print_regions("demo", list(compared(us_east_1=east, us_west_2=west).values()), OutputFormat.JSON)
+    document = json.loads(capsys.readouterr().out)
+    assert document["suite"] == "demo"
+    assert [(each["region"], each["fits"]) for each in document["regions"]] == [
+        ("us-east-1", True),
+        ("us-west-2", False),
+    ]
 
 
 def test_regions_are_separated_by_commas() -> None:

@@ -7,7 +7,7 @@ import boto3
 import pytest
 from botocore.stub import ANY, Stubber
 
-from traindyno.cli.inputs.staging import Stage, StagingRefused
+from traindyno.cli.inputs.staging import StagingArea, StagingRefused
 
 
 @pytest.fixture
@@ -18,8 +18,8 @@ def s3() -> Iterator[tuple[Any, Stubber]]:
         stubber.assert_no_pending_responses()
 
 
-def stage(client: Any, beside: Path, told: list[str] | None = None) -> Stage:
-    return Stage(beside=beside, s3=client, bucket="results", tell=(told if told is not None else []).append)
+def stage(client: Any, beside: Path, told: list[str] | None = None) -> StagingArea:
+    return StagingArea(beside=beside, s3=client, bucket="results", tell=(told if told is not None else []).append)
 
 
 def suite_with(**workload: Any) -> dict[str, Any]:
@@ -68,10 +68,10 @@ def test_object_that_is_there_already_is_sent_again_only_before_it_expires(
         ({"channels": {"images": "./pictures"}}, r"workload\.channels\.images: '\./pictures' does not exist"),
         (
             {"dataset": {"path": "sample:moon"}},
-            r"is not a sample; available: sample:python-standard-library",
+            r"is not a sample; accepted: sample:python-standard-library",
         ),
-        ({"source": "nowhere"}, r"workload\.source: expected a folder"),
-        ({"source": ".", "entry_point": "tran.py"}, r"got 'tran\.py'; the folder has train\.py"),
+        ({"source": "nowhere"}, r"workload\.source: .*nowhere is not a folder"),
+        ({"source": ".", "entry_point": "tran.py"}, r"'tran\.py' is not in .*; the folder has train\.py"),
     ],
 )
 def test_missing_file_is_named_before_anything_is_sent(
@@ -102,7 +102,7 @@ def test_names_alone_are_those_of_what_would_be_sent(tmp_path: Path, s3: tuple[A
     (tmp_path / "train.py").write_text("print(1)")
     document = suite_with(task="script", source=".", entry_point="train.py", dataset={"path": "data.csv"})
     # with nothing laid out, any request would fail
-    named = Stage(beside=tmp_path, s3=client, bucket="results", tell=print, sends=False).stage_suite(document)
+    named = StagingArea(beside=tmp_path, s3=client, bucket="results", tell=print, sends=False).stage_suite(document)
     for _ in range(2):
         stubber.add_response("list_objects_v2", {})
         stubber.add_response("put_object", {})

@@ -48,19 +48,19 @@ def test_numbers_are_numbers_and_words_are_words(tmp_path: Path) -> None:
     [
         ("name: [1, 2", r"suite\.yaml:1: not valid YAML"),
         ("name: a\nname: b\n", r"suite\.yaml:2: not valid YAML: the key 'name' is repeated"),
-        ("just words", r"suite\.yaml:1: expected a mapping .* found a str"),
+        ("just words", r"suite\.yaml:1: found a str; expected a mapping with name"),
         ("", r"found nothing"),
         (
             "a: !!python/object/apply:os.system [true]",
-            r"suite\.yaml:1: not valid YAML: expected plain YAML, got the tag",
+            r"suite\.yaml:1: not valid YAML: the tag .* is not one of plain YAML",
         ),
-        ("a: 1\nb: " + "[" * 3000, r"suite\.yaml:2: not valid YAML: expected at most 100 levels"),
-        ("a: &a [x, *a]", "not valid YAML: expected at most 50000 values, with aliases written out"),
-        ("a: 1\nb: !!int word", r"suite\.yaml:2: not valid YAML: expected a value of int, got 'word'"),
-        ("a: " + "9" * 5000, "not valid YAML: expected a value of int"),
-        ("? [a, b]\n: c", "not valid YAML: expected a key that is text, got a list or a mapping"),
-        ('a: "\\0"', "not valid YAML: expected text without NUL"),
-        ('a: "\\ud800"', "not valid YAML: expected text without NUL and without lone surrogates"),
+        ("a: 1\nb: " + "[" * 3000, r"suite\.yaml:2: not valid YAML: more than 100 levels"),
+        ("a: &a [x, *a]", "not valid YAML: more than 50000 values, with aliases written out"),
+        ("a: 1\nb: !!int word", r"suite\.yaml:2: not valid YAML: 'word' is not a value of type int"),
+        ("a: " + "9" * 5000, "is not a value of type int"),
+        ("? [a, b]\n: c", "not valid YAML: a key is a list or a mapping"),
+        ('a: "\\0"', "not valid YAML: the text contains NUL"),
+        ('a: "\\ud800"', "not valid YAML: the text contains NUL or a lone surrogate"),
     ],
 )
 def test_text_that_is_no_suite_is_refused_with_its_line(tmp_path: Path, text: str, says: str) -> None:
@@ -72,7 +72,7 @@ def test_an_alias_bomb_is_refused_at_once(tmp_path: Path) -> None:
     levels = [f"l{number}: &l{number} [{', '.join([f'*l{number - 1}'] * 9)}]" for number in range(1, 10)]
     path = write(tmp_path, "\n".join(["l0: &l0 [x, x, x]", *levels]))
     began = time.monotonic()
-    with pytest.raises(SuiteUnreadable, match="expected at most 50000 values, with aliases written out"):
+    with pytest.raises(SuiteUnreadable, match="more than 50000 values, with aliases written out"):
         read_suite_text(path)
     assert time.monotonic() - began < 5
 
@@ -82,7 +82,7 @@ def test_a_text_with_too_many_values_is_refused_before_its_rest_is_parsed(
 ) -> None:
     monkeypatch.setattr(suite_text, "MOST_VALUES", 100)
     path = write(tmp_path, "a: [\n" + "1,\n" * 200 + "}")  # the rest has an error of its own
-    with pytest.raises(SuiteUnreadable, match=r"suite\.yaml:99: not valid YAML: expected at most 100 values"):
+    with pytest.raises(SuiteUnreadable, match=r"suite\.yaml:99: not valid YAML: more than 100 values"):
         read_suite_text(path)
 
 
@@ -92,7 +92,7 @@ def test_an_alias_stands_for_what_it_names(tmp_path: Path) -> None:
 
 
 def test_a_file_that_never_ends_is_refused() -> None:
-    with pytest.raises(SuiteUnreadable, match="expected at most 10 MiB of text, got more"):
+    with pytest.raises(SuiteUnreadable, match="more than 10 MiB of text"):
         read_suite_text(Path("/dev/zero"))
 
 

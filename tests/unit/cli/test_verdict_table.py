@@ -7,8 +7,7 @@ from rich.console import Console
 from tests.unit.report.test_report import cells_section, headings_of, report_of, sample_suite
 from tests.unit.run_samples import completed_result, failed_result, make_suite
 from tests.unit.step_log_samples import START
-from traindyno.cli.display.interval_bar import interval_bars
-from traindyno.cli.display.verdict_table import print_verdict
+from traindyno.cli.display.verdict_table import interval_bars, print_verdict
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import Estimate, Interval

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from traindyno.cli.inputs.suite_loading import CLAIMS_SHAPE
 from traindyno.cli.inputs.suite_text import read_input_file
-from traindyno.cli.options import FormatOption, LabChoice, with_options_of
-from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json
+from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
+from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json
 from traindyno.core.costs.quantity_text import number_text, range_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
@@ -44,7 +44,7 @@ def claims(
     execution: Annotated[
         str | None, typer.Argument(help="An execution with measurements; without it, only the arithmetic is checked.")
     ] = None,
-    output: FormatOption = Format.TABLE,
+    output: FormatOption = OutputFormat.TABLE,
 ) -> None:
     """Check published figures: against their own arithmetic, and against what an execution measured."""
     found = read_input_file(file, parse_claims, fields=CLAIMS_SHAPE)
@@ -56,7 +56,7 @@ def claims(
         if document is None:
             raise NothingMeasured(f"{execution} has no report; see: traindyno list")
         judgements = _judge_measured(found, document)
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         print_json([{**to_document(each), "is_consistent": each.is_consistent} for each in judgements])
     else:
         STANDARD_OUTPUT.print(_table(found, judgements))

@@ -7,8 +7,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from traindyno.cli.options import FormatOption, LabChoice, with_options_of
-from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, Format, print_json
+from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
+from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, print_json
 from traindyno.core.costs.quantity_text import UNKNOWN, change_text, number_text, range_text, share_text, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.measurement.loss_parity import ParityFinding
@@ -23,12 +23,12 @@ def compare(
     choice: LabChoice,
     first: Annotated[str, typer.Argument(help="The execution to compare with.")],
     second: Annotated[str, typer.Argument(help="The execution that may have become better or worse.")],
-    output: FormatOption = Format.TABLE,
+    output: FormatOption = OutputFormat.TABLE,
 ) -> None:
     """Compare the cells that two executions share, and list other differences; exit status 2 if the work differs."""
     target = choice.find_target()
     compared = compare_executions(*(load_record(target.results, execution) for execution in (first, second)))
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         print_json(to_document(compared))
     else:
         print_comparison(STANDARD_OUTPUT, compared)

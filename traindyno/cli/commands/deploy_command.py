@@ -13,27 +13,26 @@ from traindyno.aws import clients
 from traindyno.aws.executions import Execution, Executions
 from traindyno.aws.prices import BATCH_TRANSFORM, HOSTING, read_prices
 from traindyno.cli.display.deployment_text import lines_after, lines_before, row_document
-from traindyno.cli.inputs.staging import Stage
-from traindyno.cli.options import ExecutionArgument, FormatOption, LabChoice, with_options_of
-from traindyno.cli.output import Format, print_json, tell
-from traindyno.cli.target import Target
+from traindyno.cli.inputs.staging import StagingArea
+from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, LabTarget, with_options_of
+from traindyno.cli.output import OutputFormat, print_json, tell
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price
 from traindyno.core.errors import TraindynoError
 from traindyno.core.s3_keys import s3_uri, transform_output_prefix
 from traindyno.core.serving.deployment import (
+    SERVING_INSTANCE,
     Hosting,
     ModelDeployment,
     deployment_document,
     deployment_name,
     parse_deployment,
 )
+from traindyno.core.suite.preparation import LOCAL_INSTANCE
 from traindyno.lab.deployable_model import DeployableModel, find_deployable_model
 from traindyno.lab.services import LabServices
 from traindyno.sagemaker.serving_request import check_instance_type, refuse_isolation
 from traindyno.store.model_deployments import DeploymentRow
 
-# As in the post about Trainium
-AWS_INSTANCE, LOCAL_INSTANCE = "ml.c5.xlarge", "local.cpu"
 DEFAULT_HOURS = 24.0
 LOCAL_POLL_SECONDS, AWS_POLL_SECONDS = 1.0, 10.0
 
@@ -48,7 +47,7 @@ class DeploymentChoice(LabChoice):
 
     instance: Annotated[
         str | None,
-        typer.Option(help=f"The instance type; by default {AWS_INSTANCE}, or {LOCAL_INSTANCE} with --local."),
+        typer.Option(help=f"The instance type; by default {SERVING_INSTANCE}, or {LOCAL_INSTANCE} with --local."),
     ] = None
     count: Annotated[int, typer.Option(min=1, help="How many instances.")] = 1
     serverless: Annotated[
@@ -85,7 +84,7 @@ class DeploymentChoice(LabChoice):
             ("--transform and --keep or --hours", is_transform and (self.keep or is_timed)),
         ):
             if is_given:
-                raise typer.BadParameter(f"expected one of {names}, got both")
+                raise typer.BadParameter(f"{names} can't be combined: give one of them")
 
     @property
     def hosting(self) -> Hosting:
@@ -98,7 +97,7 @@ class DeploymentChoice(LabChoice):
         """None for a serverless endpoint, which has no instances."""
         if self.hosting is Hosting.SERVERLESS:
             return None
-        return self.instance or (LOCAL_INSTANCE if self.local else AWS_INSTANCE)
+        return self.instance or (LOCAL_INSTANCE if self.local else SERVING_INSTANCE)
 
     def expires_at(self, now: float) -> float | None:
         """Epoch seconds; None for a transform job and for a kept endpoint, which are not deleted."""
@@ -116,7 +115,7 @@ def deploy(
         typer.Option(help="The cell whose model is deployed, by id or label; the recommended one by default."),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the model answers, or only start.")] = True,
-    output: FormatOption = Format.TABLE,
+    output: FormatOption = OutputFormat.TABLE,
 ) -> None:
     """Serve the model that a run saved, and compare its answers with those of the training job."""
     target = choice.find_target()
@@ -131,12 +130,12 @@ def deploy(
     tell(f"delete it with: traindyno undeploy {deployment.name}{target.option}")
     if wait:
         _finish(deployment.name, target, services, executions, output)
-    elif output is Format.JSON:
+    elif output is OutputFormat.JSON:
         print_json({"name": deployment.name})
 
 
-def _plan(choice: DeploymentChoice, found: DeployableModel, target: Target) -> ModelDeployment:
-    """Checked as the state machine checks it. Raises DocumentInvalid or ModelNotServable."""
+def _plan(choice: DeploymentChoice, found: DeployableModel, target: LabTarget) -> ModelDeployment:
+    """The deployment, checked as the state machine checks it. Raises DocumentInvalid or ModelNotServable."""
     now, run, lab, instance = time.time(), found.run, target.deployment.lab, choice.instance_type
     if instance is not None:
         check_instance_type(instance)
@@ -171,8 +170,8 @@ def _price(instance_type: str, hosting: Hosting, now: float) -> Price | None:
     return read_prices(clients.pricing(), [instance_type], region=region, now=now, usage=usage).get(instance_type)
 
 
-def _staged(path: str, target: Target) -> str:
-    stage = Stage(beside=Path.cwd(), s3=clients.s3(), bucket=target.deployment.bucket, tell=tell)
+def _staged(path: str, target: LabTarget) -> str:
+    stage = StagingArea(beside=Path.cwd(), s3=clients.s3(), bucket=target.deployment.bucket, tell=tell)
     return stage.stage_path(path, "transform")
 
 
@@ -188,13 +187,13 @@ def _earlier(deployment: ModelDeployment, services: LabServices) -> DeploymentRo
     return max(same, key=lambda row: row.created_at, default=None)
 
 
-def _finish(name: str, target: Target, services: LabServices, executions: Executions, output: Format) -> None:
+def _finish(name: str, target: LabTarget, services: LabServices, executions: Executions, output: OutputFormat) -> None:
     execution = _await_end(name, target, executions)
     row = services.deployments.find(name)
     if row is None or execution.status != "SUCCEEDED":
         cause = execution.cause or (row.message if row else None) or "the state machine gave no cause"
         raise NotDeployed(f"{name} was not deployed ({execution.error or execution.status.lower()}): {cause}")
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         print_json(row_document(row, time.time()))
         return
     for line in lines_after(row, time.time()):
@@ -203,7 +202,7 @@ def _finish(name: str, target: Target, services: LabServices, executions: Execut
         tell(f"answers: {s3_uri(target.deployment.bucket, transform_output_prefix(name))}")
 
 
-def _await_end(name: str, target: Target, executions: Executions) -> Execution:
+def _await_end(name: str, target: LabTarget, executions: Executions) -> Execution:
     """If it is interrupted, the deployment continues."""
     seconds = LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS
     while (found := executions.describe(name)).is_running:

@@ -8,10 +8,10 @@ import boto3
 import typer
 
 from traindyno.aws.caller_permissions import DEFAULT_QUALIFIER
-from traindyno.cli.display.account_findings import check_account
-from traindyno.cli.display.machine_checks import Finding, check_machine
+from traindyno.cli.inputs.account_findings import check_account
+from traindyno.cli.inputs.machine_checks import Check, check_machine
 from traindyno.cli.inputs.suite_text import InputFileInvalid
-from traindyno.cli.options import LabOption, ProfileOption, RegionOption
+from traindyno.cli.lab_choice import LabOption, ProfileOption, RegionOption
 from traindyno.cli.output import STANDARD_OUTPUT
 from traindyno.core.lab_names import DEFAULT_LAB
 
@@ -25,34 +25,34 @@ def doctor(
     profile: ProfileOption = None,
 ) -> None:
     """Check this machine, and with --aws the account, for what a lab needs. Exit status 1 if something is missing."""
-    findings = [*check_machine(Path.cwd())]
+    checks = [*check_machine(Path.cwd())]
     if aws:
         session = boto3.Session(profile_name=profile, region_name=region)
-        findings += check_account(
+        checks += check_account(
             lambda service: session.client(service, region_name="us-east-1" if service == "pricing" else None),  # type: ignore[call-overload]
             region=session.region_name,
             lab=lab,
             qualifier=bootstrap_qualifier(Path.cwd()),
         )
-    for finding in findings:
-        STANDARD_OUTPUT.print(line_of(finding), markup=False, highlight=False, soft_wrap=True)
-    if any(finding.advice for finding in findings):
+    for check in checks:
+        STANDARD_OUTPUT.print(line_of(check), markup=False, highlight=False, soft_wrap=True)
+    if any(check.advice for check in checks):
         raise typer.Exit(1)
 
 
 def bootstrap_qualifier(folder: Path) -> str:
-    """That of the folder's cdk.json, which `cdk deploy` uses, or else the CDK's own. Raises InputFileInvalid."""
+    """The qualifier in the folder's cdk.json, which `cdk deploy` uses, or the CDK's own. Raises InputFileInvalid."""
     path = folder / "cdk.json"
     if not path.is_file():
         return DEFAULT_QUALIFIER
     try:
         context = json.loads(path.read_text(encoding="utf-8")).get("context", {})
     except (ValueError, AttributeError) as error:
-        raise InputFileInvalid(f"{path}: expected a JSON object, got text that is none: {error}") from error
+        raise InputFileInvalid(f"{path}: the text is no JSON object: {error}") from error
     return str(context.get(QUALIFIER_CONTEXT, DEFAULT_QUALIFIER))
 
 
-def line_of(finding: Finding) -> str:
-    mark = "ok     " if finding.advice is None else "missing"
-    what_to_do = f"\n        → {finding.advice}" if finding.advice else ""
-    return f"{mark} {finding.subject}: {finding.found}{what_to_do}"
+def line_of(check: Check) -> str:
+    mark = "ok     " if check.advice is None else "missing"
+    what_to_do = f"\n        → {check.advice}" if check.advice else ""
+    return f"{mark} {check.subject}: {check.found}{what_to_do}"

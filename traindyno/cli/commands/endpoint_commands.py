@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from traindyno.cli.display.deployment_text import deployments_table, row_document
-from traindyno.cli.options import FormatOption, LabChoice, with_options_of
-from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
+from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
+from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.quantity_text import usd_text
 from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import jobs_prefix
@@ -22,13 +22,13 @@ class DeploymentUnknown(TraindynoError):
 def endpoints(
     choice: LabChoice,
     removed: Annotated[bool, typer.Option("--all", help="Also those that were deleted, with their cost.")] = False,
-    output: FormatOption = Format.TABLE,
+    output: FormatOption = OutputFormat.TABLE,
 ) -> None:
     """List endpoints and transform jobs with their latency, cost and expiry."""
     target, now = choice.find_target(), time.time()
     rows = [row for row in target.services.deployments.list_all() if removed or row.is_open]
     rows.sort(key=lambda row: row.created_at, reverse=True)
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         print_json([row_document(row, now) for row in rows])
     elif rows:
         STANDARD_OUTPUT.print(deployments_table(rows, now))

@@ -1,4 +1,4 @@
-"""`traindyno list` and `traindyno stop`."""
+"""`traindyno list` and `traindyno stop`: a lab's executions, and the end of one before it is complete."""
 
 import time
 from dataclasses import asdict, dataclass
@@ -10,14 +10,15 @@ from rich.table import Table
 
 from traindyno.aws.executions import Execution
 from traindyno.cli.commands.receipt_command import summary
-from traindyno.cli.options import (
+from traindyno.cli.inputs.execution_receipt import read_receipt
+from traindyno.cli.lab_choice import (
     ExecutionArgument,
     FormatOption,
     LabChoice,
+    LabTarget,
     with_options_of,
 )
-from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
-from traindyno.cli.target import Target
+from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.quantity_text import UNKNOWN
 from traindyno.core.errors import TraindynoError
 
@@ -30,7 +31,10 @@ class JobsStillRunning(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedExecution:
-    """Times are ISO 8601 in UTC. The count is None until the suite is planned, the headline until it is judged."""
+    """Times are ISO 8601 in UTC.
+
+    ``run_count`` is None until the suite is planned, ``headline`` until it has a verdict.
+    """
 
     execution_id: str
     status: str
@@ -44,13 +48,13 @@ class ListedExecution:
 @with_options_of(LabChoice)
 def list_executions(
     choice: LabChoice,
-    output: FormatOption = Format.TABLE,
+    output: FormatOption = OutputFormat.TABLE,
     limit: Annotated[int, typer.Option(min=1, help="How many, the newest first.")] = 20,
 ) -> None:
     """List executions, the newest first."""
     target = choice.find_target()
     listed = [_list(target, found) for found in target.executions.list_latest(limit)]
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         print_json([asdict(each) for each in listed])
         return
     table = Table("execution", "status", "started", "runs", "outcome", pad_edge=False)
@@ -76,12 +80,12 @@ def stop(
         tell(f"stopping {execution}")
     _await_jobs(target, execution)
     tell(f"{execution} is stopped; all its training jobs have ended")
-    for line in summary(target.receipt(execution)):
+    for line in summary(read_receipt(target, execution)):
         tell(line)
     tell(f"to list each job: traindyno receipt {execution}{target.option}")
 
 
-def _await_jobs(target: Target, execution: str) -> None:
+def _await_jobs(target: LabTarget, execution: str) -> None:
     deadline = time.monotonic() + STOP_SECONDS
     while names := [row.job_name for row in target.services.attempts.list_open(execution)]:
         if time.monotonic() > deadline:
@@ -92,7 +96,7 @@ def _await_jobs(target: Target, execution: str) -> None:
         time.sleep(1)
 
 
-def _list(target: Target, found: Execution) -> ListedExecution:
+def _list(target: LabTarget, found: Execution) -> ListedExecution:
     row = target.services.executions.find(found.execution_id)
     return ListedExecution(
         execution_id=found.execution_id,

@@ -11,11 +11,10 @@ from localcloud import cloud, deployment
 from localcloud.daemons import LocalCloudFailed
 from localcloud.environment import FOREIGN, aws_settings
 from localcloud.home import Home
-from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
+from traindyno.cli.lab_choice import FormatOption
+from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 
 app = typer.Typer(help="The cloud on this machine: MiniStack and the local SageMaker service.", no_args_is_help=True)
-FormatOption = Annotated[Format, typer.Option("--format", help="A table to read, or one JSON document.")]
-
 
 GrantOption = Annotated[
     int | None,
@@ -72,10 +71,10 @@ def _service_options(grant_quotas: int | None, traces: Path | None, prices: Path
 
 
 @app.command()
-def status(output: FormatOption = Format.TABLE) -> None:
+def status(output: FormatOption = OutputFormat.TABLE) -> None:
     """Show which services run; exit status 3 if the local cloud is not running."""
     found = cloud.status(Home.from_environment())
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         print_json({**asdict(found), "home": str(found.home)})
     else:
         for name, is_running in (("MiniStack", found.ministack), ("SageMaker service", found.sagemaker)):
@@ -100,10 +99,10 @@ def down(
 
 
 @app.command()
-def env(output: FormatOption = Format.TABLE) -> None:
+def env(output: FormatOption = OutputFormat.TABLE) -> None:
     """Print the variables that connect boto3 and the AWS CLI to the local cloud: eval "$(traindyno local env)"."""
     variables = aws_settings(cloud.require_ports(Home.from_environment()))
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         print_json(variables)
         return
     STANDARD_OUTPUT.print(f"unset {' '.join(FOREIGN)}", markup=False)

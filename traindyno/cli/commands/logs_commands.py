@@ -9,9 +9,8 @@ from traindyno.aws import clients
 from traindyno.aws.deployment import has_stack
 from traindyno.aws.lab_logs import RETENTION_DAYS, LabLogs, LogGroup, LogStream
 from traindyno.cli.confirmation import confirm
-from traindyno.cli.options import ProfileOption, RegionOption
+from traindyno.cli.lab_choice import AccountChoice, ProfileOption, RegionOption
 from traindyno.cli.output import tell
-from traindyno.cli.target import choose_account
 from traindyno.core.errors import TraindynoError
 
 app = typer.Typer(
@@ -65,7 +64,9 @@ def expire(
 ) -> None:
     """Let log events of a lab's endpoints expire, and with --account-wide those of every job of the account."""
     if days not in RETENTION_DAYS:
-        raise typer.BadParameter(f"--days: expected one of {', '.join(map(str, RETENTION_DAYS))}, got {days}")
+        raise typer.BadParameter(
+            f"--days: CloudWatch Logs has no retention of {days} days; accepted: {', '.join(map(str, RETENTION_DAYS))}"
+        )
     logs = _open(lab, region, profile)
     shared = logs.shared_groups()
     found = [*logs.own_groups(), *(shared if account_wide else [])]
@@ -85,7 +86,7 @@ def expire(
 
 
 def _open(lab: str, region: str | None, profile: str | None) -> LabLogs:
-    choose_account(is_local=False, region=region, profile=profile)
+    AccountChoice(region=region, profile=profile).choose()
     try:
         return LabLogs(clients.logs_with_more_retries(), lab)
     except ValueError as error:

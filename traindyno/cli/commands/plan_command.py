@@ -12,9 +12,9 @@ from traindyno.aws import clients
 from traindyno.aws.client_errors import error_code, is_access_denied
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
 from traindyno.cli.display.plan_table import print_plan
-from traindyno.cli.display.region_comparison import RegionsOption, show_regions, split_regions
+from traindyno.cli.display.region_table import print_regions
+from traindyno.cli.inputs.local_paths import data_lines
 from traindyno.cli.inputs.memory_estimates import MemoryOption, estimate_cells
-from traindyno.cli.inputs.plan_data import data_lines
 from traindyno.cli.inputs.plan_inputs import (
     PlanInputs,
     PricesOption,
@@ -24,11 +24,12 @@ from traindyno.cli.inputs.plan_inputs import (
     read_plan_inputs,
     read_spot_assumption,
 )
+from traindyno.cli.inputs.region_comparison import RegionsOption, compare_regions, split_regions
 from traindyno.cli.inputs.sample_data import SampleUnknown
-from traindyno.cli.inputs.staging import Stage, StagingRefused
+from traindyno.cli.inputs.staging import StagingArea, StagingRefused
 from traindyno.cli.inputs.suite_loading import LoadedSuite, load_startable_suite
-from traindyno.cli.options import FormatOption, LabChoice, SuiteArgument, with_options_of
-from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
+from traindyno.cli.lab_choice import FormatOption, LabChoice, SuiteArgument, with_options_of
+from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SuiteRefused
@@ -62,23 +63,23 @@ def plan(
     regions: RegionsOption = None,
     spot_discount: SpotDiscountOption = None,
     spot_interruptions: SpotInterruptionsOption = None,
-    output: FormatOption = Format.TABLE,
+    output: FormatOption = OutputFormat.TABLE,
 ) -> None:
     """Show a suite's cells, lanes, quotas, cost and time; exit status 2 if it would be refused. Creates nothing."""
     loaded = load_startable_suite(suite)
+    cells = expand_cells(loaded.suite)
     if regions is not None:
         if prices is not None or quotas is not None:
-            raise typer.BadParameter("expected --regions without --prices and --quotas, which are of one region")
+            raise typer.BadParameter("--regions can't be combined with --prices or --quotas, which are of one region")
         choice.choose()
-        show_regions(loaded.suite, split_regions(regions), output)
+        found = compare_regions(loaded.suite, cells, split_regions(regions), now=time.time())
+        print_regions(loaded.suite.name, found, output)
         return
     spot = read_spot_assumption(spot_discount, spot_interruptions)
     histories = FoundHistories(why_none="--prices and --quotas are given, so no lab is read")
     if prices is None or quotas is None:
         choice.choose()
-    inputs = read_plan_inputs(
-        loaded.staged, expand_cells(loaded.suite), price_path=prices, quota_path=quotas, now=time.time()
-    )
+    inputs = read_plan_inputs(loaded.staged, cells, price_path=prices, quota_path=quotas, now=time.time())
     if prices is None or quotas is None:
         histories = _find_histories(loaded, beside=suite.parent, lab=choice.deployed_name)
     planned = plan_suite(
@@ -91,7 +92,7 @@ def plan(
     )
     unavailable = unavailable_images(planned.cells, loaded.suite.workload, inputs.region) if inputs.region else ()
     planned = replace(planned, refusals=(*planned.refusals, *(Refusal(reason=reason) for reason in unavailable)))
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         print_json(plan_document(loaded.suite, planned, inputs, histories, spot))
     else:
         print_plan(STANDARD_OUTPUT, loaded.suite, planned, inputs, why_no_history=histories.why_none, spot=spot)
@@ -106,7 +107,7 @@ def _find_histories(loaded: LoadedSuite, *, beside: Path, lab: str) -> FoundHist
     """Reads the lab's table; writes nothing."""
     try:
         deployment = find_deployment(clients.cloudformation(), lab)
-        stage = Stage(beside=beside, s3=clients.s3(), bucket=deployment.bucket, tell=tell, sends=False)
+        stage = StagingArea(beside=beside, s3=clients.s3(), bucket=deployment.bucket, tell=tell, sends=False)
         suite = parse_suite(stage.stage_suite(loaded.document))
         services = open_services(
             BucketEnvironment(lab=deployment.lab, table=deployment.table, bucket=deployment.bucket)

@@ -13,8 +13,8 @@ from traindyno.aws.quota_requests import QuotaRequests
 from traindyno.cli.confirmation import confirm
 from traindyno.cli.inputs.plan_inputs import account_region, read_quotas
 from traindyno.cli.inputs.suite_loading import load_suite
-from traindyno.cli.options import AccountChoice, FormatOption, SuiteArgument, with_options_of
-from traindyno.cli.output import STANDARD_OUTPUT, Format, print_json, tell
+from traindyno.cli.lab_choice import AccountChoice, FormatOption, SuiteArgument, with_options_of
+from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.documents.stored import to_document
 from traindyno.core.planning.plan import plan_suite
 from traindyno.core.planning.quota_increases import NeededIncrease, RequestedIncrease, needed_increases
@@ -31,7 +31,7 @@ def request(
     choice: AccountChoice,
     suite: SuiteArgument,
     yes: YesOption = False,
-    output: FormatOption = Format.TABLE,
+    output: FormatOption = OutputFormat.TABLE,
 ) -> None:
     """Send an increase request for each quota that the suite lacks; no second request while one is open."""
     choice.choose()
@@ -54,7 +54,7 @@ def request(
 def status(
     choice: AccountChoice,
     suite: SuiteArgument,
-    output: FormatOption = Format.TABLE,
+    output: FormatOption = OutputFormat.TABLE,
 ) -> None:
     """Show the quotas that the suite lacks and the status of their requests."""
     choice.choose()
@@ -75,8 +75,8 @@ def _confirm(to_send: Sequence[NeededIncrease]) -> None:
     confirm("Send?", otherwise="nothing was sent")
 
 
-def _print(needed: Sequence[NeededIncrease], output: Format) -> None:
-    if output is Format.JSON:
+def _print(needed: Sequence[NeededIncrease], output: OutputFormat) -> None:
+    if output is OutputFormat.JSON:
         print_json([{**to_document(each), "next_step": each.next_step} for each in needed])
         return
     if not needed:

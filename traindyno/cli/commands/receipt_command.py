@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.table import Table
 
 from traindyno.cli.display.deployment_text import cost_line
-from traindyno.cli.display.execution_receipt import ExecutionReceipt
-from traindyno.cli.options import ExecutionArgument, FormatOption, LabChoice, with_options_of
-from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, Format, print_json
+from traindyno.cli.inputs.execution_receipt import ExecutionReceipt, read_receipt
+from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, with_options_of
+from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, print_json
 from traindyno.core.costs.money import exact_usd_text, to_cents
 from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, start_text, usd_text
 from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, exact_phase_usd
@@ -23,11 +23,11 @@ SMALLEST_SPLIT_USD = Decimal(1)
 def receipt(
     choice: LabChoice,
     execution: ExecutionArgument,
-    output: FormatOption = Format.TABLE,
+    output: FormatOption = OutputFormat.TABLE,
 ) -> None:
     """Show the cost of every training job: billed seconds × instances × price, exact to the cent."""
-    found = choice.find_target().receipt(execution)
-    if output is Format.JSON:
+    found = read_receipt(choice.find_target(), execution)
+    if output is OutputFormat.JSON:
         print_json(to_document(found))
         return
     print_receipt(STANDARD_OUTPUT, found)

@@ -13,8 +13,8 @@ from rich.table import Table
 from traindyno.aws import clients
 from traindyno.aws.prices import read_prices
 from traindyno.cli.inputs.plan_inputs import PricesOption, read_price_file
-from traindyno.cli.options import ExecutionArgument, FormatOption, LabChoice, with_options_of
-from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, Format, print_json
+from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, with_options_of
+from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, print_json
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.costs.quantity_text import UNKNOWN, usd_text
@@ -39,7 +39,7 @@ LabRegionOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricedLabChoice(LabChoice):
-    """Here ``--region`` is the region of the prices, so the lab's region has another option."""
+    """``--region`` is the region of the prices, so another option gives the lab's region."""
 
     region: LabRegionOption = None
 
@@ -54,11 +54,11 @@ def reprice_execution(
     execution: ExecutionArgument,
     prices: PricesOption = None,
     price_region: PriceRegionOption = None,
-    output: FormatOption = Format.TABLE,
+    output: FormatOption = OutputFormat.TABLE,
 ) -> None:
     """Recompute costs and verdict at other prices, and show which price would change the verdict."""
     if prices is not None and price_region is not None:
-        raise typer.BadParameter("expected one of --prices and --region, got both")
+        raise typer.BadParameter("--prices and --region can't be combined: give one of them")
     target = choice.find_target()
     record = load_record(target.results, execution)
     found = read_price_file(prices) if prices else _price_list(record, price_region or _region_of(record))
@@ -66,7 +66,7 @@ def reprice_execution(
     loss_spread, host_prior = record.loss_spread, record.host_prior
     before = judge(record.suite, record.cells, record.results, loss_spread=loss_spread, host_prior=host_prior)
     after = reprice(record.suite, record.cells, record.results, found, loss_spread=loss_spread, host_prior=host_prior)
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         print_json(_document(record, before, after, found))
     else:
         print_repriced(STANDARD_OUTPUT, execution, before=before, after=after, prices=found)
@@ -88,7 +88,7 @@ def _price_list(record: ExecutionRecord, region: str) -> dict[str, Price]:
 def _check_found(record: ExecutionRecord, found: Mapping[str, Price], where: str) -> None:
     wanted = _instance_types(record)
     if not any(name in found for name in wanted):
-        raise NoPriceFound(f"{where}: expected a price of {' or '.join(wanted)}, found none")
+        raise NoPriceFound(f"{where}: no price of {' or '.join(wanted)} was found")
 
 
 def _document(record: ExecutionRecord, before: Verdict, after: Repriced, prices: Mapping[str, Price]) -> dict[str, Any]:

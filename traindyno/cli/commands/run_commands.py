@@ -14,19 +14,19 @@ from traindyno.aws import clients
 from traindyno.aws.executions import Execution
 from traindyno.cli.display.progress import follow
 from traindyno.cli.display.verdict_table import print_verdict
-from traindyno.cli.inputs.staging import Stage
+from traindyno.cli.inputs.staging import StagingArea
 from traindyno.cli.inputs.suite_loading import load_startable_suite
-from traindyno.cli.options import (
+from traindyno.cli.lab_choice import (
     DEFAULT_FOLDER,
     ExecutionArgument,
     FolderOption,
     FormatOption,
     LabChoice,
+    LabTarget,
     SuiteArgument,
     with_options_of,
 )
-from traindyno.cli.output import STANDARD_ERROR, STANDARD_OUTPUT, Format, print_json, tell
-from traindyno.cli.target import Target
+from traindyno.cli.output import STANDARD_ERROR, STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.quantity_text import usd_text
 from traindyno.core.errors import PreparationFailed, SuiteInvalid, SuiteRefused, TraindynoError
 from traindyno.core.s3_keys import report_data_key, report_html_key
@@ -57,13 +57,13 @@ def run(
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Follow the execution to its end, or only start it.")
     ] = True,
-    output: FormatOption = Format.TABLE,
+    output: FormatOption = OutputFormat.TABLE,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
     """Run a suite and print its verdict."""
     loaded = load_startable_suite(suite)
     target = choice.find_target()
-    stage = Stage(beside=suite.parent, s3=clients.s3(), bucket=target.deployment.bucket, tell=tell)
+    stage = StagingArea(beside=suite.parent, s3=clients.s3(), bucket=target.deployment.bucket, tell=tell)
     document = stage.stage_suite(loaded.document)
     execution_id = name or _execution_id(loaded.suite.name)
     target.executions.start(execution_id, document)
@@ -72,7 +72,7 @@ def run(
         tell(line)
     if wait:
         finish(target, follow_to_end(target, execution_id), output, folder)
-    elif output is Format.JSON:
+    elif output is OutputFormat.JSON:
         print_json({"execution_id": execution_id})
 
 
@@ -92,7 +92,7 @@ def _execution_id(suite_name: str) -> str:
 def watch(
     choice: LabChoice,
     execution: ExecutionArgument,
-    output: FormatOption = Format.TABLE,
+    output: FormatOption = OutputFormat.TABLE,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
     """Follow an execution to its end, then print its verdict."""
@@ -104,7 +104,7 @@ def watch(
 def report(
     choice: LabChoice,
     execution: ExecutionArgument,
-    output: FormatOption = Format.TABLE,
+    output: FormatOption = OutputFormat.TABLE,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
     """Print an execution's verdict and fetch its HTML report."""
@@ -112,7 +112,7 @@ def report(
     finish(target, target.executions.describe(execution), output, folder)
 
 
-def follow_to_end(target: Target, execution: str) -> Execution:
+def follow_to_end(target: LabTarget, execution: str) -> Execution:
     """After Ctrl-C it prints what continues and how to stop it; after a second Ctrl-C it ends immediately."""
     try:
         return follow(target, execution, STANDARD_ERROR)
@@ -122,7 +122,7 @@ def follow_to_end(target: Target, execution: str) -> Execution:
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _interrupted_line(target: Target, execution: str) -> str:
+def _interrupted_line(target: LabTarget, execution: str) -> str:
     running = list(target.services.attempts.list_open(execution))
     usd_per_hour = sum((row.usd_per_hour * row.instance_count for row in running), Decimal(0))
     jobs = "1 training job" if len(running) == 1 else f"{len(running)} training jobs"
@@ -134,7 +134,7 @@ def _interrupted_line(target: Target, execution: str) -> str:
     )
 
 
-def finish(target: Target, ended: Execution, output: Format, folder: Path) -> None:
+def finish(target: LabTarget, ended: Execution, output: OutputFormat, folder: Path) -> None:
     """Print the result of an execution and exit with its status."""
     if ended.status in UNSUCCESSFUL:
         tell(f"{ended.execution_id}: {ended.status.lower()}{f': {ended.error}' if ended.error else ''}")
@@ -145,7 +145,7 @@ def finish(target: Target, ended: Execution, output: Format, folder: Path) -> No
     if document is None:
         raise ReportMissing(f"{ended.execution_id} ({ended.status.lower()}) has no report yet; see: traindyno watch")
     report = parse_report(document)
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         print_json(document)
     else:
         print_verdict(STANDARD_OUTPUT, report)

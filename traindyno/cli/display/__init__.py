@@ -1,1 +1,1 @@
-"""What a command shows: tables, progress, and the texts about deployments and receipts."""
+"""What a command shows: tables, texts and progress."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from traindyno.cli.display.deployment_cost import DeploymentCost, cost_of
+from traindyno.cli.inputs.deployment_cost import DeploymentCost, cost_of
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, usd_text
 from traindyno.core.documents.stored import to_document
@@ -71,7 +71,7 @@ def deployments_table(rows: Iterable[DeploymentRow], now: float) -> Table:
 
 
 def cost_line(cost: DeploymentCost) -> str:
-    """For the receipt of an execution, whose total counts training jobs only."""
+    """A line below the receipt of an execution, whose total counts training jobs only."""
     kind = "transform job" if cost.hosting is Hosting.TRANSFORM else "endpoint"
     so_far = " so far" if cost.until is None else ""
     rate = f" at {usd_text(cost.usd_per_hour)} per hour" if cost.until is None and cost.usd_per_hour is not None else ""

@@ -1,20 +1,21 @@
-"""The tables of a plan in a terminal: cells, lanes, quotas, totals."""
+"""The tables of a plan in a terminal: cells, lanes, quotas, memory, totals."""
 
 from rich.console import Console
 from rich.table import Table
 
-from traindyno.cli.display.memory_table import print_memory
 from traindyno.cli.display.plan_totals import totals_table
 from traindyno.cli.inputs.plan_inputs import PlanInputs
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import cost_usd
-from traindyno.core.costs.quantity_text import UNKNOWN, count_text, seconds_text, usd_text
+from traindyno.core.costs.quantity_text import UNKNOWN, bytes_text, count_text, seconds_text, share_text, usd_text
 from traindyno.core.costs.spot import SpotAssumption
+from traindyno.core.planning.fitting_batch import fitting_batch
 from traindyno.core.planning.lane_plan import LanePlan
+from traindyno.core.planning.memory import OUTSIDE_BYTES, CellMemory, usable_memory_bytes
 from traindyno.core.planning.plan import Plan
 from traindyno.core.planning.quotas import QuotaReading, UsageSource
 from traindyno.core.suite.choices import Purchase
-from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite import Cell, Suite
 
 MOST_CELLS = 30
 LANE_HEADINGS = (
@@ -34,6 +35,12 @@ SOURCES = {
     UsageSource.JOBS: "training jobs",
     UsageSource.FILE: "the file",
 }
+MEMORY_HEADINGS = ("peak", "parameters", "optimizer", "activations", "device", "share")
+OUTSIDE_NOTE = (
+    f"a cell fits into a GPU if {bytes_text(OUTSIDE_BYTES)} remain for what no estimate contains: the CUDA context, the"
+    " workspaces of libraries, fragmentation"
+)
+BATCH_NOTE = "batch: a batch per device that fits by the cell's estimate; a larger one may fit too"
 
 
 def print_plan(
@@ -133,3 +140,56 @@ def _known_from(reading: QuotaReading, read_at: float) -> str:
     age_seconds = max(0.0, read_at - reading.in_use_as_of)
     age = "now" if age_seconds < 1 else f"{seconds_text(age_seconds)} ago"
     return f"{SOURCES[reading.in_use_source]}, {age}"
+
+
+def print_memory(console: Console, planned: Plan) -> None:
+    table = Table(title="memory of one device, estimated", title_justify="left", pad_edge=False)
+    table.add_column("cell")
+    table.add_column("what varies", overflow="fold")
+    for heading in MEMORY_HEADINGS:
+        table.add_column(heading, justify="right")
+    table.add_column("fits")
+    table.add_column("batch", justify="right")
+    cells = {cell.cell_id: cell for cell in planned.cells}
+    for each in planned.memory:
+        cell = cells[each.cell_id]
+        table.add_row(cell.cell_id, cell.label, *_memory_cells(each), _fits(each, cell), _batch(each, cell))
+    console.print(table)
+    for note in (OUTSIDE_NOTE, BATCH_NOTE):
+        console.print(f"note: {note}", markup=False)
+    for line in _memory_lines(planned):
+        console.print(line, markup=False)
+
+
+def _memory_cells(memory: CellMemory) -> tuple[str, ...]:
+    estimate, device = memory.finding.estimate, bytes_text(memory.device_bytes)
+    if estimate is None:
+        return (*(UNKNOWN for _ in range(4)), device, UNKNOWN)
+    parts = (estimate.peak_bytes, estimate.parameter_bytes, estimate.optimizer_bytes, estimate.activation_bytes)
+    share = estimate.peak_bytes / memory.device_bytes if memory.device_bytes else None
+    return (*map(bytes_text, parts), device, share_text(share, digits=0))
+
+
+def _fits(memory: CellMemory, cell: Cell) -> str:
+    if memory.finding.estimate is None or memory.device_bytes is None:
+        return UNKNOWN
+    return "no" if memory.finding.is_too_large(cell.settings.instance) else "yes"
+
+
+def _batch(memory: CellMemory, cell: Cell) -> str:
+    usable_bytes = usable_memory_bytes(cell.settings.instance)
+    batch = fitting_batch(memory.finding.estimate, cell.settings, usable_bytes)
+    return "-" if batch is None else f"{batch:,}"
+
+
+def _memory_lines(planned: Plan) -> list[str]:
+    """Why a cell has no estimate, and the changes that would make a cell fit."""
+    lines = []
+    instances = {cell.cell_id: cell.settings.instance for cell in planned.cells}
+    for each in planned.memory:
+        if each.finding.why_unknown:
+            lines.append(f"{each.cell_id}: no estimate: {each.finding.why_unknown}")
+        if each.finding.is_too_large(instances[each.cell_id]):
+            helps = "; ".join(remedy.text() for remedy in each.finding.remedies) or "none of the changes tried"
+            lines.append(f"{each.cell_id}: would fit with {helps}")
+    return lines

@@ -64,7 +64,7 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
 
 
 def _spot_facts(suite: Suite, planned: Plan, assumed: SpotAssumption | None) -> Iterator[tuple[str, str]]:
-    """Observed where runs of these cells were billed on spot before; assumed where the user says what to assume."""
+    """What spot instances cost: observed in earlier runs of these cells, or computed from what the user assumes."""
     if suite.purchase is Purchase.SPOT and planned.expected.known_cells:
         yield "spot", "the expected cost has the discount and the interruptions that earlier runs observed"
     if assumed is not None:

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.live import Live
 
 from traindyno.aws.executions import Execution
-from traindyno.cli.display.execution_state import State, read_state
 from traindyno.cli.display.progress_text import ended_line, prepared_line, render_state, state_line
-from traindyno.cli.target import Target
+from traindyno.cli.inputs.execution_state import State, read_state
+from traindyno.cli.lab_choice import LabTarget
 from traindyno.core.errors import TraindynoError
 
 LOCAL_POLL_SECONDS = 1.0
@@ -31,13 +31,13 @@ class CloudUnreachable(TraindynoError):
 
 
 @dataclass(frozen=True, slots=True)
-class Stall:
+class NoProgress:
     """The execution makes no progress; ``reason`` says why."""
 
     reason: str
 
 
-def follow(target: Target, execution_id: str, console: Console) -> Execution:
+def follow(target: LabTarget, execution_id: str, console: Console) -> Execution:
     """Returns when the execution has ended. Interrupting it leaves the execution running."""
     seconds = LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS
     observations = observe(lambda: read_state(target, execution_id), target.find_stall, seconds)
@@ -50,8 +50,8 @@ def follow(target: Target, execution_id: str, console: Console) -> Execution:
     raise AssertionError("an execution is observed until it has ended")
 
 
-def observe(read: Callable[[], State], find_stall: FindStall, seconds: float) -> Iterator[State | Stall]:
-    """States at least ``seconds`` apart, without end. A stall if no state was read, or none differed, for 20 s.
+def observe(read: Callable[[], State], find_stall: FindStall, seconds: float) -> Iterator[State | NoProgress]:
+    """Yields states at least ``seconds`` apart, and NoProgress if for 20 s no state was read or none differed.
 
     Reading takes at most a tenth of the time: the rows of thousands of runs take seconds to read.
     """
@@ -60,7 +60,7 @@ def observe(read: Callable[[], State], find_stall: FindStall, seconds: float) ->
         began = time.monotonic()
         reading = _Reading(read)
         while (state := reading.wait(STALL_SECONDS)) is None:
-            yield Stall(find_stall() or f"the lab has not answered for {time.monotonic() - began:.0f} s")
+            yield NoProgress(find_stall() or f"the lab has not answered for {time.monotonic() - began:.0f} s")
         if isinstance(state, BotoCoreError):
             raise CloudUnreachable(f"the lab does not answer: {find_stall() or state}") from state
         if isinstance(state, BaseException):
@@ -71,7 +71,7 @@ def observe(read: Callable[[], State], find_stall: FindStall, seconds: float) ->
         elif time.monotonic() - moved_at > STALL_SECONDS:
             moved_at = time.monotonic()
             if reason := find_stall():
-                yield Stall(reason)
+                yield NoProgress(reason)
         time.sleep(max(seconds, 9 * (time.monotonic() - began)))
 
 
@@ -103,8 +103,8 @@ class _Display(AbstractContextManager["_Display", None]):
     console: Console
     printed: set[str] = field(default_factory=set)
 
-    def update(self, seen: State | Stall) -> None:
-        if isinstance(seen, Stall):
+    def update(self, seen: State | NoProgress) -> None:
+        if isinstance(seen, NoProgress):
             self.print(f"no progress: {seen.reason}")
             return
         for run_id in sorted(seen.ended.keys() - self.printed):

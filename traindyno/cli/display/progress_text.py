@@ -7,7 +7,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from traindyno.cli.display.execution_state import Leader, RunningJob, State
+from traindyno.cli.inputs.execution_state import Leader, RunningJob, State
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
@@ -46,7 +46,7 @@ def state_line(state: State) -> str:
 
 
 def render_state(state: State) -> RenderableType:
-    """The same on a terminal, redrawn in place."""
+    """The same as a table, which a terminal redraws in place."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()

@@ -7,7 +7,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from traindyno.cli.display.interval_bar import interval_bars
 from traindyno.cli.output import SIMULATED
 from traindyno.core.costs.quantity_text import seconds_text, share_text, usd_text
 from traindyno.core.measurement.selection import Relation
@@ -23,6 +22,8 @@ from traindyno.core.verdict.verdict import Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
 
 MOST_CELLS, MOST_LINES, MOST_ALTERNATIVES = 12, 6, 3
+BAR_WIDTH = 24
+WIDEST_MEANS = 2.5
 
 
 def print_verdict(console: Console, report: Report) -> None:
@@ -122,3 +123,46 @@ def _estimate(estimate: Estimate, text: Callable[[float], str]) -> str:
     half_width = (estimate.interval.high - estimate.interval.low) / 2
     spread = f"{half_width * 100:.1f}" if text is share_text else share_text(half_width / estimate.mean)
     return f"{text(estimate.mean)} ± {spread}"
+
+
+def interval_bars(estimates: Sequence[Estimate | None], *, tolerance: float) -> list[str]:
+    """A line of characters for each estimate, all on one scale.
+
+    ``├─●─┤`` is the interval with its mean; ``:`` is the first estimate's mean plus the ``tolerance``.
+    """
+    known = [each for each in estimates if each is not None]
+    if not known:
+        return ["" for _ in estimates]
+    high = min(max(_high(each) for each in known), WIDEST_MEANS * max(each.mean for each in known))
+    low = min(_low(each) for each in known)
+    low = 0.0 if low < 0.5 * high else low - 0.05 * (high - low)
+    span = (high - low) or 1.0
+
+    def place(value: float) -> int:
+        return max(0, min(BAR_WIDTH - 1, round((value - low) / span * (BAR_WIDTH - 1))))
+
+    edge = place(known[0].mean * (1 + tolerance))
+
+    def bar(each: Estimate) -> str:
+        return _bar(place(_low(each)), place(each.mean), place(_high(each)), edge)
+
+    return ["" if each is None else bar(each) for each in estimates]
+
+
+def _bar(low: int, mean: int, high: int, edge: int) -> str:
+    letters = [" "] * BAR_WIDTH
+    letters[edge] = ":"
+    for index in range(low, high + 1):
+        letters[index] = "─"
+    if low < high:
+        letters[low], letters[high] = "├", "┤"
+    letters[mean] = "●"
+    return "".join(letters)
+
+
+def _low(estimate: Estimate) -> float:
+    return estimate.interval.low if estimate.interval else estimate.mean
+
+
+def _high(estimate: Estimate) -> float:
+    return estimate.interval.high if estimate.interval else estimate.mean

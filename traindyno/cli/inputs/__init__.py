@@ -1,1 +1,1 @@
-"""What a command reads from this machine: suites, data, plans, and the checks that need training code."""
+"""What a command reads: files of this machine, the lab, and the account."""

@@ -1,4 +1,4 @@
-"""The paths of a suite that name something on this machine, and what is wrong with them."""
+"""The paths of a suite that name something on this machine: what is wrong with them, and which files are read."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -7,11 +7,14 @@ from typing import Any
 from traindyno.cli.inputs import sample_data
 from traindyno.core.errors import Problem
 from traindyno.core.s3_keys import is_s3_uri
-from traindyno.core.suite.dataset_files import COMPRESSIONS, FORMATS
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.dataset_files import COMPRESSIONS, FORMATS, split_files
 from traindyno.core.suite.file_systems import parse_file_system
+from traindyno.core.suite.suite import Suite
 
 DATA_SUFFIXES = {*FORMATS, *COMPRESSIONS, ".txt"}
 SECTIONS = ("dataset", "tokenizer", "model")
+SHOWN_FILES = 6
 
 
 def workload_paths(workload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -47,7 +50,7 @@ def expanded(path: str, beside: Path) -> Path:
 def path_problem(path: str, beside: Path) -> str | None:
     """Why this path can't be used; None if it exists, or is not on this machine."""
     if sample_data.is_sample(path):
-        return None if path in sample_data.SAMPLES else f"expected {' or '.join(sample_data.SAMPLES)}, got {path!r}"
+        return sample_data.why_no_sample(path)
     if find_local(path, beside) is not None or not _looks_local(path):
         return None
     return (
@@ -62,10 +65,10 @@ def source_problem(source: str, entry_point: object, beside: Path) -> tuple[str,
         return None
     folder = expanded(source, beside)
     if not folder.is_dir():
-        return "source", f"expected a folder or a tarball's s3:// URI; {folder} is not a folder"
+        return "source", f"{folder} is not a folder; accepted: a folder, or a tarball's s3:// URI"
     if isinstance(entry_point, str) and not (folder / entry_point).is_file():
         there = ", ".join(sorted(path.name for path in folder.glob("*.py"))) or "no .py file"
-        return "entry_point", f"expected a file in {folder}, got {entry_point!r}; the folder has {there}"
+        return "entry_point", f"{entry_point!r} is not in {folder}; the folder has {there}"
     return None
 
 
@@ -82,9 +85,43 @@ def find_path_problems(workload: Mapping[str, Any], beside: Path) -> Iterator[Pr
             yield Problem(path=f"workload.{found[0]}", message=found[1])
 
 
+def data_lines(suite: Suite, *, beside: Path) -> Iterator[str]:
+    """Lines of a plan: which of a local dataset's files each split reads.
+
+    There are none for a dataset that is not on this machine, and for a script's, which reads its files itself. Raises
+    DatasetFilesInvalid for files that no run could read.
+    """
+    dataset = suite.workload.dataset
+    if dataset is None or dataset.path is None or suite.workload.task is Task.SCRIPT:
+        return
+    local = find_local(dataset.path, beside)
+    if local is None:
+        return
+    names = [local.name] if local.is_file() else _file_names(local)
+    splits = {dataset.split: None, dataset.evaluation_split: None}
+    used: set[str] = set()
+    for split in filter(None, splits):
+        files = split_files(names, dataset, split)
+        used.update(files)
+        yield f"data: split {split} reads {_listed(files)}"
+    if suite.measurement.evaluates and dataset.evaluation_split is None:
+        yield "data: evaluation reads a random part of the training sequences, which is then not trained on"
+    if unused := [name for name in names if name not in used]:
+        yield f"data: not read: {_listed(unused)}"
+
+
 def _looks_local(path: str) -> bool:
     return not _is_remote(path) and (path.startswith((".", "/", "~")) or Path(path).suffix in DATA_SUFFIXES)
 
 
 def _is_remote(path: str) -> bool:
     return is_s3_uri(path) or parse_file_system(path) is not None
+
+
+def _file_names(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
+    return ", ".join(names[:SHOWN_FILES]) + more

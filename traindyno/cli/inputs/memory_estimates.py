@@ -136,6 +136,6 @@ def _find(
 
 
 def _environment() -> Mapping[str, str]:
-    """With the folder that holds the training code on the module path."""
+    """The variables of this process, with the training code's folder on the module path."""
     folder = str(training_folder().parent)
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))}

@@ -98,7 +98,7 @@ def _one_region(prices: PriceList | None, given: GivenQuotas | None) -> str | No
     regions = {price.region for price in (prices or {}).values()} | ({given.region} if given else set())
     if len(regions) > 1:
         raise InputFileInvalid(
-            f"--prices and --quotas: expected both of one region, got {' and '.join(sorted(regions))}"
+            f"--prices and --quotas are of different regions, {' and '.join(sorted(regions))}: give files of one region"
         )
     return next(iter(regions), None)
 
@@ -108,10 +108,10 @@ class SpotAssumptionIncomplete(TraindynoError):
 
 
 def read_spot_assumption(discount: float | None, interruptions: float | None) -> SpotAssumption | None:
-    """None without the options. Raises SpotAssumptionIncomplete."""
+    """Returns None if neither option is given. Raises SpotAssumptionIncomplete."""
     if discount is None and interruptions is None:
         return None
     if discount is None or interruptions is None:
         missing = "--spot-discount" if discount is None else "--spot-interruptions"
-        raise SpotAssumptionIncomplete(f"expected --spot-discount and --spot-interruptions together, got no {missing}")
+        raise SpotAssumptionIncomplete(f"{missing} is missing: give --spot-discount and --spot-interruptions together")
     return SpotAssumption(discount=discount, interruptions_per_hour=interruptions)

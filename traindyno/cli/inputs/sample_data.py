@@ -15,9 +15,9 @@ COMMENTS_AND_CODE = "comments-and-code"
 SIZE_LIMIT_BYTES = 2**20
 LABELLED_LINES = {"train": 4000, "test": 800}
 LEAST_CHARACTERS = 20  # shorter lines contain too little text
-MOST_OF_A_FILE = 50  # of each kind: many files, so that a part of a split is similar to the whole
+MOST_OF_A_FILE = 50  # lines of each kind: many files are read, so that a part of a split is similar to the whole
 COMMENT, CODE = 0, 1
-# After the library's modules: those of Python 3.13 alone hold too few comments.
+# They follow the library's modules, which hold too few comments in Python 3.13.
 PACKAGES = ("asyncio", "email", "http", "importlib", "logging", "multiprocessing", "unittest")
 
 
@@ -29,10 +29,15 @@ def is_sample(path: str) -> bool:
     return path.startswith(SCHEME)
 
 
+def why_no_sample(path: str) -> str | None:
+    return None if path in SAMPLES else f"{path!r} is not a sample; accepted: {', '.join(SAMPLES)}"
+
+
 def write_sample(path: str, folder: Path) -> Path:
     """Create the folder and write the files of ``sample:<name>`` into it; the same machine gives the same bytes."""
-    if path not in SAMPLES:
-        raise SampleUnknown(f"workload.dataset.path: {path!r} is not a sample; available: {', '.join(SAMPLES)}")
+    problem = why_no_sample(path)
+    if problem is not None:
+        raise SampleUnknown(f"workload.dataset.path: {problem}")
     folder.mkdir(parents=True, exist_ok=True)
     SAMPLES[path](folder)
     return folder

@@ -27,7 +27,7 @@ class StagingRefused(TraindynoError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class StagingArea:
     """The upload's destination; relative paths start at ``beside``, the suite file's folder.
 
     Without ``sends`` it only computes the names, by which a plan finds earlier runs of the same work.
@@ -66,7 +66,9 @@ class Stage:
             return path
         local = find_local(path, self.beside)
         if local is None:
-            raise StagingRefused(f"--{option} {path}: expected an S3 URI, or a file or folder that exists")
+            raise StagingRefused(
+                f"--{option} {path} does not exist on this machine; accepted: a file, a folder, or an S3 URI"
+            )
         return self._staged_files(local)
 
     def _staged_path(self, path: str, field: str) -> str:

@@ -57,7 +57,7 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         self._depth += 1
         if self._depth > MOST_DEPTH:
-            raise _error(f"expected at most {MOST_DEPTH} levels", self.peek_event().start_mark)  # type: ignore[no-untyped-call]
+            raise _error(f"more than {MOST_DEPTH} levels", self.peek_event().start_mark)  # type: ignore[no-untyped-call]
         self._count += 1  # the parser is slow: the rest of a text that is too long is not parsed
         if self._count > MOST_VALUES:
             raise _too_many_values(self.peek_event().start_mark)  # type: ignore[no-untyped-call]
@@ -70,14 +70,14 @@ class _Loader(yaml.SafeLoader):
             return super().construct_object(node, deep)
         except (ValueError, KeyError) as error:  # such as ``!!int word``, or an integer of more than 4300 digits
             raise _error(
-                f"expected a value of {node.tag.removeprefix(YAML_TAG)}, got {node.value!r:.60}", node.start_mark
+                f"{node.value!r:.60} is not a value of type {node.tag.removeprefix(YAML_TAG)}", node.start_mark
             ) from error
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise _error("expected a key that is text, got a list or a mapping", key.start_mark)
+                raise _error("a key is a list or a mapping; accepted: text", key.start_mark)
             if key.value in seen:
                 raise _error(f"the key {key.value!r} is repeated", key.start_mark)
             seen.add(key.value)
@@ -89,7 +89,7 @@ def _error(problem: str, mark: yaml.Mark) -> yaml.MarkedYAMLError:
 
 
 def _too_many_values(mark: yaml.Mark) -> yaml.MarkedYAMLError:
-    return _error(f"expected at most {MOST_VALUES} values, with aliases written out", mark)
+    return _error(f"more than {MOST_VALUES} values, with aliases written out", mark)
 
 
 def _check_nodes(root: yaml.Node) -> None:
@@ -101,9 +101,9 @@ def _check_nodes(root: yaml.Node) -> None:
         if count > MOST_VALUES:
             raise _too_many_values(root.start_mark)
         if node.tag.removeprefix(YAML_TAG) not in PLAIN_TAGS:
-            raise _error(f"expected plain YAML, got the tag {node.tag}", node.start_mark)
+            raise _error(f"the tag {node.tag} is not one of plain YAML", node.start_mark)
         if isinstance(node, yaml.ScalarNode) and not _is_storable(node.value):
-            raise _error("expected text without NUL and without lone surrogates", node.start_mark)
+            raise _error("the text contains NUL or a lone surrogate", node.start_mark)
         waiting += _inner_nodes(node)
 
 
@@ -145,7 +145,7 @@ def read_suite_text(source: Path, *, fields: str = "name, goal, workload, matrix
         raise SuiteUnreadable(f"{source}: not valid YAML: {error}") from error
     if not isinstance(document, dict) or not isinstance(node, yaml.MappingNode):
         found = "nothing" if document is None else f"a {type(document).__name__}"
-        raise SuiteUnreadable(f"{source}:1: expected a mapping with {fields}; found {found}")
+        raise SuiteUnreadable(f"{source}:1: found {found}; expected a mapping with {fields}")
     return SuiteText(source=source, document=document, line_of=dict(_lines(node, "")))
 
 
@@ -164,7 +164,7 @@ def _read(source: Path) -> str:
         with source.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
-            raise SuiteUnreadable(f"{source}: expected at most {MOST_BYTES // 2**20} MiB of text, got more")
+            raise SuiteUnreadable(f"{source}: more than {MOST_BYTES // 2**20} MiB of text")
         return content.decode("utf-8")
     except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a path with NUL
         raise SuiteUnreadable(f"{str(source)!r}: can't be read as UTF-8 text: {error}") from error

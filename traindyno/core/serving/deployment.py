@@ -23,6 +23,8 @@ CHECK_SUFFIX = "-check"
 SUITE_NAME_CHARACTERS = 15
 OWNER = re.compile(r"[\w\s.:/=+\-@]{1,256}")
 SERVERLESS_MIB = (1024, 2048, 3072, 4096, 5120, 6144)
+# The type of an endpoint if the user chooses none, as in the post about Trainium
+SERVING_INSTANCE = "ml.c5.xlarge"
 SERVED_TASKS = (Task.CAUSAL_LM, Task.MASKED_LM, Task.SEQUENCE_CLASSIFICATION)
 
 
@@ -136,7 +138,7 @@ def _place_problems(deployment: ModelDeployment) -> Iterator[Problem]:
     if not (deployment.instance_type or "").startswith(("ml.", "local.")):
         yield Problem(
             path="instance_type",
-            message=f"expected an instance type such as ml.c5.xlarge, got {shown(deployment.instance_type)}",
+            message=f"expected an instance type such as {SERVING_INSTANCE}, got {shown(deployment.instance_type)}",
         )
     if deployment.instance_count < 1:
         yield Problem(path="instance_count", message=f"expected at least 1, got {deployment.instance_count}")

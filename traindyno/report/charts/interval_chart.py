@@ -88,7 +88,7 @@ def _shade(zone: Zone, scale: Scale, bottom: float) -> Markup:
 
 
 def _range(bars: Sequence[Bar]) -> tuple[float, float]:
-    """From zero, unless the values are so close together that their intervals would be invisible."""
+    """The range begins at zero, unless the values are so close together that their intervals would be invisible."""
     lows = [bar.estimate.interval.low if bar.estimate.interval else bar.estimate.mean for bar in bars]
     highs = [bar.estimate.interval.high if bar.estimate.interval else bar.estimate.mean for bar in bars]
     low, high = min(lows), min(max(highs), WIDEST_MEANS * max(bar.estimate.mean for bar in bars))

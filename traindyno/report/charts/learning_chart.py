@@ -96,7 +96,7 @@ def draw_learning(cells: Sequence[CellCurves], across: Across, *, title: str) ->
 
 
 def _line(curve: Sequence[Point], across: Scale, up: Scale, index: int) -> Markup:
-    """A line, with a dot at each point if there are few points, as of evaluations."""
+    """A line, with a dot at each point if there are few points, such as evaluations."""
     placed = [(across(x), up(y)) for x, y in curve]
     color = series_class(index)
     dots = placed if len(placed) <= FEW_POINTS else ()

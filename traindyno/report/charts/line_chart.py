@@ -29,7 +29,7 @@ MOST_LINES = SERIES_COLORS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredPoint:
     """One cell: its place on the axis, and its value with the interval."""
 
     x: float
@@ -47,7 +47,7 @@ class Line:
     """One series. ``cell`` stands for its cells, and its label is the line's. ``fit`` and ``ideal`` are x and y."""
 
     cell: Cell
-    points: tuple[Measured, ...]
+    points: tuple[MeasuredPoint, ...]
     fit: tuple[tuple[float, float], ...] = ()
     ideal: tuple[tuple[float, float], ...] = ()
 

@@ -9,8 +9,8 @@ from traindyno.report.markup import Markup, element, join
 SERIES_COLORS = 8
 LABEL_LINE_HEIGHT = 14
 MOST_LABEL_LETTERS = 44
-MOST_LETTERS_ALONE = 46  # of a label on one line
-LEAST_WORD_LETTERS = 3  # of a word that was shortened
+MOST_LETTERS_ALONE = 46  # a label on one line has at most so many
+LEAST_WORD_LETTERS = 3  # a word is not shortened further
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Scale:
         return [step * index for index in range(first, last + 1)]
 
     def label(self, tick: float, count: int = 5) -> str:
-        """With as many decimals as the ticks' distance needs."""
+        """The tick's text, with as many decimals as the ticks' distance needs."""
         step = self._step(count) / self.unit.size
         decimals = next(decimals for decimals in range(16) if abs(round(step, decimals) - step) < 1e-6 * step)
         return f"{self.unit.before}{tick / self.unit.size:,.{decimals}f}{self.unit.after}"
@@ -128,7 +128,7 @@ def polyline(points: Sequence[tuple[float, float]], *, class_: str) -> Markup:
 
 
 def row_label(label: str, x: float, middle: float, *, class_: str, lines: int = 2) -> Markup:
-    """A row's name to the left of ``x``, on up to so many ``lines`` where it is long."""
+    """A row's name to the left of ``x``; a long name has up to ``lines`` lines."""
     wrapped = _wrap(label) if lines > 1 else [cut(label, MOST_LETTERS_ALONE)]
     first = middle + 4 - (len(wrapped) - 1) * LABEL_LINE_HEIGHT / 2
     return join(
@@ -140,7 +140,7 @@ def row_label(label: str, x: float, middle: float, *, class_: str, lines: int = 
 
 
 def _wrap(label: str) -> list[str]:
-    """At the comma or point nearest to the middle; a label that is still too long is truncated."""
+    """Breaks a long label at the comma or point nearest to its middle; a line that is still too long is cut."""
     breaks = [index for index, letter in enumerate(label) if letter in ",·"]
     if len(label) <= MOST_LABEL_LETTERS or not breaks:
         return [cut(label)]

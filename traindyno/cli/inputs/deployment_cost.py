@@ -13,9 +13,10 @@ from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 class DeploymentCost:
     """Times are epoch seconds; an amount of None is unknown.
 
-    ``usd_per_hour`` is of all instances. ``since``: the creation; ``until``: the removal, None while it may be billed.
-    ``expires_at`` of None: a kept endpoint, or a transform job. ``spent_usd``: at most what is billed until now or
-    ``until``. ``usd_per_million_requests`` of an endpoint that answers one request at a time without a pause.
+    ``usd_per_hour`` is the price of all instances. ``since`` is the creation, ``until`` the removal; it is None while
+    billing may continue. ``expires_at`` is None for a kept endpoint and for a transform job. ``spent_usd`` is at most
+    what is billed until now or ``until``. ``usd_per_million_requests`` is the cost if the endpoint answers one request
+    after the other without a pause.
     """
 
     name: str
@@ -46,6 +47,6 @@ def cost_of(row: DeploymentRow, now: float) -> DeploymentCost:
 
 
 def costs_of(execution_id: str, rows: Iterable[DeploymentRow], now: float) -> tuple[DeploymentCost, ...]:
-    """Of the deployments of this execution's models, the oldest first."""
+    """The costs of the deployments of this execution's models, the oldest first."""
     ordered = sorted(rows, key=lambda row: row.created_at)
     return tuple(cost_of(row, now) for row in ordered if row.deployment.execution_id == execution_id)

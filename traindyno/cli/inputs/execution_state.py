@@ -11,7 +11,7 @@ from traindyno.aws import clients
 from traindyno.aws.client_errors import AwsError
 from traindyno.aws.executions import Execution
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.cli.target import Target
+from traindyno.cli.lab_choice import LabTarget
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_summary import RunSummary
@@ -81,12 +81,12 @@ class State:
 
     @property
     def runs_total(self) -> int | None:
-        """More than was planned where trials on contended hosts were repeated."""
+        """The number is larger than planned if trials on contended hosts were repeated."""
         return None if self.runs_planned is None else max(self.runs_planned, len(self.ended))
 
     @property
     def left_seconds(self) -> float | None:
-        """At the rate until now; None before the first run has ended."""
+        """The remaining runs take as long as those before; None before the first run has ended."""
         if not self.ended or self.runs_total is None:
             return None
         return self.elapsed_seconds * (self.runs_total - len(self.ended)) / len(self.ended)
@@ -117,7 +117,7 @@ class State:
         return len(self.ended), len(self.prepared), jobs
 
 
-def read_state(target: Target, execution_id: str) -> State:
+def read_state(target: LabTarget, execution_id: str) -> State:
     execution = target.executions.describe(execution_id)
     services = target.services
     planned = services.executions.find(execution_id)
@@ -138,7 +138,7 @@ def read_state(target: Target, execution_id: str) -> State:
 
 
 def find_leader(goal: GoalKind, summaries: Sequence[RunSummary]) -> Leader | None:
-    """By the quantity of the suite's goal alone: the verdict also considers the goal's limit and equivalent cells."""
+    """The goal's quantity alone decides: only the verdict considers the goal's limit and equivalent cells."""
     is_cost = not Goal(kind=goal).is_time
     values: dict[str, list[float]] = {}
     for each in summaries:
@@ -152,7 +152,7 @@ def find_leader(goal: GoalKind, summaries: Sequence[RunSummary]) -> Leader | Non
     return Leader(label=label, is_cost=is_cost, estimate=estimates[label])
 
 
-def _running_jobs(target: Target, execution_id: str, now: float) -> Iterator[RunningJob]:
+def _running_jobs(target: LabTarget, execution_id: str, now: float) -> Iterator[RunningJob]:
     jobs = TrainingJobs(clients.sagemaker())
     for number, attempt in enumerate(target.services.attempts.list_open(execution_id)):
         described = jobs.describe(attempt.job_name) if number < DESCRIBED_JOBS else None
@@ -172,7 +172,7 @@ def _instance(owner: AttemptOwner) -> str:
     return owner.instance if isinstance(owner, DataPreparation) else owner.cell.settings.instance
 
 
-def _read_step_log(target: Target, attempt: AttemptRow) -> tuple[str | None, int | None]:
+def _read_step_log(target: LabTarget, attempt: AttemptRow) -> tuple[str | None, int | None]:
     """The latest phase and step that the job has logged and that have reached S3."""
     prefix = step_log_prefix(attempt.owner.execution_id, owner_id(attempt.owner), attempt.job_name)
     try:
@@ -189,7 +189,7 @@ def latest_position(text: str) -> tuple[str | None, int | None]:
         try:
             entry = json.loads(line)
         except ValueError:
-            continue  # cut off at either end
+            continue  # the text begins and ends within a line
         if entry.get("kind") == "step":
             return None, int(entry["step"])
         if entry.get("kind") in {"phase", "begin"}:

@@ -1,14 +1,16 @@
 """Options that several commands have: one declaration, the same names everywhere."""
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 import typer
 from rich.text import Text
 from typer.testing import CliRunner
 
+from traindyno.cli.lab_choice import AccountChoice, LabChoice, with_options_of
 from traindyno.cli.main import commands
-from traindyno.cli.options import AccountChoice, LabChoice, with_options_of
 
 
 def answer(choice: type[AccountChoice], *words: str) -> AccountChoice:
@@ -43,6 +45,14 @@ def test_the_local_cloud_has_one_lab_of_the_default_name() -> None:
 
 def test_a_choice_has_its_own_fields_only() -> None:
     assert answer(AccountChoice, "--local") == AccountChoice(local=True)
+
+
+def test_a_chosen_account_is_that_of_later_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", {"AWS_REGION": "us-east-1", "AWS_PROFILE": "own"})
+    AccountChoice(region="eu-west-1").choose()
+    assert os.environ == {"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "eu-west-1", "AWS_PROFILE": "own"}
+    AccountChoice(profile="work").choose()
+    assert os.environ["AWS_PROFILE"] == "work"
 
 
 def help_texts(command: Any) -> Iterator[str]:

@@ -1,11 +1,13 @@
 """What an execution has paid so far, whether or not it has ended, been aborted or failed."""
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from traindyno.aws.executions import Execution
-from traindyno.cli.display.deployment_cost import DeploymentCost, costs_of
+from traindyno.cli.inputs.deployment_cost import DeploymentCost, costs_of
+from traindyno.cli.lab_choice import LabTarget
 from traindyno.core.costs.receipt import Receipt, write_receipt
 from traindyno.core.jobs.attempt import Attempt, instance_type_of
 from traindyno.core.jobs.outcome import Outcome
@@ -42,6 +44,11 @@ class ExecutionReceipt:
     warm_jobs: tuple[str, ...]
     receipt: Receipt
     deployments: tuple[DeploymentCost, ...] = ()
+
+
+def read_receipt(target: LabTarget, execution_id: str) -> ExecutionReceipt:
+    execution = target.executions.describe(execution_id)
+    return load_receipt(execution, services=target.services, lab=target.deployment.lab, now=time.time())
 
 
 def load_receipt(execution: Execution, *, services: LabServices, lab: str, now: float) -> ExecutionReceipt:
@@ -96,7 +103,7 @@ def _end(attempt: Attempt, services: LabServices) -> Attempt:
 
 
 def _unrecorded(rows: Sequence[AttemptRow], suite: Suite) -> AnyResult:
-    """Priced at the type that it ran on; until that is known, at the most expensive type that it may run on."""
+    """A result made from the attempts, at the price of its instance type; while this is unknown, at the highest one."""
     owner = rows[0].owner
     attempts = [row.end or _unfinished(row) for row in rows]
     placed_on = instance_type_of(attempts)

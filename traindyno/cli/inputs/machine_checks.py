@@ -15,15 +15,15 @@ PACKAGES = ("traindyno", "boto3", "torch", "aws-cdk-lib")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """``advice`` says what to do; None if nothing is wrong."""
+class Check:
+    """What a check of ``doctor`` found; ``advice`` says what to do, and is None if nothing is wrong."""
 
     subject: str
     found: str
     advice: str | None = None
 
 
-def check_machine(folder: Path) -> Iterator[Finding]:
+def check_machine(folder: Path) -> Iterator[Check]:
     """``folder`` holds the state of the local cloud."""
     yield _python(sys.version_info[:3])
     yield _compiler(next((path for name in COMPILERS if (path := shutil.which(name))), None))
@@ -32,33 +32,33 @@ def check_machine(folder: Path) -> Iterator[Finding]:
     yield from map(_package, PACKAGES)
 
 
-def _python(version: tuple[int, int, int]) -> Finding:
+def _python(version: tuple[int, int, int]) -> Check:
     oldest = ".".join(map(str, OLDEST_PYTHON))
     advice = None if version >= OLDEST_PYTHON else f"install Python {oldest} or newer and run `make install`"
-    return Finding(subject="Python", found=".".join(map(str, version)), advice=advice)
+    return Check(subject="Python", found=".".join(map(str, version)), advice=advice)
 
 
-def _compiler(path: str | None) -> Finding:
+def _compiler(path: str | None) -> Check:
     advice = None if path else "install g++: cells with compiler inductor need a C++ compiler"
-    return Finding(subject="C++ compiler", found=path or "none", advice=advice)
+    return Check(subject="C++ compiler", found=path or "none", advice=advice)
 
 
-def _disk(free_gb: float) -> Finding:
+def _disk(free_gb: float) -> Check:
     advice = None if free_gb >= NEEDED_DISK_GB else f"free {NEEDED_DISK_GB} GB: environments and jobs' folders need it"
-    return Finding(subject="free disk space", found=f"{free_gb:.0f} GB", advice=advice)
+    return Check(subject="free disk space", found=f"{free_gb:.0f} GB", advice=advice)
 
 
-def _loopback() -> Finding:
+def _loopback() -> Check:
     try:
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
     except OSError as error:
-        return Finding(subject="ports", found=str(error), advice="allow listening on 127.0.0.1")
-    return Finding(subject="ports", found="127.0.0.1 can be listened on")
+        return Check(subject="ports", found=str(error), advice="allow listening on 127.0.0.1")
+    return Check(subject="ports", found="127.0.0.1 can be listened on")
 
 
-def _package(name: str) -> Finding:
+def _package(name: str) -> Check:
     try:
-        return Finding(subject=name, found=metadata.version(name))
+        return Check(subject=name, found=metadata.version(name))
     except metadata.PackageNotFoundError:
-        return Finding(subject=name, found="not installed", advice="run `make install` in the checkout")
+        return Check(subject=name, found="not installed", advice="run `make install` in the checkout")

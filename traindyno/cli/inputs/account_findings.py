@@ -12,8 +12,8 @@ from traindyno.aws import account_checks
 from traindyno.aws.caller_permissions import ACTIONS, DEFAULT_QUALIFIER, NotSimulated, deploying_permissions
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
 from traindyno.aws.prices import read_prices
-from traindyno.cli.display.machine_checks import Finding
-from traindyno.cli.display.quota_findings import SMOKE_INSTANCE, check_quotas
+from traindyno.cli.inputs.machine_checks import Check
+from traindyno.cli.inputs.quota_findings import SMOKE_INSTANCE, check_quotas
 from traindyno.lab.check_build_quota import refusal_to_build
 
 NEEDED_BOOTSTRAP = 6
@@ -30,17 +30,17 @@ Connect = Callable[[str], Any]
 
 def check_account(
     connect: Connect, *, region: str | None, lab: str, qualifier: str = DEFAULT_QUALIFIER
-) -> Iterator[Finding]:
-    """``connect`` makes a client of a service; ``qualifier`` is that of the CDK bootstrap. A check that can't run is a
-    finding, and the other checks continue.
+) -> Iterator[Check]:
+    """``connect`` makes a client of a service; ``qualifier`` is that of the CDK bootstrap. If a check can't run,
+    its answer says why, and the other checks continue.
     """
     identity = _guarded("identity", lambda: account_checks.caller_arn(connect("sts")))
-    if isinstance(identity, Finding):
+    if isinstance(identity, Check):
         yield identity
         return
-    yield Finding(subject="identity", found=identity)
+    yield Check(subject="identity", found=identity)
     yield _region(region)
-    checks: tuple[tuple[str, Callable[[], Finding | list[Finding]]], ...] = (
+    checks: tuple[tuple[str, Callable[[], Check | list[Check]]], ...] = (
         ("CDK bootstrap", lambda: _bootstrap(connect("ssm"), region, qualifier)),
         ("permissions", lambda: _permissions(connect("iam"), identity, region or "", qualifier)),
         ("image builds", lambda: _builds(connect("service-quotas"), region)),
@@ -51,7 +51,7 @@ def check_account(
     )
     for subject, check in checks:
         found = _guarded(subject, check)
-        yield from [found] if isinstance(found, Finding) else found
+        yield from [found] if isinstance(found, Check) else found
 
 
 def _guarded(subject: str, check: Callable[[], Any]) -> Any:
@@ -59,64 +59,64 @@ def _guarded(subject: str, check: Callable[[], Any]) -> Any:
         return check()
     except (ClientError, BotoCoreError, URLError) as error:
         advice = "allow this read, or check your AWS settings: `aws sts get-caller-identity` must succeed"
-        return Finding(subject=subject, found=f"not known: {error}", advice=advice)
+        return Check(subject=subject, found=f"not known: {error}", advice=advice)
 
 
-def _region(region: str | None) -> Finding:
+def _region(region: str | None) -> Check:
     advice = None
     if region is None:
         advice = "set AWS_REGION, or give --region"
     elif region.startswith(OTHER_PARTITIONS):
         advice = "choose a region of AWS's standard partition, such as us-east-1: labs work in no other"
-    return Finding(subject="region", found=region or "none", advice=advice)
+    return Check(subject="region", found=region or "none", advice=advice)
 
 
-def _bootstrap(ssm: Any, region: str | None, qualifier: str) -> Finding:
+def _bootstrap(ssm: Any, region: str | None, qualifier: str) -> Check:
     version = account_checks.bootstrap_version(ssm, qualifier)
     is_enough = version is not None and version >= NEEDED_BOOTSTRAP
     advice = None if is_enough else f"run `cdk bootstrap` in {region}: version {NEEDED_BOOTSTRAP} or newer is needed"
-    return Finding(subject="CDK bootstrap", found=f"version {version}" if version else "none", advice=advice)
+    return Check(subject="CDK bootstrap", found=f"version {version}" if version else "none", advice=advice)
 
 
-def _permissions(iam: Any, arn: str, region: str, qualifier: str) -> Finding:
+def _permissions(iam: Any, arn: str, region: str, qualifier: str) -> Check:
     try:
         answer = deploying_permissions(iam, arn, region=region, qualifier=qualifier)
     except NotSimulated as reason:
-        return Finding(subject="permissions", found=f"not checked: {reason}")
+        return Check(subject="permissions", found=f"not checked: {reason}")
     if answer.assumed:
-        return Finding(subject="permissions", found=f"the caller may assume {' and '.join(answer.assumed)}")
+        return Check(subject="permissions", found=f"the caller may assume {' and '.join(answer.assumed)}")
     if not answer.denied:
-        return Finding(subject="permissions", found=f"{len(ACTIONS)} simulated actions are allowed")
+        return Check(subject="permissions", found=f"{len(ACTIONS)} simulated actions are allowed")
     found = "; ".join(f"{action} is denied by {who}" for action, who in sorted(answer.denied.items()))
     advice = f"ask your administrator to allow sts:AssumeRole on the roles cdk-{qualifier}-*, or else these actions"
-    return Finding(subject="permissions", found=found, advice=advice)
+    return Check(subject="permissions", found=found, advice=advice)
 
 
-def _builds(service_quotas: Any, region: str | None) -> Finding:
+def _builds(service_quotas: Any, region: str | None) -> Check:
     refusal = refusal_to_build(service_quotas, region=region or "")
-    return Finding(subject="image builds", found="refused" if refusal else "allowed", advice=refusal)
+    return Check(subject="image builds", found="refused" if refusal else "allowed", advice=refusal)
 
 
-def _price(pricing: Any, region: str | None) -> Finding:
+def _price(pricing: Any, region: str | None) -> Check:
     price = read_prices(pricing, [SMOKE_INSTANCE], region=region or "", now=time.time()).get(SMOKE_INSTANCE)
     found = f"{SMOKE_INSTANCE} ${price.usd_per_hour}/h" if price else f"none for {SMOKE_INSTANCE}"
     advice = None if price else "choose a region where SageMaker trains on this type"
-    return Finding(subject="prices", found=found, advice=advice)
+    return Check(subject="prices", found=found, advice=advice)
 
 
-def _base_image(name: str) -> Finding:
+def _base_image(name: str) -> Check:
     digest = account_checks.public_image_digest(BASE_IMAGES[name])
     advice = None if digest else f"the tag no longer exists: set another base image in images/{name}/Dockerfile"
-    return Finding(subject=f"base image {name}", found=digest or f"no {BASE_IMAGES[name]}", advice=advice)
+    return Check(subject=f"base image {name}", found=digest or f"no {BASE_IMAGES[name]}", advice=advice)
 
 
-def _lab(connect: Connect, lab: str) -> Finding:
+def _lab(connect: Connect, lab: str) -> Check:
     try:
         deployment = find_deployment(connect("cloudformation"), lab)
     except LabNotDeployed as error:
-        return Finding(subject="lab", found="not deployed", advice=str(error))
+        return Check(subject="lab", found="not deployed", advice=str(error))
     problems = [*account_checks.definition_problems(connect("stepfunctions"), deployment.state_machine_arn)]
     if problems:
         advice = "Step Functions refuses the state machine: deploy this version again, or report these lines"
-        return Finding(subject="lab", found="; ".join(problems), advice=advice)
-    return Finding(subject="lab", found=f"{lab}: Step Functions finds the state machine valid")
+        return Check(subject="lab", found="; ".join(problems), advice=advice)
+    return Check(subject="lab", found=f"{lab}: Step Functions finds the state machine valid")

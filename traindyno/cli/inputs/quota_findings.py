@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from traindyno.aws.quotas import Quotas
-from traindyno.cli.commands.deploy_command import AWS_INSTANCE
-from traindyno.cli.display.machine_checks import Finding
+from traindyno.cli.inputs.machine_checks import Check
 from traindyno.core.planning.quotas import SERVICE_CODE, Quota, QuotaReading, account_quota, instance_quota
+from traindyno.core.serving.deployment import SERVING_INSTANCE
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.preparation import REMOTE_INSTANCE
 
@@ -33,25 +33,25 @@ USES = (
     ),
     Use(quota=account_quota(Purchase.ON_DEMAND), needed_by="each training job"),
     Use(
-        quota=Quota(name=f"{AWS_INSTANCE} for endpoint usage", code=None, default=None),
+        quota=Quota(name=f"{SERVING_INSTANCE} for endpoint usage", code=None, default=None),
         needed_by="traindyno deploy without --instance",
     ),
 )
 
 
-def check_quotas(connect: Callable[[str], Any]) -> list[Finding]:
+def check_quotas(connect: Callable[[str], Any]) -> list[Check]:
     """Reads limits only: the instances in use need rights that no deployment needs. ``connect`` makes a client."""
     quotas = Quotas(connect("service-quotas"), connect("cloudwatch"), connect("sagemaker"), sleep=time.sleep)
     limits = quotas.read_limits(use.quota for use in USES)
-    return [_finding(use, limits[use.quota.name]) for use in USES]
+    return [_check(use, limits[use.quota.name]) for use in USES]
 
 
-def _finding(use: Use, reading: QuotaReading) -> Finding:
+def _check(use: Use, reading: QuotaReading) -> Check:
     if reading.limit is None:
-        return Finding(subject=use.quota.name, found="unknown")
+        return Check(subject=use.quota.name, found="unknown")
     advice = None
     if reading.limit < 1:
         code = reading.quota.code
         how = f"{REQUEST} --quota-code {code} --desired-value 1" if code else "in the Service Quotas console"
         advice = f"needed by {use.needed_by}; ask for it: {how}; AWS answers within hours or days"
-    return Finding(subject=use.quota.name, found=str(reading.limit), advice=advice)
+    return Check(subject=use.quota.name, found=str(reading.limit), advice=advice)

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.run_samples import make_suite
-from traindyno.cli.inputs.plan_data import data_lines
+from traindyno.cli.inputs.local_paths import data_lines
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.dataset_files import DatasetFilesInvalid
 from traindyno.core.suite.suite import Measurement, Suite
