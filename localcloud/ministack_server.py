@@ -28,10 +28,9 @@ from ministack.core.persistence import save_state
 from ministack.core.responses import error_response_json
 from ministack.services import lambda_svc, stepfunctions
 
-from localcloud.function_errors import with_error_type
 from localcloud.function_workers import Worker, WorkerPool
-from localcloud.loopback_gate import refuse
-from localcloud.single_answers import SingleAnswers
+from localcloud.loopback import find_refusal
+from localcloud.ministack_answers import SingleAnswers, with_error_type
 from localcloud.throttling import Throttle
 from localcloud.worker_processes import ForkedWorkers
 
@@ -99,7 +98,7 @@ class Gate:
             await ministack.app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = refuse(
+        refusal = find_refusal(
             host=headers.get("host", ""), origin=headers.get("origin"), fetch_site=headers.get("sec-fetch-site")
         )
         if refusal is not None:

@@ -150,7 +150,7 @@ class Service:
             "cores": list(self._settings.cores),
         }
         return Administration(
-            settings=self._settings,
+            state_folder=self._settings.state_folder,
             store=self._store,
             faults=self._faults,
             quotas=self._quotas,
@@ -158,6 +158,7 @@ class Service:
             rates=self._rates,
             facts=facts,
             health=self._health,
+            kill=self._process_engine.kill,
         )
 
     def _apis(self) -> list[Api]:

@@ -1,6 +1,7 @@
 """The service's own paths besides the AWS protocols: health, faults, ledger, clock, quotas, killed processes."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import cattrs
@@ -8,13 +9,11 @@ import cattrs
 from localcloud.sagemaker_service.api.rate_limits import RateLimits
 from localcloud.sagemaker_service.api_error import ApiError, validation_error
 from localcloud.sagemaker_service.clock import Clock
-from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.jobs.faults import FaultBox
 from localcloud.sagemaker_service.jobs.job import TERMINAL, Job, billed_seconds
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
 from localcloud.sagemaker_service.service_health import ServiceHealth, find_disk_problem
-from localcloud.sagemaker_service.settings import Settings
 
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -28,12 +27,12 @@ class ServiceFailing(ApiError):
 
 
 class Administration:
-    """``facts``: further entries of the health answer."""
+    """``facts`` are further entries of the health answer. ``kill`` ends a job's processes and returns their number."""
 
     def __init__(
         self,
         *,
-        settings: Settings,
+        state_folder: Path,
         store: JobStore,
         faults: FaultBox,
         quotas: QuotaTable,
@@ -41,8 +40,10 @@ class Administration:
         rates: RateLimits,
         facts: Mapping[str, Any],
         health: ServiceHealth,
+        kill: Callable[[Job], int],
     ) -> None:
-        self._settings = settings
+        self._state_folder = state_folder
+        self._kill_processes = kill
         self._store = store
         self._faults = faults
         self._quotas = quotas
@@ -71,7 +72,7 @@ class Administration:
 
     def _health(self, _document: Mapping[str, Any]) -> Mapping[str, Any]:
         """Answers 503 with the part's name while a part of the service does not work."""
-        problems = self._service_health.problems | find_disk_problem(self._settings.state_folder)
+        problems = self._service_health.problems | find_disk_problem(self._state_folder)
         if problems:
             raise ServiceFailing(problems)
         return {
@@ -105,7 +106,7 @@ class Administration:
         job = self._store.get(document.get("TrainingJobName", ""))
         if job is None:
             raise validation_error(f"expected the TrainingJobName of a job, found {document!r}")
-        return {"killed": end_stray_processes(process_mark(job, self._settings))}
+        return {"killed": self._kill_processes(job)}
 
 
 def _ledger_row(job: Job) -> dict[str, Any]:

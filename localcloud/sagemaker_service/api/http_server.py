@@ -11,8 +11,7 @@ from uuid import uuid4
 
 from botocore.model import ServiceModel
 
-from localcloud.loopback import LOOPBACK
-from localcloud.loopback_gate import refuse
+from localcloud.loopback import LOOPBACK, find_refusal
 from localcloud.sagemaker_service.activity import Activity
 from localcloud.sagemaker_service.api.operations import Operation
 from localcloud.sagemaker_service.api.request_check import check_request
@@ -151,7 +150,7 @@ class RequestHandler(BaseHTTPRequestHandler):
         return self.rfile.read(size)
 
     def _is_of_this_machine(self) -> bool:
-        refusal = refuse(
+        refusal = find_refusal(
             host=self.headers.get("Host", ""),
             origin=self.headers.get("Origin"),
             fetch_site=self.headers.get("Sec-Fetch-Site"),

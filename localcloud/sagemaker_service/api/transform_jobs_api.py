@@ -3,21 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
-from localcloud.sagemaker_service.api.hosting_api import check_local, new_record
+from localcloud.sagemaker_service.api.hosting_api import check_local
+from localcloud.sagemaker_service.api.hosting_records import HostingRecords
 from localcloud.sagemaker_service.api.operations import Operation
 from localcloud.sagemaker_service.api_error import ApiError, validation_error
-from localcloud.sagemaker_service.clock import Clock
-from localcloud.sagemaker_service.hosting.hosting import HostingStore, Model, TransformJob, TransformStatus
+from localcloud.sagemaker_service.hosting.hosting import Model, TransformJob, TransformStatus
 from localcloud.sagemaker_service.hosting.hosting_view import described_transform
 from localcloud.sagemaker_service.hosting.transform_engine import ENDED, TransformEngine
 
 
 class TransformJobsApi:
-    def __init__(self, *, store: HostingStore, engine: TransformEngine, clock: Clock, arn_prefix: str) -> None:
-        self._store = store
+    def __init__(self, records: HostingRecords, engine: TransformEngine) -> None:
+        self._records = records
+        self._store = records.store
         self._engine = engine
-        self._clock = clock
-        self._arn_prefix = arn_prefix
 
     def operations(self) -> dict[str, Operation]:
         return {
@@ -27,17 +26,16 @@ class TransformJobsApi:
         }
 
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        if self._store.get(Model, request["ModelName"]) is None:
-            raise validation_error(f'Could not find model "{request["ModelName"]}".')
+        self._records.existing(Model, request["ModelName"])
         check_local(request["TransformResources"]["InstanceType"])
         _check_input(request["TransformInput"])
         if request.get("DataProcessing"):
             raise validation_error("DataProcessing is not offered by this local service")
-        name, now_ms = request["TransformJobName"], self._clock.now_ms()
+        name = request["TransformJobName"]
         if self._store.get(TransformJob, name) is not None:
             raise ApiError("ResourceInUse", f"Job name must be unique within an AWS account and region: {name}")
-        new = new_record(self._store, TransformJob, name, request, arn_prefix=self._arn_prefix, now_ms=now_ms)
-        job = TransformJob(**new, status=TransformStatus.IN_PROGRESS, modified_ms=now_ms)
+        new = self._records.new(TransformJob, name, request)
+        job = TransformJob(**new, status=TransformStatus.IN_PROGRESS, modified_ms=new["created_ms"])
         self._store.put(job)
         self._engine.run(job.name)
         return {"TransformJobArn": job.arn}

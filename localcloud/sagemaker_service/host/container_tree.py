@@ -56,10 +56,6 @@ def is_container_path(path: str) -> bool:
     return path == CONTAINER_ROOT or (path.startswith(f"{CONTAINER_ROOT}/") and stays_inside(path[1:]))
 
 
-def host_names(count: int) -> list[str]:
-    return [f"algo-{number}" for number in range(1, count + 1)]
-
-
 def make_host_tree(job_folder: Path, host: str) -> HostTree:
     tree = HostTree(host=host, root=job_folder / host / "ml")
     for folder in ("input/config", "input/data", "model", "output/data", "output/intermediate", "checkpoints"):
@@ -68,13 +64,12 @@ def make_host_tree(job_folder: Path, host: str) -> HostTree:
 
 
 def resource_config(job: Job, host: str) -> dict[str, Any]:
-    hosts = host_names(job.instance_count)
-    group = {"instance_group_name": "homogeneousCluster", "instance_type": job.instance_type, "hosts": hosts}
+    group = {"instance_group_name": "homogeneousCluster", "instance_type": job.instance_type, "hosts": job.hosts}
     return {
         "current_host": host,
         "current_instance_type": job.instance_type,
         "current_group_name": group["instance_group_name"],
-        "hosts": hosts,
+        "hosts": job.hosts,
         "instance_groups": [group],
         "network_interface_name": "lo",
     }

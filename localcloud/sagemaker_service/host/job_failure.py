@@ -9,12 +9,8 @@ from pathlib import Path
 from localcloud.sagemaker_service.host.container_tree import HostTree
 from localcloud.sagemaker_service.host.host_training import TrainingEnd
 from localcloud.sagemaker_service.jobs.job import FAILURE_REASON_LIMIT
-from localcloud.sagemaker_service.service_health import error_text, find_disk_problem
+from localcloud.sagemaker_service.service_health import find_disk_problem, internal_error
 
-INTERNAL_ERROR = "InternalServerError: We encountered an internal error.  Please try again."
-CAPACITY_ERROR = (
-    "CapacityError: Unable to provision requested ML compute capacity. Please retry using a different ML instance type."
-)
 LAST_LINES = 8
 DISK_IS_FULL = os.strerror(errno.ENOSPC)
 KILLED_EXIT_CODE = 137  # 128 and the number of SIGKILL
@@ -22,11 +18,6 @@ KEPT_BYTES = 16_384
 TORCHRUN_REPORT = re.compile(
     r"^[EW]\d{4} .*torch/distributed/elastic/.*(failed \(exitcode|Sending process)", re.MULTILINE
 )
-
-
-def internal_error(error: BaseException | str) -> str:
-    """A fault of this service, with its text: SageMaker's own message does not contain the cause."""
-    return f"{INTERNAL_ERROR} ({error if isinstance(error, str) else error_text(error)})"
 
 
 def training_failure(trees: Sequence[HostTree], training_end: TrainingEnd, logs: Mapping[str, Path]) -> str:

@@ -7,11 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from localcloud.sagemaker_service.clock import Clock
-from localcloud.sagemaker_service.events.log_shipping import LogClient, LogShipping
 from localcloud.sagemaker_service.host.container_tree import (
     OUTSIDE_CONTAINER_ROOT,
     HostTree,
-    host_names,
     is_container_path,
     make_host_tree,
 )
@@ -29,6 +27,7 @@ from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.job_view import is_uncompressed, output_uri
 from localcloud.sagemaker_service.settings import Settings
 from localcloud.sagemaker_service.storage.checkpoint_sync import CheckpointSync
+from localcloud.sagemaker_service.storage.log_shipping import LogClient, LogShipping
 from localcloud.sagemaker_service.storage.s3_transfer import DataUnavailable, S3Transfer, pack_folders
 from traindyno.core.step_log.line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
 
@@ -71,7 +70,7 @@ class JobRun:
         self._is_interrupted = False
         self._around = surroundings
         self._folder = surroundings.settings.state_folder / "jobs" / job.name
-        self._logs = {host: self._folder / host / "log.txt" for host in host_names(job.instance_count)}
+        self._logs = {host: self._folder / host / "log.txt" for host in job.hosts}
 
     def run(self) -> FinalStatus:
         """Does the job's work and returns its end status; its processes and inputs are then removed.

@@ -1,22 +1,26 @@
 """Runs the local jobs on this machine, one at a time, in the order of their creation."""
 
 import logging
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 
 from localcloud.sagemaker_service.clock import Clock
-from localcloud.sagemaker_service.events.log_shipping import LogClient
 from localcloud.sagemaker_service.host.host_training import ServiceEnding
-from localcloud.sagemaker_service.host.job_failure import CAPACITY_ERROR, INTERNAL_ERROR, internal_error
 from localcloud.sagemaker_service.host.job_run import STOPPED, FinalStatus, JobRun, Surroundings, failed
 from localcloud.sagemaker_service.host.spot_interruption import plan_interruptions
 from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
-from localcloud.sagemaker_service.jobs.faults import FaultBox, JobFault
+from localcloud.sagemaker_service.jobs.faults import CAPACITY_ERROR, FaultBox, JobFault
 from localcloud.sagemaker_service.jobs.job import Engine, Job, SecondaryStatus, Status, ended, moved
 from localcloud.sagemaker_service.jobs.job_store import JobStore
-from localcloud.sagemaker_service.service_health import RETRY_SECONDS, ServiceHealth, WatchedThread, write_until_done
+from localcloud.sagemaker_service.service_health import (
+    INTERNAL_ERROR,
+    ServiceHealth,
+    Worker,
+    internal_error,
+    write_until_done,
+)
 from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.storage.log_shipping import LogClient
 from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer
 
 LOG = logging.getLogger(__name__)
@@ -41,9 +45,7 @@ class ProcessEngine:
         self._faults = faults
         self._health = health
         self._clock = clock
-        self._wake = threading.Event()
-        self._ending = threading.Event()
-        self._thread = WatchedThread(PART, self._work, health=health, at_death=self._fail_all)
+        self._worker = Worker(PART, self._take_next, health=health, at_death=self._fail_all)
         self._surroundings = Surroundings(
             store=store,
             transfer=transfer,
@@ -51,42 +53,30 @@ class ProcessEngine:
             settings=settings,
             clock=clock,
             gpu_count=gpu_count,
-            is_service_ending=self._ending.is_set,
+            is_service_ending=self._worker.ending.is_set,
         )
 
     def start(self) -> None:
         for job in self._store.unfinished(Engine.PROCESS):
             if job.claimed:
                 self._end_interrupted(job)
-        self._thread.start()
+        self._worker.start()
 
     def wake(self, name: str) -> None:
         LOG.debug("%s was added or changed", name)
-        if self._thread.death is not None:
-            self._fail_all(self._thread.death)
+        if self._worker.death is not None:
+            self._fail_all(self._worker.death)
             return
         self._tell_waiting_jobs()
-        self._wake.set()
+        self._worker.wake()
+
+    def kill(self, job: Job) -> int:
+        """Sends SIGKILL to every process of a running job and returns their number."""
+        return end_stray_processes(process_mark(job, self._surroundings.settings))
 
     def close(self) -> None:
         """Ends the running job's processes; the next start records the job's end."""
-        self._ending.set()
-        self._wake.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def _work(self) -> None:
-        while not self._ending.is_set():
-            self._wake.clear()
-            try:
-                is_idle = not self._take_next()
-            except Exception as error:  # noqa: BLE001 -- an error with one job must not stop the engine
-                self._health.report(PART, error)
-                self._ending.wait(RETRY_SECONDS)
-                continue
-            self._health.clear(PART)
-            if is_idle:
-                self._wake.wait()
+        self._worker.close()
 
     def _take_next(self) -> bool:
         """Whether a job was waiting."""
@@ -124,7 +114,7 @@ class ProcessEngine:
         def write() -> None:
             self._change(name, lambda job, now_ms: _ended(job, final, now_ms))
 
-        write_until_done(write, health=self._health, part=PART, ending=self._ending)
+        write_until_done(write, health=self._health, part=PART, ending=self._worker.ending)
 
     def _fail_all(self, error: BaseException) -> None:
         """The engine's thread has ended: no job that waits for it can run."""
@@ -139,7 +129,7 @@ class ProcessEngine:
 
     def _end_interrupted(self, job: Job) -> None:
         """Ends a job that was running when the service ended, and starts it again if its retries allow."""
-        stray = end_stray_processes(process_mark(job, self._surroundings.settings))
+        stray = self.kill(job)
         LOG.warning("%s was running when the service ended; %d processes ended now", job.name, stray)
         retries = job.request.get("RetryStrategy", {}).get("MaximumRetryAttempts", 0)
         if job.stop_requested:

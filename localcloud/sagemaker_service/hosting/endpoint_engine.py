@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from localcloud.sagemaker_service.api_error import ApiError
-from localcloud.sagemaker_service.host.job_failure import internal_error
 from localcloud.sagemaker_service.host.toolkit import UnsupportedJob
 from localcloud.sagemaker_service.hosting.hosting import Endpoint, EndpointConfig, EndpointStatus
 from localcloud.sagemaker_service.hosting.hosting_engine import (
@@ -26,6 +25,7 @@ from localcloud.sagemaker_service.hosting.model_container import (
 )
 from localcloud.sagemaker_service.jobs.job import FAILURE_REASON_LIMIT
 from localcloud.sagemaker_service.jobs.job_store import NewEvent
+from localcloud.sagemaker_service.service_health import internal_error
 
 LOG = logging.getLogger(__name__)
 LOG_GROUP = "/aws/sagemaker/Endpoints"

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from localcloud.sagemaker_service.clock import Clock
-from localcloud.sagemaker_service.events.log_shipping import LogClient
 from localcloud.sagemaker_service.host.toolkit import UnsupportedJob
 from localcloud.sagemaker_service.hosting.hosting import HostingStore, Model
 from localcloud.sagemaker_service.hosting.model_container import ContainerFailed, LogPlace, ModelContainer
 from localcloud.sagemaker_service.jobs.job import FAILURE_REASON_LIMIT
 from localcloud.sagemaker_service.service_health import ServiceHealth, write_until_done
 from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.storage.log_shipping import LogClient
 from localcloud.sagemaker_service.storage.s3_transfer import DataUnavailable, S3Transfer
 from localcloud.sagemaker_service.storage.safe_paths import UnsafePath
 

@@ -12,7 +12,6 @@ from typing import Any, Self
 
 from localcloud.loopback import LOOPBACK, free_port
 from localcloud.sagemaker_service.api_error import validation_error
-from localcloud.sagemaker_service.events.log_shipping import LogClient, LogShipping
 from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProcesses
 from localcloud.sagemaker_service.host.job_failure import last_lines
 from localcloud.sagemaker_service.host.local_images import find_local_image
@@ -22,6 +21,7 @@ from localcloud.sagemaker_service.hosting import inference_container
 from localcloud.sagemaker_service.hosting.hosting import Model
 from localcloud.sagemaker_service.service_health import error_text
 from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.storage.log_shipping import LogClient, LogShipping
 from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer, split_uri, unpack_data
 
 HOST = "algo-1"

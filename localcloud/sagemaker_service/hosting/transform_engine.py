@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from localcloud.sagemaker_service.host.job_failure import INTERNAL_ERROR, internal_error
 from localcloud.sagemaker_service.host.toolkit import UnsupportedJob
 from localcloud.sagemaker_service.hosting.hosting import TransformJob, TransformStatus
 from localcloud.sagemaker_service.hosting.hosting_engine import CAUSED_BY_THE_REQUEST, HostingEngine, with_last_lines
@@ -19,6 +18,7 @@ from localcloud.sagemaker_service.hosting.model_container import (
 )
 from localcloud.sagemaker_service.jobs.job import FAILURE_REASON_LIMIT
 from localcloud.sagemaker_service.jobs.job_store import NewEvent
+from localcloud.sagemaker_service.service_health import INTERNAL_ERROR, internal_error
 from localcloud.sagemaker_service.storage.s3_transfer import DataUnavailable, relative_name, split_uri
 
 LOG = logging.getLogger(__name__)

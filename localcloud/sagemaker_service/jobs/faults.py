@@ -13,6 +13,9 @@ from localcloud.sagemaker_service.api_error import ApiError
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 
 KIND = "faults"
+CAPACITY_ERROR = (
+    "CapacityError: Unable to provision requested ML compute capacity. Please retry using a different ML instance type."
+)
 CONVERTER = cattrs.Converter(forbid_extra_keys=True)
 
 

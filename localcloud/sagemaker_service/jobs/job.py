@@ -133,6 +133,10 @@ class Job:
         return int(resources.get("InstanceCount", 1))
 
     @property
+    def hosts(self) -> list[str]:
+        return [f"algo-{number}" for number in range(1, self.instance_count + 1)]
+
+    @property
     def image_uri(self) -> str:
         """Empty for a job that names an algorithm instead."""
         return str(self.request["AlgorithmSpecification"].get("TrainingImage", ""))

@@ -12,7 +12,6 @@ from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
 from localcloud.sagemaker_service.clock import VirtualClock
-from localcloud.sagemaker_service.host.job_failure import internal_error
 from localcloud.sagemaker_service.jobs.faults import FaultBox
 from localcloud.sagemaker_service.jobs.job import (
     MESSAGES,
@@ -37,7 +36,13 @@ from localcloud.sagemaker_service.jobs.warm_pools import (
 )
 from localcloud.sagemaker_service.replay.simulated_files import SimulatedFiles
 from localcloud.sagemaker_service.replay.timeline import plan_stop, plan_timeline, select_type
-from localcloud.sagemaker_service.service_health import RETRY_SECONDS, ServiceHealth, WatchedThread, write_until_done
+from localcloud.sagemaker_service.service_health import (
+    RETRY_SECONDS,
+    ServiceHealth,
+    Worker,
+    internal_error,
+    write_until_done,
+)
 
 LOG = logging.getLogger(__name__)
 PART = "replay engine"
@@ -83,20 +88,19 @@ class ReplayEngine:
         self._pools: set[str] = set()
         self._busy: set[str] = set()
         self._woken: set[str] = set()
-        self._ending = threading.Event()
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="replay")
-        self._thread = WatchedThread(PART, self._work, health=health, at_death=self._fail_all)
+        self._worker = Worker(PART, self._take_next, health=health, at_death=self._fail_all)
 
     def start(self) -> None:
         unsettled = "engine = ? and (status not in ('Completed', 'Failed', 'Stopped') or warm_pool = 'Available')"
         for job in self._store.select(unsettled, (Engine.REPLAY,), "created_ms", -1):
             self.wake(job.name)
-        self._thread.start()
+        self._worker.start()
 
     def wake(self, name: str) -> None:
         """The job is new, or was changed from outside."""
-        if self._thread.death is not None:
-            self._fail(name, self._thread.death)
+        if self._worker.death is not None:
+            self._fail(name, self._worker.death)
             return
         with self._condition:
             if name in self._busy:
@@ -106,28 +110,21 @@ class ReplayEngine:
 
     def close(self) -> None:
         with self._condition:
-            self._ending.set()
+            self._worker.ending.set()
             self._condition.notify()
-        if self._thread.ident is not None:
-            self._thread.join()
+        self._worker.close()
         self._pool.shutdown()
 
-    def _work(self) -> None:
+    def _take_next(self) -> bool:
+        """True: the condition's wait replaces the worker's."""
         with self._condition:
-            while not self._ending.is_set():
-                try:
-                    self._take_next()
-                except Exception as error:  # noqa: BLE001 -- an error with one job must not stop the engine
-                    self._health.report(PART, error)
-                    self._condition.wait(RETRY_SECONDS)
-                else:
-                    self._health.clear(PART)
-
-    def _take_next(self) -> None:
-        if self._due and self._due[0][0] <= self._clock.now_ms():
-            self._hand_out(*heapq.heappop(self._due))
-        else:
-            self._wait_for_next()
+            if self._worker.ending.is_set():
+                pass
+            elif self._due and self._due[0][0] <= self._clock.now_ms():
+                self._hand_out(*heapq.heappop(self._due))
+            else:
+                self._wait_for_next()
+        return True
 
     def _schedule(self, name: str, look: Look) -> None:
         self._due_of[name] = look.due_ms
@@ -183,7 +180,7 @@ class ReplayEngine:
         def write() -> None:
             self._store.change(name, lambda job: _failed(job, internal_error(error), self._clock.now_ms()))
 
-        write_until_done(write, health=self._health, part=WRITING, ending=self._ending)
+        write_until_done(write, health=self._health, part=WRITING, ending=self._worker.ending)
 
     def _fail_all(self, error: BaseException) -> None:
         """The engine's thread has ended: no job that waits for it can continue."""

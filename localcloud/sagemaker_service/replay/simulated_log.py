@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from localcloud.sagemaker_service.host.container_tree import host_names
 from localcloud.sagemaker_service.jobs.job import Job
 from localcloud.sagemaker_service.jobs.trace import SimulatedWork, Trace
 from localcloud.sagemaker_service.replay.trace_peak import implied_rate
@@ -66,14 +65,13 @@ def write_stretch(
     }
     bodies = {each: "".join(json.dumps(line) + "\n" for line in lines) for each, lines in stretch.items()}
     done = sum(line["kind"] == "step" for line in stretch[samples[0]])
-    hosts = host_names(job.instance_count)
     files = {
         f"rank-{rank:05d}.{start_ms}.jsonl": json.dumps(
             environment_line(
                 start_ms / 1000,
                 rank,
                 work.world_size,
-                hosts[rank // work.processes_per_host],
+                job.hosts[rank // work.processes_per_host],
                 simulated_facts(job, trace, work),
             )
         )

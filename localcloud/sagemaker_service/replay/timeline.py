@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from localcloud.sagemaker_service.host.job_failure import CAPACITY_ERROR, INTERNAL_ERROR
-from localcloud.sagemaker_service.jobs.faults import FaultBox, JobFault
+from localcloud.sagemaker_service.jobs.faults import CAPACITY_ERROR, FaultBox, JobFault
 from localcloud.sagemaker_service.jobs.job import BILLED, Job, PlannedStep, SecondaryStatus, Status
 from localcloud.sagemaker_service.jobs.trace import SimulatedWork, Trace
 from localcloud.sagemaker_service.replay.simulated_log import total_steps, training_seconds
 from localcloud.sagemaker_service.replay.trace_peak import ImpliedRate, implied_rate
+from localcloud.sagemaker_service.service_health import INTERNAL_ERROR
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import failure_text
 
