@@ -25,9 +25,9 @@ from localcloud.sagemaker_service.jobs.job import Engine, Job
 from localcloud.sagemaker_service.jobs.job_store import JobStore, NewEvent
 from localcloud.sagemaker_service.jobs.job_view import state_change_event
 from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
-from localcloud.sagemaker_service.jobs.trace import read_traces
 from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
 from localcloud.sagemaker_service.replay.simulated_files import SimulatedFiles
+from localcloud.sagemaker_service.replay.trace import read_traces
 from localcloud.sagemaker_service.service_health import ServiceHealth
 from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, Settings
 from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer

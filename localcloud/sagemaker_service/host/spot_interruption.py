@@ -6,7 +6,7 @@ from pathlib import Path
 
 from localcloud.sagemaker_service.jobs.faults import FaultBox, JobFault
 from localcloud.sagemaker_service.jobs.job import Job
-from localcloud.sagemaker_service.jobs.trace import read_work
+from localcloud.sagemaker_service.jobs.job_work import read_work
 
 PAUSE_SECONDS = 0.5  # until the job has instances again
 STEP_MARK = b'"kind":"step"'

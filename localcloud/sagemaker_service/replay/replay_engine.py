@@ -26,7 +26,7 @@ from localcloud.sagemaker_service.jobs.job import (
     moved,
 )
 from localcloud.sagemaker_service.jobs.job_store import JobStore
-from localcloud.sagemaker_service.jobs.trace import SimulatedWork, Trace, choose_trace, read_work
+from localcloud.sagemaker_service.jobs.job_work import JobWork, read_work
 from localcloud.sagemaker_service.jobs.warm_pools import (
     expired,
     expires_at_ms,
@@ -36,6 +36,7 @@ from localcloud.sagemaker_service.jobs.warm_pools import (
 )
 from localcloud.sagemaker_service.replay.simulated_files import SimulatedFiles
 from localcloud.sagemaker_service.replay.timeline import plan_stop, plan_timeline, select_type
+from localcloud.sagemaker_service.replay.trace import Trace, choose_trace
 from localcloud.sagemaker_service.service_health import (
     RETRY_SECONDS,
     ServiceHealth,
@@ -212,7 +213,7 @@ class ReplayEngine:
             return job
         return self._store.change(job.name, lambda stored: replace(stored, selected_instance_type=chosen))
 
-    def _plan(self, job: Job, trace: Trace, work: SimulatedWork) -> Job:
+    def _plan(self, job: Job, trace: Trace, work: JobWork) -> Job:
         begun = replace(job, started_warm=take_pool(self._store, job, time.time()))
         planned = plan_timeline(begun, trace, work, self._faults)
         return self._store.change(
@@ -229,7 +230,7 @@ class ReplayEngine:
         due_ms = expiry_ms if left_seconds is None else self._clock.after_real_seconds(left_seconds)
         return Look(due_ms=due_ms, is_pool=True)
 
-    def _apply(self, job: Job, step: PlannedStep, trace: Trace, work: SimulatedWork) -> Job:
+    def _apply(self, job: Job, step: PlannedStep, trace: Trace, work: JobWork) -> Job:
         simulated_steps = self._log_training(job, job.transitions[-1], trace, work, until_ms=step.due_ms)
         if step.secondary_status is SecondaryStatus.INTERRUPTED:
             simulated_steps = work.steps_in_checkpoint(simulated_steps)
@@ -244,7 +245,7 @@ class ReplayEngine:
 
         return self._store.change(job.name, change)
 
-    def _stop(self, job: Job, trace: Trace, work: SimulatedWork) -> Job:
+    def _stop(self, job: Job, trace: Trace, work: JobWork) -> Job:
         """Stopping is the job's current status; the status before it has ended."""
         before, stopping = job.transitions[-2:]
         now_ms = stopping.start_ms
@@ -254,12 +255,12 @@ class ReplayEngine:
             job.name, lambda stored: replace(stored, planned=planned, simulated_steps=simulated_steps)
         )
 
-    def _log_training(self, job: Job, ending: Transition, trace: Trace, work: SimulatedWork, *, until_ms: int) -> int:
+    def _log_training(self, job: Job, ending: Transition, trace: Trace, work: JobWork, *, until_ms: int) -> int:
         if ending.status is not SecondaryStatus.TRAINING:
             return job.simulated_steps
         return self._files.write(job, trace, work, ending, until_ms=until_ms)
 
-    def _work_of(self, job: Job) -> tuple[SimulatedWork, Trace]:
+    def _work_of(self, job: Job) -> tuple[JobWork, Trace]:
         trace = choose_trace(job, self._traces)
         factor = self._faults.current.slow_down_factor
         slowed = replace(

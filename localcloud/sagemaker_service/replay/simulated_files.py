@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from localcloud.sagemaker_service.jobs.job import Job, Transition
 from localcloud.sagemaker_service.jobs.job_view import is_uncompressed, output_uri
-from localcloud.sagemaker_service.jobs.trace import SimulatedWork, Trace, read_work
+from localcloud.sagemaker_service.jobs.job_work import JobWork, read_work
 from localcloud.sagemaker_service.replay.simulated_log import write_stretch
+from localcloud.sagemaker_service.replay.trace import Trace
 from localcloud.sagemaker_service.storage.s3_transfer import split_uri
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST, tokens_manifest
@@ -22,7 +23,7 @@ class SimulatedFiles:
     def __init__(self, client: "S3Client") -> None:
         self._client = client
 
-    def write(self, job: Job, trace: Trace, work: SimulatedWork, training: Transition, *, until_ms: int) -> int:
+    def write(self, job: Job, trace: Trace, work: JobWork, training: Transition, *, until_ms: int) -> int:
         """The log of the stretch of training that ends at ``until_ms``; returns the steps that the job has done."""
         stretch = write_stretch(
             job, trace, work, start_ms=training.start_ms, until_ms=until_ms, first_step=job.simulated_steps

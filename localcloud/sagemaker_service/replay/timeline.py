@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 from localcloud.sagemaker_service.jobs.faults import CAPACITY_ERROR, FaultBox, JobFault
 from localcloud.sagemaker_service.jobs.job import BILLED, Job, PlannedStep, SecondaryStatus, Status
-from localcloud.sagemaker_service.jobs.trace import SimulatedWork, Trace
+from localcloud.sagemaker_service.jobs.job_work import JobWork
 from localcloud.sagemaker_service.replay.simulated_log import total_steps, training_seconds
+from localcloud.sagemaker_service.replay.trace import Trace
 from localcloud.sagemaker_service.replay.trace_peak import ImpliedRate, implied_rate
 from localcloud.sagemaker_service.service_health import INTERNAL_ERROR
 from traindyno.core.jobs.outcome import Outcome
@@ -46,7 +47,7 @@ def select_type(job: Job, faults: FaultBox) -> str | None:
     return str(preferences[1 if is_short else 0]["InstanceType"])
 
 
-def plan_timeline(job: Job, trace: Trace, work: SimulatedWork, faults: FaultBox) -> tuple[PlannedStep, ...]:
+def plan_timeline(job: Job, trace: Trace, work: JobWork, faults: FaultBox) -> tuple[PlannedStep, ...]:
     planned = _plan_job(job, trace, work, faults)
     if not faults.current.unheeded_limits:
         planned = _cut_at_limits(job, planned)
@@ -62,7 +63,7 @@ def plan_stop(job: Job, now_ms: int) -> tuple[PlannedStep, ...]:
     )
 
 
-def _plan_job(job: Job, trace: Trace, work: SimulatedWork, faults: FaultBox) -> PlannedJob:
+def _plan_job(job: Job, trace: Trace, work: JobWork, faults: FaultBox) -> PlannedJob:
     start_seconds = trace.warm_start_seconds if job.started_warm else trace.start_seconds
     last_step = total_steps(trace, work)
     part = faults.dice("fate", job.name).randrange(last_step) if last_step else 0

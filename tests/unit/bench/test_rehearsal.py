@@ -12,8 +12,9 @@ from bench.rehearsal_model import fit_scaling, residuals
 from bench.rehearsal_traces import DOWNLOAD_SECONDS, GPTJ_BLOCKS, PACKS, PRICES, STEPS, UPLOAD_SECONDS
 from bench.transformer_flops import GPT_J
 from localcloud.sagemaker_service.jobs.job import Engine, Job, Status
-from localcloud.sagemaker_service.jobs.trace import CONVERTER, Trace, choose_trace, read_work
+from localcloud.sagemaker_service.jobs.job_work import read_work
 from localcloud.sagemaker_service.replay.simulated_log import simulated_facts, write_stretch
+from localcloud.sagemaker_service.replay.trace import CONVERTER, Trace, choose_trace
 from localcloud.sagemaker_service.replay.trace_peak import ImpliedRate, implied_rate
 from tests.unit.run_samples import make_attempt
 from tests.unit.sagemaker.test_request import SETTINGS

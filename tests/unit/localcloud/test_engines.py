@@ -13,7 +13,7 @@ from localcloud.sagemaker_service.jobs.faults import FaultBox
 from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, Job, new_job
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
-from localcloud.sagemaker_service.service_health import ServiceHealth, find_disk_problem
+from localcloud.sagemaker_service.service_health import RETRY_SECONDS, ServiceHealth, Worker, find_disk_problem
 from localcloud.sagemaker_service.settings import Settings
 
 REQUEST: dict[str, Any] = {
@@ -166,3 +166,30 @@ def test_a_disk_without_space_is_a_problem_of_its_own(tmp_path: Path) -> None:
     assert find_disk_problem(tmp_path) == {}
     (problem,) = find_disk_problem(tmp_path, least_free_bytes=2**60).values()
     assert problem.startswith(f"No space left on device: {tmp_path}")
+
+
+def test_worker_repeats_its_step_after_an_error_and_waits_without_work(
+    health: ServiceHealth,
+) -> None:
+    outcomes: list[bool | Exception] = [True, ValueError("one bad job"), False, False]
+    steps: list[float] = []
+
+    def step() -> bool:
+        steps.append(time.monotonic())
+        outcome = outcomes[len(steps) - 1]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    worker = Worker("part", step, health=health, at_death=lambda _: pytest.fail("the worker ended"))
+    worker.start()
+    until(lambda: health.problems == {"part": "ValueError: one bad job"})
+    until(lambda: len(steps) == 3)
+    assert steps[2] - steps[1] >= RETRY_SECONDS
+    until(lambda: health.problems == {})
+    time.sleep(0.1)
+    assert len(steps) == 3
+    worker.wake()
+    until(lambda: len(steps) == 4)
+    worker.close()
+    assert (len(steps), worker.death) == (4, None)

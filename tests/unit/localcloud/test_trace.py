@@ -6,14 +6,9 @@ from typing import Any
 import pytest
 
 from localcloud.sagemaker_service.jobs.job import Engine, Job, Status
-from localcloud.sagemaker_service.jobs.trace import (
-    DEFAULT_SAMPLES,
-    NOMINAL_STEP_OVERHEAD_SECONDS,
-    Trace,
-    nominal_trace,
-    read_work,
-)
+from localcloud.sagemaker_service.jobs.job_work import DEFAULT_SAMPLES, read_work
 from localcloud.sagemaker_service.replay.simulated_log import write_stretch
+from localcloud.sagemaker_service.replay.trace import NOMINAL_STEP_OVERHEAD_SECONDS, Trace, nominal_trace
 from tests.unit.run_samples import make_cell, make_run, make_suite
 from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.core.step_log.reader import read_step_log

@@ -11,9 +11,10 @@ import pytest
 from localcloud.sagemaker_service.jobs.faults import FaultBox
 from localcloud.sagemaker_service.jobs.job import Job, PlannedStep, Status
 from localcloud.sagemaker_service.jobs.job_store import JobStore
-from localcloud.sagemaker_service.jobs.trace import Trace, TraceInvalid, nominal_trace, read_traces, read_work
+from localcloud.sagemaker_service.jobs.job_work import read_work
 from localcloud.sagemaker_service.replay.simulated_log import write_stretch
 from localcloud.sagemaker_service.replay.timeline import plan_timeline
+from localcloud.sagemaker_service.replay.trace import Trace, TraceInvalid, nominal_trace, read_traces
 from localcloud.sagemaker_service.replay.trace_peak import implied_rate
 from tests.unit.localcloud.test_trace import job_of, plain_job
 from tests.unit.run_samples import make_cell
