@@ -26,7 +26,7 @@ RUN_SERVER = "import sys; sys.path.append(sys.argv[1]); from localcloud.ministac
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class CloudStatus:
     """The running parts; ``ports`` is None unless both run. ``problem``: the problem that a running part reports."""
 
     home: Path
@@ -36,12 +36,12 @@ class Status:
     problem: str | None
 
 
-def status(home: Home) -> Status:
+def status(home: Home) -> CloudStatus:
     ministack, sagemaker = daemons.running(home, MINISTACK), daemons.running(home, SAGEMAKER)
     ports = Ports(aws=ministack.port, sagemaker=sagemaker.port) if ministack and sagemaker else None
     problems = [_problem("MiniStack", ministack_health(ministack.port))] if ministack else []
     problems += [_problem("the local SageMaker service", sagemaker_health(sagemaker.port))] if sagemaker else []
-    return Status(
+    return CloudStatus(
         home=home.folder,
         ministack=ministack is not None,
         sagemaker=sagemaker is not None,

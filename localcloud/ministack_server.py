@@ -86,7 +86,7 @@ class Saver:
             time.sleep(max(LEAST_SECONDS_BETWEEN_SAVES, SAVE_SHARE * (time.thread_time() - began)))
 
 
-class Gate:
+class RequestFilter:
     """Answers programs of this machine only: no page of a browser, and no other name of this address."""
 
     def __init__(self, saver: Saver) -> None:
@@ -176,7 +176,7 @@ async def _serve(saver: Saver, config: Config) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, lambda: threading.Thread(target=end).start())
     saver.start()
-    await serve(Gate(saver), config, shutdown_trigger=asyncio.Event().wait)
+    await serve(RequestFilter(saver), config, shutdown_trigger=asyncio.Event().wait)
 
 
 def _limit_worker_starts() -> None:

@@ -32,7 +32,7 @@ VARIABLES = ("LAB", "BUCKET", "TABLE", "_ARN", "_S3_URI")
 LONGEST_NAME = 1_000
 SERVICES = ("dynamodb", "logs", "pricing", "s3", "sagemaker", "service-quotas", "stepfunctions")
 # No request is sent with them.
-ANYONE = {"region_name": "us-east-1", "aws_access_key_id": "nobody", "aws_secret_access_key": "nothing"}
+FAKE_CREDENTIALS = {"region_name": "us-east-1", "aws_access_key_id": "nobody", "aws_secret_access_key": "nothing"}
 
 
 def main() -> None:
@@ -60,8 +60,8 @@ def read_models() -> None:
     """The default session keeps what its clients read."""
     boto3.setup_default_session()
     for service in SERVICES:
-        boto3.client(service, **ANYONE)  # type: ignore[call-overload]
-    boto3.resource("dynamodb", **ANYONE)  # type: ignore[call-overload]
+        boto3.client(service, **FAKE_CREDENTIALS)  # type: ignore[call-overload]
+    boto3.resource("dynamodb", **FAKE_CREDENTIALS)  # type: ignore[call-overload]
 
 
 def record_calls(path: str) -> None:

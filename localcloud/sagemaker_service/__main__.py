@@ -16,7 +16,7 @@ from localcloud.loopback import LOOPBACK
 from localcloud.sagemaker_service.events.aws_clients import local_aws_clients
 from localcloud.sagemaker_service.instance_table import usable_cores
 from localcloud.sagemaker_service.service import Service
-from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, Settings
+from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, ServiceSettings
 from traindyno.core.documents.versions import VersionUnknown
 
 LOG_BYTES = 5 * 1024 * 1024
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _read_settings(arguments: Sequence[str] | None) -> Settings:
+def _read_settings(arguments: Sequence[str] | None) -> ServiceSettings:
     parser = argparse.ArgumentParser(prog="python -m localcloud.sagemaker_service", description=__doc__)
     parser.add_argument(
         "--port", type=int, default=0, help="0, the default, takes a free one and writes it to STATE/port"
@@ -66,7 +66,7 @@ def _read_settings(arguments: Sequence[str] | None) -> Settings:
     parser.add_argument("--jump-when-quiet-seconds", type=float, default=0.1, help="then simulated time jumps ahead")
     parser.add_argument("--rates", type=RateChoice, choices=list(RateChoice), default=RateChoice.OFF)
     read = parser.parse_args(arguments)
-    return Settings(
+    return ServiceSettings(
         port=read.port,
         state_folder=read.state.resolve(),
         aws_endpoint=read.aws_endpoint,

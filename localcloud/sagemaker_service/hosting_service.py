@@ -7,32 +7,32 @@ from localcloud.sagemaker_service.api.transform_jobs_api import TransformJobsApi
 from localcloud.sagemaker_service.clock import Clock
 from localcloud.sagemaker_service.hosting.endpoint_engine import EndpointEngine
 from localcloud.sagemaker_service.hosting.hosting import HostingStore
-from localcloud.sagemaker_service.hosting.hosting_engine import HostingSurroundings
+from localcloud.sagemaker_service.hosting.hosting_engine import HostingContext
 from localcloud.sagemaker_service.hosting.transform_engine import TransformEngine
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.service_health import ServiceHealth
-from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.settings import ServiceSettings
 from localcloud.sagemaker_service.storage.log_shipping import LogClient
 from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer
 
 
-class Hosting:
+class HostingService:
     def __init__(
         self,
         *,
         store: JobStore,
         transfer: S3Transfer,
         logs: LogClient,
-        settings: Settings,
+        settings: ServiceSettings,
         clock: Clock,
         health: ServiceHealth,
     ) -> None:
         hosting_store = HostingStore(store)
-        surroundings = HostingSurroundings(
+        context = HostingContext(
             store=hosting_store, transfer=transfer, logs=logs, settings=settings, clock=clock, health=health
         )
-        self._endpoints = EndpointEngine(surroundings)
-        self._transforms = TransformEngine(surroundings)
+        self._endpoints = EndpointEngine(context)
+        self._transforms = TransformEngine(context)
         arn_prefix = f"arn:aws:sagemaker:{settings.region}:{settings.account_id}:"
         self._records = HostingRecords(hosting_store, clock=clock, arn_prefix=arn_prefix)
         self.api = HostingApi(self._records, self._endpoints)

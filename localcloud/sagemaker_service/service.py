@@ -18,10 +18,10 @@ from localcloud.sagemaker_service.clock import Clock, SystemClock, VirtualClock
 from localcloud.sagemaker_service.events.aws_clients import AwsClients
 from localcloud.sagemaker_service.events.event_delivery import EventDelivery
 from localcloud.sagemaker_service.host.process_engine import ProcessEngine
-from localcloud.sagemaker_service.hosting_service import Hosting
+from localcloud.sagemaker_service.hosting_service import HostingService
 from localcloud.sagemaker_service.instance_table import LOCAL_GPU, LOCAL_TYPES, count_gpus, is_local
-from localcloud.sagemaker_service.jobs.faults import FaultBox
-from localcloud.sagemaker_service.jobs.job import Engine, Job
+from localcloud.sagemaker_service.jobs.faults import FaultInjector
+from localcloud.sagemaker_service.jobs.job import Engine, TrainingJob
 from localcloud.sagemaker_service.jobs.job_store import JobStore, NewEvent
 from localcloud.sagemaker_service.jobs.job_view import state_change_event
 from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
@@ -29,7 +29,7 @@ from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
 from localcloud.sagemaker_service.replay.simulated_files import SimulatedFiles
 from localcloud.sagemaker_service.replay.trace import read_traces
 from localcloud.sagemaker_service.service_health import ServiceHealth
-from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, Settings
+from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, ServiceSettings
 from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer
 
 EXTRA_VALUES = {
@@ -41,14 +41,14 @@ SAGEMAKER_TARGET = "SageMaker"
 
 
 class Service:
-    def __init__(self, settings: Settings, clients: AwsClients) -> None:
+    def __init__(self, settings: ServiceSettings, clients: AwsClients) -> None:
         self._settings = settings
         self._gpu_count = count_gpus()
         self._activity = Activity()
         self._health = ServiceHealth()
         settings.state_folder.mkdir(parents=True, exist_ok=True)
         self._store = JobStore(settings.state_folder / "state.sqlite", self._events_of)
-        self._faults = FaultBox(self._store)
+        self._faults = FaultInjector(self._store)
         self._quotas = QuotaTable(self._store, settings.applied_quotas, settings.granted_quota)
         self._machine_clock = SystemClock()
         start_ms = max(self._machine_clock.now_ms(), self._store.latest_change_ms())
@@ -62,7 +62,7 @@ class Service:
         )
         self._process_engine = self._make_process_engine(clients)
         self._replay_engine = self._make_replay_engine(clients)
-        self._hosting = Hosting(
+        self._hosting = HostingService(
             store=self._store,
             transfer=S3Transfer(clients.s3),
             logs=clients.logs,
@@ -211,7 +211,7 @@ class Service:
         is_quiet = self._activity.quiet_seconds() >= self._settings.jump_when_quiet_seconds
         return is_quiet and self._store.pending_event_count(time.time()) == 0
 
-    def _events_of(self, job: Job) -> list[NewEvent]:
+    def _events_of(self, job: TrainingJob) -> list[NewEvent]:
         """None, one or several: the current faults may lose, delay and repeat events."""
         event = state_change_event(job, account_id=self._settings.account_id, region=self._settings.region)
         due_seconds = self._faults.event_delays(job.name, job.secondary_status)

@@ -17,14 +17,14 @@ from localcloud.sagemaker_service.host.toolkit import (
     read_program,
     toolkit_environment,
 )
-from localcloud.sagemaker_service.jobs.job import Engine, Job, new_job
+from localcloud.sagemaker_service.jobs.job import Engine, TrainingJob, new_job
 from localcloud.sagemaker_service.storage.s3_transfer import relative_name
 from tests.local.jobs import job_request
 
 RESOURCES = HostResources(processes=1, gpu_count=0, core_count=2, master_port=4321)
 
 
-def job_with(hyperparameters: dict[str, str], instance_count: int = 1) -> Job:
+def job_with(hyperparameters: dict[str, str], instance_count: int = 1) -> TrainingJob:
     resources = {"InstanceType": "local.cpu", "InstanceCount": instance_count, "VolumeSizeInGB": 30}
     request = job_request("job", HyperParameters=hyperparameters, ResourceConfig=resources)
     return new_job(request, arn="arn", engine=Engine.PROCESS, tags={}, now_ms=0, message="")

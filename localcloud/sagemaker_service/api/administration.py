@@ -9,8 +9,8 @@ import cattrs
 from localcloud.sagemaker_service.api.rate_limits import RateLimits
 from localcloud.sagemaker_service.api_error import ApiError, validation_error
 from localcloud.sagemaker_service.clock import Clock
-from localcloud.sagemaker_service.jobs.faults import FaultBox
-from localcloud.sagemaker_service.jobs.job import TERMINAL, Job, billed_seconds
+from localcloud.sagemaker_service.jobs.faults import FaultInjector
+from localcloud.sagemaker_service.jobs.job import TERMINAL, TrainingJob, billed_seconds
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
 from localcloud.sagemaker_service.service_health import ServiceHealth, find_disk_problem
@@ -34,13 +34,13 @@ class Administration:
         *,
         state_folder: Path,
         store: JobStore,
-        faults: FaultBox,
+        faults: FaultInjector,
         quotas: QuotaTable,
         clock: Clock,
         rates: RateLimits,
         facts: Mapping[str, Any],
         health: ServiceHealth,
-        kill: Callable[[Job], int],
+        kill: Callable[[TrainingJob], int],
     ) -> None:
         self._state_folder = state_folder
         self._kill_processes = kill
@@ -109,7 +109,7 @@ class Administration:
         return {"killed": self._kill_processes(job)}
 
 
-def _ledger_row(job: Job) -> dict[str, Any]:
+def _ledger_row(job: TrainingJob) -> dict[str, Any]:
     """The engine's own count, which a receipt is reconciled with.
 
     ``billed_seconds`` is wall clock: one instance's bill, to be multiplied by ``instance_count``.

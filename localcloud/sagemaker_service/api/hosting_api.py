@@ -7,7 +7,7 @@ from localcloud.sagemaker_service.api.hosting_records import HostingRecords
 from localcloud.sagemaker_service.api.operations import Operation, page_of
 from localcloud.sagemaker_service.api_error import ApiError, validation_error
 from localcloud.sagemaker_service.hosting.endpoint_engine import EndpointEngine
-from localcloud.sagemaker_service.hosting.hosting import Endpoint, EndpointConfig, EndpointStatus, Model, Record
+from localcloud.sagemaker_service.hosting.hosting import Endpoint, EndpointConfig, EndpointStatus, HostedModel, Record
 from localcloud.sagemaker_service.hosting.hosting_view import described_config, described_endpoint, described_model
 from localcloud.sagemaker_service.hosting.model_container import Invocation, check_image
 from localcloud.sagemaker_service.instance_table import LOCAL_TYPES, is_local
@@ -26,8 +26,8 @@ class HostingApi:
     def operations(self) -> dict[str, Operation]:
         return {
             "CreateModel": self._create_model,
-            "DescribeModel": lambda request: described_model(self._records.existing(Model, request["ModelName"])),
-            "DeleteModel": lambda request: self._remove(Model, request["ModelName"]),
+            "DescribeModel": lambda request: described_model(self._records.existing(HostedModel, request["ModelName"])),
+            "DeleteModel": lambda request: self._remove(HostedModel, request["ModelName"]),
             "CreateEndpointConfig": self._create_config,
             "DescribeEndpointConfig": lambda request: described_config(
                 self._records.existing(EndpointConfig, request["EndpointConfigName"])
@@ -66,7 +66,7 @@ class HostingApi:
         )
 
     def _create_model(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        model = Model(**self._records.new(Model, request["ModelName"], request))
+        model = HostedModel(**self._records.new(HostedModel, request["ModelName"], request))
         if request.get("Containers") or request.get("InferenceExecutionConfig"):
             raise validation_error("Containers: this local service serves models of one PrimaryContainer")
         check_image(model)
@@ -83,7 +83,7 @@ class HostingApi:
         if request.get("DataCaptureConfig", {}).get("EnableCapture"):
             raise validation_error("DataCaptureConfig: this local service captures no data")
         (variant,) = request["ProductionVariants"]
-        model = self._records.existing(Model, variant.get("ModelName", ""))
+        model = self._records.existing(HostedModel, variant.get("ModelName", ""))
         given = [name for name in ("InstanceType", "ServerlessConfig") if variant.get(name)]
         if len(given) != 1:
             raise validation_error("A variant must have exactly one of InstanceType and ServerlessConfig")
@@ -128,7 +128,7 @@ class HostingApi:
         return {}
 
 
-def _check_serverless(config: Mapping[str, Any], model: Model) -> None:
+def _check_serverless(config: Mapping[str, Any], model: HostedModel) -> None:
     if config["MemorySizeInMB"] % GIB_IN_MIB:
         raise validation_error(f"MemorySizeInMB: expected a multiple of {GIB_IN_MIB}, got {config['MemorySizeInMB']}")
     if "VpcConfig" in model.request:

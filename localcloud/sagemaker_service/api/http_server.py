@@ -27,7 +27,7 @@ MOST_INVOCATION_BYTES = 6 * 1024 * 1024
 INVOCATION = re.compile(r"/endpoints/(?P<name>[^/]+)/invocations")
 PASSED_ON = ("Content-Type", "Accept")
 Invoke = Callable[[str, bytes, Mapping[str, str]], Invocation]
-Administration = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
+AdministrationAnswer = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
 
 
 class Api:
@@ -60,7 +60,7 @@ class LoopbackServer(ThreadingHTTPServer):
         self,
         port: int,
         apis: list[Api],
-        administration: Administration,
+        administration: AdministrationAnswer,
         before_each: Callable[[str, str], None],
         *,
         invoke: Invoke,

@@ -7,7 +7,7 @@ from localcloud.sagemaker_service.api.hosting_api import check_local
 from localcloud.sagemaker_service.api.hosting_records import HostingRecords
 from localcloud.sagemaker_service.api.operations import Operation
 from localcloud.sagemaker_service.api_error import ApiError, validation_error
-from localcloud.sagemaker_service.hosting.hosting import Model, TransformJob, TransformStatus
+from localcloud.sagemaker_service.hosting.hosting import HostedModel, TransformJob, TransformStatus
 from localcloud.sagemaker_service.hosting.hosting_view import described_transform
 from localcloud.sagemaker_service.hosting.transform_engine import ENDED, TransformEngine
 
@@ -26,7 +26,7 @@ class TransformJobsApi:
         }
 
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        self._records.existing(Model, request["ModelName"])
+        self._records.existing(HostedModel, request["ModelName"])
         check_local(request["TransformResources"]["InstanceType"])
         _check_input(request["TransformInput"])
         if request.get("DataProcessing"):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.storage.safe_paths import stays_inside
 
 CONTAINER_ROOT = "/opt/ml"
@@ -40,15 +40,15 @@ class HostTree:
     def failure(self) -> Path:
         return self.output / "failure"
 
-    def here(self, text: str) -> str:
+    def localised(self, text: str) -> str:
         """``text`` with a leading container path, or one after ``file://``, turned into this host's."""
         for lead in ("", "file://"):
             if text.startswith(lead) and is_container_path(text.removeprefix(lead)):
                 return f"{lead}{self.root}{text[len(lead) + len(CONTAINER_ROOT) :]}"
         return text
 
-    def place(self, container_path: str) -> Path:
-        return Path(self.here(container_path))
+    def host_path(self, container_path: str) -> Path:
+        return Path(self.localised(container_path))
 
 
 def is_container_path(path: str) -> bool:
@@ -63,7 +63,7 @@ def make_host_tree(job_folder: Path, host: str) -> HostTree:
     return tree
 
 
-def resource_config(job: Job, host: str) -> dict[str, Any]:
+def resource_config(job: TrainingJob, host: str) -> dict[str, Any]:
     group = {"instance_group_name": "homogeneousCluster", "instance_type": job.instance_type, "hosts": job.hosts}
     return {
         "current_host": host,
@@ -75,7 +75,7 @@ def resource_config(job: Job, host: str) -> dict[str, Any]:
     }
 
 
-def channel_config(job: Job) -> dict[str, dict[str, str]]:
+def channel_config(job: TrainingJob) -> dict[str, dict[str, str]]:
     default_mode = job.request["AlgorithmSpecification"].get("TrainingInputMode", "File")
     return {
         channel["ChannelName"]: {
@@ -89,7 +89,7 @@ def channel_config(job: Job) -> dict[str, dict[str, str]]:
     }
 
 
-def write_configs(job: Job, tree: HostTree, hyperparameters: Mapping[str, str]) -> None:
+def write_configs(job: TrainingJob, tree: HostTree, hyperparameters: Mapping[str, str]) -> None:
     documents = {
         "hyperparameters.json": dict(hyperparameters),
         "inputdataconfig.json": channel_config(job),

@@ -17,8 +17,8 @@ from localcloud.sagemaker_service.host.toolkit import (
     read_program,
 )
 from localcloud.sagemaker_service.instance_table import LocalInstanceType
-from localcloud.sagemaker_service.jobs.job import Job
-from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.jobs.job import TrainingJob
+from localcloud.sagemaker_service.settings import ServiceSettings
 from traindyno.callbacks.oom_kills import count_oom_kills
 
 LOOK_AGAIN_SECONDS = 0.2
@@ -45,11 +45,11 @@ class TrainingEnd:
 
 
 def train(
-    job: Job,
+    job: TrainingJob,
     trees: Sequence[HostTree],
     *,
     image: LocalImage,
-    settings: Settings,
+    settings: ServiceSettings,
     instance_type: LocalInstanceType,
     packages: Path | None,
     logs: Mapping[str, Path],
@@ -82,11 +82,11 @@ def train(
 
 
 def _orders(
-    job: Job,
+    job: TrainingJob,
     trees: Sequence[HostTree],
     *,
     image: LocalImage,
-    settings: Settings,
+    settings: ServiceSettings,
     instance_type: LocalInstanceType,
     packages: Path | None,
     logs: Mapping[str, Path],

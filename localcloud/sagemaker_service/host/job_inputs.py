@@ -7,7 +7,7 @@ from typing import Any
 
 from localcloud.sagemaker_service.host.container_tree import HostTree, share
 from localcloud.sagemaker_service.host.toolkit import Program
-from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.storage.s3_transfer import (
     DataUnavailable,
     S3Transfer,
@@ -33,7 +33,7 @@ def download_source(transfer: S3Transfer, program: Program, trees: Sequence[Host
     share(code, [tree.code for tree in trees])
 
 
-def download_channels(transfer: S3Transfer, job: Job, trees: Sequence[HostTree], job_folder: Path) -> None:
+def download_channels(transfer: S3Transfer, job: TrainingJob, trees: Sequence[HostTree], job_folder: Path) -> None:
     for channel in job.request.get("InputDataConfig", ()):
         name = channel["ChannelName"]
         if name in {".", ".."}:

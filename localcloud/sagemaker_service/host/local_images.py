@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localcloud.sagemaker_service.host.toolkit import UnsupportedJob
-from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.settings import ServiceSettings
 from traindyno.sagemaker.images import LOCAL_XLA_IMAGE
 
 READY_MARK = ".installed"
@@ -32,7 +32,7 @@ SEPARATE_ENVIRONMENTS: Mapping[str, SeparateEnvironment] = {
 }
 
 
-def find_local_image(image_uri: str, settings: Settings) -> LocalImage:
+def find_local_image(image_uri: str, settings: ServiceSettings) -> LocalImage:
     """Looked up for each job, so that a new environment is found without a restart."""
     environment = SEPARATE_ENVIRONMENTS.get(image_uri)
     if environment is None:

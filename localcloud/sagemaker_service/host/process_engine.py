@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from localcloud.sagemaker_service.clock import Clock
 from localcloud.sagemaker_service.host.host_training import ServiceEnding
-from localcloud.sagemaker_service.host.job_run import STOPPED, FinalStatus, JobRun, Surroundings, failed
+from localcloud.sagemaker_service.host.job_run import STOPPED, FinalStatus, JobContext, JobRun, failed
 from localcloud.sagemaker_service.host.spot_interruption import plan_interruptions
 from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
-from localcloud.sagemaker_service.jobs.faults import CAPACITY_ERROR, FaultBox, JobFault
-from localcloud.sagemaker_service.jobs.job import Engine, Job, SecondaryStatus, Status, ended, moved
+from localcloud.sagemaker_service.jobs.faults import CAPACITY_ERROR, FaultInjector, JobFault
+from localcloud.sagemaker_service.jobs.job import Engine, SecondaryStatus, Status, TrainingJob, ended, moved
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.service_health import (
     INTERNAL_ERROR,
@@ -19,7 +19,7 @@ from localcloud.sagemaker_service.service_health import (
     internal_error,
     write_until_done,
 )
-from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.settings import ServiceSettings
 from localcloud.sagemaker_service.storage.log_shipping import LogClient
 from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer
 
@@ -35,10 +35,10 @@ class ProcessEngine:
         store: JobStore,
         transfer: S3Transfer,
         log_client: LogClient,
-        settings: Settings,
+        settings: ServiceSettings,
         clock: Clock,
         gpu_count: int,
-        faults: FaultBox,
+        faults: FaultInjector,
         health: ServiceHealth,
     ) -> None:
         self._store = store
@@ -46,7 +46,7 @@ class ProcessEngine:
         self._health = health
         self._clock = clock
         self._worker = Worker(PART, self._take_next, health=health, at_death=self._fail_all)
-        self._surroundings = Surroundings(
+        self._context = JobContext(
             store=store,
             transfer=transfer,
             log_client=log_client,
@@ -70,9 +70,9 @@ class ProcessEngine:
         self._tell_waiting_jobs()
         self._worker.wake()
 
-    def kill(self, job: Job) -> int:
+    def kill(self, job: TrainingJob) -> int:
         """Sends SIGKILL to every process of a running job and returns their number."""
-        return end_stray_processes(process_mark(job, self._surroundings.settings))
+        return end_stray_processes(process_mark(job, self._context.settings))
 
     def close(self) -> None:
         """Ends the running job's processes; the next start records the job's end."""
@@ -90,7 +90,7 @@ class ProcessEngine:
             LOG.info("%s is over", job.name)
         return True
 
-    def _run(self, job: Job) -> None:
+    def _run(self, job: TrainingJob) -> None:
         try:
             final = self._work_on(job)
         except ServiceEnding:
@@ -100,7 +100,7 @@ class ProcessEngine:
             final = failed(internal_error(error))
         self._settle(job.name, final)
 
-    def _work_on(self, job: Job) -> FinalStatus:
+    def _work_on(self, job: TrainingJob) -> FinalStatus:
         match self._faults.job_fault(job.name):
             case JobFault.CAPACITY_ERROR:
                 return failed(CAPACITY_ERROR)
@@ -108,7 +108,7 @@ class ProcessEngine:
                 return failed(INTERNAL_ERROR)
             case _:
                 interruptions = plan_interruptions(job, self._faults)
-                return JobRun(job, self._surroundings, interruptions=interruptions).run()
+                return JobRun(job, self._context, interruptions=interruptions).run()
 
     def _settle(self, name: str, final: FinalStatus) -> None:
         def write() -> None:
@@ -127,7 +127,7 @@ class ProcessEngine:
             for job in jobs:
                 self._change(job.name, _waiting)
 
-    def _end_interrupted(self, job: Job) -> None:
+    def _end_interrupted(self, job: TrainingJob) -> None:
         """Ends a job that was running when the service ended, and starts it again if its retries allow."""
         stray = self.kill(job)
         LOG.warning("%s was running when the service ended; %d processes ended now", job.name, stray)
@@ -139,28 +139,28 @@ class ProcessEngine:
         else:
             self._change(job.name, lambda job, now_ms: _ended(job, failed(INTERNAL_ERROR), now_ms))
 
-    def _change(self, name: str, change: Callable[[Job, int], Job]) -> Job:
+    def _change(self, name: str, change: Callable[[TrainingJob, int], TrainingJob]) -> TrainingJob:
         now_ms = self._clock.now_ms()
         return self._store.change(name, lambda job: change(job, now_ms))
 
 
-def _claimed(job: Job, now_ms: int) -> Job:
+def _claimed(job: TrainingJob, now_ms: int) -> TrainingJob:
     if job.stop_requested or job.status is not Status.IN_PROGRESS:
         return job
     message = "Preparing the instances for training"
     return replace(moved(job, job.secondary_status, now_ms=now_ms, message=message), claimed=True)
 
 
-def _waiting(job: Job, now_ms: int) -> Job:
+def _waiting(job: TrainingJob, now_ms: int) -> TrainingJob:
     if job.claimed or job.transitions[-1].message == WAITING:
         return job
     return moved(job, job.secondary_status, now_ms=now_ms, message=WAITING)
 
 
-def _restarted(job: Job, now_ms: int) -> Job:
+def _restarted(job: TrainingJob, now_ms: int) -> TrainingJob:
     restarting = moved(job, SecondaryStatus.RESTARTING, now_ms=now_ms)
     return replace(restarting, claimed=False, restarts=job.restarts + 1)
 
 
-def _ended(job: Job, final: FinalStatus, now_ms: int) -> Job:
+def _ended(job: TrainingJob, final: FinalStatus, now_ms: int) -> TrainingJob:
     return ended(job, final.status, final.secondary_status, now_ms=now_ms, failure_reason=final.failure_reason)

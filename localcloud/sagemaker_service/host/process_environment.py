@@ -8,8 +8,8 @@ from localcloud.sagemaker_service.host.container_tree import HostTree
 from localcloud.sagemaker_service.host.local_images import LocalImage
 from localcloud.sagemaker_service.host.stray_processes import MARK_VARIABLE, process_mark
 from localcloud.sagemaker_service.host.toolkit import HostResources, Program, toolkit_environment
-from localcloud.sagemaker_service.jobs.job import Job
-from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.jobs.job import TrainingJob
+from localcloud.sagemaker_service.settings import ServiceSettings
 
 INHERITED = frozenset(
     {
@@ -48,14 +48,14 @@ LOCAL_CREDENTIALS = {
 
 
 def process_environment(
-    job: Job,
+    job: TrainingJob,
     program: Program,
     tree: HostTree,
     resources: HostResources,
     *,
     image: LocalImage,
     packages: Path | None,
-    settings: Settings,
+    settings: ServiceSettings,
     shell: Mapping[str, str],
 ) -> dict[str, str]:
     """``packages`` is the folder of the source's own requirements, ``shell`` the service's own environment.
@@ -82,4 +82,4 @@ def process_environment(
         environment["PATH"] = f"{packages / 'bin'}{os.pathsep}{environment.get('PATH', '')}"
     environment |= image.variables
     environment |= toolkit_environment(job, program, tree, resources)
-    return environment | {name: tree.here(value) for name, value in job.request.get("Environment", {}).items()}
+    return environment | {name: tree.localised(value) for name, value in job.request.get("Environment", {}).items()}

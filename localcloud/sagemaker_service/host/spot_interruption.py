@@ -4,8 +4,8 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
-from localcloud.sagemaker_service.jobs.faults import FaultBox, JobFault
-from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.jobs.faults import FaultInjector, JobFault
+from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.jobs.job_work import read_work
 
 PAUSE_SECONDS = 0.5  # until the job has instances again
@@ -26,7 +26,7 @@ class SpotInterruption:
         return newest is not None and newest.read_bytes().count(STEP_MARK) >= self.after_steps
 
 
-def plan_interruptions(job: Job, faults: FaultBox) -> tuple[SpotInterruption, ...]:
+def plan_interruptions(job: TrainingJob, faults: FaultInjector) -> tuple[SpotInterruption, ...]:
     """One for each time that the job loses its instances; none for other jobs. The seed and the name decide."""
     if not job.is_spot or faults.job_fault(job.name) is not JobFault.SPOT_INTERRUPTION:
         return ()
@@ -35,7 +35,7 @@ def plan_interruptions(job: Job, faults: FaultBox) -> tuple[SpotInterruption, ..
     return tuple(_interruption(dice, steps, faults) for _ in range(faults.current.spot_interruptions))
 
 
-def _interruption(dice: random.Random, steps: int, faults: FaultBox) -> SpotInterruption:
+def _interruption(dice: random.Random, steps: int, faults: FaultInjector) -> SpotInterruption:
     return SpotInterruption(
         after_steps=dice.randrange(1, steps), has_notice=dice.random() < faults.current.spot_notice_fraction
     )

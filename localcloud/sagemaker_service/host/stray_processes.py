@@ -6,14 +6,14 @@ import signal
 import time
 from pathlib import Path
 
-from localcloud.sagemaker_service.jobs.job import Job
-from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.jobs.job import TrainingJob
+from localcloud.sagemaker_service.settings import ServiceSettings
 
 MARK_VARIABLE = "TRAINDYNO_LOCAL_JOB"
 LOOK_AGAIN_SECONDS = 0.05
 
 
-def process_mark(job: Job, settings: Settings) -> str:
+def process_mark(job: TrainingJob, settings: ServiceSettings) -> str:
     """Includes the service's own folder: another service on this machine may have a job of the same name."""
     return f"{settings.state_folder}:{job.arn}"
 

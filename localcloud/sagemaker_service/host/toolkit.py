@@ -8,7 +8,7 @@ from typing import Any
 
 from localcloud.loopback import LOOPBACK
 from localcloud.sagemaker_service.host.container_tree import HostTree, channel_config, resource_config
-from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.storage.safe_paths import stays_inside
 
 TORCHRUN = Path(__file__).parent / "loopback_torchrun.py"
@@ -57,7 +57,7 @@ class HostResources:
     master_port: int
 
 
-def read_program(job: Job) -> Program:
+def read_program(job: TrainingJob) -> Program:
     decoded = {name: _decoded(value) for name, value in job.request.get("HyperParameters", {}).items()}
     algorithm = job.request["AlgorithmSpecification"]
     if algorithm.get("ContainerEntrypoint") or not decoded.get("sagemaker_program"):
@@ -91,7 +91,9 @@ def command_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
     return arguments
 
 
-def launch_command(program: Program, *, python: str, job: Job, host_rank: int, resources: HostResources) -> list[str]:
+def launch_command(
+    program: Program, *, python: str, job: TrainingJob, host_rank: int, resources: HostResources
+) -> list[str]:
     script = [program.entry_point, *command_arguments(program.user)]
     if not program.uses_torchrun:
         return [python, *script]
@@ -104,7 +106,7 @@ def launch_command(program: Program, *, python: str, job: Job, host_rank: int, r
     return [*command, *script]
 
 
-def toolkit_environment(job: Job, program: Program, tree: HostTree, resources: HostResources) -> dict[str, str]:
+def toolkit_environment(job: TrainingJob, program: Program, tree: HostTree, resources: HostResources) -> dict[str, str]:
     channels = channel_config(job)
     cluster = resource_config(job, tree.host)
     arguments = command_arguments(program.user)
@@ -141,10 +143,10 @@ def toolkit_environment(job: Job, program: Program, tree: HostTree, resources: H
     values |= {f"channel_{name}": str(tree.input / "data" / name) for name in channels}
     values |= {f"hp_{name}": value for name, value in program.user.items()}
     environment = {f"SM_{name.upper()}": _variable(value) for name, value in values.items()}
-    return {name: tree.here(value) for name, value in environment.items()}
+    return {name: tree.localised(value) for name, value in environment.items()}
 
 
-def container_hyperparameters(job: Job, tree: HostTree) -> dict[str, str]:
+def container_hyperparameters(job: TrainingJob, tree: HostTree) -> dict[str, str]:
     """The hyperparameters with container paths turned into this host's, also inside JSON documents."""
     return {name: _with_local_paths(value, tree) for name, value in job.request.get("HyperParameters", {}).items()}
 
@@ -160,7 +162,7 @@ def _with_local_paths(value: str, tree: HostTree) -> str:
 def _localised(value: Any, tree: HostTree) -> Any:
     match value:
         case str():
-            return tree.here(value)
+            return tree.localised(value)
         case dict():
             return {name: _localised(item, tree) for name, item in value.items()}
         case list():

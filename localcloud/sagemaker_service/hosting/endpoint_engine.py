@@ -11,15 +11,15 @@ from localcloud.sagemaker_service.host.toolkit import UnsupportedJob
 from localcloud.sagemaker_service.hosting.hosting import Endpoint, EndpointConfig, EndpointStatus
 from localcloud.sagemaker_service.hosting.hosting_engine import (
     CAUSED_BY_THE_REQUEST,
+    HostingContext,
     HostingEngine,
-    HostingSurroundings,
     with_last_lines,
 )
 from localcloud.sagemaker_service.hosting.hosting_view import endpoint_event
 from localcloud.sagemaker_service.hosting.model_container import (
     ContainerFailed,
     Invocation,
-    LogPlace,
+    LogDestination,
     ModelContainer,
     StartInterrupted,
 )
@@ -41,7 +41,7 @@ class Unhealthy(Exception):
 
 
 @dataclass(kw_only=True)
-class _Hosted:
+class _RunningContainer:
     """A container that answers. ``most_at_once``: the limit of a serverless endpoint; with instances, requests wait."""
 
     container: ModelContainer
@@ -50,9 +50,9 @@ class _Hosted:
 
 
 class EndpointEngine(HostingEngine):
-    def __init__(self, surroundings: HostingSurroundings) -> None:
-        super().__init__(surroundings)
-        self._hosted: dict[str, _Hosted] = {}
+    def __init__(self, context: HostingContext) -> None:
+        super().__init__(context)
+        self._hosted: dict[str, _RunningContainer] = {}
 
     def start(self) -> None:
         """Hosts the endpoints again that existed when the service ended."""
@@ -99,11 +99,11 @@ class EndpointEngine(HostingEngine):
             hosted = self._hosted.get(name)
         if hosted is None:
             raise ApiError("ServiceUnavailable", f"endpoint {name} has no container that answers", http_status=503)
-        with self._taking_part(name, hosted):
+        with self._counted(name, hosted):
             return hosted.container.invoke(body, headers)
 
     @contextmanager
-    def _taking_part(self, name: str, hosted: _Hosted) -> Iterator[None]:
+    def _counted(self, name: str, hosted: _RunningContainer) -> Iterator[None]:
         with self._lock:
             if hosted.most_at_once is not None and hosted.in_flight >= hosted.most_at_once:
                 raise ApiError(
@@ -145,7 +145,7 @@ class EndpointEngine(HostingEngine):
     def _run_container(self, name: str) -> None:
         """Returns when the endpoint is deleted or its container ends. The caller then starts another one."""
         variant = self._variant(name)
-        log_to = LogPlace(group=f"{LOG_GROUP}/{name}", stream=variant["VariantName"])
+        log_to = LogDestination(group=f"{LOG_GROUP}/{name}", stream=variant["VariantName"])
         container = self._container(variant["ModelName"], f"endpoints/{name}", log_to)
         with container:
             try:
@@ -155,7 +155,7 @@ class EndpointEngine(HostingEngine):
                 raise Unhealthy(with_last_lines(reason, error)) from error
             with self._lock:
                 most_at_once = variant.get("ServerlessConfig", {}).get("MaxConcurrency")
-                self._hosted[name] = _Hosted(container=container, most_at_once=most_at_once)
+                self._hosted[name] = _RunningContainer(container=container, most_at_once=most_at_once)
             self.move(name, EndpointStatus.IN_SERVICE)
             try:
                 while self._is_wanted(name) and not container.has_ended():

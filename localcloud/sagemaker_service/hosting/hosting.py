@@ -35,7 +35,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model(Record):
+class HostedModel(Record):
     pass
 
 
@@ -62,7 +62,7 @@ class TransformJob(Record):
 
 # The resource part of each kind's ARN, which is also its kind in the store.
 KINDS: Mapping[type[Record], str] = {
-    Model: "model",
+    HostedModel: "model",
     EndpointConfig: "endpoint-config",
     Endpoint: "endpoint",
     TransformJob: "transform-job",

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from localcloud.sagemaker_service.clock import Clock
 from localcloud.sagemaker_service.host.toolkit import UnsupportedJob
-from localcloud.sagemaker_service.hosting.hosting import HostingStore, Model
-from localcloud.sagemaker_service.hosting.model_container import ContainerFailed, LogPlace, ModelContainer
+from localcloud.sagemaker_service.hosting.hosting import HostedModel, HostingStore
+from localcloud.sagemaker_service.hosting.model_container import ContainerFailed, LogDestination, ModelContainer
 from localcloud.sagemaker_service.jobs.job import FAILURE_REASON_LIMIT
 from localcloud.sagemaker_service.service_health import ServiceHealth, write_until_done
-from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.settings import ServiceSettings
 from localcloud.sagemaker_service.storage.log_shipping import LogClient
 from localcloud.sagemaker_service.storage.s3_transfer import DataUnavailable, S3Transfer
 from localcloud.sagemaker_service.storage.safe_paths import UnsafePath
@@ -23,13 +23,13 @@ CAUSED_BY_THE_REQUEST = (DataUnavailable, UnsupportedJob, UnsafePath)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostingSurroundings:
+class HostingContext:
     """The objects that the engines of one service share."""
 
     store: HostingStore
     transfer: S3Transfer
     logs: LogClient
-    settings: Settings
+    settings: ServiceSettings
     clock: Clock
     health: ServiceHealth
 
@@ -37,13 +37,13 @@ class HostingSurroundings:
 class HostingEngine:
     """Work in threads, which ``close`` ends. A subclass says what the thread of one resource does."""
 
-    def __init__(self, surroundings: HostingSurroundings) -> None:
-        self._store = surroundings.store
-        self._health = surroundings.health
-        self._transfer = surroundings.transfer
-        self._logs = surroundings.logs
-        self._settings = surroundings.settings
-        self._clock = surroundings.clock
+    def __init__(self, context: HostingContext) -> None:
+        self._store = context.store
+        self._health = context.health
+        self._transfer = context.transfer
+        self._logs = context.logs
+        self._settings = context.settings
+        self._clock = context.clock
         self._lock = threading.Lock()
         self._ending = threading.Event()
         self._threads: dict[str, threading.Thread] = {}
@@ -65,9 +65,9 @@ class HostingEngine:
     def _write(self, change: Callable[[], object]) -> None:
         write_until_done(change, health=self._health, part=PART, ending=self._ending)
 
-    def _container(self, model_name: str, folder_name: str, log_to: LogPlace) -> ModelContainer:
+    def _container(self, model_name: str, folder_name: str, log_to: LogDestination) -> ModelContainer:
         """``folder_name``: below the state folder. Raises UnsupportedJob where the model was deleted."""
-        model = self._store.get(Model, model_name)
+        model = self._store.get(HostedModel, model_name)
         if model is None:
             raise UnsupportedJob(f'Could not find model "{model_name}".')
         folder = self._settings.state_folder / folder_name

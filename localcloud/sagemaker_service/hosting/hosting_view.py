@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from localcloud.sagemaker_service.hosting.hosting import Endpoint, EndpointConfig, EndpointStatus, Model, TransformJob
+from localcloud.sagemaker_service.hosting.hosting import (
+    Endpoint,
+    EndpointConfig,
+    EndpointStatus,
+    HostedModel,
+    TransformJob,
+)
 from localcloud.sagemaker_service.jobs.job_view import without_none
 
 ENDPOINT_CHANGE = "SageMaker Endpoint State Change"
@@ -14,7 +20,7 @@ TRANSFORM_CHANGE = "SageMaker Transform Job State Change"
 TRANSFORM_TIMES = {"TransformStartTime": "started_ms", "TransformEndTime": "ended_ms"}
 
 
-def described_model(model: Model) -> dict[str, Any]:
+def described_model(model: HostedModel) -> dict[str, Any]:
     return {**model.request, "ModelArn": model.arn, "CreationTime": model.created_ms / 1000}
 
 

@@ -27,7 +27,7 @@ class ModelServer(ThreadingHTTPServer):
         self.model = model
         # The toolkit has one worker process per core or device; here one process answers requests in turn.
         self.turn = threading.Lock()
-        super().__init__((LOOPBACK, port), RequestHandler)
+        super().__init__((LOOPBACK, port), ModelRequestHandler)
 
     def answer(self, body: bytes, content_type: str, accept: str) -> bytes:
         with self.turn:
@@ -36,7 +36,7 @@ class ModelServer(ThreadingHTTPServer):
         return made if isinstance(made, bytes) else str(made).encode()
 
 
-class RequestHandler(BaseHTTPRequestHandler):
+class ModelRequestHandler(BaseHTTPRequestHandler):
     server: ModelServer
     protocol_version = "HTTP/1.1"
 

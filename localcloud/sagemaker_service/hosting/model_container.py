@@ -18,9 +18,9 @@ from localcloud.sagemaker_service.host.local_images import find_local_image
 from localcloud.sagemaker_service.host.process_environment import INHERITED, LOCAL_CREDENTIALS
 from localcloud.sagemaker_service.host.stray_processes import MARK_VARIABLE, end_stray_processes
 from localcloud.sagemaker_service.hosting import inference_container
-from localcloud.sagemaker_service.hosting.hosting import Model
+from localcloud.sagemaker_service.hosting.hosting import HostedModel
 from localcloud.sagemaker_service.service_health import error_text
-from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.settings import ServiceSettings
 from localcloud.sagemaker_service.storage.log_shipping import LogClient, LogShipping
 from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer, split_uri, unpack_data
 
@@ -51,7 +51,7 @@ class Invocation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogPlace:
+class LogDestination:
     """The log group in CloudWatch Logs, and the prefix of its stream's name."""
 
     group: str
@@ -62,7 +62,14 @@ class ModelContainer:
     """``close`` leaves no process."""
 
     def __init__(
-        self, model: Model, folder: Path, *, transfer: S3Transfer, logs: LogClient, settings: Settings, log_to: LogPlace
+        self,
+        model: HostedModel,
+        folder: Path,
+        *,
+        transfer: S3Transfer,
+        logs: LogClient,
+        settings: ServiceSettings,
+        log_to: LogDestination,
     ) -> None:
         self._model = model
         self.folder = folder
@@ -176,7 +183,7 @@ class ModelContainer:
             connection.close()
 
 
-def check_image(model: Model) -> None:
+def check_image(model: HostedModel) -> None:
     """Raises ApiError for a model that this machine can't serve."""
     container = model.request.get("PrimaryContainer") or {}
     if not container.get("Image") or not container.get("ModelDataUrl"):

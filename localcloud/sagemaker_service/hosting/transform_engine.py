@@ -12,7 +12,7 @@ from localcloud.sagemaker_service.hosting.hosting_engine import CAUSED_BY_THE_RE
 from localcloud.sagemaker_service.hosting.hosting_view import transform_event
 from localcloud.sagemaker_service.hosting.model_container import (
     ContainerFailed,
-    LogPlace,
+    LogDestination,
     ModelContainer,
     StartInterrupted,
 )
@@ -38,7 +38,7 @@ class Stopped(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class TransformWork:
     """A transform job's data, as its request describes it."""
 
     input_uri: str
@@ -107,8 +107,8 @@ class TransformEngine(HostingEngine):
         job = self._store.get(TransformJob, name)
         if job is None:
             raise UnsupportedJob(f'Could not find transform job "{name}".')
-        work = read_work(job)
-        log_to = LogPlace(group=LOG_GROUP, stream=name)
+        work = read_transform_work(job)
+        log_to = LogDestination(group=LOG_GROUP, stream=name)
         container = self._container(job.request["ModelName"], f"transforms/{name}", log_to)
         self.move(name, TransformStatus.IN_PROGRESS)
         with container:
@@ -119,7 +119,7 @@ class TransformEngine(HostingEngine):
                 result.write_bytes(joined(answers, work))
                 self._transfer.upload(result, target)
 
-    def _objects(self, work: Work, folder: Path) -> Iterator[tuple[Path, str]]:
+    def _objects(self, work: TransformWork, folder: Path) -> Iterator[tuple[Path, str]]:
         """Each input object as a file, with the S3 URI of its answers."""
         bucket, prefix = split_uri(work.input_uri)
         keys = [key for key, _ in self._transfer.list_objects(work.input_uri) if not key.endswith("/")]
@@ -132,7 +132,7 @@ class TransformEngine(HostingEngine):
                 f"{work.output_uri.rstrip('/')}/{relative}.out",
             )
 
-    def _ask(self, container: ModelContainer, name: str, body: bytes, work: Work) -> bytes:
+    def _ask(self, container: ModelContainer, name: str, body: bytes, work: TransformWork) -> bytes:
         if self._is_stopping(name):
             raise Stopped
         try:
@@ -149,13 +149,13 @@ class TransformEngine(HostingEngine):
         return self._ending.is_set() or job is None or job.status is TransformStatus.STOPPING
 
 
-def read_work(job: TransformJob) -> Work:
+def read_transform_work(job: TransformJob) -> TransformWork:
     request: Any = job.request
     source, target = request["TransformInput"], request["TransformOutput"]
     headers = {"Content-Type": source.get("ContentType", "application/octet-stream")}
     if "Accept" in target:
         headers["Accept"] = target["Accept"]
-    return Work(
+    return TransformWork(
         input_uri=source["DataSource"]["S3DataSource"]["S3Uri"],
         output_uri=target["S3OutputPath"],
         headers=headers,
@@ -166,7 +166,7 @@ def read_work(job: TransformJob) -> Work:
     )
 
 
-def bodies(content: bytes, work: Work) -> Iterator[bytes]:
+def bodies(content: bytes, work: TransformWork) -> Iterator[bytes]:
     """The requests for one object: as many of its lines as fit in each request, or the whole object."""
     if not work.splits_lines:
         yield content
@@ -184,7 +184,7 @@ def bodies(content: bytes, work: Work) -> Iterator[bytes]:
         yield b"".join(batch)
 
 
-def joined(answers: Sequence[bytes], work: Work) -> bytes:
+def joined(answers: Sequence[bytes], work: TransformWork) -> bytes:
     if not work.joins_lines:
         return b"".join(answers)
     return b"".join(answer.rstrip(b"\n") + b"\n" for answer in answers)

@@ -63,7 +63,7 @@ class Faults:
     late_event_seconds: float = 2.0
 
 
-class FaultBox:
+class FaultInjector:
     """The current faults. They are kept on disk, so that a restart during a rehearsal changes nothing."""
 
     def __init__(self, store: JobStore) -> None:

@@ -80,7 +80,7 @@ class PlannedStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class TrainingJob:
     """``request`` is the CreateTrainingJob request. ``claimed`` says that an engine has begun to work on the job.
 
     ``pool_began_seconds`` is when its warm pool began, in epoch seconds of the machine's clock, and
@@ -150,14 +150,14 @@ class Job:
         return int(self.request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", 86400))
 
 
-def billed_ms(job: Job) -> int:
+def billed_ms(job: TrainingJob) -> int:
     """The time in which the job held billed instances: without waiting, starting and interruptions."""
     return sum(
         step.end_ms - step.start_ms for step in job.transitions if step.status in BILLED and step.end_ms is not None
     )
 
 
-def billed_seconds(job: Job) -> int:
+def billed_seconds(job: TrainingJob) -> int:
     """Wall clock of each instance; of a simulated spot job, less the saving."""
     is_discounted = job.is_spot and job.engine is Engine.REPLAY
     return round(billed_ms(job) / 1000 * (1 - NOMINAL_SPOT_SAVING if is_discounted else 1))
@@ -165,9 +165,9 @@ def billed_seconds(job: Job) -> int:
 
 def new_job(
     request: Mapping[str, Any], *, arn: str, engine: Engine, tags: Mapping[str, str], now_ms: int, message: str
-) -> Job:
+) -> TrainingJob:
     first = Transition(status=SecondaryStatus.STARTING, start_ms=now_ms, end_ms=None, message=message)
-    return Job(
+    return TrainingJob(
         name=request["TrainingJobName"],
         arn=arn,
         engine=engine,
@@ -180,7 +180,9 @@ def new_job(
     )
 
 
-def moved(job: Job, secondary_status: SecondaryStatus, *, now_ms: int, message: str | None = None) -> Job:
+def moved(
+    job: TrainingJob, secondary_status: SecondaryStatus, *, now_ms: int, message: str | None = None
+) -> TrainingJob:
     """The job in another secondary status; a repeat of the present one only changes its message."""
     last = job.transitions[-1]
     text = message or MESSAGES[secondary_status]
@@ -193,14 +195,14 @@ def moved(job: Job, secondary_status: SecondaryStatus, *, now_ms: int, message: 
 
 
 def ended(
-    job: Job,
+    job: TrainingJob,
     status: Status,
     secondary_status: SecondaryStatus,
     *,
     now_ms: int,
     failure_reason: str | None = None,
     message: str | None = None,
-) -> Job:
+) -> TrainingJob:
     """The job in a terminal status; nothing is billed if it never started."""
     if job.status in TERMINAL:
         return job

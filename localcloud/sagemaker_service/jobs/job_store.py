@@ -11,7 +11,7 @@ from typing import Any
 
 import cattrs
 
-from localcloud.sagemaker_service.jobs.job import Engine, Job
+from localcloud.sagemaker_service.jobs.job import Engine, TrainingJob
 from traindyno.core.documents.versions import Format, VersionUnknown
 
 # A change of SCHEMA or of Job with which older rows can't be read needs the next version.
@@ -47,7 +47,7 @@ class NewEvent:
     document: dict[str, Any]
 
 
-EventsOf = Callable[[Job], Sequence[NewEvent]]
+EventsOf = Callable[[TrainingJob], Sequence[NewEvent]]
 
 
 class JobStore:
@@ -67,7 +67,7 @@ class JobStore:
             f"begin; {SCHEMA} pragma {FORMAT.key}={FORMAT.version}; commit;"
         )
 
-    def add(self, job: Job) -> bool:
+    def add(self, job: TrainingJob) -> bool:
         """Whether the job is new; an existing job of that name is not changed."""
         with self._transaction() as connection:
             if self._read(job.name) is not None:
@@ -76,11 +76,11 @@ class JobStore:
             self._write_events(connection, job)
         return True
 
-    def get(self, name: str) -> Job | None:
+    def get(self, name: str) -> TrainingJob | None:
         with self._lock:
             return self._read(name)
 
-    def change(self, name: str, change: Callable[[Job], Job]) -> Job:
+    def change(self, name: str, change: Callable[[TrainingJob], TrainingJob]) -> TrainingJob:
         """Applies ``change`` to the stored job; a new step of its status writes an event."""
         with self._transaction() as connection:
             before = self._read(name)
@@ -93,16 +93,16 @@ class JobStore:
                 self._write_events(connection, after)
         return after
 
-    def select(self, where: str, parameters: Sequence[object], order: str, limit: int) -> list[Job]:
+    def select(self, where: str, parameters: Sequence[object], order: str, limit: int) -> list[TrainingJob]:
         query = f"select document from jobs where {where} order by {order} limit ?"
         with self._lock:
             rows = self._connection.execute(query, (*parameters, limit)).fetchall()
         return [_structured(document) for (document,) in rows]
 
-    def unfinished(self, engine: Engine) -> list[Job]:
+    def unfinished(self, engine: Engine) -> list[TrainingJob]:
         return self.select(f"engine = ? and {UNFINISHED}", (engine,), "created_ms, name", -1)
 
-    def next_waiting(self, engine: Engine) -> Job | None:
+    def next_waiting(self, engine: Engine) -> TrainingJob | None:
         jobs = self.select(f"engine = ? and claimed = 0 and {UNFINISHED}", (engine,), "created_ms, name", 1)
         return jobs[0] if jobs else None
 
@@ -177,11 +177,11 @@ class JobStore:
                 raise
             self._connection.execute("commit")
 
-    def _read(self, name: str) -> Job | None:
+    def _read(self, name: str) -> TrainingJob | None:
         row = self._connection.execute("select document from jobs where name = ?", (name,)).fetchone()
         return None if row is None else _structured(row[0])
 
-    def _write(self, connection: sqlite3.Connection, job: Job) -> None:
+    def _write(self, connection: sqlite3.Connection, job: TrainingJob) -> None:
         row = (
             job.name,
             job.created_ms,
@@ -197,7 +197,7 @@ class JobStore:
         )
         connection.execute("insert or replace into jobs values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
-    def _write_events(self, connection: sqlite3.Connection, job: Job) -> None:
+    def _write_events(self, connection: sqlite3.Connection, job: TrainingJob) -> None:
         self._insert_events(connection, self._events_of(job))
 
     def _insert_events(self, connection: sqlite3.Connection, events: Sequence[NewEvent]) -> None:
@@ -222,5 +222,5 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
         ) from error
 
 
-def _structured(document: str) -> Job:
-    return CONVERTER.structure(json.loads(document), Job)
+def _structured(document: str) -> TrainingJob:
+    return CONVERTER.structure(json.loads(document), TrainingJob)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, Job, Status
+from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, Status, TrainingJob
 
 ECHOED = (
     "HyperParameters",
@@ -32,7 +32,7 @@ ECHOED_IN_EVENTS = ECHOED[:8]
 DETAIL_TYPE = "SageMaker Training Job State Change"
 
 
-def described(job: Job) -> dict[str, Any]:
+def described(job: TrainingJob) -> dict[str, Any]:
     """The DescribeTrainingJob answer."""
     view: dict[str, Any] = {name: job.request[name] for name in ECHOED if name in job.request}
     view |= summary(job)
@@ -67,7 +67,7 @@ def described(job: Job) -> dict[str, Any]:
     return view
 
 
-def summary(job: Job) -> dict[str, Any]:
+def summary(job: TrainingJob) -> dict[str, Any]:
     """One entry of ListTrainingJobs."""
     return without_none(
         TrainingJobName=job.name,
@@ -81,7 +81,7 @@ def summary(job: Job) -> dict[str, Any]:
     )
 
 
-def state_change_event(job: Job, *, account_id: str, region: str) -> dict[str, Any]:
+def state_change_event(job: TrainingJob, *, account_id: str, region: str) -> dict[str, Any]:
     """The EventBridge event: times in epoch milliseconds, tags as a map, no billable seconds."""
     detail = {name: job.request[name] for name in ECHOED_IN_EVENTS if name in job.request}
     detail |= without_none(
@@ -113,13 +113,13 @@ def state_change_event(job: Job, *, account_id: str, region: str) -> dict[str, A
     }
 
 
-def output_uri(job: Job) -> str:
+def output_uri(job: TrainingJob) -> str:
     """Where the job's artifacts go, without a final slash."""
     configured: Mapping[str, str] = job.request["OutputDataConfig"]
     return f"{configured['S3OutputPath'].rstrip('/')}/{job.name}"
 
 
-def is_uncompressed(job: Job) -> bool:
+def is_uncompressed(job: TrainingJob) -> bool:
     return bool(job.request["OutputDataConfig"].get("CompressionType") == "NONE")
 
 
@@ -127,7 +127,7 @@ def without_none(**members: Any) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def _training_seconds(job: Job) -> int | None:
+def _training_seconds(job: TrainingJob) -> int | None:
     if job.training_start_ms is None or job.training_end_ms is None:
         return None
     return round((job.training_end_ms - job.training_start_ms) / 1000)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.jobs.job import TrainingJob
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.processes import global_batch_size, world_size
 from traindyno.core.suite.settings import Settings
@@ -42,7 +42,7 @@ class JobWork:
         return steps - steps % self.checkpoint_every_steps if self.checkpoint_every_steps else 0
 
 
-def read_work(job: Job) -> JobWork:
+def read_work(job: TrainingJob) -> JobWork:
     given = {name: _decoded(value) for name, value in job.request.get("HyperParameters", {}).items()}
     settings, workload = _mapping(given.get("settings")), _mapping(given.get("workload"))
     planned = _settings_of(job, settings)
@@ -63,7 +63,7 @@ def read_work(job: Job) -> JobWork:
     )
 
 
-def _settings_of(job: Job, given: Mapping[str, Any]) -> Settings:
+def _settings_of(job: TrainingJob, given: Mapping[str, Any]) -> Settings:
     """On the instances that the job has; another program's hyperparameter of this name says nothing of its batch."""
     nominal = {"batch_size_per_device": DEFAULT_SAMPLES}
     placed = {"instance": job.instance_type, "instance_count": job.instance_count}

@@ -12,15 +12,15 @@ from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
 from localcloud.sagemaker_service.clock import VirtualClock
-from localcloud.sagemaker_service.jobs.faults import FaultBox
+from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import (
     MESSAGES,
     TERMINAL,
     Engine,
-    Job,
     PlannedStep,
     SecondaryStatus,
     Status,
+    TrainingJob,
     Transition,
     ended,
     moved,
@@ -55,7 +55,7 @@ SIMULATED = "Simulated: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class NextCheck:
     """The time at which the engine checks a job again. The clock does not jump to the end of a pool."""
 
     due_ms: int
@@ -71,7 +71,7 @@ class ReplayEngine:
         store: JobStore,
         files: SimulatedFiles,
         clock: VirtualClock,
-        faults: FaultBox,
+        faults: FaultInjector,
         traces: tuple[Trace, ...],
         may_jump: Callable[[], bool],
         health: ServiceHealth,
@@ -107,7 +107,7 @@ class ReplayEngine:
             if name in self._busy:
                 self._woken.add(name)
             else:
-                self._schedule(name, Look(due_ms=0))
+                self._schedule(name, NextCheck(due_ms=0))
 
     def close(self) -> None:
         with self._condition:
@@ -127,7 +127,7 @@ class ReplayEngine:
                 self._wait_for_next()
         return True
 
-    def _schedule(self, name: str, look: Look) -> None:
+    def _schedule(self, name: str, look: NextCheck) -> None:
         self._due_of[name] = look.due_ms
         (self._pools.add if look.is_pool else self._pools.discard)(name)
         heapq.heappush(self._due, (look.due_ms, name))
@@ -150,7 +150,7 @@ class ReplayEngine:
         has_only_pools = not self._busy and len(self._pools) == len(self._due_of)
         if self._clock.keep_pace(is_with_machine=has_only_pools):
             for name in list(self._pools):
-                self._schedule(name, Look(due_ms=0, is_pool=True))
+                self._schedule(name, NextCheck(due_ms=0, is_pool=True))
         elif not has_only_pools and not self._busy and self._may_jump():
             self._clock.jump_to(next_ms)
         else:
@@ -158,13 +158,13 @@ class ReplayEngine:
             self._condition.wait(min(self._clock.real_seconds_until(next_ms), longest_seconds))
 
     def _advance(self, name: str) -> None:
-        look: Look | None = None
+        look: NextCheck | None = None
         try:
             look = self._bring_up_to_date(name)
         except (BotoCoreError, ClientError, Boto3Error) as error:
             LOG.warning("step log of %s not written, again in %.0f s: %s", name, RETRY_SECONDS, error)
             time.sleep(RETRY_SECONDS)
-            look = Look(due_ms=0)
+            look = NextCheck(due_ms=0)
         except Exception as error:  # whatever fails, the job needs its end, and the worker takes the next one
             LOG.exception("%s can't be simulated any further", name)
             self._fail(name, error)
@@ -173,7 +173,7 @@ class ReplayEngine:
                 self._busy.discard(name)
                 if name in self._woken:
                     self._woken.discard(name)
-                    look = Look(due_ms=0)
+                    look = NextCheck(due_ms=0)
                 if look is not None:
                     self._schedule(name, look)
 
@@ -188,7 +188,7 @@ class ReplayEngine:
         for job in self._store.unfinished(Engine.REPLAY):
             self._fail(job.name, error)
 
-    def _bring_up_to_date(self, name: str) -> Look | None:
+    def _bring_up_to_date(self, name: str) -> NextCheck | None:
         """Applies the changes whose time has come, and returns the time of the job's next change."""
         job = self._store.get(name)
         if job is None:
@@ -204,23 +204,23 @@ class ReplayEngine:
             job = self._stop(job, trace, work)
         if job.planned and job.planned[0].due_ms <= self._clock.now_ms():
             job = self._apply(job, job.planned[0], trace, work)
-        return Look(due_ms=job.planned[0].due_ms) if job.planned else self._keep_pool(job)
+        return NextCheck(due_ms=job.planned[0].due_ms) if job.planned else self._keep_pool(job)
 
-    def _selected(self, job: Job) -> Job:
+    def _selected(self, job: TrainingJob) -> TrainingJob:
         """The job on the selected instance type: the next type if the first has no capacity."""
         chosen = select_type(job, self._faults)
         if chosen == job.selected_instance_type:
             return job
         return self._store.change(job.name, lambda stored: replace(stored, selected_instance_type=chosen))
 
-    def _plan(self, job: Job, trace: Trace, work: JobWork) -> Job:
+    def _plan(self, job: TrainingJob, trace: Trace, work: JobWork) -> TrainingJob:
         begun = replace(job, started_warm=take_pool(self._store, job, time.time()))
         planned = plan_timeline(begun, trace, work, self._faults)
         return self._store.change(
             job.name, lambda stored: replace(stored, planned=planned, started_warm=begun.started_warm)
         )
 
-    def _keep_pool(self, job: Job) -> Look | None:
+    def _keep_pool(self, job: TrainingJob) -> NextCheck | None:
         now_ms, machine_seconds = self._clock.now_ms(), time.time()
         job = self._store.change(job.name, lambda stored: expired(stored, now_ms, machine_seconds))
         expiry_ms = expires_at_ms(job)
@@ -228,16 +228,16 @@ class ReplayEngine:
             return None
         left_seconds = seconds_to_next_check(job, now_ms, machine_seconds)
         due_ms = expiry_ms if left_seconds is None else self._clock.after_real_seconds(left_seconds)
-        return Look(due_ms=due_ms, is_pool=True)
+        return NextCheck(due_ms=due_ms, is_pool=True)
 
-    def _apply(self, job: Job, step: PlannedStep, trace: Trace, work: JobWork) -> Job:
+    def _apply(self, job: TrainingJob, step: PlannedStep, trace: Trace, work: JobWork) -> TrainingJob:
         simulated_steps = self._log_training(job, job.transitions[-1], trace, work, until_ms=step.due_ms)
         if step.secondary_status is SecondaryStatus.INTERRUPTED:
             simulated_steps = work.steps_in_checkpoint(simulated_steps)
         if step.status is Status.COMPLETED:
             self._files.write_tokens(job)
 
-        def change(stored: Job) -> Job:
+        def change(stored: TrainingJob) -> TrainingJob:
             if stored.status in TERMINAL or (stored.stop_requested and not job.stop_requested):
                 return stored
             after = replace(stored, planned=stored.planned[1:], simulated_steps=simulated_steps)
@@ -245,7 +245,7 @@ class ReplayEngine:
 
         return self._store.change(job.name, change)
 
-    def _stop(self, job: Job, trace: Trace, work: JobWork) -> Job:
+    def _stop(self, job: TrainingJob, trace: Trace, work: JobWork) -> TrainingJob:
         """Stopping is the job's current status; the status before it has ended."""
         before, stopping = job.transitions[-2:]
         now_ms = stopping.start_ms
@@ -255,12 +255,12 @@ class ReplayEngine:
             job.name, lambda stored: replace(stored, planned=planned, simulated_steps=simulated_steps)
         )
 
-    def _log_training(self, job: Job, ending: Transition, trace: Trace, work: JobWork, *, until_ms: int) -> int:
+    def _log_training(self, job: TrainingJob, ending: Transition, trace: Trace, work: JobWork, *, until_ms: int) -> int:
         if ending.status is not SecondaryStatus.TRAINING:
             return job.simulated_steps
         return self._files.write(job, trace, work, ending, until_ms=until_ms)
 
-    def _work_of(self, job: Job) -> tuple[JobWork, Trace]:
+    def _work_of(self, job: TrainingJob) -> tuple[JobWork, Trace]:
         trace = choose_trace(job, self._traces)
         factor = self._faults.current.slow_down_factor
         slowed = replace(
@@ -271,12 +271,12 @@ class ReplayEngine:
         return read_work(job), slowed
 
 
-def _failed(job: Job, reason: str, now_ms: int) -> Job:
+def _failed(job: TrainingJob, reason: str, now_ms: int) -> TrainingJob:
     message = SIMULATED + MESSAGES[SecondaryStatus.FAILED]
     return ended(job, Status.FAILED, SecondaryStatus.FAILED, now_ms=now_ms, failure_reason=reason, message=message)
 
 
-def _taken(job: Job, step: PlannedStep) -> Job:
+def _taken(job: TrainingJob, step: PlannedStep) -> TrainingJob:
     message = SIMULATED + (step.message or MESSAGES[step.secondary_status])
     if step.status is not None:
         at_end = ended(

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from localcloud.sagemaker_service.jobs.job import Job, Transition
+from localcloud.sagemaker_service.jobs.job import TrainingJob, Transition
 from localcloud.sagemaker_service.jobs.job_view import is_uncompressed, output_uri
 from localcloud.sagemaker_service.jobs.job_work import JobWork, read_work
 from localcloud.sagemaker_service.replay.simulated_log import write_stretch
@@ -23,7 +23,7 @@ class SimulatedFiles:
     def __init__(self, client: "S3Client") -> None:
         self._client = client
 
-    def write(self, job: Job, trace: Trace, work: JobWork, training: Transition, *, until_ms: int) -> int:
+    def write(self, job: TrainingJob, trace: Trace, work: JobWork, training: Transition, *, until_ms: int) -> int:
         """The log of the stretch of training that ends at ``until_ms``; returns the steps that the job has done."""
         stretch = write_stretch(
             job, trace, work, start_ms=training.start_ms, until_ms=until_ms, first_step=job.simulated_steps
@@ -35,7 +35,7 @@ class SimulatedFiles:
                 self._client.put_object(Bucket=bucket, Key=f"{prefix}/{name}", Body=text.encode())
         return stretch.next_step
 
-    def write_tokens(self, job: Job) -> None:
+    def write_tokens(self, job: TrainingJob) -> None:
         """The output of a completed preparation: a manifest without tokens, marked as simulated."""
         preparation = read_work(job).values.get("preparation")
         if not isinstance(preparation, Mapping) or not is_uncompressed(job):
@@ -45,7 +45,7 @@ class SimulatedFiles:
         self._client.put_object(Bucket=bucket, Key=f"{prefix}/{TOKENS_MANIFEST}", Body=json.dumps(manifest).encode())
 
 
-def _step_log_uri(job: Job) -> str | None:
+def _step_log_uri(job: TrainingJob) -> str | None:
     """None if the job keeps no checkpoints, or its step log is not among them."""
     checkpoints = job.request.get("CheckpointConfig")
     folder = job.request.get("Environment", {}).get(DIRECTORY_VARIABLE)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.jobs.job_work import JobWork
 from localcloud.sagemaker_service.replay.trace import Trace
 from localcloud.sagemaker_service.replay.trace_peak import implied_rate
@@ -30,7 +30,7 @@ class Stretch:
     next_step: int
 
 
-def training_seconds(trace: Trace, job: Job, *, first_step: int, last_step: int) -> float:
+def training_seconds(trace: Trace, job: TrainingJob, *, first_step: int, last_step: int) -> float:
     """From the start of the processes to the end of ``last_step``, exclusive."""
     steps = step_seconds(trace, job.name)
     return trace.load_seconds + trace.compile_seconds + sum(itertools.islice(steps, first_step, last_step))
@@ -53,7 +53,9 @@ def step_seconds(trace: Trace, job_name: str) -> Iterator[float]:
         yield typical * noise * (trace.warmup_factor if number < trace.warmup_steps else 1.0)
 
 
-def write_stretch(job: Job, trace: Trace, work: JobWork, *, start_ms: int, until_ms: int, first_step: int) -> Stretch:
+def write_stretch(
+    job: TrainingJob, trace: Trace, work: JobWork, *, start_ms: int, until_ms: int, first_step: int
+) -> Stretch:
     """``until_ms`` truncates the log: steps that end later are missing, and so is the last line."""
     samples = [trace.samples_per_step or work.samples_of(rank) for rank in range(work.world_size)]
     stretch = {
@@ -82,7 +84,7 @@ def write_stretch(job: Job, trace: Trace, work: JobWork, *, start_ms: int, until
 
 
 def _lines(
-    job: Job, trace: Trace, work: JobWork, *, samples: int, start: float, until: float, first_step: int
+    job: TrainingJob, trace: Trace, work: JobWork, *, samples: int, start: float, until: float, first_step: int
 ) -> Iterator[dict[str, Any]]:
     now = start
     for name, seconds in (("load", trace.load_seconds), ("compile", trace.compile_seconds)):
@@ -118,7 +120,7 @@ def _loss(trace: Trace, step: int, last_step: int) -> float:
     return trace.loss_at_end + (trace.loss_at_start - trace.loss_at_end) * math.exp(-3 * done)
 
 
-def simulated_facts(job: Job, trace: Trace, work: JobWork) -> dict[str, Any]:
+def simulated_facts(job: TrainingJob, trace: Trace, work: JobWork) -> dict[str, Any]:
     return {
         "is_simulated": True,
         "simulated_by": "the local SageMaker service's replay engine",

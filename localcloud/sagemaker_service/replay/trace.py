@@ -8,7 +8,7 @@ from typing import Any
 
 import cattrs
 
-from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.jobs.job_work import JobWork, read_work
 from traindyno.core.instances.instance_types import find_instance_type
 
@@ -79,13 +79,13 @@ def _read_trace(path: Path) -> Trace:
     return trace
 
 
-def choose_trace(job: Job, traces: Iterable[Trace]) -> Trace:
+def choose_trace(job: TrainingJob, traces: Iterable[Trace]) -> Trace:
     work = read_work(job)
     matching = [trace for trace in traces if trace.match.items() <= _comparable(work.values, trace.match).items()]
     return max(matching, key=lambda trace: len(trace.match), default=nominal_trace(job, work))
 
 
-def nominal_trace(job: Job, work: JobWork) -> Trace:
+def nominal_trace(job: TrainingJob, work: JobWork) -> Trace:
     """The same formula for every strategy and compiler: it tests a suite and does not predict its answer."""
     instance = find_instance_type(job.instance_type)
     peak = (instance.peak_dense_bf16_flops_per_device if instance else None) or NOMINAL_FLOPS_PER_DEVICE

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from statistics import median
 
-from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.jobs.job_work import JobWork
 from localcloud.sagemaker_service.replay.trace import Trace
 from traindyno.core.costs.quantity_text import number_text, share_text
@@ -22,7 +22,7 @@ class ImpliedRate:
         return self.share_of_peak is not None and self.share_of_peak > 1
 
 
-def implied_rate(trace: Trace, job: Job, work: JobWork) -> ImpliedRate:
+def implied_rate(trace: Trace, job: TrainingJob, work: JobWork) -> ImpliedRate:
     """Of a steady step, against the dense 16-bit peak of the devices that have a process; no precision exceeds it."""
     instance = find_instance_type(job.instance_type)
     peak = instance.peak_dense_bf16_flops_per_device if instance else None

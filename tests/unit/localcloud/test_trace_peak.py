@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from localcloud.sagemaker_service.jobs.faults import FaultBox
-from localcloud.sagemaker_service.jobs.job import Job, PlannedStep, Status
+from localcloud.sagemaker_service.jobs.faults import FaultInjector
+from localcloud.sagemaker_service.jobs.job import PlannedStep, Status, TrainingJob
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.job_work import read_work
 from localcloud.sagemaker_service.replay.simulated_log import write_stretch
@@ -28,11 +28,11 @@ P4D: dict[str, Any] = {"instance": "ml.p4d.24xlarge", "batch_size_per_device": 2
 
 
 @pytest.fixture
-def faults(tmp_path: Path) -> FaultBox:
-    return FaultBox(JobStore(tmp_path / "state.sqlite", lambda _: []))
+def faults(tmp_path: Path) -> FaultInjector:
+    return FaultInjector(JobStore(tmp_path / "state.sqlite", lambda _: []))
 
 
-def end_of(trace: Trace, job: Job, faults: FaultBox) -> PlannedStep:
+def end_of(trace: Trace, job: TrainingJob, faults: FaultInjector) -> PlannedStep:
     return plan_timeline(job, trace, read_work(job), faults)[-1]
 
 
@@ -55,7 +55,7 @@ def trace_at(share: float, instance: InstanceType, instances: int, dice: random.
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_any_trace_above_the_peak_fails_its_job_and_any_below_runs(seed: int, faults: FaultBox) -> None:
+def test_any_trace_above_the_peak_fails_its_job_and_any_below_runs(seed: int, faults: FaultInjector) -> None:
     dice = random.Random(seed)
     instance, instances, share = dice.choice(WITH_PEAK), dice.choice([1, 2, 16]), 10 ** dice.uniform(-2, 1)
     cell = make_cell(instance=instance.name, instance_count=instances, batch_size_per_device=2)
@@ -81,7 +81,7 @@ def test_the_share_of_the_peak_worked_out_by_hand() -> None:
     )
 
 
-def test_devices_without_a_process_add_no_peak(faults: FaultBox) -> None:
+def test_devices_without_a_process_add_no_peak(faults: FaultInjector) -> None:
     job = job_of(make_cell(**P4D, instance_count=2, strategy="single"))
     # 2 processes x 2 samples x 78 TFLOP / 0.4 s = 780 TFLOPS, of 2 x 312; it would be 15.6 % of 16 x 312
     trace = Trace(name="t", step_seconds=0.4, flops_per_sample=78e12, flops_source="f")
@@ -92,7 +92,7 @@ def test_devices_without_a_process_add_no_peak(faults: FaultBox) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_slow_steps_among_the_recorded_ones_hide_no_impossible_steady_step(seed: int, faults: FaultBox) -> None:
+def test_slow_steps_among_the_recorded_ones_hide_no_impossible_steady_step(seed: int, faults: FaultInjector) -> None:
     dice = random.Random(seed)
     job = job_of(make_cell(**P4D))
     steady, slow = dice.randint(4, 99), [dice.uniform(1, 1000) for _ in range(dice.randint(1, 3))]
@@ -111,7 +111,7 @@ def test_slow_steps_among_the_recorded_ones_hide_no_impossible_steady_step(seed:
     ],
 )
 def test_what_is_not_known_is_said_and_refuses_nothing(
-    instance: str, trace: Trace, reason: str, faults: FaultBox
+    instance: str, trace: Trace, reason: str, faults: FaultInjector
 ) -> None:
     job = plain_job(instance)
     trace = replace(trace, steps=3)
@@ -131,7 +131,7 @@ def test_simulated_step_log_has_its_share_of_the_peak_and_its_given_claims() -> 
     assert facts["simulated_share_of_peak"] == implied_rate(trace, job, work).text
 
 
-def test_the_nominal_trace_is_possible_everywhere(faults: FaultBox) -> None:
+def test_the_nominal_trace_is_possible_everywhere(faults: FaultInjector) -> None:
     job = job_of(make_cell(**P4D))
     assert end_of(nominal_trace(job, read_work(job)), job, faults).status is Status.COMPLETED
 
