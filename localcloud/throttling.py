@@ -1,4 +1,4 @@
-"""Throttling for tests: which requests to MiniStack are refused, with each API's own error."""
+"""Refuses a share of the requests to MiniStack for tests, with each API's own error for throttling."""
 
 import random
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class ThrottlingAnswer:
 
 
 class Throttle:
-    """Refuses a share of the requests; the seed decides which."""
+    """Refuses a fraction of the requests; the seed decides which."""
 
     def __init__(self) -> None:
         self._fraction = 0.0
@@ -35,7 +35,7 @@ class Throttle:
 
 
 def throttling_answer(path: str, headers: Mapping[str, str]) -> ThrottlingAnswer:
-    """AWS's answer to a throttled request: the protocol differs between the services."""
+    """AWS's answer to a throttled request; it depends on the protocol of the service."""
     if "x-amz-target" in headers:
         return _json("ThrottlingException", 400)
     if path.startswith(LAMBDA_PATH):

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.exit(str(error))
     with built as service:
         for number in (signal.SIGTERM, signal.SIGINT):
-            # In a thread, because shutdown waits for the loop that this signal has interrupted.
+            # A thread calls ``stop``, because it waits for the loop that this signal has interrupted.
             signal.signal(number, lambda *_: threading.Thread(target=service.stop).start())
         (settings.state_folder / "port").write_text(f"{service.port}\n", encoding="utf-8")
         logging.info("listening on %s:%d, AWS at %s", LOOPBACK, service.port, settings.aws_endpoint)
@@ -43,9 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _read_settings(arguments: Sequence[str] | None) -> ServiceSettings:
     parser = argparse.ArgumentParser(prog="python -m localcloud.sagemaker_service", description=__doc__)
-    parser.add_argument(
-        "--port", type=int, default=0, help="0, the default, takes a free one and writes it to STATE/port"
-    )
+    parser.add_argument("--port", type=int, default=0, help="0, the default, selects a free port; STATE/port holds it")
     parser.add_argument("--state", type=Path, required=True, help="folder for state, job folders and service.log")
     parser.add_argument("--aws-endpoint", required=True, help="the local S3, Lambda, EventBridge and CloudWatch Logs")
     parser.add_argument("--region", default="us-east-1")
@@ -57,13 +55,20 @@ def _read_settings(arguments: Sequence[str] | None) -> ServiceSettings:
     parser.add_argument("--stop-grace-seconds", type=float, default=120.0, help="between SIGTERM and SIGKILL")
     parser.add_argument("--keep-job-folders", action="store_true", help="keep inputs and outputs of ended jobs")
     parser.add_argument("--local-usd-per-hour", type=Decimal, default=Decimal("0.10"), help="nominal price of local.*")
-    parser.add_argument("--prices", type=Path, help="JSON file of USD per hour by instance type, before the snapshot's")
+    parser.add_argument(
+        "--prices", type=Path, help="JSON file of USD per hour by instance type; replaces the snapshot's prices"
+    )
     parser.add_argument("--quotas", type=Path, help="JSON file of applied quota values by quota code")
     parser.add_argument("--quota-approval-seconds", type=float, help="approve increase requests after this time")
     parser.add_argument("--grant-quotas", type=float, help="apply this value to every quota of instances that has none")
     parser.add_argument("--traces", type=Path, help="folder of trace files (*.json) for simulated jobs")
     parser.add_argument("--speed-up", type=float, default=600.0, help="virtual seconds of simulated jobs per second")
-    parser.add_argument("--jump-when-quiet-seconds", type=float, default=0.1, help="then simulated time jumps ahead")
+    parser.add_argument(
+        "--jump-when-quiet-seconds",
+        type=float,
+        default=0.1,
+        help="simulated time jumps ahead after this time without requests",
+    )
     parser.add_argument("--rates", type=RateChoice, choices=list(RateChoice), default=RateChoice.OFF)
     read = parser.parse_args(arguments)
     return ServiceSettings(

@@ -1,4 +1,4 @@
-"""The part of the service that serves models: its operations, and the engines behind them."""
+"""Builds the part of the service that hosts models: its operations and the engines behind them."""
 
 from localcloud.sagemaker_service.api.hosting_api import HostingApi
 from localcloud.sagemaker_service.api.hosting_records import HostingRecords
@@ -47,7 +47,7 @@ class HostingService:
         self._transforms.close()
 
     def operations(self, list_other_tags: Operation) -> dict[str, Operation]:
-        """``list_other_tags`` answers for resources that are not of these kinds."""
+        """``list_other_tags`` answers ListTags for all other kinds of resources."""
         operations = {**self.api.operations(), **self._transform_api.operations()}
         return {
             **operations,

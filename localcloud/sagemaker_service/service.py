@@ -111,7 +111,7 @@ class Service:
 
     @property
     def _main_clock(self) -> Clock:
-        """The virtual clock only if every job uses it."""
+        """The virtual clock if every job uses it, otherwise the machine's clock."""
         return self._virtual_clock if self._settings.engine is EngineChoice.REPLAY else self._machine_clock
 
     def _make_process_engine(self, clients: AwsClients) -> ProcessEngine:
@@ -196,7 +196,7 @@ class Service:
         if not is_local(instance_type):
             offered = ", ".join(sorted(LOCAL_TYPES))
             raise validation_error(
-                f"{instance_type}: this local service runs {offered} on this machine and simulates nothing"
+                f"{instance_type}: this service simulates nothing (--engine process); it runs {offered}"
             )
         if instance_type == LOCAL_GPU and self._gpu_count == 0:
             raise validation_error(f"{instance_type}: this machine has no GPU that nvidia-smi lists")
@@ -212,7 +212,7 @@ class Service:
         return is_quiet and self._store.pending_event_count(time.time()) == 0
 
     def _events_of(self, job: TrainingJob) -> list[NewEvent]:
-        """None, one or several: the current faults may lose, delay and repeat events."""
+        """The events of a job's change. The current faults may lose, delay and repeat them."""
         event = state_change_event(job, account_id=self._settings.account_id, region=self._settings.region)
         due_seconds = self._faults.event_delays(job.name, job.secondary_status)
         self._delivery.wake()

@@ -15,7 +15,7 @@ INTERNAL_ERROR = "InternalServerError: We encountered an internal error.  Please
 
 
 class ServiceHealth:
-    """The latest problem of each part, until the part works again."""
+    """Keeps the latest problem of each part until the part works again."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -98,7 +98,7 @@ class Worker(threading.Thread):
 
 
 def write_until_done(write: Callable[[], object], *, health: ServiceHealth, part: str, ending: threading.Event) -> None:
-    """Repeats ``write`` until it succeeds or the service ends: on a full disk nothing can be written."""
+    """Repeats ``write`` until it succeeds or the service ends: nothing can be written while the disk is full."""
     while True:
         try:
             write()

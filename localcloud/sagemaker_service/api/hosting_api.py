@@ -1,4 +1,4 @@
-"""SageMaker's operations on models, endpoint configurations and endpoints."""
+"""Answers SageMaker's operations on models, endpoint configurations and endpoints."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -40,7 +40,7 @@ class HostingApi:
         }
 
     def invoke(self, name: str, body: bytes, headers: Mapping[str, str]) -> Invocation:
-        """InvokeEndpoint of ``sagemaker-runtime``. Raises ApiError with that service's own errors."""
+        """Answers InvokeEndpoint of ``sagemaker-runtime``. Raises ApiError with that service's own errors."""
         endpoint = self._store.get(Endpoint, name)
         if endpoint is None or endpoint.status is not EndpointStatus.IN_SERVICE:
             raise ApiError("ValidationError", f"Endpoint {name} of account {self._records.account_id} not found.")
@@ -53,7 +53,7 @@ class HostingApi:
         return answer
 
     def _model_error(self, name: str, status: int, message: str) -> ApiError:
-        # SageMaker's wording; the container's message contains the cause.
+        # This is SageMaker's wording; the container's message contains the cause.
         text = (
             f'Received server error ({status}) from primary with message "{message}". See '
             f"/aws/sagemaker/Endpoints/{name} in CloudWatch Logs for more information."
@@ -68,7 +68,9 @@ class HostingApi:
     def _create_model(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         model = HostedModel(**self._records.new(HostedModel, request["ModelName"], request))
         if request.get("Containers") or request.get("InferenceExecutionConfig"):
-            raise validation_error("Containers: this local service serves models of one PrimaryContainer")
+            raise validation_error(
+                "Containers are not offered: this local service serves models of one PrimaryContainer"
+            )
         check_image(model)
         self._store.put(model)
         return {"ModelArn": model.arn}
@@ -76,7 +78,7 @@ class HostingApi:
     def _create_config(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         config = EndpointConfig(**self._records.new(EndpointConfig, request["EndpointConfigName"], request))
         if len(request["ProductionVariants"]) > 1 or request.get("ShadowProductionVariants"):
-            raise validation_error("ProductionVariants: this local service hosts one variant")
+            raise validation_error("Several ProductionVariants are not offered: this local service hosts one")
         for member in ("AsyncInferenceConfig", "ExplainerConfig"):
             if member in request:
                 raise validation_error(f"{member} is not offered by this local service")
@@ -112,14 +114,15 @@ class HostingApi:
     def _list_endpoints(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         rows = [
             {
-                "EndpointName": each.name,
-                "EndpointArn": each.arn,
-                "EndpointStatus": each.status,
-                "CreationTime": each.created_ms / 1000,
-                "LastModifiedTime": each.modified_ms / 1000,
+                "EndpointName": endpoint.name,
+                "EndpointArn": endpoint.arn,
+                "EndpointStatus": endpoint.status,
+                "CreationTime": endpoint.created_ms / 1000,
+                "LastModifiedTime": endpoint.modified_ms / 1000,
             }
-            for each in reversed(self._store.all(Endpoint))
-            if request.get("NameContains", "") in each.name and request.get("StatusEquals", each.status) == each.status
+            for endpoint in reversed(self._store.all(Endpoint))
+            if request.get("NameContains", "") in endpoint.name
+            and request.get("StatusEquals", endpoint.status) == endpoint.status
         ]
         return page_of(rows, request, member="Endpoints", default_size=10, invalid_token=INVALID_TOKEN)
 
@@ -130,7 +133,7 @@ class HostingApi:
 
 def _check_serverless(config: Mapping[str, Any], model: HostedModel) -> None:
     if config["MemorySizeInMB"] % GIB_IN_MIB:
-        raise validation_error(f"MemorySizeInMB: expected a multiple of {GIB_IN_MIB}, got {config['MemorySizeInMB']}")
+        raise validation_error(f"MemorySizeInMB {config['MemorySizeInMB']} is no multiple of {GIB_IN_MIB}")
     if "VpcConfig" in model.request:
         raise validation_error(f"model {model.name} has a VpcConfig, which a serverless endpoint does not support")
 

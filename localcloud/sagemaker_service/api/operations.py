@@ -5,7 +5,7 @@ from typing import Any
 
 from localcloud.sagemaker_service.api_error import ApiError
 
-# From a request's members to those of the answer. Raises ApiError.
+# An operation gets a request's members and returns the answer's. It raises ApiError.
 Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 

@@ -1,4 +1,4 @@
-"""Service Quotas' operations for the service code ``sagemaker``."""
+"""Answers Service Quotas' operations for the service code ``sagemaker``."""
 
 import threading
 import uuid
@@ -17,7 +17,7 @@ INVALID_TOKEN = ApiError("InvalidPaginationTokenException", "The pagination toke
 
 
 class QuotasApi:
-    """``approval_seconds`` is how long a request stays open before it is approved; None leaves it open."""
+    """A request is approved after ``approval_seconds``; None leaves it open."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class QuotasApi:
         return {"Quota": self._view(quota, applied=applied)}
 
     def _list(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Applied values only, as AWS does: a quota without one is left out."""
+        """Lists the quotas with an applied value only, as AWS does."""
         _check_service(request)
         self._approve_due_requests()
         values = [(quota, self._quotas.applied(quota.code)) for quota in self._quotas.quotas.values()]
@@ -165,7 +165,7 @@ class QuotasApi:
 def _check_service(request: Mapping[str, Any]) -> None:
     if request["ServiceCode"] != SERVICE_CODE:
         raise _no_such_resource(
-            f"This local service knows the service code {SERVICE_CODE}, not {request['ServiceCode']}"
+            f"The service code {request['ServiceCode']} is unknown; this local service knows {SERVICE_CODE}"
         )
 
 

@@ -1,4 +1,4 @@
-"""SageMaker's training job operations."""
+"""Answers SageMaker's operations on training jobs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -134,14 +134,16 @@ class TrainingJobsApi:
     def _job(self, request: Mapping[str, Any]) -> TrainingJob:
         job = self._store.get(request["TrainingJobName"])
         if job is None:
-            # The model declares ResourceNotFound, but the service answers like this.
+            # botocore's model declares ResourceNotFound, but SageMaker gives this answer.
             raise validation_error("Requested resource not found.")
         return job
 
     def _job_by_arn(self, request: Mapping[str, Any]) -> TrainingJob:
         arn: str = request["ResourceArn"]
         if not arn.startswith(self._arn_prefix):
-            raise validation_error(f"{arn}: this local service keeps training jobs only ({self._arn_prefix}<name>)")
+            raise validation_error(
+                f"{arn} has no tags here; this local service keeps tags of training jobs ({self._arn_prefix}<name>)"
+            )
         return self._job({"TrainingJobName": arn.removeprefix(self._arn_prefix)})
 
 

@@ -1,4 +1,4 @@
-"""SageMaker's operations on batch transform jobs."""
+"""Answers SageMaker's operations on batch transform jobs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -56,8 +56,8 @@ class TransformJobsApi:
 
 def _check_input(given: Mapping[str, Any]) -> None:
     if given["DataSource"]["S3DataSource"]["S3DataType"] != "S3Prefix":
-        raise validation_error("TransformInput: this local service reads S3DataType S3Prefix")
+        raise validation_error("TransformInput: S3DataType is not offered; this local service reads S3Prefix")
     if given.get("CompressionType", "None") != "None":
-        raise validation_error("TransformInput: this local service reads CompressionType None")
+        raise validation_error("TransformInput: CompressionType is not offered; this local service reads None")
     if given.get("SplitType", "None") not in {"None", "Line"}:
-        raise validation_error("TransformInput: this local service offers SplitType None and Line")
+        raise validation_error("TransformInput: SplitType is not offered; this local service offers None and Line")

@@ -1,4 +1,4 @@
-"""ListTrainingJobs: filters, order and pages."""
+"""Answers ListTrainingJobs with its filters, order and pages."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""Jobs and undelivered events on disk: one SQLite file, which a restart of the service reads."""
+"""Stores jobs and undelivered events in one SQLite file, which a restart of the service reads."""
 
 import json
 import sqlite3
@@ -27,7 +27,7 @@ create table if not exists events (
 create index if not exists events_by_due on events (due_seconds);
 create table if not exists documents (kind text, key text, document text, primary key (kind, key));
 """
-# The service wrote this data itself: speed matters more than a list of every problem.
+# Without detailed validation reading is faster. The service wrote this data itself, so problems are rare.
 CONVERTER = cattrs.Converter(detailed_validation=False)
 UNFINISHED = "status not in ('Completed', 'Failed', 'Stopped')"
 
@@ -41,7 +41,7 @@ class StoredEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEvent:
-    """``due_seconds``: real epoch time of the first delivery attempt."""
+    """``due_seconds`` is the real epoch time of the first delivery attempt."""
 
     due_seconds: float
     document: dict[str, Any]
@@ -51,7 +51,7 @@ EventsOf = Callable[[TrainingJob], Sequence[NewEvent]]
 
 
 class JobStore:
-    """Each change of a job and its events are one transaction. Raises VersionUnknown for a file of another version."""
+    """A change of a job and its events are one transaction. Raises VersionUnknown for a file of another version."""
 
     def __init__(self, path: Path, events_of: EventsOf) -> None:
         self._events_of = events_of
@@ -68,7 +68,7 @@ class JobStore:
         )
 
     def add(self, job: TrainingJob) -> bool:
-        """Whether the job is new; an existing job of that name is not changed."""
+        """Adds the job. False if there is a job of that name, which is not changed."""
         with self._transaction() as connection:
             if self._read(job.name) is not None:
                 return False
@@ -81,7 +81,7 @@ class JobStore:
             return self._read(name)
 
     def change(self, name: str, change: Callable[[TrainingJob], TrainingJob]) -> TrainingJob:
-        """Applies ``change`` to the stored job; a new step of its status writes an event."""
+        """Applies ``change`` to the stored job. If its status changes, its events are written too."""
         with self._transaction() as connection:
             before = self._read(name)
             if before is None:
@@ -146,7 +146,7 @@ class JobStore:
             connection.execute("insert or replace into documents values (?, ?, ?)", (kind, key, json.dumps(document)))
 
     def write_document(self, kind: str, key: str, document: object | None, events: Sequence[NewEvent] = ()) -> None:
-        """Replaces or, for None, removes the document; it and its events are one transaction."""
+        """Replaces the document, or removes it for None. The document and its events are one transaction."""
         with self._transaction() as connection:
             if document is None:
                 connection.execute("delete from documents where kind = ? and key = ?", (kind, key))
@@ -207,8 +207,9 @@ class JobStore:
 
 
 def _check_version(connection: sqlite3.Connection, path: Path) -> None:
-    """A file without tables is new. One with tables and version 0 is from before there were versions, when the tables
-    changed without one.
+    """Raises VersionUnknown for another version.
+
+    A file without tables is new. A file with tables and version 0 was written before files had versions.
     """
     table_count: int = connection.execute("select count(*) from sqlite_master where type = 'table'").fetchone()[0]
     found: int = connection.execute(f"pragma {FORMAT.key}").fetchone()[0]

@@ -1,4 +1,4 @@
-"""A job as the API and EventBridge show it."""
+"""Converts a job to what the API and EventBridge show."""
 
 import uuid
 from collections.abc import Mapping
@@ -82,7 +82,7 @@ def summary(job: TrainingJob) -> dict[str, Any]:
 
 
 def state_change_event(job: TrainingJob, *, account_id: str, region: str) -> dict[str, Any]:
-    """The EventBridge event: times in epoch milliseconds, tags as a map, no billable seconds."""
+    """The EventBridge event: its times are epoch milliseconds, its tags a map, and it has no billable seconds."""
     detail = {name: job.request[name] for name in ECHOED_IN_EVENTS if name in job.request}
     detail |= without_none(
         TrainingJobName=job.name,
@@ -114,7 +114,7 @@ def state_change_event(job: TrainingJob, *, account_id: str, region: str) -> dic
 
 
 def output_uri(job: TrainingJob) -> str:
-    """Where the job's artifacts go, without a final slash."""
+    """The S3 prefix of the job's artifacts, without a final slash."""
     configured: Mapping[str, str] = job.request["OutputDataConfig"]
     return f"{configured['S3OutputPath'].rstrip('/')}/{job.name}"
 

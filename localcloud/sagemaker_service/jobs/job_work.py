@@ -30,11 +30,11 @@ class JobWork:
     checkpoint_every_steps: int | None = None
 
     def samples_of(self, rank: int) -> int:
-        """This process's share of a step, as the training strategies count it: the shares add up to the batch."""
+        """The samples of this process in a step, as the training strategies count them: they add up to the batch."""
         return self.global_batch_size * (rank + 1) // self.world_size - self.global_batch_size * rank // self.world_size
 
     def steps_in_checkpoint(self, steps: int) -> int:
-        """Of so many finished steps, those in the last periodic checkpoint: an interrupted job resumes after them.
+        """How many of ``steps`` are in the last periodic checkpoint: an interrupted job resumes after them.
 
         The checkpoint that a job writes on SIGTERM is not simulated, because the time for it depends on the size of the
         model.
@@ -64,7 +64,10 @@ def read_work(job: TrainingJob) -> JobWork:
 
 
 def _settings_of(job: TrainingJob, given: Mapping[str, Any]) -> Settings:
-    """On the instances that the job has; another program's hyperparameter of this name says nothing of its batch."""
+    """The job's settings, on its instances.
+
+    Invalid ones are ignored: another program may define a hyperparameter of this name.
+    """
     nominal = {"batch_size_per_device": DEFAULT_SAMPLES}
     placed = {"instance": job.instance_type, "instance_count": job.instance_count}
     try:

@@ -1,4 +1,4 @@
-"""The account's limits: AWS's defaults, the applied values of this local account, and whether one more job fits."""
+"""The account's quotas: AWS's defaults and the values applied here, and whether one more job fits."""
 
 import json
 import threading
@@ -45,7 +45,7 @@ class ServiceQuota:
 
 
 class QuotaTable:
-    """Applied values are those given at the start and those of approved requests.
+    """Applied values come from the start of the service and from approved requests.
 
     ``granted`` is applied to every quota of instances without an applied value; None leaves AWS's default.
     """
@@ -73,7 +73,7 @@ class QuotaTable:
 
     @contextmanager
     def admission(self, job: TrainingJob) -> Iterator[None]:
-        """Blocks other admissions while the job is added; refuses the job if it would exceed a limit."""
+        """Blocks other admissions while the job is added. Raises ApiError if the job would exceed a quota."""
         with self._admitting:
             self._check(job)
             yield

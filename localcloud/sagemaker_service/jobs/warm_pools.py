@@ -1,4 +1,4 @@
-"""Instances that a simulated job keeps for the next matching job.
+"""Warm pools: instances that a simulated job keeps for the next matching job.
 
 The time between two jobs is measured by the machine's clock, because the start of the next job is not simulated. A pool
 that no job uses ends in the jobs' virtual time.
@@ -14,7 +14,8 @@ from localcloud.sagemaker_service.jobs.job_store import JobStore
 AVAILABLE = "Available"
 RESOURCES_ALIKE = ("InstanceType", "InstanceCount", "VolumeSizeInGB", "VolumeKmsKeyId")
 REQUEST_ALIKE = ("RoleArn", "VpcConfig", "EnableInterContainerTrafficEncryption", "EnableNetworkIsolation")
-# The next job of the same lane has this time by the machine's clock, whatever the speed of virtual time.
+# A pool is kept for at least this time by the machine's clock, for any speed of virtual time: the lab needs it to
+# start the next job of the lane.
 SHORTEST_SECONDS = 20.0
 
 
@@ -55,7 +56,7 @@ def expired(job: TrainingJob, now_ms: int, machine_seconds: float) -> TrainingJo
 
 
 def seconds_to_next_check(job: TrainingJob, now_ms: int, machine_seconds: float) -> float | None:
-    """Seconds by the machine's clock, for a pool past its virtual end that may still be used; None for every other."""
+    """Seconds of the machine's clock until a pool past its virtual end is checked again; None for every other pool."""
     expiry_ms = expires_at_ms(job)
     if expiry_ms is None or now_ms < expiry_ms:
         return None
@@ -82,7 +83,7 @@ def _reused(job: TrainingJob, by_name: str, machine_seconds: float) -> TrainingJ
 
 
 def _reuse_seconds_left(job: TrainingJob, machine_seconds: float) -> float:
-    """0 or less for a pool that was released, and never longer than the requested period."""
+    """How long another job may still take the pool, at most the requested period; 0 or less if it was released."""
     chance_seconds = min(SHORTEST_SECONDS, keep_alive_seconds(job))
     return chance_seconds - (machine_seconds - (job.pool_began_seconds or machine_seconds))
 

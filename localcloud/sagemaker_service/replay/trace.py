@@ -1,4 +1,4 @@
-"""The phases of a simulated job with their times: a trace from a file, or a nominal one."""
+"""Traces: the times of a simulated job's phases, from a file or nominal."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -25,15 +25,11 @@ class TraceInvalid(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """Seconds of each phase. ``match`` names values that a job must have: of ``instance_type``, ``instance_count``, its
-    settings and its own hyperparameters; the matching trace with the most values is used. ``recorded_step_seconds`` are
-    repeated in their order, instead of ``step_seconds`` with its random deviation. ``samples_per_step`` are those of
-    one process, in place of its share of the batch. ``accuracy`` is what an evaluation at the end measures, a share.
-    ``flops_per_sample``: of training, forward and backward, with their ``flops_source``; a job whose steps would exceed
-    the peak of its devices fails. ``given_claims``: the ids of the claims whose figures this trace was made of.
-    """
+    """How long each phase of a simulated job takes, and what its step log says."""
 
     name: str
+    #: Values that a job must have, of ``instance_type``, ``instance_count``, its settings and its own hyperparameters.
+    #: Of the traces that match, the one with the most values is used.
     match: Mapping[str, Any] = field(default_factory=dict)
     start_seconds: float = 150.0
     warm_start_seconds: float = 10.0
@@ -44,18 +40,23 @@ class Trace:
     warmup_factor: float = 3.0
     step_seconds: float | None = None
     step_relative_deviation: float = 0.01
+    #: Step times that are repeated in this order, instead of ``step_seconds`` with its random deviation.
     recorded_step_seconds: tuple[float, ...] = ()
     wait_fraction: float = 0.02
     steps: int | None = None
+    #: The samples of one process; None divides the job's global batch among its processes.
     samples_per_step: int | None = None
     tokens_per_sample: int | None = None
     loss_at_start: float = 10.0
     loss_at_end: float = 5.0
     peak_memory_bytes: int | None = None
+    #: The result of an evaluation at the end, as a share; None for no evaluation.
     accuracy: float | None = None
     upload_seconds: float = 15.0
+    #: The FLOPs of a sample in training, forward and backward. A job whose steps would exceed its devices' peak fails.
     flops_per_sample: float | None = None
     flops_source: str | None = None
+    #: The ids of the claims whose figures this trace was made of.
     given_claims: tuple[str, ...] = ()
 
 
@@ -73,8 +74,8 @@ def _read_trace(path: Path) -> Trace:
         raise TraceInvalid("; ".join(cattrs.transform_error(error, path=str(path)))) from error
     if trace.flops_per_sample is not None and (trace.flops_per_sample <= 0 or not trace.flops_source):
         raise TraceInvalid(
-            f"{path}: flops_per_sample: expected a number above 0, and flops_source, which says where it is from;"
-            f" got {trace.flops_per_sample:g} and {trace.flops_source or 'no source'}"
+            f"{path}: flops_per_sample is {trace.flops_per_sample:g} with {trace.flops_source or 'no source'}: expected"
+            " a number above 0, and flops_source, which says where it is from"
         )
     return trace
 
@@ -86,7 +87,9 @@ def choose_trace(job: TrainingJob, traces: Iterable[Trace]) -> Trace:
 
 
 def nominal_trace(job: TrainingJob, work: JobWork) -> Trace:
-    """The same formula for every strategy and compiler: it tests a suite and does not predict its answer."""
+    """A trace with nominal times: it tests a suite and does not predict its answer, because the formula ignores the
+    strategy and the compiler.
+    """
     instance = find_instance_type(job.instance_type)
     peak = (instance.peak_dense_bf16_flops_per_device if instance else None) or NOMINAL_FLOPS_PER_DEVICE
     flops = 6 * NOMINAL_PARAMETERS * work.sequence_length * work.global_batch_size / work.world_size
