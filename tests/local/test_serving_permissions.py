@@ -21,7 +21,7 @@ from tests.permissions.calls import Call, read_calls, recorded_calls
 from traindyno.aws import clients
 from traindyno.aws.table import Table
 from traindyno.core.s3_keys import samples_key, saved_model_key
-from traindyno.core.serving.deployment import HostingService, ModelDeployment, deployment_document
+from traindyno.core.serving.deployment import Hosting, ModelDeployment, deployment_document
 from traindyno.core.serving.samples import EvaluationSample, EvaluationSamples, Prediction, samples_document
 from traindyno.core.suite.choices import Task
 from traindyno.store.model_deployments import DeploymentRows
@@ -42,7 +42,7 @@ def output_fn(made, accept):
 """
 DEPLOYMENT = ModelDeployment(
     name="serving--answers",
-    hosting=HostingService.ENDPOINT,
+    hosting=Hosting.ENDPOINT,
     suite_name="s",
     execution_id="e1",
     cell_id="c1",
@@ -54,9 +54,7 @@ DEPLOYMENT = ModelDeployment(
 )
 FAILING = replace(DEPLOYMENT, name="serving--fails", run_id="fails")
 CHECK = "serving--batch-check"
-TRANSFORM = replace(
-    DEPLOYMENT, name="serving--batch", hosting=HostingService.TRANSFORM, input_s3_uri=f"s3://{BUCKET}/data/x/"
-)
+TRANSFORM = replace(DEPLOYMENT, name="serving--batch", hosting=Hosting.TRANSFORM, input_s3_uri=f"s3://{BUCKET}/data/x/")
 LEFT = (
     replace(DEPLOYMENT, name="serving--left", expires_at=9_999_999_999),
     replace(TRANSFORM, name="serving--left-batch"),

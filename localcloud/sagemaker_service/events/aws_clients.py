@@ -1,4 +1,4 @@
-"""Clients of the local AWS services; they use no credentials, profile or endpoint of the user."""
+"""Creates the clients of the local AWS services, without credentials, profile or endpoint of the user."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
-"""Delivers state change events as EventBridge would: by the account's rules, to their Lambda functions.
+"""Delivers state change events to Lambda functions by the account's EventBridge rules.
 
-EventBridge accepts no events of AWS's own sources from clients (locally as on AWS), so the rules are read and applied
+EventBridge accepts no events of AWS's own sources from clients, on AWS and locally. So the rules are read and applied
 here.
 """
 
@@ -31,7 +31,7 @@ LAMBDA_ARN_PART = ":lambda:"
 
 
 class FunctionClient(Protocol):
-    """The call of boto3's ``lambda`` client that is used here."""
+    """The part of boto3's ``lambda`` client that is used here."""
 
     def invoke(self, **request: Any) -> Any: ...
 
@@ -44,7 +44,7 @@ class Rule:
 
 
 class EventDelivery:
-    """At least once: the store keeps an event until every target has accepted it."""
+    """Delivers each event at least once: the store keeps it until every target has accepted it."""
 
     def __init__(
         self,

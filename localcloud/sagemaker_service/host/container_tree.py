@@ -1,4 +1,4 @@
-"""The folders that a training container finds under /opt/ml, one set for each host of a job."""
+"""Makes the folders that a training container finds under /opt/ml, for each host of a job."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ OUTSIDE_CONTAINER_ROOT = "this local service keeps everything under /opt/ml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostTree:
-    """One host's /opt/ml. Input data and code are links to the job's single copy."""
+    """One host's /opt/ml. Its input data and code are links to the job's single copy."""
 
     host: str
     root: Path
@@ -41,7 +41,7 @@ class HostTree:
         return self.output / "failure"
 
     def localised(self, text: str) -> str:
-        """``text`` with a leading container path, or one after ``file://``, turned into this host's."""
+        """``text`` with this host's path if it is a path below /opt/ml, also after ``file://``."""
         for lead in ("", "file://"):
             if text.startswith(lead) and is_container_path(text.removeprefix(lead)):
                 return f"{lead}{self.root}{text[len(lead) + len(CONTAINER_ROOT) :]}"
@@ -52,7 +52,7 @@ class HostTree:
 
 
 def is_container_path(path: str) -> bool:
-    """Whether the path is below /opt/ml. A path with ``..`` may leave it, so it does not count."""
+    """Whether the path is below /opt/ml. A path with ``..`` is not, because it may leave the folder."""
     return path == CONTAINER_ROOT or (path.startswith(f"{CONTAINER_ROOT}/") and stays_inside(path[1:]))
 
 

@@ -25,13 +25,13 @@ LOOK_AGAIN_SECONDS = 0.2
 
 
 class ServiceEnding(Exception):
-    """The service ends: the job's processes end immediately, and its record is kept for the next start."""
+    """The service ends. The job's processes end immediately, and the next start of the service finds its record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingEnd:
-    """``first_failed``: the host that failed first. ``oom_kills``: processes that the kernel killed for memory during
-    the training.
+    """How a training ended. ``first_failed`` is the host that failed first, ``oom_kills`` the number of processes that
+    the kernel killed for memory.
     """
 
     exit_codes: Mapping[str, int]
@@ -56,7 +56,7 @@ def train(
     should_stop: Callable[[], bool],
     is_service_ending: Callable[[], bool],
 ) -> TrainingEnd:
-    """``packages`` holds what the source's requirements.txt adds to the image."""
+    """Trains until the launchers end. ``packages`` is the folder of what the source's requirements.txt adds."""
     orders = _orders(
         job, trees, image=image, settings=settings, instance_type=instance_type, packages=packages, logs=logs
     )

@@ -1,4 +1,4 @@
-"""One job on this machine, from its first download to its last upload."""
+"""Runs one job on this machine, from its first download to its last upload."""
 
 import logging
 import shutil
@@ -75,9 +75,9 @@ class JobRun:
         self._logs = {host: self._folder / host / "log.txt" for host in job.hosts}
 
     def run(self) -> FinalStatus:
-        """Does the job's work and returns its end status; its processes and inputs are then removed.
+        """Does the job's work, removes its processes and inputs, and returns its final status.
 
-        Raises ServiceEnding if the service itself ends: the next start finds the job.
+        Raises ServiceEnding if the service itself ends. The next start finds the job.
         """
         try:
             return self._run()
@@ -99,7 +99,7 @@ class JobRun:
         return final
 
     def _run_once(self) -> FinalStatus | None:
-        """None if the job lost its instances and must start again, with the checkpoints in S3."""
+        """The final status; None if the job lost its instances and starts again with the checkpoints in S3."""
         program = read_program(self._job)
         image = find_local_image(self._job.image_uri, self._context.settings)
         self._move(SecondaryStatus.DOWNLOADING)
@@ -153,9 +153,7 @@ class JobRun:
                 sync.finish()
 
     def _interrupt(self, trees: Sequence[HostTree], sync: CheckpointSync | None) -> bool:
-        """Whether the interruption has a notice. Without notice, the job's instances are already gone when this
-        returns.
-        """
+        """Whether a spot interruption is due. An interruption without notice has killed the job's processes already."""
         asked = self._job.request.get("Environment", {}).get(DIRECTORY_VARIABLE, CONTAINER_DIRECTORY)
         step_logs = trees[0].host_path(asked) / self._job.name
         if not self._interruptions or not self._interruptions[0].is_due(step_logs):

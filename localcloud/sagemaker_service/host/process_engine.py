@@ -79,7 +79,7 @@ class ProcessEngine:
         self._worker.close()
 
     def _take_next(self) -> bool:
-        """Whether a job was waiting."""
+        """Runs the next job. False if none was waiting."""
         job = self._store.next_waiting(Engine.PROCESS)
         if job is None:
             return False
@@ -117,7 +117,7 @@ class ProcessEngine:
         write_until_done(write, health=self._health, part=PART, ending=self._worker.ending)
 
     def _fail_all(self, error: BaseException) -> None:
-        """The engine's thread has ended: no job that waits for it can run."""
+        """Fails every job that waits for this engine, because its thread has ended."""
         for job in self._store.unfinished(Engine.PROCESS):
             self._settle(job.name, failed(internal_error(error)))
 
@@ -128,7 +128,7 @@ class ProcessEngine:
                 self._change(job.name, _waiting)
 
     def _end_interrupted(self, job: TrainingJob) -> None:
-        """Ends a job that was running when the service ended, and starts it again if its retries allow."""
+        """Ends a job that was running when the service ended. It starts again if its RetryStrategy allows it."""
         stray = self.kill(job)
         LOG.warning("%s was running when the service ended; %d processes ended now", job.name, stray)
         retries = job.request.get("RetryStrategy", {}).get("MaximumRetryAttempts", 0)

@@ -1,4 +1,4 @@
-"""The environment variables of a job's processes; only the few that a process needs come from the user's shell."""
+"""The environment variables of a job's processes. Only those in INHERITED come from the user's shell."""
 
 import os
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ INHERITED = frozenset(
         "CUDA_VISIBLE_DEVICES",
     }
 )
-# These let a process use the local AWS services, without access to real credentials.
+# With these variables a process uses the local AWS services and can't read real credentials.
 LOCAL_CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",
@@ -71,7 +71,7 @@ def process_environment(
         "AWS_DEFAULT_REGION": settings.region,
         "TRAINING_JOB_NAME": job.name,
         "TRAINING_JOB_ARN": job.arn,
-        # Not MKL_NUM_THREADS, which would override the suite's setting.
+        # MKL_NUM_THREADS is not set here, because it would override the suite's setting.
         "OMP_NUM_THREADS": str(threads),
         "PYTHONUNBUFFERED": "1",
         "PYTHONPATH": os.pathsep.join(str(folder) for folder in (tree.code, packages) if folder is not None),

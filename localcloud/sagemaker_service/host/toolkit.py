@@ -1,4 +1,4 @@
-"""The training toolkit's contract: how hyperparameters become a command line and environment variables."""
+"""Makes a command line and environment variables of hyperparameters, as SageMaker's training toolkit does."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -34,12 +34,12 @@ OTHER_LAUNCHERS = {
 
 
 class UnsupportedJob(Exception):
-    """The job needs its container, which this machine doesn't run."""
+    """The job needs something that this machine doesn't offer, such as its container."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """The content of a job's hyperparameters. ``user``: those that the script receives, decoded."""
+    """What a job's hyperparameters say. ``user`` has the decoded ones that the script receives."""
 
     source_uri: str
     entry_point: str
@@ -62,17 +62,17 @@ def read_program(job: TrainingJob) -> Program:
     algorithm = job.request["AlgorithmSpecification"]
     if algorithm.get("ContainerEntrypoint") or not decoded.get("sagemaker_program"):
         raise UnsupportedJob(
-            "this local service runs script-mode jobs (hyperparameters sagemaker_program and "
-            "sagemaker_submit_directory), not a container's own entry point"
+            "a container's own entry point can't be run: this local service runs script-mode jobs (hyperparameters "
+            "sagemaker_program and sagemaker_submit_directory)"
         )
     if not stays_inside(str(decoded["sagemaker_program"])):
         raise UnsupportedJob(
-            f"sagemaker_program {decoded['sagemaker_program']!r}: expected a path within the source archive, "
+            f"sagemaker_program {decoded['sagemaker_program']!r} may be outside of the source archive: expected a path "
             "without a leading '/' and without '..'"
         )
     for flag, launcher in OTHER_LAUNCHERS.items():
         if decoded.get(flag) is True:
-            raise UnsupportedJob(f"{flag}: this local service launches plain Python and torchrun, not {launcher}")
+            raise UnsupportedJob(f"{flag}: {launcher} is not offered; this local service launches Python and torchrun")
     return Program(
         source_uri=str(decoded.get("sagemaker_submit_directory", "")),
         entry_point=str(decoded["sagemaker_program"]),
@@ -84,7 +84,7 @@ def read_program(job: TrainingJob) -> Program:
 
 
 def command_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
-    """``--key value`` in the order of the keys; booleans as Python prints them, mappings as ``k=v,k=v``."""
+    """``--key value`` in the order of the keys. Booleans are written as Python prints them, mappings as ``k=v,k=v``."""
     arguments: list[str] = []
     for name in sorted(hyperparameters):
         arguments += [f"--{name}" if len(name) > 1 else f"-{name}", _argument(hyperparameters[name])]
@@ -97,10 +97,10 @@ def launch_command(
     script = [program.entry_point, *command_arguments(program.user)]
     if not program.uses_torchrun:
         return [python, *script]
-    # -P: the modules in this program's folder must not replace the standard library's.
+    # With -P, the modules in this program's folder can't replace those of the standard library.
     command = [python, "-P", str(TORCHRUN)]
     command += ["--nnodes", str(job.instance_count), "--nproc_per_node", str(resources.processes)]
-    # A separate port even for one host: several jobs share this machine.
+    # Each job has its own port, also with one host, because several jobs share this machine.
     command += ["--rdzv_backend", "loopback", "--rdzv_endpoint", f"{LOOPBACK}:{resources.master_port}"]
     command += ["--rdzv_conf", f"rank={host_rank}", "--local_addr", LOOPBACK]
     return [*command, *script]
@@ -147,7 +147,7 @@ def toolkit_environment(job: TrainingJob, program: Program, tree: HostTree, reso
 
 
 def container_hyperparameters(job: TrainingJob, tree: HostTree) -> dict[str, str]:
-    """The hyperparameters with container paths turned into this host's, also inside JSON documents."""
+    """The hyperparameters with this host's paths instead of container paths, also inside JSON documents."""
     return {name: _with_local_paths(value, tree) for name, value in job.request.get("HyperParameters", {}).items()}
 
 

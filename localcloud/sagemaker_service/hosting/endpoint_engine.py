@@ -1,4 +1,4 @@
-"""Hosts endpoints on this machine: one thread and one container process for each."""
+"""Hosts endpoints on this machine, each with a thread and a container."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -37,12 +37,12 @@ UNHEALTHY = (
 
 
 class Unhealthy(Exception):
-    """The container did not start; worded as SageMaker's failure reason."""
+    """The container did not start. The text has the words of SageMaker's failure reason."""
 
 
 @dataclass(kw_only=True)
 class _RunningContainer:
-    """A container that answers. ``most_at_once``: the limit of a serverless endpoint; with instances, requests wait."""
+    """A container that answers. ``most_at_once`` is the limit of a serverless endpoint; None lets requests wait."""
 
     container: ModelContainer
     most_at_once: int | None
@@ -55,7 +55,7 @@ class EndpointEngine(HostingEngine):
         self._hosted: dict[str, _RunningContainer] = {}
 
     def start(self) -> None:
-        """Hosts the endpoints again that existed when the service ended."""
+        """Hosts the endpoints that existed when the service ended."""
         for endpoint in self._store.all(Endpoint):
             match endpoint.status:
                 case EndpointStatus.CREATING | EndpointStatus.IN_SERVICE:
@@ -67,7 +67,7 @@ class EndpointEngine(HostingEngine):
         self._start_thread(name, self._host, kind="endpoint")
 
     def move(self, name: str, status: EndpointStatus, failure_reason: str | None = None) -> Endpoint | None:
-        """The endpoint in its new status, with its event; None if it was removed in the meantime."""
+        """Stores the endpoint's new status with its event, and returns it; None if the endpoint was removed before."""
         with self._lock:
             found = self._store.get(Endpoint, name)
             if found is None:
@@ -87,7 +87,7 @@ class EndpointEngine(HostingEngine):
             return moved
 
     def delete(self, name: str) -> None:
-        """Ends the container. An endpoint without a container is removed immediately."""
+        """Makes the endpoint's thread end and remove it. An endpoint without a thread is removed immediately."""
         moved = self.move(name, EndpointStatus.DELETING)
         with self._lock:
             is_hosted = name in self._threads
@@ -131,7 +131,7 @@ class EndpointEngine(HostingEngine):
             self._write(lambda: self._leave(name))
 
     def _fail(self, name: str, reason: str) -> None:
-        """When the service ends, other services may have ended before: the next start hosts the endpoint again."""
+        """Stores the failure, except while the service ends: its next start hosts the endpoint again."""
         if not self._ending.is_set():
             self._write(lambda: self.move(name, EndpointStatus.FAILED, reason))
 
@@ -143,7 +143,7 @@ class EndpointEngine(HostingEngine):
             self._store.remove(gone)
 
     def _run_container(self, name: str) -> None:
-        """Returns when the endpoint is deleted or its container ends. The caller then starts another one."""
+        """Runs one container. Returns when the endpoint is deleted, or when the container ends, to start another."""
         variant = self._variant(name)
         log_to = LogDestination(group=f"{LOG_GROUP}/{name}", stream=variant["VariantName"])
         container = self._container(variant["ModelName"], f"endpoints/{name}", log_to)

@@ -1,6 +1,4 @@
-"""The common part of the engines of endpoints and transform jobs: a thread for each resource, and its model's
-container.
-"""
+"""The base of the engines of endpoints and transform jobs: a thread for each resource, and its model's container."""
 
 import threading
 from collections.abc import Callable
@@ -18,7 +16,7 @@ from localcloud.sagemaker_service.storage.s3_transfer import DataUnavailable, S3
 from localcloud.sagemaker_service.storage.safe_paths import UnsafePath
 
 PART = "record of endpoints and transform jobs"
-# The causes that the request or the data explain; every other error is a fault of this service.
+# The request or the data cause these errors. Every other error is a fault of this service.
 CAUSED_BY_THE_REQUEST = (DataUnavailable, UnsupportedJob, UnsafePath)
 
 
@@ -35,7 +33,7 @@ class HostingContext:
 
 
 class HostingEngine:
-    """Work in threads, which ``close`` ends. A subclass says what the thread of one resource does."""
+    """Works in threads, which ``close`` ends. A subclass defines the work of a resource's thread."""
 
     def __init__(self, context: HostingContext) -> None:
         self._store = context.store
@@ -49,7 +47,7 @@ class HostingEngine:
         self._threads: dict[str, threading.Thread] = {}
 
     def close(self) -> None:
-        """Returns when every thread has ended, and with it every container."""
+        """Returns when every thread and its container have ended."""
         self._ending.set()
         with self._lock:
             threads = list(self._threads.values())
@@ -66,7 +64,7 @@ class HostingEngine:
         write_until_done(change, health=self._health, part=PART, ending=self._ending)
 
     def _container(self, model_name: str, folder_name: str, log_to: LogDestination) -> ModelContainer:
-        """``folder_name``: below the state folder. Raises UnsupportedJob where the model was deleted."""
+        """``folder_name`` is below the state folder. Raises UnsupportedJob if the model was deleted."""
         model = self._store.get(HostedModel, model_name)
         if model is None:
             raise UnsupportedJob(f'Could not find model "{model_name}".')
@@ -77,6 +75,6 @@ class HostingEngine:
 
 
 def with_last_lines(reason: str, error: ContainerFailed) -> str:
-    """SageMaker's sentence omits the cause; the local service adds the end of the container's log."""
+    """Adds the end of the container's log to SageMaker's sentence, which has no cause."""
     room = FAILURE_REASON_LIMIT - len(reason) - 40
     return f"{reason} The container's last lines:\n{error.last_lines[-room:]}"

@@ -1,4 +1,4 @@
-"""Hosting records as the API and EventBridge show them."""
+"""Converts records of hosting to what the API and EventBridge show."""
 
 import re
 import uuid
@@ -66,7 +66,7 @@ def described_transform(job: TransformJob) -> dict[str, Any]:
 
 
 def endpoint_event(endpoint: Endpoint, *, account_id: str, region: str) -> dict[str, Any]:
-    """The status is in capitals with underscores, unlike the API's: ``IN_SERVICE``."""
+    """The EventBridge event. It writes the status ``InService`` of the API as ``IN_SERVICE``."""
     detail = {
         "EndpointName": endpoint.name,
         "EndpointArn": endpoint.arn,

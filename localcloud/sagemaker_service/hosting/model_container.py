@@ -1,4 +1,4 @@
-"""One model's container as a process of this machine: its folder, its start, its requests and its end."""
+"""Runs a model's container as a process of this machine: its folder, its start, its requests and its end."""
 
 import http.client
 import os
@@ -32,7 +32,7 @@ LAST_LINES = 12
 
 
 class ContainerFailed(Exception):
-    """The container ended, or did not answer its health check in time; carries the last lines of its log."""
+    """The container ended, or did not answer its health check in time. ``last_lines`` are those of its log."""
 
     def __init__(self, log: Path) -> None:
         self.last_lines = "\n".join(last_lines(log, LAST_LINES))
@@ -40,7 +40,7 @@ class ContainerFailed(Exception):
 
 
 class StartInterrupted(Exception):
-    """The container is not needed any more: its endpoint is being deleted, its job stopped, or the service ends."""
+    """The container is not needed any more: its endpoint is deleted, its job is stopped, or the service ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +52,14 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDestination:
-    """The log group in CloudWatch Logs, and the prefix of its stream's name."""
+    """A log group in CloudWatch Logs, and the beginning of the stream's name."""
 
     group: str
     stream: str
 
 
 class ModelContainer:
-    """``close`` leaves no process."""
+    """A container in ``folder``. ``close`` ends all its processes."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class ModelContainer:
         self._transfer = transfer
         self._settings = settings
         self._log = folder / HOST / "log.txt"
-        # The whole path: an endpoint and a transform job may have the same name.
+        # The mark is the whole path, because an endpoint and a transform job may have the same name.
         self._mark = str(folder)
         self._shipping = LogShipping(
             logs, log_to.stream, {HOST: self._log}, settings.checkpoint_sync_seconds, log_group=log_to.group
@@ -95,7 +95,7 @@ class ModelContainer:
     def start(self, is_ending: Callable[[], bool]) -> None:
         """Returns when the health check answers.
 
-        Raises ContainerFailed, StartInterrupted, or DataUnavailable without the model.
+        Raises ContainerFailed, StartInterrupted, or DataUnavailable if S3 does not have the model.
         """
         container = self._model.request["PrimaryContainer"]
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -121,7 +121,7 @@ class ModelContainer:
         return self._processes is None or self._processes.wait(0) is not None
 
     def invoke(self, body: bytes, headers: Mapping[str, str]) -> Invocation:
-        """Raises OSError where the container does not answer within a minute."""
+        """Raises OSError if the container does not answer within a minute."""
         connection = http.client.HTTPConnection(LOOPBACK, self._port, timeout=ANSWER_SECONDS)
         try:
             connection.request("POST", "/invocations", body, dict(headers))
@@ -188,5 +188,5 @@ def check_image(model: HostedModel) -> None:
     container = model.request.get("PrimaryContainer") or {}
     if not container.get("Image") or not container.get("ModelDataUrl"):
         raise validation_error(
-            f"model {model.name}: this local service serves a PrimaryContainer with Image and ModelDataUrl"
+            f"model {model.name} lacks Image or ModelDataUrl; this local service serves a PrimaryContainer with both"
         )

@@ -1,4 +1,4 @@
-"""Runs batch transform jobs on this machine: the model's container, and every object under the input's prefix."""
+"""Runs batch transform jobs on this machine: sends every object under the input's prefix to the model's container."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformWork:
-    """A transform job's data, as its request describes it."""
+    """What a transform job's request says about its input and output."""
 
     input_uri: str
     output_uri: str
@@ -66,7 +66,7 @@ class TransformEngine(HostingEngine):
             if job is None or job.status in ENDED:
                 return
             if job.status is TransformStatus.STOPPING and status is TransformStatus.IN_PROGRESS:
-                return  # it was stopped before its thread began
+                return  # the job was stopped before its thread began
             now_ms = self._clock.now_ms()
             started_ms = job.started_ms
             if started_ms is None and status is TransformStatus.IN_PROGRESS:
@@ -88,11 +88,11 @@ class TransformEngine(HostingEngine):
             self._write(lambda: self.move(name, status, reason))
 
     def _end_of(self, name: str) -> tuple[TransformStatus, str | None]:
-        """The status in which the job's work ends, and the reason of a failure."""
+        """Does the job's work and returns its final status, with the reason of a failure."""
         try:
             self._transform(name)
         except (Stopped, StartInterrupted):
-            # When the service ends, the job has no end yet: the next start fails it.
+            # If the service ends, the job stays in progress, and the next start fails it.
             return (TransformStatus.IN_PROGRESS if self._ending.is_set() else TransformStatus.STOPPED), None
         except ContainerFailed as error:
             return TransformStatus.FAILED, with_last_lines(f"{SEE_LOGS}.", error)
@@ -120,7 +120,7 @@ class TransformEngine(HostingEngine):
                 self._transfer.upload(result, target)
 
     def _objects(self, work: TransformWork, folder: Path) -> Iterator[tuple[Path, str]]:
-        """Each input object as a file, with the S3 URI of its answers."""
+        """Downloads each input object and yields its file with the S3 URI of its answers."""
         bucket, prefix = split_uri(work.input_uri)
         keys = [key for key, _ in self._transfer.list_objects(work.input_uri) if not key.endswith("/")]
         if not keys:
@@ -167,7 +167,7 @@ def read_transform_work(job: TransformJob) -> TransformWork:
 
 
 def bodies(content: bytes, work: TransformWork) -> Iterator[bytes]:
-    """The requests for one object: as many of its lines as fit in each request, or the whole object."""
+    """The bodies of the requests for one object: each has as many lines as fit, or the whole object."""
     if not work.splits_lines:
         yield content
         return

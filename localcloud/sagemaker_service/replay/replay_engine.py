@@ -1,4 +1,4 @@
-"""Simulates jobs: each passes through its planned statuses in virtual time and writes a step log."""
+"""Takes simulated jobs through their planned statuses in virtual time and writes their step logs."""
 
 import heapq
 import logging
@@ -56,14 +56,14 @@ SIMULATED = "Simulated: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextCheck:
-    """The time at which the engine checks a job again. The clock does not jump to the end of a pool."""
+    """When the engine checks a job again. The clock does not jump to a check of a warm pool (``is_pool``)."""
 
     due_ms: int
     is_pool: bool = False
 
 
 class ReplayEngine:
-    """``may_jump`` says that no request is in progress, so that the clock may jump to the next step."""
+    """``may_jump`` says whether the clock may jump to the next step, because no request is in progress."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class ReplayEngine:
         self._worker.start()
 
     def wake(self, name: str) -> None:
-        """The job is new, or was changed from outside."""
+        """Checks a job now that is new or was changed from outside."""
         if self._worker.death is not None:
             self._fail(name, self._worker.death)
             return
@@ -117,7 +117,7 @@ class ReplayEngine:
         self._pool.shutdown()
 
     def _take_next(self) -> bool:
-        """True: the condition's wait replaces the worker's."""
+        """Hands out the next job that is due, or waits for it. Always True, because the worker then does not wait."""
         with self._condition:
             if self._worker.ending.is_set():
                 pass
@@ -135,7 +135,7 @@ class ReplayEngine:
 
     def _hand_out(self, due_ms: int, name: str) -> None:
         if self._due_of.get(name) != due_ms:
-            # An older entry: the job was rescheduled after it.
+            # The entry is old: the job was scheduled again later.
             return
         del self._due_of[name]
         self._pools.discard(name)
@@ -184,7 +184,7 @@ class ReplayEngine:
         write_until_done(write, health=self._health, part=WRITING, ending=self._worker.ending)
 
     def _fail_all(self, error: BaseException) -> None:
-        """The engine's thread has ended: no job that waits for it can continue."""
+        """Fails every job that waits for this engine, because its thread has ended."""
         for job in self._store.unfinished(Engine.REPLAY):
             self._fail(job.name, error)
 
@@ -207,7 +207,7 @@ class ReplayEngine:
         return NextCheck(due_ms=job.planned[0].due_ms) if job.planned else self._keep_pool(job)
 
     def _selected(self, job: TrainingJob) -> TrainingJob:
-        """The job on the selected instance type: the next type if the first has no capacity."""
+        """The job with its instance type: the first of its preferences, or the next if the first has no capacity."""
         chosen = select_type(job, self._faults)
         if chosen == job.selected_instance_type:
             return job
@@ -246,7 +246,7 @@ class ReplayEngine:
         return self._store.change(job.name, change)
 
     def _stop(self, job: TrainingJob, trace: Trace, work: JobWork) -> TrainingJob:
-        """Stopping is the job's current status; the status before it has ended."""
+        """Logs the training before the job's current status, Stopping, and plans its end."""
         before, stopping = job.transitions[-2:]
         now_ms = stopping.start_ms
         simulated_steps = self._log_training(job, before, trace, work, until_ms=now_ms)

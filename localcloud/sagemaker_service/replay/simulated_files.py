@@ -1,4 +1,4 @@
-"""Writes a simulated job's files to the places of a real one: its step log, and a preparation's manifest."""
+"""Writes a simulated job's files to S3 where a real job has them: its step log, and a preparation's manifest."""
 
 import json
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class SimulatedFiles:
         self._client = client
 
     def write(self, job: TrainingJob, trace: Trace, work: JobWork, training: Transition, *, until_ms: int) -> int:
-        """The log of the stretch of training that ends at ``until_ms``; returns the steps that the job has done."""
+        """Writes the log of the training until ``until_ms``. Returns how many steps the job has done."""
         stretch = write_stretch(
             job, trace, work, start_ms=training.start_ms, until_ms=until_ms, first_step=job.simulated_steps
         )
@@ -36,7 +36,7 @@ class SimulatedFiles:
         return stretch.next_step
 
     def write_tokens(self, job: TrainingJob) -> None:
-        """The output of a completed preparation: a manifest without tokens, marked as simulated."""
+        """Writes the output of a completed preparation: a manifest without tokens, marked as simulated."""
         preparation = read_work(job).values.get("preparation")
         if not isinstance(preparation, Mapping) or not is_uncompressed(job):
             return
@@ -46,7 +46,7 @@ class SimulatedFiles:
 
 
 def _step_log_uri(job: TrainingJob) -> str | None:
-    """None if the job keeps no checkpoints, or its step log is not among them."""
+    """The S3 prefix of the job's step log; None if it is not in a folder of checkpoints that the job keeps."""
     checkpoints = job.request.get("CheckpointConfig")
     folder = job.request.get("Environment", {}).get(DIRECTORY_VARIABLE)
     if checkpoints is None or folder is None:

@@ -1,4 +1,4 @@
-"""The step log of a simulated job, marked as simulated in every process's first line."""
+"""Makes the step log of a simulated job. The first line of every process marks it as simulated."""
 
 import itertools
 import json
@@ -24,14 +24,14 @@ from traindyno.core.step_log.line import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """One uninterrupted time of training. ``next_step`` is the first that it did not finish."""
+    """The logs of one uninterrupted time of training. ``next_step`` is the first step that it did not finish."""
 
     files: Mapping[str, str]
     next_step: int
 
 
 def training_seconds(trace: Trace, job: TrainingJob, *, first_step: int, last_step: int) -> float:
-    """From the start of the processes to the end of ``last_step``, exclusive."""
+    """Seconds from the start of the processes to the start of ``last_step``."""
     steps = step_seconds(trace, job.name)
     return trace.load_seconds + trace.compile_seconds + sum(itertools.islice(steps, first_step, last_step))
 
@@ -41,7 +41,7 @@ def total_steps(trace: Trace, work: JobWork) -> int:
 
 
 def step_seconds(trace: Trace, job_name: str) -> Iterator[float]:
-    """The same endless series for the same trace and job."""
+    """An endless series of step times, which is the same for the same trace and job."""
     dice = random.Random(f"{trace.name}:{job_name}")
     recorded = itertools.cycle(trace.recorded_step_seconds) if trace.recorded_step_seconds else None
     for number in itertools.count():
@@ -56,23 +56,24 @@ def step_seconds(trace: Trace, job_name: str) -> Iterator[float]:
 def write_stretch(
     job: TrainingJob, trace: Trace, work: JobWork, *, start_ms: int, until_ms: int, first_step: int
 ) -> Stretch:
-    """``until_ms`` truncates the log: steps that end later are missing, and so is the last line."""
+    """Makes the logs of all processes. Steps that end after ``until_ms`` are missing, and then also the last line."""
     samples = [trace.samples_per_step or work.samples_of(rank) for rank in range(work.world_size)]
     stretch = {
-        each: list(
-            _lines(job, trace, work, samples=each, start=start_ms / 1000, until=until_ms / 1000, first_step=first_step)
+        count: list(
+            _lines(job, trace, work, samples=count, start=start_ms / 1000, until=until_ms / 1000, first_step=first_step)
         )
-        for each in set(samples)
+        for count in set(samples)
     }
-    bodies = {each: "".join(json.dumps(line) + "\n" for line in lines) for each, lines in stretch.items()}
+    bodies = {count: "".join(json.dumps(line) + "\n" for line in lines) for count, lines in stretch.items()}
     done = sum(line["kind"] == "step" for line in stretch[samples[0]])
+    hosts = job.hosts
     files = {
         f"rank-{rank:05d}.{start_ms}.jsonl": json.dumps(
             environment_line(
                 start_ms / 1000,
                 rank,
                 work.world_size,
-                job.hosts[rank // work.processes_per_host],
+                hosts[rank // work.processes_per_host],
                 simulated_facts(job, trace, work),
             )
         )
@@ -96,7 +97,7 @@ def _lines(
     last_step = total_steps(trace, work)
     series = itertools.islice(step_seconds(trace, job.name), first_step, last_step)
     for step, seconds in enumerate(series, start=first_step):
-        # The planned end is rounded to whole milliseconds, a step may end within that millisecond.
+        # The planned end is rounded to milliseconds, so a step may end up to a millisecond after it.
         if now + seconds > until + 0.001:
             return
         yield step_line(

@@ -1,4 +1,4 @@
-"""A simulated job's status transitions with their times, decided when the job is created."""
+"""Plans a simulated job's statuses and their times, when the job is created."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ S = SecondaryStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedStatus:
-    """A status and how long it lasts."""
+    """A status, and how long the job has it."""
 
     secondary_status: SecondaryStatus
     seconds: float
@@ -39,7 +39,7 @@ class PlannedJob:
 
 
 def select_type(job: TrainingJob, faults: FaultInjector) -> str | None:
-    """For a job with preferences. A capacity error applies to the first type only; the job then gets the next one."""
+    """The type of a job with preferences: the first, or the next if a fault leaves the first without capacity."""
     preferences = job.request["ResourceConfig"].get("InstancePreferences", ())
     if not preferences:
         return job.selected_instance_type
@@ -55,7 +55,7 @@ def plan_timeline(job: TrainingJob, trace: Trace, work: JobWork, faults: FaultIn
 
 
 def plan_stop(job: TrainingJob, now_ms: int) -> tuple[PlannedStep, ...]:
-    """The end of a job that was asked to stop while it held instances."""
+    """The last statuses of a job that was asked to stop while it held instances."""
     half_ms = round(STOP_SECONDS * 500)
     return (
         PlannedStep(due_ms=now_ms + half_ms, secondary_status=S.UPLOADING),
@@ -106,7 +106,7 @@ def _plan_job(job: TrainingJob, trace: Trace, work: JobWork, faults: FaultInject
 
 
 def impossible_trace(implied: ImpliedRate) -> str:
-    """The job's reason, which names what to change."""
+    """The failure reason of a job with an impossible trace; it names what to change."""
     message = f"no device computes this: {implied.text}. Correct the trace's step time, samples or FLOPs"
     return f"AlgorithmError: {failure_text(Outcome.USER_CODE_ERROR, message)}, exit code: 1"
 
@@ -120,7 +120,7 @@ def _failure(statuses: tuple[TimedStatus, ...], reason: str) -> PlannedJob:
 
 
 def _cut_at_limits(job: TrainingJob, planned: PlannedJob) -> PlannedJob:
-    """The end of the job, at the first limit of StoppingCondition that it would exceed."""
+    """The plan up to the first limit of StoppingCondition that the job would exceed."""
     limits = job.request.get("StoppingCondition", {})
     longest_wait = limits.get("MaxWaitTimeInSeconds") if job.is_spot else None
     longest_pending = limits.get("MaxPendingTimeInSeconds")
