@@ -1,4 +1,4 @@
-"""Starts the service in a process of its own and ends it again."""
+"""Starts the local SageMaker service in a process and ends it."""
 
 import json
 import os
@@ -18,7 +18,7 @@ LOOK_AGAIN_SECONDS = 0.05
 
 
 class ServiceNotReady(Exception):
-    """The service ended, or did not answer in time; carries the end of what it wrote."""
+    """The service ended, or did not answer in time. The message has the end of its output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class RunningService:
     state_folder: Path
 
     def environment(self) -> dict[str, str]:
-        """What points boto3 at this service; everything else follows ``AWS_ENDPOINT_URL``."""
+        """The variables with which boto3 finds this service; all other services use ``AWS_ENDPOINT_URL``."""
         names = ("SAGEMAKER", "SERVICE_QUOTAS", "PRICING")
         return {f"AWS_ENDPOINT_URL_{name}": self.endpoint for name in names}
 

@@ -1,4 +1,4 @@
-"""Jobs that really run: what they find, what is kept of them, and that nothing of them stays."""
+"""Jobs that really run: what they find, which of their files are kept, and that no process remains."""
 
 import io
 import os
@@ -86,7 +86,7 @@ print("trained on", data)
 
 
 def test_literal_paths_under_opt_ml_are_the_hosts_own(aws: AwsDouble, sagemaker: Any) -> None:
-    """Two hosts at once: each writes the same literal path, and neither reads what the other wrote."""
+    """Two hosts write to the same literal path at the same time, and neither reads the file of the other."""
     stage_script(
         aws,
         """
@@ -290,7 +290,7 @@ def test_a_job_past_its_longest_run_is_stopped_for_that(
 def test_a_child_that_outlives_its_job_is_ended_with_it(
     aws: AwsDouble, service: RunningService, sagemaker: Any
 ) -> None:
-    # A child without an environment carries no mark of its job: only its ancestry tells.
+    # A child without an environment has no mark of its job: only its parents show that it belongs to the job.
     script = SLEEP_FOR_EVER.replace("start_new_session=True", "start_new_session=True, env={}")
     stage_script(aws, script.replace("time.sleep(600)\n", "time.sleep(0.3)\n"))
     sagemaker.create_training_job(**job_request("parent"))

@@ -1,4 +1,4 @@
-"""Simulated jobs: their time, their bill, their step logs, and what goes wrong with them on request."""
+"""Simulated jobs: their time, their bill, their step logs, and their injected faults."""
 
 import json
 import time
@@ -48,7 +48,7 @@ KEPT_WARM = {
     "VolumeSizeInGB": 30,
     "KeepAlivePeriodInSeconds": 3600,
 }
-# It is more than these tests take by the machine's clock between two jobs, and far less than virtual time would.
+# These tests take less than this between two jobs by the machine's clock; virtual time would take far more.
 MACHINE_SECONDS = 30
 
 
@@ -177,7 +177,7 @@ def test_the_trace_that_names_most_of_a_jobs_values_is_played(aws: AwsDouble, tm
         single = run_one(running, simulated_request("single", HyperParameters={"settings": '{"strategy": "single"}'}))
         ddp = run_one(running, simulated_request("ddp", HyperParameters={"settings": '{"strategy": "ddp"}'}))
     assert fsdp["BillableTimeInSeconds"] == PLAIN_BILLED_SECONDS + 5 * 2
-    # recorded: 1 + 2 + 1 s of steps in place of 10 s, on one rank
+    # The recorded steps take 1 + 2 + 1 s instead of 10 s on one rank.
     assert single["BillableTimeInSeconds"] == PLAIN_BILLED_SECONDS - 10 + 4
     assert len(logged_files(aws, "single")) == 1
     assert ddp["BillableTimeInSeconds"] == PLAIN_BILLED_SECONDS
@@ -212,7 +212,7 @@ def result_of(job: dict[str, Any], log: StepLog) -> RunResult:
 
 
 def steps_of(files: dict[str, list[str]]) -> list[list[int]]:
-    """The steps of the first process, by session."""
+    """The steps of the first process in each session."""
     logs = [[json.loads(line) for line in lines] for name, lines in sorted(files.items()) if "rank-00000" in name]
     return [[line["step"] for line in lines if line["kind"] == "step"] for lines in logs]
 
@@ -221,7 +221,7 @@ def steps_of(files: dict[str, list[str]]) -> list[list[int]]:
 def test_an_interrupted_spot_job_repeats_the_steps_since_its_last_checkpoint(
     aws: AwsDouble, tmp_path: Path, every_steps: int | None
 ) -> None:
-    """A job without checkpoints repeats all of its steps. What is repeated is billed; the gap is not."""
+    """A job without checkpoints repeats all of its steps. Repeated steps are billed; the interruption is not."""
     name = f"spot-{every_steps}"
     interrupted = [{"name_contains": name, "fault": "spot_interruption"}]
     with replaying(tmp_path, aws, traces={"long": LONG_TRACE}, seed=5, named=interrupted) as running:
@@ -250,7 +250,7 @@ def test_an_interrupted_spot_job_repeats_the_steps_since_its_last_checkpoint(
 
 
 def check_receipt_and_projection(interrupted: RunResult, whole: RunResult, repeated: int) -> None:
-    """The receipt has what was repeated, and the projection, of a run without interruptions, has not."""
+    """The receipt has the repeated steps. The projection has not, because it is for a run without interruptions."""
     assert interrupted.measured is not None
     assert (interrupted.measured.steps_done, interrupted.measured.repeated_steps) == (30, repeated)
     (line,) = write_receipt([interrupted]).lines
@@ -363,7 +363,7 @@ def test_a_like_job_starts_warm_and_the_time_between_is_billed_to_the_pool(aws: 
 
 
 def test_a_next_job_finds_the_pool_however_fast_time_runs(aws: AwsDouble, tmp_path: Path) -> None:
-    """The clock jumps over what nothing happens in; a pool's hour is not that, nor the second before its next job."""
+    """The clock jumps over idle time, but neither over the hour of a pool nor over the second before the next job."""
     with replaying(tmp_path, aws, traces={"cold": {**PLAIN_TRACE, "start_seconds": 200}}) as running:
         sagemaker = client("sagemaker", running.endpoint)
         run_one(running, simulated_request("left", ResourceConfig=KEPT_WARM))

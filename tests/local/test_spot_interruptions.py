@@ -1,7 +1,7 @@
-"""Spot jobs that lose their instances at random steps, with notice and without: each step is counted once.
+"""Spot jobs lose their instances at random steps, with and without notice, and each step is counted once.
 
-A few runs of a small script here. ``TRAINDYNO_INTERRUPTED_RUNS`` says how many: ``make chaos`` asks for 100, and for
-some with the built-in training loop.
+The tests run a small script a few times, or ``TRAINDYNO_INTERRUPTED_RUNS`` times: ``make chaos`` runs it 100 times,
+some of them with the built-in training loop.
 """
 
 import io
@@ -131,7 +131,7 @@ def of_kind(transitions: list[dict[str, Any]], status: str) -> list[dict[str, An
 
 
 def miscounts(run: SpotRun, steps: int) -> list[str]:
-    """What does not hold of a run that counts each step once."""
+    """What is wrong with a run that should count each step once."""
     measured = run.result.measured
     assert measured is not None
     interrupted = of_kind(run.job["SecondaryStatusTransitions"], "Interrupted")
@@ -147,7 +147,7 @@ def miscounts(run: SpotRun, steps: int) -> list[str]:
 
 
 def receipt_errors(run: SpotRun) -> list[str]:
-    """What does not hold of a receipt that bills what the service billed, at the price, and no interrupted time."""
+    """What is wrong with a receipt that should bill what the service billed, at the price, and no interrupted time."""
     (line,) = write_receipt([run.result]).lines
     costs = {phase.name: phase.usd for phase in line.phases}
     seconds = Decimal(str(run.job["BillableTimeInSeconds"]))

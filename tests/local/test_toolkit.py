@@ -1,4 +1,4 @@
-"""What a script is told must be what SageMaker's training toolkit would tell it."""
+"""A script gets the same arguments and variables from the local service as from SageMaker's training toolkit."""
 
 import json
 from pathlib import Path
