@@ -21,7 +21,7 @@ S = SecondaryStatus
 
 
 def job_of(engine: Engine, *, is_spot: bool) -> TrainingJob:
-    """100 s of starting, then 1,000 s that bill."""
+    """A job that started for 100 s and then held billed instances for 1,000 s."""
     request: dict[str, Any] = {
         "TrainingJobName": "job",
         "AlgorithmSpecification": {},
