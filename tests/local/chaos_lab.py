@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import pytest
 from localcloud import cloud, deployment
 from localcloud.home import Home
 from tests.local.local_lab import LocalLab
+from tests.local.running_service import administer
 
 # The clock must not jump here, so that jobs still run when the abort comes.
 OPTIONS = ("--engine", "replay", "--grant-quotas", "1000", "--speed-up", "3000", "--jump-when-quiet-seconds", "86400")
@@ -64,18 +64,12 @@ class ChaosLab:
 
     def administer(self, path: str, document: dict[str, Any] | None = None) -> Any:
         """Sends a GET, or a POST of the document, to the local SageMaker service."""
-        port = cloud.require_ports(self.home).sagemaker
-        data = None if document is None else json.dumps(document).encode()
-        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=60) as response:
-            return json.load(response)
+        return administer(f"http://127.0.0.1:{cloud.require_ports(self.home).sagemaker}", path, document)
 
     def throttle(self, fraction: float, seed: int) -> None:
         """Throttles requests to MiniStack's services; ``/_local/faults`` throttles the other services."""
-        document = json.dumps({"throttling_fraction": fraction, "seed": seed}).encode()
-        url = f"http://127.0.0.1:{cloud.require_ports(self.home).aws}/_traindyno/faults"
-        with urllib.request.urlopen(urllib.request.Request(url, document, {"Content-Type": "application/json"})):
-            pass
+        ministack = f"http://127.0.0.1:{cloud.require_ports(self.home).aws}"
+        administer(ministack, "/_traindyno/faults", {"throttling_fraction": fraction, "seed": seed})
 
     def problem(self) -> str | None:
         return cloud.status(self.home).problem

@@ -1,8 +1,6 @@
 """A local cloud for tests, used through the command line as a person does."""
 
-import json
 import os
-import urllib.request
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,6 +14,7 @@ from localcloud.cloud import require_ports
 from localcloud.environment import local_environment
 from localcloud.home import Home
 from tests.local.forked_programs import REPO_ROOT, Answer, run_command
+from tests.local.running_service import administer
 from traindyno.aws.deployment import Deployment, find_deployment
 from traindyno.core.lab_names import DEFAULT_LAB
 from traindyno.core.planning.quotas import instance_quota
@@ -60,10 +59,7 @@ class LocalLab:
     def grant_quotas(self, instances: int, *instance_types: str) -> None:
         """Sets quotas of on-demand training jobs, as approved requests would."""
         codes = {str(instance_quota(name, Purchase.ON_DEMAND).code): instances for name in instance_types}
-        url = f"http://127.0.0.1:{require_ports(self.home).sagemaker}/_local/quotas"
-        request = urllib.request.Request(url, json.dumps(codes).encode(), {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            assert answer.status == 200
+        administer(f"http://127.0.0.1:{require_ports(self.home).sagemaker}", "/_local/quotas", codes)
 
     def deployment(self) -> Deployment:
         return find_deployment(self.client("cloudformation"), DEFAULT_LAB)

@@ -11,8 +11,7 @@ REPEATS = bool(os.environ.get(VARIABLE))  # make chaos sets the variable
 
 
 def repeat_of(*tests: str) -> pytest.MarkDecorator:
-    """``tests`` hold the same behaviour in ``make test``, named as path::name. A test that does not exist is an error.
-    """
+    """``tests`` hold the same behaviour in ``make test``, named as path::name. A missing test is an error."""
     for test in tests:
         path, _, name = test.partition("::")
         assert f"\ndef {name}(" in (REPO_ROOT / path).read_text(), f"{test} is not there to hold what a repeat holds"

@@ -108,7 +108,7 @@ def start(lab: ChaosLab, name: str, lanes: tuple[str, ...], cells: int, max_job_
 
 
 def start_slow(lab: ChaosLab, name: str) -> int:
-    """Starts an execution whose jobs end by faults only, waits until it has jobs in flight, and returns their number."""
+    """Starts an execution whose jobs end by faults only, waits until some are in flight, and returns their number."""
     before = counted(lab, SLOW_LANE, has_ended=False)
     start(lab, name, (SLOW_LANE,), 2, 400_000)
     counts = [0]  # a fault may end the job before another look

@@ -5,7 +5,6 @@
 
 import json
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +17,7 @@ from localcloud.environment import local_environment
 from tests.archives import tar_gz
 from tests.local.local_lab import LocalLab
 from tests.local.recorded_calls import CALLS_FILE, Lambdas, as_if_in, make_table
+from tests.local.running_service import administer
 from tests.permissions.calls import Call, read_calls, recorded_calls
 from traindyno.aws import clients
 from traindyno.aws.log_tail import LogTail
@@ -194,17 +194,10 @@ def make_older(job_name: str, *, seconds: int) -> None:
 @contextmanager
 def throttled(service: str) -> Iterator[None]:
     try:
-        set_faults(service, {"throttling_fraction": 1.0})
+        administer(service, "/_local/faults", {"throttling_fraction": 1.0})
         yield
     finally:
-        set_faults(service, {})
-
-
-def set_faults(service: str, document: dict[str, float]) -> None:
-    body, json_type = json.dumps(document).encode(), {"Content-Type": "application/json"}
-    request = urllib.request.Request(f"{service}/_local/faults", body, json_type)
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        assert answer.status == 200
+        administer(service, "/_local/faults", {})
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -236,10 +236,15 @@ def test_a_script_that_raises_gives_the_end_of_its_log(aws: AwsDouble, sagemaker
     assert len(reason) <= 1024
 
 
-def test_a_process_killed_from_outside_ends_with_code_137(aws: AwsDouble, sagemaker: Any) -> None:
-    stage_script(aws, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+def test_a_job_killed_from_outside_ends_with_code_137_and_no_process(
+    aws: AwsDouble, service: RunningService, sagemaker: Any
+) -> None:
+    stage_script(aws, SLEEP_FOR_EVER)
     sagemaker.create_training_job(**job_request("killed"))
+    pids = pids_of(service, "killed")
+    assert service.administer("/_local/kill", {"TrainingJobName": "killed"})["killed"] == len(pids)
     assert wait_until(sagemaker, "killed")["FailureReason"].endswith(", exit code: 137")
+    assert not [pid for pid in pids if is_alive(pid)]
 
 
 def test_data_that_is_not_there_fails_the_job_as_the_callers_error(aws: AwsDouble, sagemaker: Any) -> None:

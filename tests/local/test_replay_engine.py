@@ -62,19 +62,12 @@ def replaying(
         (trace_folder / f"{name}.json").write_text(json.dumps(trace))
     with start_service(folder / "state", aws.endpoint, *FAST, "--traces", str(trace_folder), *options) as running:
         if faults:
-            administer(running, "/_local/faults", faults)
+            running.administer("/_local/faults", faults)
         yield running
 
 
-def administer(running: RunningService, path: str, document: dict[str, Any] | None = None) -> Any:
-    data = None if document is None else json.dumps(document).encode()
-    request = urllib.request.Request(f"{running.endpoint}{path}", data, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=10) as response:
-        return json.load(response)
-
-
 def ledger(running: RunningService) -> dict[str, dict[str, Any]]:
-    return {row["job_name"]: row for row in administer(running, "/_local/ledger")["rows"]}
+    return {row["job_name"]: row for row in running.administer("/_local/ledger")["rows"]}
 
 
 def simulated_request(name: str, instance_count: int = 1, **changes: Any) -> dict[str, Any]:
@@ -308,7 +301,7 @@ def test_a_stopped_job_ends_soon_and_keeps_the_steps_that_it_did(aws: AwsDouble,
         wait_until(sagemaker, "stopped", frozenset({"Training"}))
         first = sagemaker.describe_training_job(TrainingJobName="stopped")
         eventually(
-            lambda: administer(running, "/_local/clock")["now_ms"] > first["CreationTime"].timestamp() * 1000 + 60e3
+            lambda: running.administer("/_local/clock")["now_ms"] > first["CreationTime"].timestamp() * 1000 + 60e3
         )
         sagemaker.stop_training_job(TrainingJobName="stopped")
         job = wait_until(sagemaker, "stopped")
@@ -332,7 +325,7 @@ def test_a_restart_in_the_middle_loses_and_repeats_nothing(aws: AwsDouble, tmp_p
         running.process.kill()
         running.process.wait()
     with replaying(tmp_path, aws) as running:
-        assert administer(running, "/_local/faults")["duplicated_event_fraction"] == 0.5
+        assert running.administer("/_local/faults")["duplicated_event_fraction"] == 0.5
         sagemaker = client("sagemaker", running.endpoint)
         ended = [wait_until(sagemaker, name) for name in names]
         rows = ledger(running)
@@ -440,9 +433,9 @@ def impatient(running: RunningService) -> Any:
 def test_requests_are_throttled_and_refused_as_asked(aws: AwsDouble, tmp_path: Path) -> None:
     with replaying(tmp_path, aws, throttling_fraction=1) as running:
         assert refusal(impatient(running).list_training_jobs) == "ThrottlingException"
-        administer(running, "/_local/faults", {"quota_refusal_fraction": 1})
+        running.administer("/_local/faults", {"quota_refusal_fraction": 1})
         assert refusal(impatient(running).create_training_job, **simulated_request("no")) == "ResourceLimitExceeded"
-        administer(running, "/_local/faults", {})
+        running.administer("/_local/faults", {})
         assert impatient(running).list_training_jobs()["TrainingJobSummaries"] == []
 
 
@@ -472,7 +465,7 @@ def test_of_several_types_the_next_is_selected_where_the_first_is_short(aws: Aws
 def test_faults_that_do_not_exist_are_refused(aws: AwsDouble, tmp_path: Path) -> None:
     with replaying(tmp_path, aws) as running:
         with pytest.raises(urllib.error.HTTPError) as caught:
-            administer(running, "/_local/faults", {"gremlins": 1, "seed": "x"})
+            running.administer("/_local/faults", {"gremlins": 1, "seed": "x"})
         message = json.load(caught.value)["message"]
     assert "gremlins" in message
     assert "seed" in message

@@ -1,4 +1,4 @@
-"""Runs on instances that earlier jobs left: which started warm and what that cost, compared with the engine's ledger."""
+"""Runs on instances that earlier jobs left: which started warm, and what that cost by the engine's ledger."""
 
 from dataclasses import dataclass
 from decimal import Decimal

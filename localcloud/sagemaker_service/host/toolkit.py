@@ -8,7 +8,7 @@ from typing import Any
 
 from localcloud.loopback import LOOPBACK
 from localcloud.sagemaker_service.host.container_tree import HostTree, channel_config, resource_config
-from localcloud.sagemaker_service.jobs.job import TrainingJob
+from localcloud.sagemaker_service.jobs.job import TrainingJob, decoded
 from localcloud.sagemaker_service.storage.safe_paths import stays_inside
 
 TORCHRUN = Path(__file__).parent / "loopback_torchrun.py"
@@ -58,28 +58,28 @@ class HostResources:
 
 
 def read_program(job: TrainingJob) -> Program:
-    decoded = {name: _decoded(value) for name, value in job.request.get("HyperParameters", {}).items()}
+    given = job.hyperparameters
     algorithm = job.request["AlgorithmSpecification"]
-    if algorithm.get("ContainerEntrypoint") or not decoded.get("sagemaker_program"):
+    if algorithm.get("ContainerEntrypoint") or not given.get("sagemaker_program"):
         raise UnsupportedJob(
             "a container's own entry point can't be run: this local service runs script-mode jobs (hyperparameters "
             "sagemaker_program and sagemaker_submit_directory)"
         )
-    if not stays_inside(str(decoded["sagemaker_program"])):
+    if not stays_inside(str(given["sagemaker_program"])):
         raise UnsupportedJob(
-            f"sagemaker_program {decoded['sagemaker_program']!r} may be outside of the source archive: expected a path "
+            f"sagemaker_program {given['sagemaker_program']!r} may be outside of the source archive: expected a path "
             "without a leading '/' and without '..'"
         )
     for flag, launcher in OTHER_LAUNCHERS.items():
-        if decoded.get(flag) is True:
+        if given.get(flag) is True:
             raise UnsupportedJob(f"{flag}: {launcher} is not offered; this local service launches Python and torchrun")
     return Program(
-        source_uri=str(decoded.get("sagemaker_submit_directory", "")),
-        entry_point=str(decoded["sagemaker_program"]),
-        uses_torchrun=decoded.get(TORCHRUN_FLAG) is True,
-        log_level=int(decoded.get("sagemaker_container_log_level", 20)),
-        user={name: value for name, value in decoded.items() if not name.startswith(PREFIX)},
-        framework={name: value for name, value in decoded.items() if name.startswith(PREFIX) and name not in OWN_NAMES},
+        source_uri=str(given.get("sagemaker_submit_directory", "")),
+        entry_point=str(given["sagemaker_program"]),
+        uses_torchrun=given.get(TORCHRUN_FLAG) is True,
+        log_level=int(given.get("sagemaker_container_log_level", 20)),
+        user={name: value for name, value in given.items() if not name.startswith(PREFIX)},
+        framework={name: value for name, value in given.items() if name.startswith(PREFIX) and name not in OWN_NAMES},
     )
 
 
@@ -152,11 +152,11 @@ def container_hyperparameters(job: TrainingJob, tree: HostTree) -> dict[str, str
 
 
 def _with_local_paths(value: str, tree: HostTree) -> str:
-    decoded = _decoded(value)
-    localised = _localised(decoded, tree)
-    if localised == decoded:
+    given = decoded(value)
+    localised = _localised(given, tree)
+    if localised == given:
         return value
-    return localised if isinstance(localised, str) and decoded == value else json.dumps(localised)
+    return localised if isinstance(localised, str) and given == value else json.dumps(localised)
 
 
 def _localised(value: Any, tree: HostTree) -> Any:
@@ -169,13 +169,6 @@ def _localised(value: Any, tree: HostTree) -> Any:
             return [_localised(item, tree) for item in value]
         case _:
             return value
-
-
-def _decoded(value: str) -> Any:
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value
 
 
 def _argument(value: Any) -> str:

@@ -1,5 +1,6 @@
 """A training job as the service stores it, and the transitions of its status."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -142,12 +143,24 @@ class TrainingJob:
         return str(self.request["AlgorithmSpecification"].get("TrainingImage", ""))
 
     @property
+    def hyperparameters(self) -> dict[str, Any]:
+        return {name: decoded(value) for name, value in self.request.get("HyperParameters", {}).items()}
+
+    @property
     def is_spot(self) -> bool:
         return bool(self.request.get("EnableManagedSpotTraining", False))
 
     @property
     def max_runtime_seconds(self) -> int:
         return int(self.request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", 86400))
+
+
+def decoded(hyperparameter: str) -> Any:
+    """The value of a hyperparameter's JSON; a text that is no JSON is the value itself."""
+    try:
+        return json.loads(hyperparameter)
+    except ValueError:
+        return hyperparameter
 
 
 def billed_ms(job: TrainingJob) -> int:

@@ -1,6 +1,5 @@
 """The work of a training job, read from its hyperparameters: steps, processes and batch."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
@@ -43,7 +42,7 @@ class JobWork:
 
 
 def read_work(job: TrainingJob) -> JobWork:
-    given = {name: _decoded(value) for name, value in job.request.get("HyperParameters", {}).items()}
+    given = job.hyperparameters
     settings, workload = _mapping(given.get("settings")), _mapping(given.get("workload"))
     planned = _settings_of(job, settings)
     processes = world_size(planned) or job.instance_count
@@ -82,10 +81,3 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _whole(value: Any) -> int | None:
     return None if value is None else int(value)
-
-
-def _decoded(value: str) -> Any:
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value
