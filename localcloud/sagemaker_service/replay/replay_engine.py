@@ -1,12 +1,10 @@
 """Takes simulated jobs through their planned statuses in virtual time and writes their step logs."""
 
-import heapq
 import logging
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
@@ -34,6 +32,7 @@ from localcloud.sagemaker_service.jobs.warm_pools import (
     take_pool,
     with_pool,
 )
+from localcloud.sagemaker_service.replay.schedule import NOW, NextCheck, Schedule
 from localcloud.sagemaker_service.replay.simulated_files import SimulatedFiles
 from localcloud.sagemaker_service.replay.timeline import plan_stop, plan_timeline, select_type
 from localcloud.sagemaker_service.replay.trace import Trace, choose_trace
@@ -49,22 +48,10 @@ LOG = logging.getLogger(__name__)
 PART = "replay engine"
 WRITING = "replay engine's record of jobs"
 WORKERS = 8
-LONGEST_WAIT_SECONDS = 0.02
-LONGEST_POOL_WAIT_SECONDS = 1.0
 SIMULATED = "Simulated: "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NextCheck:
-    """When the engine checks a job again. The clock does not jump to a check of a warm pool (``is_pool``)."""
-
-    due_ms: int
-    is_pool: bool = False
-
-
 class ReplayEngine:
-    """``may_jump`` says whether the clock may jump to the next step, because no request is in progress."""
-
     def __init__(
         self,
         *,
@@ -81,14 +68,8 @@ class ReplayEngine:
         self._clock = clock
         self._faults = faults
         self._traces = traces
-        self._may_jump = may_jump
         self._health = health
-        self._condition = threading.Condition()
-        self._due: list[tuple[int, str]] = []
-        self._due_of: dict[str, int] = {}
-        self._pools: set[str] = set()
-        self._busy: set[str] = set()
-        self._woken: set[str] = set()
+        self._schedule = Schedule(clock, may_jump)
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="replay")
         self._worker = Worker(PART, self._take_next, health=health, at_death=self._fail_all)
 
@@ -103,79 +84,33 @@ class ReplayEngine:
         if self._worker.death is not None:
             self._fail(name, self._worker.death)
             return
-        with self._condition:
-            if name in self._busy:
-                self._woken.add(name)
-            else:
-                self._schedule(name, NextCheck(due_ms=0))
+        self._schedule.wake(name)
 
     def close(self) -> None:
-        with self._condition:
-            self._worker.ending.set()
-            self._condition.notify()
+        self._schedule.close()
         self._worker.close()
         self._pool.shutdown()
 
     def _take_next(self) -> bool:
-        """Hands out the next job that is due, or waits for it. Always True, because the worker then does not wait."""
-        with self._condition:
-            if self._worker.ending.is_set():
-                pass
-            elif self._due and self._due[0][0] <= self._clock.now_ms():
-                self._hand_out(*heapq.heappop(self._due))
-            else:
-                self._wait_for_next()
+        """Always True: the worker need not wait, because the schedule does."""
+        name = self._schedule.take()
+        if name is not None:
+            self._pool.submit(self._advance, name)
         return True
 
-    def _schedule(self, name: str, look: NextCheck) -> None:
-        self._due_of[name] = look.due_ms
-        (self._pools.add if look.is_pool else self._pools.discard)(name)
-        heapq.heappush(self._due, (look.due_ms, name))
-        self._condition.notify()
-
-    def _hand_out(self, due_ms: int, name: str) -> None:
-        if self._due_of.get(name) != due_ms:
-            # The entry is old: the job was scheduled again later.
-            return
-        del self._due_of[name]
-        self._pools.discard(name)
-        self._busy.add(name)
-        self._pool.submit(self._advance, name)
-
-    def _wait_for_next(self) -> None:
-        if not self._due:
-            self._condition.wait()
-            return
-        next_ms = self._due[0][0]
-        has_only_pools = not self._busy and len(self._pools) == len(self._due_of)
-        if self._clock.keep_pace(is_with_machine=has_only_pools):
-            for name in list(self._pools):
-                self._schedule(name, NextCheck(due_ms=0, is_pool=True))
-        elif not has_only_pools and not self._busy and self._may_jump():
-            self._clock.jump_to(next_ms)
-        else:
-            longest_seconds = LONGEST_POOL_WAIT_SECONDS if has_only_pools else LONGEST_WAIT_SECONDS
-            self._condition.wait(min(self._clock.real_seconds_until(next_ms), longest_seconds))
-
     def _advance(self, name: str) -> None:
-        look: NextCheck | None = None
+        check: NextCheck | None = None
         try:
-            look = self._bring_up_to_date(name)
+            check = self._bring_up_to_date(name)
         except (BotoCoreError, ClientError, Boto3Error) as error:
             LOG.warning("step log of %s not written, again in %.0f s: %s", name, RETRY_SECONDS, error)
             time.sleep(RETRY_SECONDS)
-            look = NextCheck(due_ms=0)
+            check = NOW
         except Exception as error:  # whatever fails, the job needs its end, and the worker takes the next one
             LOG.exception("%s can't be simulated any further", name)
             self._fail(name, error)
         finally:
-            with self._condition:
-                self._busy.discard(name)
-                if name in self._woken:
-                    self._woken.discard(name)
-                    look = NextCheck(due_ms=0)
-                if look is not None:
-                    self._schedule(name, look)
+            self._schedule.done(name, check)
 
     def _fail(self, name: str, error: BaseException) -> None:
         def write() -> None:
