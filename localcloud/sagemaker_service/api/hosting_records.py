@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from localcloud.sagemaker_service.api.operations import tag_list, tags_of
 from localcloud.sagemaker_service.api_error import validation_error
 from localcloud.sagemaker_service.clock import Clock
 from localcloud.sagemaker_service.hosting.hosting import KINDS, HostingStore, Kind, Record
@@ -29,7 +30,7 @@ class HostingRecords:
             "arn": self._arn(kind, name),
             "request": {member: value for member, value in request.items() if member != "Tags"},
             "created_ms": self._clock.now_ms(),
-            "tags": {tag["Key"]: tag["Value"] for tag in request.get("Tags", ())},
+            "tags": tags_of(request),
         }
 
     def existing(self, kind: type[Kind], name: str) -> Kind:
@@ -44,7 +45,7 @@ class HostingRecords:
             if arn.startswith(f"{self._arn_prefix}{name}/"):
                 for record in self.store.all(kind):
                     if record.arn == arn:
-                        return {"Tags": [{"Key": key, "Value": value} for key, value in record.tags.items()]}
+                        return tag_list(record.tags)
         return None
 
     def _arn(self, kind: type[Record], name: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from localcloud.sagemaker_service.api.create_rules import check_combination
-from localcloud.sagemaker_service.api.operations import Operation
+from localcloud.sagemaker_service.api.operations import Operation, tag_list, tags_of
 from localcloud.sagemaker_service.api_error import ApiError, validation_error
 from localcloud.sagemaker_service.clock import Clock
 from localcloud.sagemaker_service.jobs.job import (
@@ -59,14 +59,14 @@ class TrainingJobsApi:
             "StopTrainingJob": self._stop,
             "UpdateTrainingJob": self._update,
             "AddTags": self._add_tags,
-            "ListTags": lambda request: {"Tags": _tag_list(self._job_by_arn(request).tags)},
+            "ListTags": lambda request: tag_list(self._job_by_arn(request).tags),
             "DeleteTags": self._delete_tags,
         }
 
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         check_combination(request)
         arn = f"{self._arn_prefix}{request['TrainingJobName']}"
-        tags = {tag["Key"]: tag["Value"] for tag in request.get("Tags", ())}
+        tags = tags_of(request)
         kept = {name: value for name, value in request.items() if name != "Tags"}
         resources = request["ResourceConfig"]
         wanted_type = resources.get("InstanceType") or resources["InstancePreferences"][0]["InstanceType"]
@@ -117,10 +117,10 @@ class TrainingJobsApi:
         return {"TrainingJobArn": job.arn}
 
     def _add_tags(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        added = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
+        added = tags_of(request)
         name = self._job_by_arn(request).name
         job = self._store.change(name, lambda job: replace(job, tags={**job.tags, **added}))
-        return {"Tags": _tag_list(job.tags)}
+        return tag_list(job.tags)
 
     def _delete_tags(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         removed = set(request["TagKeys"])
@@ -145,7 +145,3 @@ class TrainingJobsApi:
                 f"{arn} has no tags here; this local service keeps tags of training jobs ({self._arn_prefix}<name>)"
             )
         return self._job({"TrainingJobName": arn.removeprefix(self._arn_prefix)})
-
-
-def _tag_list(tags: Mapping[str, str]) -> list[dict[str, str]]:
-    return [{"Key": key, "Value": value} for key, value in tags.items()]

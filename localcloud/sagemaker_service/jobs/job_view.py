@@ -100,15 +100,22 @@ def state_change_event(job: TrainingJob, *, account_id: str, region: str) -> dic
         without_none(Status=step.status, StartTime=step.start_ms, EndTime=step.end_ms, StatusMessage=step.message)
         for step in job.transitions
     ]
+    return event(DETAIL_TYPE, detail, arn=job.arn, changed_ms=job.modified_ms, account_id=account_id, region=region)
+
+
+def event(
+    detail_type: str, detail: dict[str, Any], *, arn: str, changed_ms: int, account_id: str, region: str
+) -> dict[str, Any]:
+    """An event of a resource's change, as EventBridge delivers it."""
     return {
         "version": "0",
         "id": str(uuid.uuid4()),
-        "detail-type": DETAIL_TYPE,
+        "detail-type": detail_type,
         "source": "aws.sagemaker",
         "account": account_id,
-        "time": datetime.fromtimestamp(job.modified_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "time": datetime.fromtimestamp(changed_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "region": region,
-        "resources": [job.arn],
+        "resources": [arn],
         "detail": detail,
     }
 
