@@ -18,6 +18,8 @@ from localcloud.sagemaker_service.clock import Clock, SystemClock, VirtualClock
 from localcloud.sagemaker_service.events.aws_clients import AwsClients
 from localcloud.sagemaker_service.events.event_delivery import EventDelivery
 from localcloud.sagemaker_service.host.process_engine import ProcessEngine
+from localcloud.sagemaker_service.hosting.hosting import HostingStore
+from localcloud.sagemaker_service.hosting.hosting_engine import HostingContext
 from localcloud.sagemaker_service.hosting_service import HostingService
 from localcloud.sagemaker_service.instance_table import LOCAL_GPU, LOCAL_TYPES, count_gpus, is_local
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
@@ -63,12 +65,14 @@ class Service:
         self._process_engine = self._make_process_engine(clients)
         self._replay_engine = self._make_replay_engine(clients)
         self._hosting = HostingService(
-            store=self._store,
-            transfer=S3Transfer(clients.s3),
-            logs=clients.logs,
-            settings=settings,
-            clock=self._machine_clock,
-            health=self._health,
+            HostingContext(
+                store=HostingStore(self._store),
+                transfer=S3Transfer(clients.s3),
+                logs=clients.logs,
+                settings=settings,
+                clock=self._machine_clock,
+                health=self._health,
+            )
         )
         self._rates = self._make_rate_limits()
         self._server = LoopbackServer(
