@@ -8,6 +8,7 @@ import botocore.session
 
 from localcloud.sagemaker_service.activity import Activity
 from localcloud.sagemaker_service.api.administration import Administration
+from localcloud.sagemaker_service.api.hosting_service import HostingService
 from localcloud.sagemaker_service.api.http_server import Api, LoopbackServer
 from localcloud.sagemaker_service.api.pricing_api import PricingApi
 from localcloud.sagemaker_service.api.quotas_api import QuotasApi
@@ -20,7 +21,6 @@ from localcloud.sagemaker_service.events.event_delivery import EventDelivery
 from localcloud.sagemaker_service.host.process_engine import ProcessEngine
 from localcloud.sagemaker_service.hosting.hosting import HostingStore
 from localcloud.sagemaker_service.hosting.hosting_engine import HostingContext
-from localcloud.sagemaker_service.hosting_service import HostingService
 from localcloud.sagemaker_service.instance_table import LOCAL_GPU, LOCAL_TYPES, count_gpus, is_local
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import Engine, TrainingJob

@@ -1,4 +1,4 @@
-"""Builds the part of the service that hosts models: its operations and the engines behind them."""
+"""Joins the operations of hosting with the engines behind them."""
 
 from localcloud.sagemaker_service.api.hosting_api import HostingApi
 from localcloud.sagemaker_service.api.hosting_records import HostingRecords
