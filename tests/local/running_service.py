@@ -27,11 +27,6 @@ class RunningService:
     endpoint: str
     state_folder: Path
 
-    def environment(self) -> dict[str, str]:
-        """The variables with which boto3 finds this service; all other services use ``AWS_ENDPOINT_URL``."""
-        names = ("SAGEMAKER", "SERVICE_QUOTAS", "PRICING")
-        return {f"AWS_ENDPOINT_URL_{name}": self.endpoint for name in names}
-
     def health(self) -> dict[str, Any]:
         health: dict[str, Any] = self.administer("/health")
         return health
