@@ -93,7 +93,7 @@ class Worker(threading.Thread):
             self.ending.wait(RETRY_SECONDS)
             return
         self._health.clear(self.name)
-        if not had_work:
+        if not had_work and not self.ending.is_set():  # ``close`` may have called ``wake`` before it was cleared here
             self._woken.wait(self._idle_seconds)
 
 

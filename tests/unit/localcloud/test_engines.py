@@ -193,3 +193,14 @@ def test_worker_repeats_its_step_after_an_error_and_waits_without_work(
     until(lambda: len(steps) == 4)
     worker.close()
     assert (len(steps), worker.death) == (4, None)
+
+
+def test_worker_ends_if_it_is_closed_before_its_step(health: ServiceHealth) -> None:
+    def step() -> bool:
+        worker.ending.set()  # as by a ``close`` whose ``wake`` came before the step
+        return False
+
+    worker = Worker("part", step, health=health, at_death=lambda _: pytest.fail("the worker ended"))
+    worker.start()
+    worker.join(5)
+    assert not worker.is_alive()
