@@ -21,13 +21,13 @@ SAGEMAKER = "sagemaker"
 OPTIONS = "service-options"
 STOP_SECONDS = 4.0
 LEAST_STOP_SECONDS = 0.5
-# MiniStack's environment has none of our packages; with PYTHONPATH its Lambda functions would import them.
+# MiniStack's environment has none of our packages. PYTHONPATH would give them to its Lambda functions too.
 RUN_SERVER = "import sys; sys.path.append(sys.argv[1]); from localcloud.ministack_server import main; main()"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
-    """The running parts; ``ports`` is None unless both run. ``problem``: the problem that a running part reports."""
+class CloudStatus:
+    """Which parts run. ``ports`` is None unless both run, ``problem`` is None unless a running part reports one."""
 
     home: Path
     ministack: bool
@@ -36,12 +36,12 @@ class Status:
     problem: str | None
 
 
-def status(home: Home) -> Status:
+def status(home: Home) -> CloudStatus:
     ministack, sagemaker = daemons.running(home, MINISTACK), daemons.running(home, SAGEMAKER)
     ports = Ports(aws=ministack.port, sagemaker=sagemaker.port) if ministack and sagemaker else None
     problems = [_problem("MiniStack", ministack_health(ministack.port))] if ministack else []
     problems += [_problem("the local SageMaker service", sagemaker_health(sagemaker.port))] if sagemaker else []
-    return Status(
+    return CloudStatus(
         home=home.folder,
         ministack=ministack is not None,
         sagemaker=sagemaker is not None,
@@ -132,9 +132,9 @@ def _ports(home: Home) -> Ports | None:
 
 
 def _choose_ports(home: Home, ministack: Daemon | None, sagemaker: Daemon | None) -> Ports:
-    """Deployed resources hold URLs with ports, so a restart uses the same ports if it can.
+    """The ports of the last start if they are free: deployed resources hold URLs with ports.
 
-    A running part expects the other at its port, which must then be free.
+    A running part expects the other part at its last port, which must then be free.
     """
     before = home.read("ports") or {}
     if ministack and sagemaker:
@@ -149,8 +149,8 @@ def _choose_ports(home: Home, ministack: Daemon | None, sagemaker: Daemon | None
 def _same_port(home: Home, wanted: int | None) -> int:
     if not wanted or is_taken(wanted):
         raise LocalCloudFailed(
-            f"one part of the local cloud in {home.folder} runs and looks for the other at port {wanted}, which "
-            "another program has taken; run: traindyno local down, then: traindyno local up"
+            f"port {wanted} is taken by another program: the running part of the local cloud in {home.folder} expects "
+            "the other part there; run: traindyno local down, then: traindyno local up"
         )
     return wanted
 
@@ -160,7 +160,7 @@ def _port(wanted: int | None) -> int:
 
 
 def _start_ministack(home: Home, ports: Ports) -> None:
-    """Removes the functions' code that an earlier MiniStack has unpacked."""
+    """Starts MiniStack, after removing the functions' code that an earlier MiniStack unpacked."""
     python = ENVIRONMENTS / "cloud" / "bin" / "python"
     if not python.exists():
         raise LocalCloudFailed(f"MiniStack's environment was not found at {python}; run: make install")
@@ -182,7 +182,7 @@ def _start_ministack(home: Home, ports: Ports) -> None:
             "STATE_DIR": str(home.state("ministack-state")),
             "S3_PERSIST": "1",
             "S3_DATA_DIR": str(home.state("ministack-s3")),
-            # Listeners on other ports, which Traindyno does not use.
+            # MiniStack would also listen on other ports, which Traindyno does not use.
             "SFTP_ENABLED": "0",
             "IOT_MTLS_ENABLED": "0",
             "LOG_LEVEL": "WARNING",

@@ -69,16 +69,13 @@ def answers(url: str) -> bool:
 
 
 def running(home: Home, name: str) -> Daemon | None:
-    """The daemon under this name, if the process that was started is still the one with its number."""
+    """The daemon of this name; None if its process has ended, also if another process has its number now."""
     daemon = home.read_daemon(name)
     return daemon if daemon and _process_of(daemon) else None
 
 
 def stop(home: Home, name: str, *, seconds: float) -> bool:
-    """Ends the daemon and every process under it; True if there was one.
-
-    After ``seconds``, the processes that remain are killed.
-    """
+    """Ends the daemon and its descendants; True if it ran. After ``seconds``, the remaining processes are killed."""
     daemon = home.read_daemon(name)
     process = _process_of(daemon) if daemon else None
     if process:
@@ -106,7 +103,7 @@ def end_leftovers(home: Home, name: str) -> None:
 
 
 def _session_of(process_id: int) -> int | None:
-    """The session that the daemon leads; its children stay in it after the daemon's end."""
+    """The process's session: a daemon leads one, and its children stay in it after the daemon's end."""
     try:
         return os.getsid(process_id)
     except OSError:

@@ -30,13 +30,13 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
     if before and not has_stacks:
         kept = cloud.reset_lost_state(home, ports)
         tell(
-            "the local cloud has lost its stacks, as MiniStack was killed before it saved them; deploying them again "
+            "the local cloud has lost its stacks, because MiniStack was killed before it saved them; deploying again "
             f"(the objects of the old buckets are in {kept})"
         )
         before = None
     if not before:
         tell("bootstrapping the CDK toolkit")
-        # In a folder without cdk.json: the CDK would start the app, of which bootstrapping needs nothing.
+        # Run in a folder without cdk.json, so that the CDK does not start the app: bootstrap does not need it.
         _cdk(home, ports, "bootstrap", f"aws://{ACCOUNT}/{REGION}", folder=home.folder)
     tell("deploying the CDK app")
     app = ("--app", f'"{sys.executable}" app.py', "--context", "target=local")
@@ -48,7 +48,7 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
 
 
 def _complete_stacks(ports: Ports) -> set[str]:
-    """Names of the complete stacks: none after a kill before MiniStack had saved its state."""
+    """The names of the complete stacks. There are none if MiniStack was killed before it saved its state."""
     session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION)
     client = session.client("cloudformation", endpoint_url=local_environment(ports)["AWS_ENDPOINT_URL"])
     pages = client.get_paginator("list_stacks").paginate(StackStatusFilter=["CREATE_COMPLETE", "UPDATE_COMPLETE"])

@@ -8,7 +8,7 @@ from localcloud.loopback import LOOPBACK
 
 ACCOUNT = "000000000000"
 REGION = "us-east-1"
-# The user's AWS settings must not reach the local cloud, and the local cloud's requests must not reach AWS.
+# Without these variables of the user, no request of the local cloud can reach AWS.
 FOREIGN = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN")
 
 

@@ -1,28 +1,29 @@
-"""Limits the worker processes that a burst of calls starts for one function, which MiniStack does not."""
+"""Limits how many worker processes a burst of calls starts for one function; MiniStack has no limit.
+
+MiniStack starts a worker for every call that finds none free. A new interpreter takes a second of CPU time to start
+and a call a tenth, so most workers of a burst would be ready only after its last call. This limit is one of the steps
+that bring `make test` towards 15 minutes on two cores (docs/decisions/0069-make-test-ends-within-15-minutes.md).
+"""
 
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-# A call that waits for a worker, while this worker waits for the call, continues after this time.
+# Upper bound of a wait: it breaks a deadlock of a call and a worker that wait for each other.
 LONGEST_WAIT_SECONDS = 10.0
 LOOK_AGAIN_SECONDS = 0.05
 
 
 class Worker(Protocol):
-    """MiniStack's process for one function: ``in_use`` from the call that starts it, ``_cold`` until it has started."""
+    """MiniStack's process for one function: ``in_use`` while it has a call, ``_cold`` until it has started."""
 
     in_use: bool
     _cold: bool
 
 
 class WorkerPool:
-    """Takes workers from MiniStack's pool; at most ``most_starting`` of one function start at the same time.
-
-    MiniStack starts a worker for every call that finds none free. A start takes a second of CPU time and a call a
-    tenth, so most workers of a burst would be ready only when its last call is answered.
-    """
+    """Takes workers from MiniStack's pool; at most ``most_starting`` of one function start at the same time."""
 
     def __init__(
         self,
@@ -33,7 +34,7 @@ class WorkerPool:
         most_starting: int,
         longest_wait_seconds: float = LONGEST_WAIT_SECONDS,
     ) -> None:
-        """``workers_of`` gets the first arguments of ``take``: function name, configuration and qualifier."""
+        """``workers_of`` is called with the function's name, configuration and qualifier."""
         self._workers_of = workers_of
         self._take = take
         self._give_back = give_back
@@ -42,7 +43,7 @@ class WorkerPool:
         self._changed = threading.Condition()
 
     def acquire(self, name: str, config: Any, code: bytes, qualifier: str = "$LATEST", **options: Any) -> Any:
-        """MiniStack's answer: a worker, and whether it was reused."""
+        """Returns what MiniStack returns: a worker, and whether it was reused."""
         deadline = time.monotonic() + self._longest_wait_seconds
         with self._changed:
             while self._is_worth_waiting(name, config, qualifier) and time.monotonic() < deadline:

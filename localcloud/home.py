@@ -13,7 +13,7 @@ from traindyno.core.errors import TraindynoError
 
 HOME_VARIABLE = "TRAINDYNO_HOME"
 REPO_ROOT = Path(__file__).resolve().parent.parent
-# Environments whose packages can't share one with ours.
+# Each folder below is a Python environment whose packages can't be installed together with ours.
 ENVIRONMENTS = REPO_ROOT / ".envs"
 
 
@@ -23,8 +23,9 @@ class HomeUnusable(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Daemon:
-    """A process that outlives the command that started it. The start time distinguishes it from a later process with
-    its number.
+    """A process that outlives the command that started it.
+
+    ``started_at`` distinguishes it from a later process with the same number.
     """
 
     process_id: int
@@ -50,7 +51,7 @@ class Home:
         return self.folder / "logs" / f"{name}.log"
 
     def prepare_log(self, name: str) -> Path:
-        """The log's path; creates its folder."""
+        """Creates the log's folder and returns the log's path."""
         log = self.log(name)
         with self._writing(log):
             log.parent.mkdir(parents=True, exist_ok=True)
@@ -67,11 +68,11 @@ class Home:
             document = json.loads(path.read_text())
         except (OSError, ValueError) as error:
             raise HomeUnusable(
-                f"{path}: expected a JSON document that the local cloud wrote, found {_found(path)} ({error}); "
-                "remove the file, then run: traindyno local up"
+                f"{path} is {_found(path)} ({error}): expected a JSON document that the local cloud wrote; remove the "
+                "file, then run: traindyno local up"
             ) from error
         if not isinstance(document, dict):
-            raise HomeUnusable(f"{path}: expected a JSON object, found {_found(path)}; remove the file")
+            raise HomeUnusable(f"{path} is {_found(path)}: expected a JSON object; remove the file")
         return document
 
     def write(self, name: str, document: dict[str, Any]) -> None:
@@ -129,4 +130,4 @@ def _holder(lock: IO[str]) -> str:
 
 
 def _found(path: Path) -> str:
-    return "an empty file" if path.exists() and path.stat().st_size == 0 else "something else"
+    return "an empty file" if path.exists() and path.stat().st_size == 0 else "another document"

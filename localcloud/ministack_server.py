@@ -1,9 +1,12 @@
-"""MiniStack with a gate before it and its state saved while it runs; for MiniStack's own environment.
+"""Runs MiniStack with five changes; a program for MiniStack's own environment.
 
-MiniStack saves its state only when it is asked to end. It answers any web page that reaches its port, where
-a Lambda function runs code as the person who started it. It starts a worker for each of many calls, each as a new
-interpreter. It gives every exception of a function the same error type. It takes several answers of one task. All this
-is changed here, around its ASGI application, its pool of workers, their start, its call of a function and its answers.
+- MiniStack saves its state only when it is asked to end. Here it also saves it while it runs.
+- It answers every web page that reaches its port, and a Lambda function runs code as the person who started MiniStack.
+  Here a filter before its ASGI application refuses web pages.
+- It starts a worker for each call of a burst, each as a new interpreter. Here their number is limited
+  (``function_workers.py``), and they are forked (``worker_processes.py``).
+- It gives every exception of a function the same error type, but state machines retry and catch by the type.
+- It takes several answers of one task.
 """
 
 import asyncio
@@ -28,17 +31,16 @@ from ministack.core.persistence import save_state
 from ministack.core.responses import error_response_json
 from ministack.services import lambda_svc, stepfunctions
 
-from localcloud.function_errors import with_error_type
 from localcloud.function_workers import Worker, WorkerPool
-from localcloud.loopback_gate import refuse
-from localcloud.single_answers import SingleAnswers
+from localcloud.loopback import find_refusal
+from localcloud.ministack_answers import SingleAnswers, with_error_type
 from localcloud.throttling import Throttle
 from localcloud.worker_processes import ForkedWorkers
 
 SAVE_PATH, FAULTS_PATH = "/_traindyno/save", "/_traindyno/faults"
 LEAST_SECONDS_BETWEEN_SAVES = 5.0
-# Saving may take at most a twentieth of the time, for any amount of state.
-SAVE_SHARE = 20
+# Saving takes at most a twentieth of the time: the pause after a save is this many times as long as the save.
+PAUSE_FACTOR = 20
 TRIES = 5
 LOG = logging.getLogger("traindyno")
 Scope = Mapping[str, Any]
@@ -82,13 +84,13 @@ class Saver:
     def _save_regularly(self) -> None:
         while True:
             self._has_changed.wait()
-            began = time.thread_time()  # Of this thread: on a busy machine a save of the same work takes longer.
+            began = time.thread_time()  # CPU time of this thread: wall time grows when the machine is busy.
             self.save()
-            time.sleep(max(LEAST_SECONDS_BETWEEN_SAVES, SAVE_SHARE * (time.thread_time() - began)))
+            time.sleep(max(LEAST_SECONDS_BETWEEN_SAVES, PAUSE_FACTOR * (time.thread_time() - began)))
 
 
-class Gate:
-    """Answers programs of this machine only: no page of a browser, and no other name of this address."""
+class RequestFilter:
+    """Passes the requests of this machine's programs to MiniStack, and refuses those of web pages."""
 
     def __init__(self, saver: Saver) -> None:
         self._saver = saver
@@ -99,7 +101,7 @@ class Gate:
             await ministack.app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = refuse(
+        refusal = find_refusal(
             host=headers.get("host", ""), origin=headers.get("origin"), fetch_site=headers.get("sec-fetch-site")
         )
         if refusal is not None:
@@ -113,7 +115,8 @@ class Gate:
             try:
                 await ministack.app(scope, receive, send)
             finally:
-                # After the change: a save in its middle would be without it, and no other change may follow.
+                # Note the change when it is complete: a save that starts earlier would miss it, and there may be no
+                # later one.
                 if scope.get("method") not in {"GET", "HEAD"}:
                     self._saver.note_change()
 
@@ -128,7 +131,7 @@ class Gate:
 
 
 async def _read_whole(receive: Receive) -> bytes:
-    """The body. An answer before all of it has come ends the connection, and the client's next request with it."""
+    """The whole body: an answer that is sent earlier ends the connection, and the client's next request fails."""
     body, has_more = b"", True
     while has_more:
         message = await receive()
@@ -169,7 +172,7 @@ def main() -> None:
 
 async def _serve(saver: Saver, config: Config) -> None:
     def end() -> None:
-        # Immediately: kept-alive connections and waiting state machines would delay a graceful end.
+        # End immediately: kept-alive connections and waiting state machines would delay a graceful end.
         saver.save()
         os._exit(0)
 
@@ -177,7 +180,7 @@ async def _serve(saver: Saver, config: Config) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, lambda: threading.Thread(target=end).start())
     saver.start()
-    await serve(Gate(saver), config, shutdown_trigger=asyncio.Event().wait)
+    await serve(RequestFilter(saver), config, shutdown_trigger=asyncio.Event().wait)
 
 
 def _limit_worker_starts() -> None:

@@ -1,4 +1,4 @@
-"""Throttling for tests: which requests to MiniStack are refused, with each API's own error."""
+"""Refuses a share of the requests to MiniStack for tests, with each API's own error for throttling."""
 
 import random
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ QUERY_ERROR = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class ThrottlingAnswer:
     status: int
     headers: Mapping[str, str]
     body: bytes
 
 
 class Throttle:
-    """Refuses a share of the requests; the seed decides which."""
+    """Refuses a fraction of the requests; the seed decides which."""
 
     def __init__(self) -> None:
         self._fraction = 0.0
@@ -30,22 +30,22 @@ class Throttle:
         self._fraction = fraction
         self._dice.seed(seed)
 
-    def refuse(self, path: str, headers: Mapping[str, str]) -> Refusal | None:
-        return refusal_for(path, headers) if self._dice.random() < self._fraction else None
+    def refuse(self, path: str, headers: Mapping[str, str]) -> ThrottlingAnswer | None:
+        return throttling_answer(path, headers) if self._dice.random() < self._fraction else None
 
 
-def refusal_for(path: str, headers: Mapping[str, str]) -> Refusal:
-    """AWS's answer to a throttled request: the protocol differs between the services."""
+def throttling_answer(path: str, headers: Mapping[str, str]) -> ThrottlingAnswer:
+    """AWS's answer to a throttled request; it depends on the protocol of the service."""
     if "x-amz-target" in headers:
         return _json("ThrottlingException", 400)
     if path.startswith(LAMBDA_PATH):
         return _json("TooManyRequestsException", 429)
     if headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
-        return Refusal(status=400, headers={"content-type": "text/xml"}, body=QUERY_ERROR)
-    return Refusal(status=503, headers={"content-type": "application/xml"}, body=S3_ERROR)
+        return ThrottlingAnswer(status=400, headers={"content-type": "text/xml"}, body=QUERY_ERROR)
+    return ThrottlingAnswer(status=503, headers={"content-type": "application/xml"}, body=S3_ERROR)
 
 
-def _json(code: str, status: int) -> Refusal:
+def _json(code: str, status: int) -> ThrottlingAnswer:
     body = f'{{"__type": "{code}", "message": "Rate exceeded"}}'.encode()
     headers = {"content-type": "application/x-amz-json-1.1", "x-amzn-errortype": code}
-    return Refusal(status=status, headers=headers, body=body)
+    return ThrottlingAnswer(status=status, headers=headers, body=body)

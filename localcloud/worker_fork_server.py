@@ -1,10 +1,11 @@
-"""Forks functions' worker processes from one that has imported boto3 and read service models: most of a start's time.
+"""Forks the worker processes of functions; a program for MiniStack's environment.
 
-A program by itself, for MiniStack's environment; ``worker_processes.py`` starts it and asks. A request is one message:
-JSON with the worker's program, folder and environment, and with it the worker's three standard files. The answer is the
-process ID, with a descriptor of the process.
+It has imported boto3 and read the service models, which take most of the time of a start. ``worker_processes.py``
+starts this program and sends it requests. A request is one message: JSON with the worker's program, folder and
+environment, and the worker's three standard files as descriptors. The answer is the process ID, with a descriptor of
+the process.
 
-Where an environment variable names a file, each call to AWS that a worker makes is written to it, for the tests of the
+If TRAINDYNO_CALLS_FILE names a file, each call to AWS that a worker makes is written to it, for the tests of the
 functions' permissions.
 """
 
@@ -27,12 +28,12 @@ import botocore.handlers  # noqa: F401  every worker imports it
 LARGEST_REQUEST = 100_000
 STANDARD_FILES = 3
 CALLS_FILE_VARIABLE = "TRAINDYNO_CALLS_FILE"
-# Endings of the variables that name what a function works on.
-VARIABLES = ("LAB", "BUCKET", "TABLE", "_ARN", "_S3_URI")
+# Variables with these endings name the resources of a function.
+RESOURCE_VARIABLE_ENDINGS = ("LAB", "BUCKET", "TABLE", "_ARN", "_S3_URI")
 LONGEST_NAME = 1_000
 SERVICES = ("dynamodb", "logs", "pricing", "s3", "sagemaker", "service-quotas", "stepfunctions")
-# No request is sent with them.
-ANYONE = {"region_name": "us-east-1", "aws_access_key_id": "nobody", "aws_secret_access_key": "nothing"}
+# The clients need credentials to be created; no request is sent with them.
+FAKE_CREDENTIALS = {"region_name": "us-east-1", "aws_access_key_id": "nobody", "aws_secret_access_key": "nothing"}
 
 
 def main() -> None:
@@ -40,7 +41,7 @@ def main() -> None:
     read_models()
     if CALLS_FILE_VARIABLE in os.environ:
         record_calls(os.environ[CALLS_FILE_VARIABLE])
-    gc.freeze()  # Never collected, so that the workers share its memory.
+    gc.freeze()  # The collector leaves these objects alone, so that the workers share their memory.
     while True:
         message, files, _, _ = socket.recv_fds(connection, LARGEST_REQUEST, STANDARD_FILES, socket.MSG_CMSG_CLOEXEC)
         if not message:
@@ -57,15 +58,15 @@ def main() -> None:
 
 
 def read_models() -> None:
-    """The default session keeps what its clients read."""
+    """Reads the service models into the default session, which the workers inherit."""
     boto3.setup_default_session()
     for service in SERVICES:
-        boto3.client(service, **ANYONE)  # type: ignore[call-overload]
-    boto3.resource("dynamodb", **ANYONE)  # type: ignore[call-overload]
+        boto3.client(service, **FAKE_CREDENTIALS)  # type: ignore[call-overload]
+    boto3.resource("dynamodb", **FAKE_CREDENTIALS)  # type: ignore[call-overload]
 
 
 def record_calls(path: str) -> None:
-    """Workers inherit the default session, so every client that a function makes has the hook."""
+    """Adds a hook to the default session, which the workers inherit: every client of a function records its calls."""
 
     def record(params: Mapping[str, Any], model: Any, **_: Any) -> None:
         handler = next(name for name in sys.modules if name.startswith("lambdas.") and name.endswith(".handler"))
@@ -74,7 +75,7 @@ def record_calls(path: str) -> None:
             "service": model.service_model.service_name,
             "operation": model.name,
             "parameters": {name: named_in(value) for name, value in params.items()},
-            "variables": {name: os.environ[name] for name in os.environ if name.endswith(VARIABLES)},
+            "variables": {name: os.environ[name] for name in os.environ if name.endswith(RESOURCE_VARIABLE_ENDINGS)},
         }
         with Path(path).open("ab", buffering=0) as file:  # one write, which no other process can divide
             file.write(json.dumps(call).encode() + b"\n")
@@ -84,7 +85,7 @@ def record_calls(path: str) -> None:
 
 
 def named_in(value: Any) -> Any:
-    """What a parameter names: a resource by its name, the source of a copy, the tables of a transaction's members."""
+    """The resource that a parameter names: its name, the source of a copy, or the tables of a transaction's members."""
     match value:
         case str():
             return value[:LONGEST_NAME]
@@ -102,7 +103,7 @@ def reap() -> None:
 
 
 def answer(connection: socket.socket, process_id: int) -> None:
-    """A process that has not been waited for keeps its ID, so that the descriptor is of this one."""
+    """The process has not been waited for, so it still has its ID, and the descriptor is its own."""
     descriptor = os.pidfd_open(process_id)
     rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))
     connection.sendmsg([str(process_id).encode()], [rights])
@@ -110,7 +111,7 @@ def answer(connection: socket.socket, process_id: int) -> None:
 
 
 def become_worker(request: dict[str, Any], files: list[int]) -> None:
-    """Runs the program as ``python PROGRAM`` does, and ends as it does."""
+    """Runs the program and ends, as ``python PROGRAM`` does."""
     take_over(files, request["folder"], request["environment"])
     program = request["program"]
     sys.argv = [program]
@@ -120,7 +121,7 @@ def become_worker(request: dict[str, Any], files: list[int]) -> None:
 
 
 def take_over(files: Sequence[int], folder: str, environment: Mapping[str, str]) -> None:
-    """This forked process gets these standard files, folder and environment, as a started one does."""
+    """Gives this forked process the standard files, folder and environment that a started process would have."""
     for target, file in enumerate(files):
         os.dup2(file, target)
         os.close(file)

@@ -1,4 +1,9 @@
-"""Starts the Python workers of MiniStack's functions by forking a process that has imported boto3 already."""
+"""Starts the Python workers of MiniStack's functions by forking a process that has imported boto3 already.
+
+As new interpreters, the workers took 77 of the 188 s of CPU time of a rehearsal of 1,000 runs
+(docs/decisions/0071-workers-of-functions-are-forked.md), and `make test` is to end within 15 minutes on two cores. This
+saving is the reason to replace a part of MiniStack.
+"""
 
 import contextlib
 import hashlib
@@ -25,9 +30,9 @@ LOG = logging.getLogger("traindyno")
 
 
 class WorkerProcess:
-    """As ``subprocess.Popen`` with pipes, of a process that the fork server has started.
+    """Popen-like handle of a process that the fork server started.
 
-    Its exit status is not known: ``returncode`` is 0 once it has ended.
+    Its exit status is unknown: ``returncode`` is 0 once it has ended.
     """
 
     def __init__(self, process_id: int, descriptor: int, pipes: Sequence[int]) -> None:
@@ -42,7 +47,7 @@ class WorkerProcess:
         return self.returncode if self._has_ended(0) else None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Raises ``subprocess.TimeoutExpired``."""
+        """Raises ``subprocess.TimeoutExpired`` if the process has not ended after ``timeout`` seconds."""
         if not self._has_ended(timeout):
             raise subprocess.TimeoutExpired(f"worker {self.pid}", timeout or 0)
         return 0
@@ -60,7 +65,7 @@ class WorkerProcess:
                     signal.pidfd_send_signal(self._descriptor, number)
 
     def _has_ended(self, timeout: float | None) -> bool:
-        """``timeout`` in seconds; None waits as long as it takes."""
+        """``timeout`` is in seconds; None waits without a limit."""
         if self.returncode is None:
             ready = select.poll()  # select() takes no descriptor above 1,023
             ready.register(self._descriptor, select.POLLIN)
@@ -75,7 +80,7 @@ class WorkerProcess:
 
 
 class ForkedWorkers:
-    """``start`` stands in for ``subprocess.Popen``; what it can't fork it starts as that does."""
+    """``start`` replaces ``subprocess.Popen``. A program that can't be forked is started by ``subprocess.Popen``."""
 
     def __init__(self) -> None:
         own, servers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -95,17 +100,17 @@ class ForkedWorkers:
         return self._server.pid
 
     def close(self) -> None:
-        """The fork server ends; its workers end with their input."""
+        """Ends the fork server. A worker ends when its input is closed."""
         self._connection.close()
         self._server.wait()
 
     @staticmethod
     def is_possible() -> bool:
-        """On Linux: elsewhere there is no descriptor of a process, and libraries may not outlive a fork."""
+        """Linux only: it needs pidfd_open, and forking is unsafe elsewhere."""
         return hasattr(os, "pidfd_open")
 
     def start(self, arguments: Sequence[str], *, cwd: str, env: Mapping[str, str], **options: Any) -> Any:
-        """``arguments``: an interpreter and its program; ``options`` are those of pipes with text."""
+        """``arguments`` are an interpreter and its program; ``options`` are the options of ``Popen`` for text pipes."""
         if arguments[0] == sys.executable:
             try:
                 share_code(Path(cwd), self._code)
@@ -135,7 +140,7 @@ class ForkedWorkers:
                 socket.send_fds(self._connection, [request.encode()], files)
                 answer, files, _, _ = socket.recv_fds(self._connection, LARGEST_ANSWER, 1, socket.MSG_CMSG_CLOEXEC)
             except OSError:
-                self._connection.close()  # A late answer would be taken for that of another request.
+                self._connection.close()  # A late answer would be read as the answer to the next request.
                 raise
         if not answer:
             raise BrokenPipeError("the fork server of workers has ended")
@@ -146,9 +151,9 @@ _sharing = threading.Lock()
 
 
 def share_code(folder: Path, shared: Path) -> None:
-    """Replace a worker's unpacked code by a link to what another worker has unpacked from the same archive.
+    """Replaces a worker's unpacked code by a link to the code that another worker unpacked from the same archive.
 
-    Python then finds it compiled.
+    Python has compiled that code already.
     """
     archive = folder.with_name("code.zip")
     place = shared / hashlib.sha256(archive.read_bytes()).hexdigest()

@@ -1,1 +1,1 @@
-"""The local SageMaker service: training jobs as processes of this machine, quotas and prices, for boto3 on loopback."""
+"""The local SageMaker service for boto3 on loopback: training jobs, hosted models, quotas and prices."""

@@ -10,13 +10,13 @@ import threading
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
-from localcloud.home import ENVIRONMENTS
 from localcloud.loopback import LOOPBACK
 from localcloud.sagemaker_service.events.aws_clients import local_aws_clients
 from localcloud.sagemaker_service.instance_table import usable_cores
 from localcloud.sagemaker_service.service import Service
-from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, Settings
+from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, ServiceSettings
 from traindyno.core.documents.versions import VersionUnknown
 
 LOG_BYTES = 5 * 1024 * 1024
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.exit(str(error))
     with built as service:
         for number in (signal.SIGTERM, signal.SIGINT):
-            # In a thread, because shutdown waits for the loop that this signal has interrupted.
+            # A thread calls ``stop``, because it waits for the loop that this signal has interrupted.
             signal.signal(number, lambda *_: threading.Thread(target=service.stop).start())
         (settings.state_folder / "port").write_text(f"{service.port}\n", encoding="utf-8")
         logging.info("listening on %s:%d, AWS at %s", LOOPBACK, service.port, settings.aws_endpoint)
@@ -41,58 +41,48 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _read_settings(arguments: Sequence[str] | None) -> Settings:
-    parser = argparse.ArgumentParser(prog="python -m localcloud.sagemaker_service", description=__doc__)
-    parser.add_argument(
-        "--port", type=int, default=0, help="0, the default, takes a free one and writes it to STATE/port"
+def _read_settings(arguments: Sequence[str] | None) -> ServiceSettings:
+    """Each argument is a setting. Those that are not given have the defaults of ServiceSettings."""
+    parser = argparse.ArgumentParser(
+        prog="python -m localcloud.sagemaker_service", description=__doc__, argument_default=argparse.SUPPRESS
     )
-    parser.add_argument("--state", type=Path, required=True, help="folder for state, job folders and service.log")
-    parser.add_argument("--aws-endpoint", required=True, help="the local S3, Lambda, EventBridge and CloudWatch Logs")
-    parser.add_argument("--region", default="us-east-1")
-    parser.add_argument("--python", default=sys.executable, help="interpreter that runs the jobs' scripts")
-    parser.add_argument("--environments", type=Path, default=ENVIRONMENTS, help="folder of the environments of images")
-    parser.add_argument("--cores", type=_cores, default=usable_cores(), help="for example 0,1,4; default: all")
-    parser.add_argument("--engine", type=EngineChoice, choices=list(EngineChoice), default=EngineChoice.BOTH)
-    parser.add_argument("--checkpoint-sync-seconds", type=float, default=2.0)
-    parser.add_argument("--stop-grace-seconds", type=float, default=120.0, help="between SIGTERM and SIGKILL")
-    parser.add_argument("--keep-job-folders", action="store_true", help="keep inputs and outputs of ended jobs")
-    parser.add_argument("--local-usd-per-hour", type=Decimal, default=Decimal("0.10"), help="nominal price of local.*")
-    parser.add_argument("--prices", type=Path, help="JSON file of USD per hour by instance type, before the snapshot's")
-    parser.add_argument("--quotas", type=Path, help="JSON file of applied quota values by quota code")
-    parser.add_argument("--quota-approval-seconds", type=float, help="approve increase requests after this time")
-    parser.add_argument("--grant-quotas", type=float, help="apply this value to every quota of instances that has none")
-    parser.add_argument("--traces", type=Path, help="folder of trace files (*.json) for simulated jobs")
-    parser.add_argument("--speed-up", type=float, default=600.0, help="virtual seconds of simulated jobs per second")
-    parser.add_argument("--jump-when-quiet-seconds", type=float, default=0.1, help="then simulated time jumps ahead")
-    parser.add_argument("--rates", type=RateChoice, choices=list(RateChoice), default=RateChoice.OFF)
-    read = parser.parse_args(arguments)
-    return Settings(
-        port=read.port,
-        state_folder=read.state.resolve(),
-        aws_endpoint=read.aws_endpoint,
-        python=read.python,
-        environments_folder=read.environments.resolve(),
-        cores=read.cores,
-        region=read.region,
-        engine=read.engine,
-        checkpoint_sync_seconds=read.checkpoint_sync_seconds,
-        stop_grace_seconds=read.stop_grace_seconds,
-        keep_job_folders=read.keep_job_folders,
-        local_usd_per_hour=read.local_usd_per_hour,
-        prices=_prices(read.prices) if read.prices else {},
-        applied_quotas=json.loads(read.quotas.read_text(encoding="utf-8")) if read.quotas else {},
-        granted_quota=read.grant_quotas,
-        quota_approval_seconds=read.quota_approval_seconds,
-        traces_folder=read.traces,
-        speed_up=read.speed_up,
-        jump_when_quiet_seconds=read.jump_when_quiet_seconds,
-        rates=read.rates,
-    )
+    add = parser.add_argument
+    add("--port", type=int, default=0, help="0, the default, selects a free port; STATE/port holds it")
+    add("--state", dest="state_folder", type=_folder, required=True, help="for state, job folders and service.log")
+    add("--aws-endpoint", required=True, help="the local S3, Lambda, EventBridge and CloudWatch Logs")
+    add("--region", help="us-east-1 unless set")
+    add("--python", default=sys.executable, help="interpreter that runs the jobs' scripts")
+    add("--environments", dest="environments_folder", type=_folder, help="folder of the environments of images")
+    add("--cores", type=_cores, default=usable_cores(), help="for example 0,1,4; default: all")
+    add("--engine", type=EngineChoice, choices=list(EngineChoice))
+    add("--checkpoint-sync-seconds", type=float)
+    add("--stop-grace-seconds", type=float, help="between SIGTERM and SIGKILL")
+    add("--keep-job-folders", action="store_true", help="keep inputs and outputs of ended jobs")
+    add("--local-usd-per-hour", type=Decimal, help="nominal price of local.*")
+    add("--prices", type=_prices, help="JSON file of USD per hour by instance type; replaces the snapshot's prices")
+    add("--quotas", dest="applied_quotas", type=_document, help="JSON file of applied quota values by quota code")
+    add("--quota-approval-seconds", type=float, help="approve increase requests after this time")
+    add("--grant-quotas", dest="granted_quota", type=float, help="apply this value to all other quotas of instances")
+    add("--traces", dest="traces_folder", type=Path, help="folder of trace files (*.json) for simulated jobs")
+    add("--speed-up", type=float, help="virtual seconds of simulated jobs per second")
+    add("--jump-when-quiet-seconds", type=float, help="simulated time jumps ahead after this time without requests")
+    add("--rates", type=RateChoice, choices=list(RateChoice))
+    return ServiceSettings(**vars(parser.parse_args(arguments)))
 
 
-def _prices(path: Path) -> dict[str, Decimal]:
-    given = json.loads(path.read_text(encoding="utf-8"))
-    return {name: Decimal(str(usd_per_hour)) for name, usd_per_hour in given.items()}
+def _folder(text: str) -> Path:
+    return Path(text).resolve()
+
+
+def _document(path: str) -> Any:
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"{path} can't be read: {error}; expected a JSON file") from error
+
+
+def _prices(path: str) -> dict[str, Decimal]:
+    return {name: Decimal(str(usd_per_hour)) for name, usd_per_hour in _document(path).items()}
 
 
 def _cores(text: str) -> tuple[int, ...]:

@@ -5,9 +5,9 @@ from typing import Any
 
 
 class ApiError(Exception):
-    """Carries the error code that boto3 shows as ``error.response["Error"]["Code"]``.
+    """``code`` is what boto3 shows as ``error.response["Error"]["Code"]``.
 
-    ``members``: the members of the error's shape besides its message.
+    ``members`` are the members of the error's shape besides its message.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The clocks of the service's jobs: the machine's, or virtual time."""
+"""The clocks of jobs: the machine's clock for local jobs, virtual time for simulated ones."""
 
 import threading
 import time
@@ -8,11 +8,11 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now_ms(self) -> int:
-        """Epoch milliseconds; never steps backwards."""
+        """Epoch milliseconds that never decrease."""
 
 
 class SystemClock:
-    """The machine's time, held when the system clock is set back."""
+    """The machine's time. When the system clock is set back, the time stands still."""
 
     def __init__(self) -> None:
         self._latest_ms = 0
@@ -44,7 +44,7 @@ class VirtualClock:
             self._rebase(max(self._now_ms(), float(epoch_ms)))
 
     def keep_pace(self, *, is_with_machine: bool) -> bool:
-        """Run at the machine's pace, or faster again. Returns whether the pace has changed."""
+        """Selects the machine's pace or the full speed. Returns whether the pace has changed."""
         with self._lock:
             speed_up = min(self._full_speed, 1.0) if is_with_machine else self._full_speed
             if speed_up == self._speed_up:
@@ -58,7 +58,7 @@ class VirtualClock:
             return max(epoch_ms - self._now_ms(), 0.0) / 1000 / self._speed_up
 
     def after_real_seconds(self, seconds: float) -> int:
-        """The virtual time after this real time at the current pace."""
+        """The virtual time when these seconds of real time have passed at the current pace."""
         with self._lock:
             return int(self._now_ms() + seconds * 1000 * self._speed_up) + 1
 

@@ -14,7 +14,7 @@ LOCAL_TYPES = frozenset({LOCAL_CPU, LOCAL_GPU})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalInstanceType:
-    """``processes_per_host`` is what torchrun starts on each of a job's hosts; all hosts share this machine."""
+    """``processes_per_host`` is how many processes torchrun starts on each host. All hosts share this machine."""
 
     name: str
     processes_per_host: int
@@ -32,7 +32,7 @@ def local_instance_type(name: str, *, gpu_count: int) -> LocalInstanceType:
 
 
 def count_gpus() -> int:
-    """As the training toolkit counts them: the lines of nvidia-smi, none without it."""
+    """The GPUs that nvidia-smi lists, as the training toolkit counts them; 0 without nvidia-smi."""
     command = shutil.which("nvidia-smi")
     if command is None:
         return 0

@@ -8,6 +8,7 @@ import botocore.session
 
 from localcloud.sagemaker_service.activity import Activity
 from localcloud.sagemaker_service.api.administration import Administration
+from localcloud.sagemaker_service.api.hosting_service import HostingService
 from localcloud.sagemaker_service.api.http_server import Api, LoopbackServer
 from localcloud.sagemaker_service.api.pricing_api import PricingApi
 from localcloud.sagemaker_service.api.quotas_api import QuotasApi
@@ -18,18 +19,19 @@ from localcloud.sagemaker_service.clock import Clock, SystemClock, VirtualClock
 from localcloud.sagemaker_service.events.aws_clients import AwsClients
 from localcloud.sagemaker_service.events.event_delivery import EventDelivery
 from localcloud.sagemaker_service.host.process_engine import ProcessEngine
-from localcloud.sagemaker_service.hosting_service import Hosting
+from localcloud.sagemaker_service.hosting.hosting import HostingStore
+from localcloud.sagemaker_service.hosting.hosting_engine import HostingContext
 from localcloud.sagemaker_service.instance_table import LOCAL_GPU, LOCAL_TYPES, count_gpus, is_local
-from localcloud.sagemaker_service.jobs.faults import FaultBox
-from localcloud.sagemaker_service.jobs.job import Engine, Job
+from localcloud.sagemaker_service.jobs.faults import FaultInjector
+from localcloud.sagemaker_service.jobs.job import Engine, TrainingJob
 from localcloud.sagemaker_service.jobs.job_store import JobStore, NewEvent
 from localcloud.sagemaker_service.jobs.job_view import state_change_event
 from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
-from localcloud.sagemaker_service.jobs.trace import read_traces
 from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
 from localcloud.sagemaker_service.replay.simulated_files import SimulatedFiles
+from localcloud.sagemaker_service.replay.trace import read_traces
 from localcloud.sagemaker_service.service_health import ServiceHealth
-from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, Settings
+from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, ServiceSettings
 from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer
 
 EXTRA_VALUES = {
@@ -41,14 +43,14 @@ SAGEMAKER_TARGET = "SageMaker"
 
 
 class Service:
-    def __init__(self, settings: Settings, clients: AwsClients) -> None:
+    def __init__(self, settings: ServiceSettings, clients: AwsClients) -> None:
         self._settings = settings
         self._gpu_count = count_gpus()
         self._activity = Activity()
         self._health = ServiceHealth()
         settings.state_folder.mkdir(parents=True, exist_ok=True)
         self._store = JobStore(settings.state_folder / "state.sqlite", self._events_of)
-        self._faults = FaultBox(self._store)
+        self._faults = FaultInjector(self._store)
         self._quotas = QuotaTable(self._store, settings.applied_quotas, settings.granted_quota)
         self._machine_clock = SystemClock()
         start_ms = max(self._machine_clock.now_ms(), self._store.latest_change_ms())
@@ -62,13 +64,15 @@ class Service:
         )
         self._process_engine = self._make_process_engine(clients)
         self._replay_engine = self._make_replay_engine(clients)
-        self._hosting = Hosting(
-            store=self._store,
-            transfer=S3Transfer(clients.s3),
-            logs=clients.logs,
-            settings=settings,
-            clock=self._machine_clock,
-            health=self._health,
+        self._hosting = HostingService(
+            HostingContext(
+                store=HostingStore(self._store),
+                transfer=S3Transfer(clients.s3),
+                logs=clients.logs,
+                settings=settings,
+                clock=self._machine_clock,
+                health=self._health,
+            )
         )
         self._rates = self._make_rate_limits()
         self._server = LoopbackServer(
@@ -111,7 +115,7 @@ class Service:
 
     @property
     def _main_clock(self) -> Clock:
-        """The virtual clock only if every job uses it."""
+        """The virtual clock if every job uses it, otherwise the machine's clock."""
         return self._virtual_clock if self._settings.engine is EngineChoice.REPLAY else self._machine_clock
 
     def _make_process_engine(self, clients: AwsClients) -> ProcessEngine:
@@ -150,7 +154,7 @@ class Service:
             "cores": list(self._settings.cores),
         }
         return Administration(
-            settings=self._settings,
+            state_folder=self._settings.state_folder,
             store=self._store,
             faults=self._faults,
             quotas=self._quotas,
@@ -158,6 +162,7 @@ class Service:
             rates=self._rates,
             facts=facts,
             health=self._health,
+            kill=self._process_engine.kill,
         )
 
     def _apis(self) -> list[Api]:
@@ -195,7 +200,7 @@ class Service:
         if not is_local(instance_type):
             offered = ", ".join(sorted(LOCAL_TYPES))
             raise validation_error(
-                f"{instance_type}: this local service runs {offered} on this machine and simulates nothing"
+                f"{instance_type}: this service simulates nothing (--engine process); it runs {offered}"
             )
         if instance_type == LOCAL_GPU and self._gpu_count == 0:
             raise validation_error(f"{instance_type}: this machine has no GPU that nvidia-smi lists")
@@ -210,8 +215,8 @@ class Service:
         is_quiet = self._activity.quiet_seconds() >= self._settings.jump_when_quiet_seconds
         return is_quiet and self._store.pending_event_count(time.time()) == 0
 
-    def _events_of(self, job: Job) -> list[NewEvent]:
-        """None, one or several: the current faults may lose, delay and repeat events."""
+    def _events_of(self, job: TrainingJob) -> list[NewEvent]:
+        """The events of a job's change. The current faults may lose, delay and repeat them."""
         event = state_change_event(job, account_id=self._settings.account_id, region=self._settings.region)
         due_seconds = self._faults.event_delays(job.name, job.secondary_status)
         self._delivery.wake()

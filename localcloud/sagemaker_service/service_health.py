@@ -1,4 +1,4 @@
-"""The service's current problems by part, and threads whose end is reported as one."""
+"""The service's current problems by part, and worker threads that report theirs."""
 
 import errno
 import logging
@@ -11,10 +11,11 @@ from pathlib import Path
 LOG = logging.getLogger(__name__)
 LEAST_FREE_BYTES = 2**20
 RETRY_SECONDS = 1.0
+INTERNAL_ERROR = "InternalServerError: We encountered an internal error.  Please try again."
 
 
 class ServiceHealth:
-    """The latest problem of each part, until the part works again."""
+    """Keeps the latest problem of each part until the part works again."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -39,29 +40,65 @@ class ServiceHealth:
             return dict(self._problems)
 
 
-class WatchedThread(threading.Thread):
-    """A thread that must run as long as the service. If ``work`` raises, health says so and ``at_death`` is called."""
+class Worker(threading.Thread):
+    """A thread that repeats ``step`` until the service ends, and reports the step's errors to ``health``.
+
+    ``step`` returns whether it had work. Without work, the worker waits until ``wake`` is called, ``idle_seconds`` at
+    most (None: without a limit). If the thread itself ends, ``at_death`` is called.
+    """
 
     def __init__(
-        self, name: str, work: Callable[[], None], *, health: ServiceHealth, at_death: Callable[[BaseException], None]
+        self,
+        name: str,
+        step: Callable[[], bool],
+        *,
+        health: ServiceHealth,
+        at_death: Callable[[BaseException], None],
+        idle_seconds: float | None = None,
     ) -> None:
         super().__init__(name=name, daemon=True)
-        self._work = work
+        self._step = step
         self._health = health
         self._at_death = at_death
+        self._idle_seconds = idle_seconds
+        self._woken = threading.Event()
+        self.ending = threading.Event()
         self.death: BaseException | None = None
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    def close(self) -> None:
+        """Returns when the current step has ended."""
+        self.ending.set()
+        self.wake()
+        if self.ident is not None:
+            self.join()
 
     def run(self) -> None:
         try:
-            self._work()
+            while not self.ending.is_set():
+                self._repeat()
         except BaseException as error:  # noqa: BLE001 -- nobody joins this thread: what is not caught here is lost
             self.death = error
             self._health.report(f"{self.name} has ended", error)
             self._at_death(error)
 
+    def _repeat(self) -> None:
+        self._woken.clear()
+        try:
+            had_work = self._step()
+        except Exception as error:  # noqa: BLE001 -- an error with one job or event must not stop the next
+            self._health.report(self.name, error)
+            self.ending.wait(RETRY_SECONDS)
+            return
+        self._health.clear(self.name)
+        if not had_work and not self.ending.is_set():  # ``close`` may have called ``wake`` before it was cleared here
+            self._woken.wait(self._idle_seconds)
+
 
 def write_until_done(write: Callable[[], object], *, health: ServiceHealth, part: str, ending: threading.Event) -> None:
-    """Repeats ``write`` until it succeeds or the service ends: on a full disk nothing can be written."""
+    """Repeats ``write`` until it succeeds or the service ends: nothing can be written while the disk is full."""
     while True:
         try:
             write()
@@ -75,7 +112,7 @@ def write_until_done(write: Callable[[], object], *, health: ServiceHealth, part
 
 
 def find_disk_problem(folder: Path, least_free_bytes: int = LEAST_FREE_BYTES) -> dict[str, str]:
-    """As a problem of the part ``disk``; empty while there is space."""
+    """The problem under the part's name ``disk``; empty while there is space."""
     free = shutil.disk_usage(folder).free
     if free >= least_free_bytes:
         return {}
@@ -84,6 +121,11 @@ def find_disk_problem(folder: Path, least_free_bytes: int = LEAST_FREE_BYTES) ->
     }
 
 
+def internal_error(error: BaseException | str) -> str:
+    """The failure reason for a fault of this service, with its text: SageMaker's own sentence has no cause."""
+    return f"{INTERNAL_ERROR} ({error if isinstance(error, str) else error_text(error)})"
+
+
 def error_text(error: BaseException) -> str:
-    """The kind of error and its text: one without the other is often not enough."""
+    """The class of the error and its text: one without the other is often not enough."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

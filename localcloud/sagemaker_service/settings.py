@@ -26,7 +26,7 @@ class EngineChoice(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ServiceSettings:
     port: int
     state_folder: Path
     aws_endpoint: str

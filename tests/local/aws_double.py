@@ -1,6 +1,6 @@
 """The AWS services that the local SageMaker service calls, in memory behind HTTP: S3, EventBridge, Lambda and logs.
 
-Only the edge of these tests: the service under test is the real one and reaches this with real boto3 clients.
+The service under test is the real one. It calls this double with real boto3 clients.
 """
 
 import json

@@ -1,10 +1,9 @@
-"""A local cloud for rehearsals: every job simulated, several runs at once, retries without their long waits."""
+"""A local cloud for rehearsals: every job is simulated, several runs go at once, and retries wait only a short time."""
 
 import json
 import os
 import signal
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,13 +16,14 @@ import pytest
 from localcloud import cloud, deployment
 from localcloud.home import Home
 from tests.local.local_lab import LocalLab
+from tests.local.running_service import administer
 
-# The clock must not jump here: jobs that outlast an abort have to be there when it comes.
+# The clock must not jump here, so that jobs still run when the abort comes.
 OPTIONS = ("--engine", "replay", "--grant-quotas", "1000", "--speed-up", "3000", "--jump-when-quiet-seconds", "86400")
 CONTEXT = {"lanes_at_once": "4", "lane_concurrency": "8"}
 SLOW_LANE, OVERRUNNING_LANE, WARM_LANE = "ml.g5.xlarge", "ml.g4dn.2xlarge", "ml.g6.12xlarge"
 QUICK = {"step_seconds": 2, "steps": 10, "load_seconds": 10}
-# 5 s, 5 s and 71 steps of 10 s: three times the 240 s that its jobs may run.
+# A job takes 5 s, 5 s and 71 steps of 10 s: three times the 240 s that it may run.
 OVERRUNNING_LIMIT_SECONDS = 240
 PACED_LANES = ("ml.g5.8xlarge", "ml.g6.2xlarge", "ml.g6.4xlarge")
 BRIEF = {"start_seconds": 1, "download_seconds": 1, "load_seconds": 1, "step_seconds": 0.5, "steps": 10}
@@ -42,7 +42,7 @@ WAIT_SCALE = {"SFN_WAIT_SCALE": "0.01"}
 SWEEP_SECONDS = 2
 # The sweep leaves out the last 3 s: events come within a second here, the late ones within 1.5 s.
 SWEEP_EVENT = json.dumps({"quiet_seconds": 3}).encode()
-# Nothing is tokenised and nothing trained: runs differ by what is done to their jobs.
+# Nothing is tokenised or trained: runs differ only by the faults of their jobs.
 SIMULATED_WORKLOAD = {
     "task": "causal-lm",
     "model": {"config": {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 2, "n_positions": 64}},
@@ -63,19 +63,13 @@ class ChaosLab:
         return self.lab.home
 
     def administer(self, path: str, document: dict[str, Any] | None = None) -> Any:
-        """GET, or POST of the document, at the local SageMaker service."""
-        port = cloud.require_ports(self.home).sagemaker
-        data = None if document is None else json.dumps(document).encode()
-        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=60) as response:
-            return json.load(response)
+        """Sends a GET, or a POST of the document, to the local SageMaker service."""
+        return administer(f"http://127.0.0.1:{cloud.require_ports(self.home).sagemaker}", path, document)
 
     def throttle(self, fraction: float, seed: int) -> None:
-        """Throttle requests to MiniStack's services; ``/_local/faults`` throttles the others."""
-        document = json.dumps({"throttling_fraction": fraction, "seed": seed}).encode()
-        url = f"http://127.0.0.1:{cloud.require_ports(self.home).aws}/_traindyno/faults"
-        with urllib.request.urlopen(urllib.request.Request(url, document, {"Content-Type": "application/json"})):
-            pass
+        """Throttles requests to MiniStack's services; ``/_local/faults`` throttles the other services."""
+        ministack = f"http://127.0.0.1:{cloud.require_ports(self.home).aws}"
+        administer(ministack, "/_traindyno/faults", {"throttling_fraction": fraction, "seed": seed})
 
     def problem(self) -> str | None:
         return cloud.status(self.home).problem
@@ -84,7 +78,7 @@ class ChaosLab:
         return {row["job_name"]: row for row in self.administer("/_local/ledger")["rows"]}
 
     def kill_and_restart_sagemaker(self, *more_options: str) -> None:
-        """``more_options`` hold until the next restart."""
+        """Restarts the service with ``more_options``, which hold until its next restart."""
         ports = cloud.require_ports(self.home)
         daemon = self.home.read_daemon(cloud.SAGEMAKER)
         assert daemon is not None
@@ -103,13 +97,13 @@ class ChaosLab:
         return str(described["status"])
 
     def invoke(self, state: str, event: bytes = SWEEP_EVENT) -> None:
-        """Call the function of this state."""
+        """Calls the function of this state."""
         name = _function_name(self, state)
         answer = self.lab.client("lambda").invoke(FunctionName=name, Payload=event)
         assert "FunctionError" not in answer, answer["Payload"].read()
 
     def until_swept(self, is_true: Callable[[], bool], seconds: float) -> None:
-        """``until``, with the sweep that finds what was lost every few seconds; its own schedule is once a minute."""
+        """Waits like ``until``, and starts the sweep every few seconds, because its own schedule is once a minute."""
         sweep, functions = _function_name(self, "ReconcileRuns"), self.lab.client("lambda")
         asked_at = time.monotonic()
 
@@ -117,7 +111,7 @@ class ChaosLab:
             nonlocal asked_at
             if time.monotonic() > asked_at + SWEEP_SECONDS:
                 asked_at = time.monotonic()
-                # The schedule does the same: a sweep may fail, and another one follows.
+                # A sweep may fail; another one follows, as with the schedule.
                 functions.invoke(FunctionName=sweep, InvocationType="Event", Payload=SWEEP_EVENT)
             return is_true()
 
@@ -125,7 +119,7 @@ class ChaosLab:
 
     @contextmanager
     def changed_environment(self, state: str, **variables: str) -> Iterator[None]:
-        """The function of this state has these variables meanwhile."""
+        """Gives the function of this state these variables until the context ends."""
         functions, found = self.lab.client("lambda"), self.function(state)
         before = found["Environment"]["Variables"]
         name = found["FunctionName"]

@@ -29,7 +29,7 @@ def service(aws: AwsDouble, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
-    """The local cloud with the deployed app; stopped and removed at the end, whatever happened."""
+    """The local cloud with the deployed app. It is stopped and removed at the end, also after a failure."""
     lab = LocalLab(tmp_path_factory.mktemp("lab"))
     try:
         with writing_calls(lab.folder):
@@ -43,7 +43,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
 
 @pytest.fixture(scope="session")
 def chaos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChaosLab]:
-    """A local cloud for rehearsals with faults; each module that uses it puts its own in force."""
+    """A local cloud for rehearsals with faults. Each module that uses it sets its own faults."""
     folder = tmp_path_factory.mktemp("chaos")
     with writing_calls(folder), chaos_lab(folder) as started:
         yield started

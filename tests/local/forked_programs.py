@@ -20,7 +20,7 @@ _asking = threading.Lock()
 
 @dataclass(slots=True)
 class ForkedProgram:
-    """A ``subprocess.Popen`` of a process that another one has started. ``wait`` raises ``TimeoutExpired``."""
+    """A ``subprocess.Popen`` of a process that the program server has started. ``wait`` raises ``TimeoutExpired``."""
 
     pid: int
     returncode: int | None = None
@@ -60,7 +60,7 @@ class ForkedProgram:
 def start_program(
     module: str, arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str], output: Path, errors: Path
 ) -> ForkedProgram:
-    """``python -m module`` in ``folder``, with nothing to read; its output is appended to the two files."""
+    """Starts ``python -m module`` in ``folder`` without input. Its output is appended to the two files."""
     request = {
         "module": module,
         "arguments": list(arguments),
@@ -74,7 +74,7 @@ def start_program(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a command of ``traindyno`` has answered."""
+    """The output and exit status of a ``traindyno`` command."""
 
     status: int
     output: str
@@ -85,7 +85,7 @@ class Answer:
 
 
 def run_command(*arguments: str, folder: Path, environment: Mapping[str, str], seconds: float = 300) -> Answer:
-    """Run ``python -m traindyno`` without a terminal and with nothing to read."""
+    """Runs ``python -m traindyno`` without a terminal and without input."""
     with tempfile.TemporaryDirectory() as scratch:
         output, errors = Path(scratch) / "output", Path(scratch) / "errors"
         ran = start_program(
@@ -110,7 +110,7 @@ def _ask(request: dict[str, Any]) -> int:
 
 @cache
 def _server() -> "subprocess.Popen[str]":
-    """One server starts all programs of this process; it ends when its input does."""
+    """The server that starts all programs of this process. It ends when its input ends."""
     return subprocess.Popen(
         [sys.executable, "-m", "tests.local.program_server"],
         cwd=REPO_ROOT,

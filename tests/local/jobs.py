@@ -1,4 +1,4 @@
-"""Builds training job requests for the local service, and waits for what becomes of them."""
+"""Builds training job requests for the local service, and waits for the jobs."""
 
 import time
 from functools import cache
@@ -16,7 +16,7 @@ SOURCE_URI = f"s3://{BUCKET}/code/sourcedir.tar.gz"
 
 
 def client(service: str, endpoint: str, config: Config | None = None) -> Any:
-    """Threads may share a client, and may not make clients at the same time."""
+    """Threads may share a client, but may not make clients at the same time."""
     return _session().client(service, endpoint_url=endpoint, config=config)  # type: ignore[call-overload]
 
 
@@ -47,7 +47,7 @@ def job_request(name: str, **changes: Any) -> dict[str, Any]:
 
 
 def wait_until(sagemaker: Any, name: str, statuses: frozenset[str] = ENDED, seconds: float = 60) -> dict[str, Any]:
-    """The described job once its status or secondary status is one of ``statuses``."""
+    """Waits until the status or secondary status is one of ``statuses``, and returns the described job."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         job: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=name)

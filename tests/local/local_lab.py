@@ -1,8 +1,6 @@
-"""A whole local cloud of its own for tests, used through the command line as a person would."""
+"""A local cloud for tests, used through the command line as a person does."""
 
-import json
 import os
-import urllib.request
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,6 +14,7 @@ from localcloud.cloud import require_ports
 from localcloud.environment import local_environment
 from localcloud.home import Home
 from tests.local.forked_programs import REPO_ROOT, Answer, run_command
+from tests.local.running_service import administer
 from traindyno.aws.deployment import Deployment, find_deployment
 from traindyno.core.lab_names import DEFAULT_LAB
 from traindyno.core.planning.quotas import instance_quota
@@ -24,7 +23,7 @@ from traindyno.core.suite.choices import Purchase
 
 @dataclass(frozen=True, slots=True)
 class LocalLab:
-    """``folder`` holds the local cloud's home, and the suites and reports of the tests."""
+    """``folder`` has the local cloud's home, and the suites and reports of the tests."""
 
     folder: Path
 
@@ -33,7 +32,7 @@ class LocalLab:
         return Home(self.folder / "home")
 
     def traindyno(self, *arguments: str) -> Answer:
-        """Run the command in the lab's folder."""
+        """Runs the command in the lab's folder."""
         environment = {**os.environ, "TRAINDYNO_HOME": str(self.home.folder), "PYTHONPATH": str(REPO_ROOT)}
         return run_command(*arguments, folder=self.folder, environment=environment)
 
@@ -41,7 +40,7 @@ class LocalLab:
         return _client(service, config, **self._connection(service))
 
     def table(self, name: str | None = None) -> Any:
-        """A DynamoDB table, by default the lab's, as boto3's resource."""
+        """A DynamoDB table as boto3's resource; by default it is the lab's."""
         resource = boto3.resource("dynamodb", **self._connection("dynamodb"))  # type: ignore[call-overload]
         return resource.Table(name or self.deployment().table)
 
@@ -58,12 +57,9 @@ class LocalLab:
         }
 
     def grant_quotas(self, instances: int, *instance_types: str) -> None:
-        """Set quotas of training jobs on demand, as approved requests would."""
+        """Sets quotas of on-demand training jobs, as approved requests would."""
         codes = {str(instance_quota(name, Purchase.ON_DEMAND).code): instances for name in instance_types}
-        url = f"http://127.0.0.1:{require_ports(self.home).sagemaker}/_local/quotas"
-        request = urllib.request.Request(url, json.dumps(codes).encode(), {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            assert answer.status == 200
+        administer(f"http://127.0.0.1:{require_ports(self.home).sagemaker}", "/_local/quotas", codes)
 
     def deployment(self) -> Deployment:
         return find_deployment(self.client("cloudformation"), DEFAULT_LAB)
@@ -81,5 +77,5 @@ class LocalLab:
 
 @cache
 def _client(service: str, config: Config | None, **connection: str) -> Any:
-    """A client is made once: tests that wait for something ask again and again."""
+    """A client is made once, because tests that wait for something send many requests."""
     return boto3.client(service, config=config, **connection)  # type: ignore[call-overload]

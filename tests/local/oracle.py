@@ -1,6 +1,6 @@
 """Recomputes everything about the executions of a local cloud from its ledger, its table and its bucket.
 
-It reads raw rows and documents and shares no code with the lab that wrote them. ``check`` returns what is wrong.
+It reads raw rows and documents, and shares no code with the lab that wrote them. ``check`` returns what is wrong.
 """
 
 import json
@@ -52,7 +52,7 @@ class Evidence:
 
 
 def gather(chaos: ChaosLab, *executions: str) -> Evidence:
-    """The evidence of a lab, with the results of these executions."""
+    """Reads the evidence of a lab, with the results of these executions."""
     deployment = chaos.lab.deployment()
     return Evidence(
         ledger=chaos.ledger(),
@@ -62,7 +62,7 @@ def gather(chaos: ChaosLab, *executions: str) -> Evidence:
 
 
 def check_finished(evidence: Evidence, execution_id: str, receipt: Row) -> list[str]:
-    """What is wrong with an execution that succeeded: each run, job, second and cent counts once in both books."""
+    """What is wrong with an execution that succeeded: each run, job, second and cent must count once in both books."""
     problems = [*_check_runs(evidence, execution_id), *_check_jobs(evidence, execution_id)]
     return [*problems, *_check_money(evidence, execution_id, receipt)]
 
@@ -79,7 +79,7 @@ def check_ended(evidence: Evidence, execution_id: str) -> list[str]:
 
 
 def find_strays(evidence: Evidence) -> list[str]:
-    """Jobs that no attempt of the table names."""
+    """The jobs that no attempt of the table names."""
     named = {pk.removeprefix("job#") for pk, sk in evidence.table if sk == "attempt"}
     return sorted(evidence.ledger.keys() - named)
 

@@ -1,7 +1,7 @@
-"""Starts Traindyno's programs by forking, for ``forked_programs``: their imports take longer than most of what they do.
+"""Starts Traindyno's programs by forking, for ``forked_programs``, because their imports take most of their time.
 
-One request a line: a program to start, answered with its process ID, or the ID of an ended process, answered with its
-exit status.
+A request is a line. It names a program to start, and the answer is its process ID; or it is the ID of an ended process,
+and the answer is its exit status.
 """
 
 import gc
@@ -21,7 +21,7 @@ IMPORTED = ("traindyno.cli.main", "localcloud.sagemaker_service.__main__")
 def main() -> None:
     for name in IMPORTED:
         import_module(name)
-    gc.freeze()  # What was imported is never collected, so that the programs share its memory.
+    gc.freeze()  # The collector leaves imported objects alone, so that the programs share their memory.
     for line in sys.stdin:
         request = json.loads(line)
         if "ended" in request:
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def run(request: dict[str, Any]) -> None:
-    """This process runs the program and ends as the program does."""
+    """Runs the program in this process, and ends as the program does."""
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     files = [
@@ -46,7 +46,7 @@ def run(request: dict[str, Any]) -> None:
     ]
     take_over(files, request["folder"], request["environment"])
     sys.argv = [request["module"], *request["arguments"]]
-    # Each program is a module that has been imported under another name: only its last lines run again.
+    # Each program is imported already under another name, so that only its last lines run again.
     runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
 
 

@@ -1,4 +1,4 @@
-"""Calls to AWS that functions make in a local cloud: written by their workers, and compared with the record."""
+"""Compares the calls to AWS that functions make in a local cloud with the record. Their workers write the calls."""
 
 import json
 import os
@@ -25,16 +25,17 @@ SECONDS = 300
 
 @contextmanager
 def writing_calls(folder: Path) -> Iterator[None]:
-    """A MiniStack that is started meanwhile has its functions write their calls into ``folder``."""
+    """The functions of a MiniStack that is started in this context write their calls into ``folder``."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CALLS_FILE_VARIABLE, str(folder / CALLS_FILE))
         yield
 
 
 def check_calls(folder: Path) -> None:
-    """Whichever tests have run, the record holds what functions sent; that its calls are allowed is checked elsewhere.
+    """Checks that the record has all calls that functions sent, whichever tests have run. Another test checks that they
+    are allowed.
 
-    With ``TRAINDYNO_WRITE_CALLS``, what it lacks is added to it.
+    With ``TRAINDYNO_WRITE_CALLS``, the missing calls are added to the record.
     """
     sent = read_calls(folder / CALLS_FILE)
     lacking = sorted(map(str, sent - recorded_calls() - UNSENT.keys()))
@@ -47,10 +48,10 @@ def check_calls(folder: Path) -> None:
 
 
 class Lambdas:
-    """Every handler as a function of another lab's in MiniStack: deployed functions leave that lab's jobs alone."""
+    """Every handler as a function of another lab in MiniStack: deployed functions leave that lab's jobs alone."""
 
     def __init__(self, **variables: str) -> None:
-        """``variables`` are those of every function."""
+        """Every function gets ``variables``."""
         self._variables = variables
         self._code = pack_lambda_source(with_boto3=False)
         self._made: set[str] = set()
@@ -60,7 +61,7 @@ class Lambdas:
         return boto3.client("lambda", config=Config(read_timeout=SECONDS, retries={"total_max_attempts": 1}))
 
     def call(self, state: str, event: Mapping[str, Any]) -> Any:
-        """``state`` in snake case."""
+        """``state`` is in snake case."""
         name = f"{self._variables['LAB']}-{state}"
         if name not in self._made:
             self._make(name, state)
@@ -83,7 +84,7 @@ class Lambdas:
 
 
 def make_table(name: str) -> None:
-    """Make a table like the stack's, with its index."""
+    """Makes a table like the stack's, with its index."""
     names = ("pk", "sk", "open", "execution_id")
     boto3.client("dynamodb").create_table(
         TableName=name,
@@ -105,7 +106,9 @@ def make_table(name: str) -> None:
 
 @contextmanager
 def as_if_in(environment: Mapping[str, str]) -> Iterator[None]:
-    """boto3's default session and our cached clients use this environment, and are made anew when it is over."""
+    """boto3's default session and our cached clients use this environment until the context ends; then they are made
+    anew.
+    """
     _forget_clients()
     boto3.DEFAULT_SESSION = None
     try:

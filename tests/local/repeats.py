@@ -1,4 +1,4 @@
-"""End-to-end tests of what a faster test of ``make test`` holds already: only ``make chaos`` runs them."""
+"""End-to-end tests whose behaviour a faster test of ``make test`` holds. Only ``make chaos`` runs them."""
 
 import os
 
@@ -7,11 +7,11 @@ import pytest
 from tests.local.forked_programs import REPO_ROOT
 
 VARIABLE = "TRAINDYNO_REPEATS"
-REPEATS = bool(os.environ.get(VARIABLE))  # make chaos sets it
+REPEATS = bool(os.environ.get(VARIABLE))  # make chaos sets the variable
 
 
 def repeat_of(*tests: str) -> pytest.MarkDecorator:
-    """``tests``: those that hold the same in ``make test``, as path::name. A test that is gone is an error."""
+    """``tests`` hold the same behaviour in ``make test``, named as path::name. A missing test is an error."""
     for test in tests:
         path, _, name = test.partition("::")
         assert f"\ndef {name}(" in (REPO_ROOT / path).read_text(), f"{test} is not there to hold what a repeat holds"

@@ -1,4 +1,4 @@
-"""Starts the service in a process of its own and ends it again."""
+"""Starts the local SageMaker service in a process and ends it."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +18,7 @@ LOOK_AGAIN_SECONDS = 0.05
 
 
 class ServiceNotReady(Exception):
-    """The service ended, or did not answer in time; carries the end of what it wrote."""
+    """The service ended, or did not answer in time. The message has the end of its output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +27,12 @@ class RunningService:
     endpoint: str
     state_folder: Path
 
-    def environment(self) -> dict[str, str]:
-        """What points boto3 at this service; everything else follows ``AWS_ENDPOINT_URL``."""
-        names = ("SAGEMAKER", "SERVICE_QUOTAS", "PRICING")
-        return {f"AWS_ENDPOINT_URL_{name}": self.endpoint for name in names}
-
     def health(self) -> dict[str, Any]:
-        return read_health(self.endpoint)
+        health: dict[str, Any] = self.administer("/health")
+        return health
+
+    def administer(self, path: str, document: Mapping[str, Any] | None = None) -> Any:
+        return administer(self.endpoint, path, document)
 
     def stop(self, seconds: float = 30.0) -> None:
         self.process.terminate()
@@ -77,10 +76,12 @@ def start_service(
     return RunningService(process=process, endpoint=endpoint, state_folder=state_folder)
 
 
-def read_health(endpoint: str) -> dict[str, Any]:
-    with urllib.request.urlopen(f"{endpoint}/health", timeout=5) as response:
-        document: dict[str, Any] = json.load(response)
-    return document
+def administer(endpoint: str, path: str, document: Mapping[str, Any] | None = None) -> Any:
+    """The answer of a path that is not AWS's to a GET, or to a POST of the document."""
+    data = None if document is None else json.dumps(document).encode()
+    request = urllib.request.Request(f"{endpoint}{path}", data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as response:
+        return json.load(response)
 
 
 def _wait_until_ready(process: ForkedProgram, port_file: Path, wait_seconds: float, arguments: Sequence[str]) -> str:
@@ -90,7 +91,7 @@ def _wait_until_ready(process: ForkedProgram, port_file: Path, wait_seconds: flo
         if text:
             endpoint = f"http://127.0.0.1:{text}"
             try:
-                read_health(endpoint)
+                administer(endpoint, "/health")
             except urllib.error.URLError:
                 time.sleep(LOOK_AGAIN_SECONDS)
                 continue

@@ -1,4 +1,4 @@
-"""A small disk for tests that fill it: one in memory, where this machine lets it be mounted."""
+"""A small disk in memory for tests that fill it, if this machine allows the mount."""
 
 import subprocess
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ SIZE = "1500m"
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Path]:
-    """A folder on the disk, or ``folder`` itself where none can be mounted: see ``is_small_disk``."""
+    """A folder on the disk; ``folder`` itself if no disk can be mounted (see ``is_small_disk``)."""
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", folder], capture_output=True, check=False
     )
@@ -29,7 +29,7 @@ def is_small_disk(folder: Path) -> bool:
 
 @contextmanager
 def full_disk(folder: Path) -> Iterator[None]:
-    """Nothing can be written to the disk of ``folder`` meanwhile."""
+    """Keeps the disk of ``folder`` full until the context ends: nothing can be written to it."""
     filler = folder / "filler"
     try:
         with filler.open("wb", buffering=0) as file:

@@ -1,7 +1,7 @@
 """Many runs while capacity, requests and events fail, the service is killed, and another execution is aborted.
 
-``make chaos`` plays 1,000 runs, or as many as ``TRAINDYNO_CHAOS_RUNS`` says. ``make test`` has one seed of the same
-faults, with fewer runs and more to check (``test_chaos_seeds.py``).
+``make chaos`` runs 1,000 of them, or ``TRAINDYNO_CHAOS_RUNS``. ``make test`` has one seed of the same faults, with
+fewer runs and more checks (``test_chaos_seeds.py``).
 """
 
 import os

@@ -1,8 +1,9 @@
 """Faults of every kind at once, seed by seed, checked by an oracle that recomputes everything from raw records.
 
-Each seed: two executions at once under lost, late and repeated events, shortages and throttling of every API, the
-service killed in their middle; an execution aborted and one stopped with jobs in flight; then MiniStack killed under
-another. Thirty-six runs of one seed, or as many as ``TRAINDYNO_CHAOS_SEEDS`` and ``TRAINDYNO_SEED_RUNS`` say.
+In each seed, two executions run at once under lost, late and repeated events, shortages and throttling of every API,
+and the service is killed. Then an execution is aborted and one is stopped while their jobs run. At last MiniStack is
+killed during another one. There is one seed with 36 runs, or ``TRAINDYNO_CHAOS_SEEDS`` seeds with
+``TRAINDYNO_SEED_RUNS`` runs.
 """
 
 import os
@@ -32,7 +33,7 @@ THROTTLED_SHARE = 0.03
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChaosLab]:
-    """A cloud of its own, on a disk of its own where this machine lets one be made."""
+    """A cloud of this module, on a disk of its own if this machine allows one."""
     calls = Path(tmp_path_factory.mktemp("calls"))  # no test fills the disk of this folder
     disk = Path(tmp_path_factory.mktemp("seeds"))
     with small_disk(disk) as folder, writing_calls(calls), chaos_lab(folder) as started:
@@ -54,7 +55,7 @@ class Aftermath:
 
 @pytest.fixture(scope="module")
 def unsaved() -> set[str]:
-    """Jobs that were submitted after MiniStack's last save before a kill: the table does not have them."""
+    """Jobs that were submitted after MiniStack's last save before it was killed: the table does not have them."""
     return set()
 
 
@@ -107,7 +108,7 @@ def start(lab: ChaosLab, name: str, lanes: tuple[str, ...], cells: int, max_job_
 
 
 def start_slow(lab: ChaosLab, name: str) -> int:
-    """How many jobs are in flight as soon as the execution has some, which end by faults only."""
+    """Starts an execution whose jobs end by faults only, waits until some are in flight, and returns their number."""
     before = counted(lab, SLOW_LANE, has_ended=False)
     start(lab, name, (SLOW_LANE,), 2, 400_000)
     counts = [0]  # a fault may end the job before another look
@@ -121,7 +122,7 @@ def start_slow(lab: ChaosLab, name: str) -> int:
 
 
 def is_saved(lab: ChaosLab, name: str) -> bool:
-    """Whether MiniStack's regular saves hold the execution and all its jobs in flight."""
+    """Whether a regular save of MiniStack has the execution and all its jobs in flight."""
     executions = (lab.home.state("ministack-state") / "stepfunctions.json").read_text()
     working = {job for job, row in lab.ledger().items() if row["instance_type"] == SLOW_LANE and not row["has_ended"]}
     rows = saved_rows(lab)
@@ -129,7 +130,9 @@ def is_saved(lab: ChaosLab, name: str) -> bool:
 
 
 def submits_nothing(lab: ChaosLab, name: str) -> bool:
-    """Whether each attempt has its job: SubmitRun, killed between the two, leaves a row that is open for 10 minutes."""
+    """Whether each attempt has its job. A SubmitRun that was killed before it created the job leaves a row that is open
+    for 10 minutes.
+    """
     evidence = gather(lab)
     return evidence.attempts(name).keys() <= evidence.ledger.keys()
 
@@ -139,9 +142,9 @@ def saved_rows(lab: ChaosLab) -> str:
 
 
 def strike(lab: ChaosLab) -> set[str]:
-    """Kill MiniStack, and bring it back as ``traindyno local up`` does: nothing else is started or deployed anew.
+    """Kills MiniStack and starts it as ``traindyno local up`` does; nothing else is started or deployed.
 
-    Returns the jobs that were submitted after its last save: the kill loses what the table had of them.
+    Returns the jobs that were submitted after its last save: the table has lost them.
     """
     daemon = lab.home.read_daemon(cloud.MINISTACK)
     assert daemon is not None
@@ -174,14 +177,14 @@ def test_no_job_outlives_an_execution_that_was_ended(aftermath: Aftermath, role:
     assert aftermath.statuses[role] in {"ABORTED", "FAILED"}
     name = f"{role}-{aftermath.seed}"
     assert check_ended(aftermath.evidence, name) == []
-    # Left alone, each would have completed.
+    # Each would have completed without the faults.
     ledger = aftermath.evidence.ledger
     statuses = {ledger[job]["status"] for job in aftermath.evidence.attempts(name) if job in ledger}
     assert statuses <= {"Stopped", "Failed"}
 
 
 def test_most_runs_complete_and_say_that_they_are_simulated(aftermath: Aftermath) -> None:
-    """The others ran out of memory, as asked; ``check_finished`` knows no third outcome."""
+    """The other runs ran out of memory, as the faults ask; ``check_finished`` knows no third outcome."""
     names = [f"{role}-{aftermath.seed}" for role in ("main", "second")]
     results = [result for name in names for result in aftermath.evidence.results(name).values()]
     assert Counter(result["outcome"] for result in results)["completed"] > 0.8 * len(results)
@@ -193,7 +196,7 @@ def test_every_job_is_known_to_the_table_and_has_ended(aftermath: Aftermath) -> 
 
 
 def test_a_full_disk_is_told_and_what_comes_after_it_works(aftermath: Aftermath, lab: ChaosLab) -> None:
-    """It is the last test of a seed: its execution may fail, its jobs may not wait for ever."""
+    """This is the last test of a seed: its execution may fail, but its jobs may not wait for ever."""
     if not is_small_disk(lab.lab.folder):
         pytest.skip("this machine lets no disk be mounted")
     lab.throttle(0.0, 0)

@@ -1,4 +1,4 @@
-"""Jobs that run three times as long as they may: the suite ends at its cap, and what they logged until then counts."""
+"""Jobs that run three times as long as they may: the suite ends at its cap, and their steps until then count."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,7 +11,7 @@ from traindyno.core.costs.prices import cost_usd
 
 pytestmark = pytest.mark.local
 
-# The cap has room for two jobs' limits and a half, of six runs.
+# The suite has six runs; its cap has room for the limits of two jobs and a half.
 CAP_USD = Decimal("0.163")
 MINIMUM_CHARGE_SECONDS = 60
 # The pace lets a sweep come in time, though each looks only at jobs that are 20 s old by the machine's clock.
@@ -92,7 +92,7 @@ def test_what_a_job_logged_until_it_was_stopped_is_its_runs_result(overrun: Over
     assert len(stopped) == len(overrun.jobs)
     for result in stopped:
         throughput = result["measured"]["throughput"]
-        # a batch of one or two samples in 10 s
+        # a step of one or two samples takes 10 s
         samples_per_second = result["run"]["cell"]["settings"]["batch_size_per_device"] / 10
         assert throughput["samples_per_second"] == pytest.approx(samples_per_second, rel=0.05)
         assert 3 <= throughput["steps"] < 71

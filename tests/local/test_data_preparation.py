@@ -1,4 +1,4 @@
-"""A suite's data is tokenised once: by one job before the first run, and not at all where that was done before."""
+"""A suite's data is tokenised once, by one job before the first run, and not again by a later suite."""
 
 import json
 from typing import Any

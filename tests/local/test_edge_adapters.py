@@ -142,7 +142,7 @@ class TestServing(ServingContract):
 
 
 class WaitingMachine:
-    """A state machine of one task, which waits for its answer: an activity."""
+    """A state machine with one task that waits for its answer: an activity."""
 
     def __init__(self, stepfunctions: Any) -> None:
         self.stepfunctions = stepfunctions
@@ -153,7 +153,7 @@ class WaitingMachine:
         )["stateMachineArn"]
 
     def next_token(self) -> str:
-        """The token of the execution that waits longest."""
+        """The token of the execution that has waited longest."""
         return str(self.stepfunctions.get_activity_task(activityArn=self._activity)["taskToken"])
 
 
@@ -210,7 +210,7 @@ class TestWarmPools(WarmPoolContract):
 
 @pytest.mark.local
 class TestAnswers(AnswersContract):
-    """MiniStack keeps the contract: the token is of an activity's task, which waits as the lab's own tasks do."""
+    """MiniStack keeps the contract. The token is of an activity's task, which waits as the lab's own tasks do."""
 
     @pytest.fixture
     def answers(self, lab: LocalLab) -> TaskAnswers:

@@ -65,7 +65,7 @@ def two_speeds(lab: LocalLab) -> dict[str, Any]:
     source = lab.write_script("speeds", WORKING_SCRIPT)
     matrix = {"hyperparameters.delay_milliseconds": [5, 20]}
     suite = script_suite(source, matrix, baseline={"hyperparameters.delay_milliseconds": 20})
-    suite["workload"]["examples"] = 1_000_000  # so much work that starting a job doesn't count
+    suite["workload"]["examples"] = 1_000_000  # with so much work the start of a job doesn't matter
     answer = lab.traindyno(
         "run", str(lab.write_suite("speeds", suite)), "--local", "--name", "speeds", "--format", "json"
     )

@@ -1,4 +1,4 @@
-"""The step log explains the time that a job is billed for: what is left over is small."""
+"""The step log explains nearly all of the time that a job is billed for."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""CloudFormation, the guard and a suite in flight: a stack that asks is not deleted until the lab is idle."""
+"""CloudFormation, the guard and a running suite: a stack that asks the guard is not deleted until the lab is idle."""
 
 import json
 import time
@@ -39,7 +39,7 @@ def suite(lab: LocalLab) -> dict[str, Any]:
 
 @pytest.fixture
 def cloudformation(lab: LocalLab) -> Iterator[Any]:
-    """A client, and a stack of one resource, which asks the deployed lab's own guard."""
+    """A client, and a stack of one resource, which asks the deployed lab's guard."""
     client = lab.client("cloudformation")
     functions = lab.client("lambda").get_paginator("list_functions").paginate()
     (guard,) = [
@@ -53,7 +53,7 @@ def cloudformation(lab: LocalLab) -> Iterator[Any]:
 
 
 def await_end(client: Any) -> str:
-    """The stack's status once nothing is in progress; "gone" for one that is there no more."""
+    """The stack's status when nothing is in progress; "gone" for a deleted stack."""
     for _ in range(240):
         rows = [row for row in client.list_stacks()["StackSummaries"] if row["StackName"] == STACK]
         status = rows[0]["StackStatus"] if rows else "gone"

@@ -1,4 +1,4 @@
-"""Models served by the local SageMaker service: real containers over HTTP, with SageMaker's statuses and failures."""
+"""Models hosted by the local SageMaker service: real containers over HTTP, with SageMaker's statuses and failures."""
 
 import json
 import time
@@ -68,7 +68,7 @@ def wait_for(sagemaker: Any, name: str, status: str, seconds: float = 60) -> dic
 
 
 def statuses(aws: AwsDouble, kind: str, name: str) -> set[str]:
-    """The statuses without their order, which EventBridge does not keep; it may deliver an event twice."""
+    """The set of statuses: EventBridge does not keep their order and may deliver an event twice."""
     events = [event["detail"] for event in aws.invocations if event.get("detail-type") == f"SageMaker {kind}"]
     key = "EndpointStatus" if "Endpoint" in kind else "TransformJobStatus"
     return {detail[key] for detail in events if name in (detail.get("EndpointName"), detail.get("TransformJobName"))}
@@ -162,7 +162,7 @@ def test_a_serverless_endpoint_answers_and_refuses_what_exceeds_its_concurrency(
 
 
 def is_throttled(service: RunningService, name: str) -> bool:
-    """Whether one request, without boto3's own retries, is throttled."""
+    """Whether a request is throttled, without boto3's own retries."""
     runtime = client("sagemaker-runtime", service.endpoint, Config(retries={"total_max_attempts": 1}))
     try:
         runtime.invoke_endpoint(EndpointName=name, Body=b'{"inputs": "quick"}', ContentType="application/json")

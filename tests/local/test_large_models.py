@@ -21,7 +21,7 @@ SMALL = "suites/large_rehearsal.yaml"
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Answer]]:
-    """Command → what it answered; all commands of the page are run once, in their order."""
+    """The answer of each command of the page. All are run once, in their order."""
     lab = LocalLab(tmp_path_factory.mktemp("large"))
     (lab.folder / "suites").symlink_to(REPO_ROOT / "suites")
     found: dict[str, Answer] = {}
@@ -60,7 +60,7 @@ def test_both_models_are_planned_over_three_kinds_of_accelerators_with_their_cos
         assert set(lanes) == {"ml.p4d.24xlarge", "ml.p5.48xlarge", "ml.trn2.48xlarge"}
         assert {lane["quota"]["applied"] for lane in lanes.values()} == {16}
         on_demand, spot = float(plan["one_attempt_usd"]), float(plan["spot"]["one_attempt_usd"])
-        # 60 % off; jobs of 2 h meet 0.1 interruptions, each of which repeats half of a job
+        # The saving is 60 %; a job of 2 h has 0.1 interruptions, each of which repeats half of a job.
         assert spot == pytest.approx(on_demand * 0.4 * 1.05)
 
 

@@ -24,7 +24,7 @@ MARK_TABLE = "kept-over-a-kill"
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
-    """A cloud of this module's own: its parts are killed."""
+    """A cloud of this module, because its parts are killed."""
     lab = LocalLab(tmp_path_factory.mktemp("own"))
     try:
         up = lab.traindyno("local", "up")
@@ -176,7 +176,9 @@ def test_a_read_only_home_is_a_message(own: LocalLab, tmp_path: Path) -> None:
 
 
 def test_down_takes_five_seconds_at_most(own: LocalLab) -> None:
-    """It runs last: the cloud is gone then. Its starter lives on, in a process that never waits for it."""
+    """This test runs last, because it ends the cloud. The process that started the cloud still runs and never waits for
+    it.
+    """
     began = time.monotonic()
     assert own.traindyno("local", "down").status == 0
     assert time.monotonic() - began < 5

@@ -1,4 +1,4 @@
-"""Which interpreter a job of the local cloud gets: its image decides."""
+"""A job's image decides which interpreter it gets in the local cloud."""
 
 import sys
 from pathlib import Path
@@ -49,7 +49,7 @@ def test_job_finds_its_images_environment_without_a_restart_of_the_service(aws: 
 
 
 def make_environment(folder: Path) -> Path:
-    """This interpreter under another name."""
+    """An environment that has this interpreter under another name."""
     python = folder / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.symlink_to(sys.executable)

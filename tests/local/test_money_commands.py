@@ -1,4 +1,4 @@
-"""What money is about, from the command line: plan, quotas, receipt, reprice, compare and stop, in the local cloud."""
+"""The commands about money in the local cloud: plan, quotas, receipt, reprice, compare and stop."""
 
 import json
 import time
@@ -144,7 +144,7 @@ def test_the_receipt_equals_what_the_service_billed(lab: LocalLab, spent: dict[s
 
 
 def billed_by_service(lab: LocalLab, name_part: str) -> dict[str, Decimal]:
-    """Seconds by job, as the service's own ledger has them."""
+    """Billed seconds by job, from the service's own ledger."""
     url = f"http://127.0.0.1:{require_ports(lab.home).sagemaker}/_local/ledger"
     with urllib.request.urlopen(url, timeout=10) as answer:
         rows = json.load(answer)["rows"]
@@ -165,7 +165,7 @@ def test_repricing_changes_every_cost_and_runs_nothing(lab: LocalLab, spent: dic
     measured = {each.run.cell.cell_id for each in map(parse_run_result, spent["results"]) if is_measured(each)}
     assert set(before) == measured
     assert measured
-    # 0.25 instead of $0.10/h
+    # $0.25 instead of $0.10 per hour
     assert after == {cell_id: pytest.approx(usd * 2.5) for cell_id, usd in before.items()}
     assert not found["is_flipped"]
     nowhere = lab.traindyno("reprice", "spent", "--local", "--region", "eu-north-1")
@@ -187,7 +187,7 @@ def test_two_executions_are_compared_cell_by_cell(lab: LocalLab, spent: dict[str
 
 @pytest.fixture(scope="module")
 def stopped(lab: LocalLab) -> dict[str, Any]:
-    """The receipt while it ran, and what stopping it said."""
+    """The receipt while the suite ran, and the output of the command that stopped it."""
     suite = {**script_suite(lab, [10_000], examples=2_000_000), "limits": {**LIMITS, "max_job_seconds": 300}}
     path = lab.write_suite("endless-money", suite)
     started = lab.traindyno("run", str(path), "--local", "--name", "stopped", "--no-wait")

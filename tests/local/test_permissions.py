@@ -1,10 +1,10 @@
-"""The functions of a lab on each of their ways, with their calls written by their workers: the record has these calls,
-and no others. ``tests/infra/test_policies.py`` compares the record with the roles.
+"""Runs each function of a lab on each of its ways and compares the calls that their workers write with the record.
+
+``tests/infra/test_policies.py`` compares the record with the roles.
 """
 
 import json
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +17,7 @@ from localcloud.environment import local_environment
 from tests.archives import tar_gz
 from tests.local.local_lab import LocalLab
 from tests.local.recorded_calls import CALLS_FILE, Lambdas, as_if_in, make_table
+from tests.local.running_service import administer
 from tests.permissions.calls import Call, read_calls, recorded_calls
 from traindyno.aws import clients
 from traindyno.aws.log_tail import LogTail
@@ -114,7 +115,9 @@ def make_storage() -> None:
 
 
 def go_through_everything(functions: Lambdas, service: str) -> None:
-    """Each function on each of its ways: a job that ends, one that is refused, one that nobody waits for any more."""
+    """Runs each function on each of its ways, with a job that ends, a refused job, and a job that nobody waits for any
+    more.
+    """
     put_failing_script()
     remote = {"execution_id": "remote", "suite": suite("ml.g5.xlarge")}
     functions.call("check_quotas", functions.call("plan_suite", remote))
@@ -169,7 +172,7 @@ def submit_to_stopped(functions: Lambdas, run: dict[str, Any]) -> str:
 
 
 def wait_for_end(job_name: str) -> None:
-    """Wait until the job's log has arrived as well, which may take a moment longer."""
+    """Waits until the job has ended and its log has arrived, which may be later."""
     tail = LogTail(clients.logs())
     for _ in range(600):
         job = boto3.client("sagemaker").describe_training_job(TrainingJobName=job_name)
@@ -180,7 +183,7 @@ def wait_for_end(job_name: str) -> None:
 
 
 def make_older(job_name: str, *, seconds: int) -> None:
-    """The sweep looks at attempts of a certain age only."""
+    """The sweep looks only at attempts of a certain age, so the test makes this one older."""
     clients.table(TABLE).update_item(
         Key={"pk": f"job#{job_name}", "sk": "attempt"},
         UpdateExpression="SET submitted_at = submitted_at - :seconds",
@@ -191,17 +194,10 @@ def make_older(job_name: str, *, seconds: int) -> None:
 @contextmanager
 def throttled(service: str) -> Iterator[None]:
     try:
-        set_faults(service, {"throttling_fraction": 1.0})
+        administer(service, "/_local/faults", {"throttling_fraction": 1.0})
         yield
     finally:
-        set_faults(service, {})
-
-
-def set_faults(service: str, document: dict[str, float]) -> None:
-    body, json_type = json.dumps(document).encode(), {"Content-Type": "application/json"}
-    request = urllib.request.Request(f"{service}/_local/faults", body, json_type)
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        assert answer.status == 200
+        administer(service, "/_local/faults", {})
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

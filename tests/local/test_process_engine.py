@@ -1,4 +1,4 @@
-"""Jobs that really run: what they find, what is kept of them, and that nothing of them stays."""
+"""Jobs that really run: what they find, which of their files are kept, and that no process remains."""
 
 import io
 import os
@@ -86,7 +86,7 @@ print("trained on", data)
 
 
 def test_literal_paths_under_opt_ml_are_the_hosts_own(aws: AwsDouble, sagemaker: Any) -> None:
-    """Two hosts at once: each writes the same literal path, and neither reads what the other wrote."""
+    """Two hosts write to the same literal path at the same time, and neither reads the file of the other."""
     stage_script(
         aws,
         """
@@ -236,10 +236,15 @@ def test_a_script_that_raises_gives_the_end_of_its_log(aws: AwsDouble, sagemaker
     assert len(reason) <= 1024
 
 
-def test_a_process_killed_from_outside_ends_with_code_137(aws: AwsDouble, sagemaker: Any) -> None:
-    stage_script(aws, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+def test_a_job_killed_from_outside_ends_with_code_137_and_no_process(
+    aws: AwsDouble, service: RunningService, sagemaker: Any
+) -> None:
+    stage_script(aws, SLEEP_FOR_EVER)
     sagemaker.create_training_job(**job_request("killed"))
+    pids = pids_of(service, "killed")
+    assert service.administer("/_local/kill", {"TrainingJobName": "killed"})["killed"] == len(pids)
     assert wait_until(sagemaker, "killed")["FailureReason"].endswith(", exit code: 137")
+    assert not [pid for pid in pids if is_alive(pid)]
 
 
 def test_data_that_is_not_there_fails_the_job_as_the_callers_error(aws: AwsDouble, sagemaker: Any) -> None:
@@ -290,7 +295,7 @@ def test_a_job_past_its_longest_run_is_stopped_for_that(
 def test_a_child_that_outlives_its_job_is_ended_with_it(
     aws: AwsDouble, service: RunningService, sagemaker: Any
 ) -> None:
-    # A child without an environment carries no mark of its job: only its ancestry tells.
+    # A child without an environment has no mark of its job: only its parents show that it belongs to the job.
     script = SLEEP_FOR_EVER.replace("start_new_session=True", "start_new_session=True, env={}")
     stage_script(aws, script.replace("time.sleep(600)\n", "time.sleep(0.3)\n"))
     sagemaker.create_training_job(**job_request("parent"))

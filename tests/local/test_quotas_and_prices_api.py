@@ -1,4 +1,4 @@
-"""Service Quotas and the Price List, asked by boto3 as a user would."""
+"""Service Quotas and the Price List answer boto3 as AWS does."""
 
 import json
 from pathlib import Path

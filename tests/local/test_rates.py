@@ -1,4 +1,4 @@
-"""SageMaker's limits on requests per second hold in the jobs' virtual time, with many runs asking at once."""
+"""SageMaker's limits on requests per second hold in the jobs' virtual time while many runs start at once."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ RUNS = len(PACED_LANES) * TRIALS * CELLS_PER_LANE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paced:
-    """``requests`` by operation, as the service counted them."""
+    """``requests`` are counted by operation, by the service."""
 
     status: str
     outcomes: list[str]

@@ -1,4 +1,4 @@
-"""The suites of users' scripts and of strategies, each once through the local cloud to its verdict.
+"""The suites of users' scripts and of strategies run once through the local cloud to their verdict.
 
 ``make test`` has one of them, whose script asks for its number of hosts.
 """
@@ -24,9 +24,9 @@ SCRIPT_SUITES = {"own_script": {"epochs": 4}, "hf_trainer": {"max_steps": 15}, "
 XLA_FOLDER = ENVIRONMENTS / SEPARATE_ENVIRONMENTS[LOCAL_XLA_IMAGE].folder
 # Threads that wait for each other on a busy machine use most of its time.
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
-# XLA's time here is that of its compiler, and what it compiles is not measured.
+# Most of XLA's time here is compilation, and the compiled code is not measured.
 BRIEF_COMPILATION = {"XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"}
-# One of each way to spread the model: what differs between the others is tested step by step in tests/training.
+# One cell of each way to divide the model; tests/training compares the others step by step.
 STRATEGIES = ("fsdp", "tensor", "pipeline")
 
 
@@ -69,7 +69,7 @@ def test_a_users_script_runs_to_the_verdict_with_one_process_and_with_two(lab: L
     suite = reference_suite(name)
     suite["workload"]["hyperparameters"] |= SCRIPT_SUITES[name]
     suite["workload"]["environment"] = ONE_THREAD
-    if not REPEATS:  # one cell of each number of processes
+    if not REPEATS:  # one cell for each number of processes
         del suite["matrix"]["hyperparameters.batch_size"][1:]
     report = report_of(lab, name, suite)
     assert report["verdict"]["recommended"] in [cell["cell_id"] for cell in report["cells"]]
@@ -95,7 +95,7 @@ def test_a_users_script_runs_to_the_verdict_with_one_process_and_with_two(lab: L
     f"{SERVING}::test_the_trainium_pack_goes_on_to_an_endpoint_as_its_page_says",  # compiler xla in the local cloud
 )
 def test_strategies_are_compared_on_the_same_work(lab: LocalLab) -> None:
-    """The suite has one cell of each way to spread the model over two processes; the whole suite is run by hand."""
+    """This suite has one cell of each way to divide the model among two processes; a person runs the whole suite."""
     make_environment(XLA_FOLDER)
     suite = reference_suite("strategies_cpu")
     suite["matrix"]["compiler"] = ["none", "xla"]

@@ -1,4 +1,4 @@
-"""A pack rehearsed on this machine: granted quotas, traces, prices, simulated jobs, a verdict, claims."""
+"""A pack is rehearsed on this machine: granted quotas, traces, prices, simulated jobs, a verdict, claims."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Simulated jobs: their time, their bill, their step logs, and what goes wrong with them on request."""
+"""Simulated jobs: their time, their bill, their step logs, and their injected faults."""
 
 import json
 import time
@@ -48,7 +48,7 @@ KEPT_WARM = {
     "VolumeSizeInGB": 30,
     "KeepAlivePeriodInSeconds": 3600,
 }
-# It is more than these tests take by the machine's clock between two jobs, and far less than virtual time would.
+# These tests take less than this between two jobs by the machine's clock; virtual time would take far more.
 MACHINE_SECONDS = 30
 
 
@@ -62,19 +62,12 @@ def replaying(
         (trace_folder / f"{name}.json").write_text(json.dumps(trace))
     with start_service(folder / "state", aws.endpoint, *FAST, "--traces", str(trace_folder), *options) as running:
         if faults:
-            administer(running, "/_local/faults", faults)
+            running.administer("/_local/faults", faults)
         yield running
 
 
-def administer(running: RunningService, path: str, document: dict[str, Any] | None = None) -> Any:
-    data = None if document is None else json.dumps(document).encode()
-    request = urllib.request.Request(f"{running.endpoint}{path}", data, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=10) as response:
-        return json.load(response)
-
-
 def ledger(running: RunningService) -> dict[str, dict[str, Any]]:
-    return {row["job_name"]: row for row in administer(running, "/_local/ledger")["rows"]}
+    return {row["job_name"]: row for row in running.administer("/_local/ledger")["rows"]}
 
 
 def simulated_request(name: str, instance_count: int = 1, **changes: Any) -> dict[str, Any]:
@@ -177,7 +170,7 @@ def test_the_trace_that_names_most_of_a_jobs_values_is_played(aws: AwsDouble, tm
         single = run_one(running, simulated_request("single", HyperParameters={"settings": '{"strategy": "single"}'}))
         ddp = run_one(running, simulated_request("ddp", HyperParameters={"settings": '{"strategy": "ddp"}'}))
     assert fsdp["BillableTimeInSeconds"] == PLAIN_BILLED_SECONDS + 5 * 2
-    # recorded: 1 + 2 + 1 s of steps in place of 10 s, on one rank
+    # The recorded steps take 1 + 2 + 1 s instead of 10 s on one rank.
     assert single["BillableTimeInSeconds"] == PLAIN_BILLED_SECONDS - 10 + 4
     assert len(logged_files(aws, "single")) == 1
     assert ddp["BillableTimeInSeconds"] == PLAIN_BILLED_SECONDS
@@ -212,7 +205,7 @@ def result_of(job: dict[str, Any], log: StepLog) -> RunResult:
 
 
 def steps_of(files: dict[str, list[str]]) -> list[list[int]]:
-    """The steps of the first process, by session."""
+    """The steps of the first process in each session."""
     logs = [[json.loads(line) for line in lines] for name, lines in sorted(files.items()) if "rank-00000" in name]
     return [[line["step"] for line in lines if line["kind"] == "step"] for lines in logs]
 
@@ -221,7 +214,7 @@ def steps_of(files: dict[str, list[str]]) -> list[list[int]]:
 def test_an_interrupted_spot_job_repeats_the_steps_since_its_last_checkpoint(
     aws: AwsDouble, tmp_path: Path, every_steps: int | None
 ) -> None:
-    """A job without checkpoints repeats all of its steps. What is repeated is billed; the gap is not."""
+    """A job without checkpoints repeats all of its steps. Repeated steps are billed; the interruption is not."""
     name = f"spot-{every_steps}"
     interrupted = [{"name_contains": name, "fault": "spot_interruption"}]
     with replaying(tmp_path, aws, traces={"long": LONG_TRACE}, seed=5, named=interrupted) as running:
@@ -250,7 +243,7 @@ def test_an_interrupted_spot_job_repeats_the_steps_since_its_last_checkpoint(
 
 
 def check_receipt_and_projection(interrupted: RunResult, whole: RunResult, repeated: int) -> None:
-    """The receipt has what was repeated, and the projection, of a run without interruptions, has not."""
+    """The receipt has the repeated steps. The projection has not, because it is for a run without interruptions."""
     assert interrupted.measured is not None
     assert (interrupted.measured.steps_done, interrupted.measured.repeated_steps) == (30, repeated)
     (line,) = write_receipt([interrupted]).lines
@@ -308,7 +301,7 @@ def test_a_stopped_job_ends_soon_and_keeps_the_steps_that_it_did(aws: AwsDouble,
         wait_until(sagemaker, "stopped", frozenset({"Training"}))
         first = sagemaker.describe_training_job(TrainingJobName="stopped")
         eventually(
-            lambda: administer(running, "/_local/clock")["now_ms"] > first["CreationTime"].timestamp() * 1000 + 60e3
+            lambda: running.administer("/_local/clock")["now_ms"] > first["CreationTime"].timestamp() * 1000 + 60e3
         )
         sagemaker.stop_training_job(TrainingJobName="stopped")
         job = wait_until(sagemaker, "stopped")
@@ -332,7 +325,7 @@ def test_a_restart_in_the_middle_loses_and_repeats_nothing(aws: AwsDouble, tmp_p
         running.process.kill()
         running.process.wait()
     with replaying(tmp_path, aws) as running:
-        assert administer(running, "/_local/faults")["duplicated_event_fraction"] == 0.5
+        assert running.administer("/_local/faults")["duplicated_event_fraction"] == 0.5
         sagemaker = client("sagemaker", running.endpoint)
         ended = [wait_until(sagemaker, name) for name in names]
         rows = ledger(running)
@@ -363,7 +356,7 @@ def test_a_like_job_starts_warm_and_the_time_between_is_billed_to_the_pool(aws: 
 
 
 def test_a_next_job_finds_the_pool_however_fast_time_runs(aws: AwsDouble, tmp_path: Path) -> None:
-    """The clock jumps over what nothing happens in; a pool's hour is not that, nor the second before its next job."""
+    """The clock jumps over idle time, but neither over the hour of a pool nor over the second before the next job."""
     with replaying(tmp_path, aws, traces={"cold": {**PLAIN_TRACE, "start_seconds": 200}}) as running:
         sagemaker = client("sagemaker", running.endpoint)
         run_one(running, simulated_request("left", ResourceConfig=KEPT_WARM))
@@ -440,9 +433,9 @@ def impatient(running: RunningService) -> Any:
 def test_requests_are_throttled_and_refused_as_asked(aws: AwsDouble, tmp_path: Path) -> None:
     with replaying(tmp_path, aws, throttling_fraction=1) as running:
         assert refusal(impatient(running).list_training_jobs) == "ThrottlingException"
-        administer(running, "/_local/faults", {"quota_refusal_fraction": 1})
+        running.administer("/_local/faults", {"quota_refusal_fraction": 1})
         assert refusal(impatient(running).create_training_job, **simulated_request("no")) == "ResourceLimitExceeded"
-        administer(running, "/_local/faults", {})
+        running.administer("/_local/faults", {})
         assert impatient(running).list_training_jobs()["TrainingJobSummaries"] == []
 
 
@@ -472,7 +465,7 @@ def test_of_several_types_the_next_is_selected_where_the_first_is_short(aws: Aws
 def test_faults_that_do_not_exist_are_refused(aws: AwsDouble, tmp_path: Path) -> None:
     with replaying(tmp_path, aws) as running:
         with pytest.raises(urllib.error.HTTPError) as caught:
-            administer(running, "/_local/faults", {"gremlins": 1, "seed": "x"})
+            running.administer("/_local/faults", {"gremlins": 1, "seed": "x"})
         message = json.load(caught.value)["message"]
     assert "gremlins" in message
     assert "seed" in message

@@ -1,5 +1,7 @@
-"""A classifier from its training to an endpoint that answers, in a local cloud, by the commands of README and of the
-page about the Trainium post; and the ways in which it fails.
+"""A classifier goes from its training to an endpoint in a local cloud, by the commands of README and of the page about
+the Trainium post.
+
+Other tests are about the ways in which this fails.
 """
 
 import io
@@ -40,7 +42,7 @@ PACK = "bert-trainium/local"
 
 @pytest.fixture(scope="module")
 def trained(lab: LocalLab) -> str:
-    """The S3 key of the model that the suite's one run has saved."""
+    """The S3 key of the model that the suite's only run saved."""
     suite = {
         "name": "mine",
         "goal": "fastest",
@@ -81,7 +83,7 @@ def line_of(command: str) -> str:
 
 
 def as_written(lab: LocalLab, line: str, *options: str) -> Answer:
-    """The rest of a command line after ``traindyno``, in the local cloud."""
+    """The words of a command line after ``traindyno``, for the local cloud."""
     words = shlex.split(line)
     return lab.traindyno(*words, *(["--local"] if "--local" not in words else []), *options)
 
@@ -141,7 +143,7 @@ def test_a_trained_classifier_is_deployed_checked_invoked_listed_and_deleted(lab
 
 
 def test_the_trainium_pack_goes_on_to_an_endpoint_as_its_page_says(lab: LocalLab) -> None:
-    """It has fewer steps, and each cell once. The cells differ in their compiler, and their losses hardly."""
+    """The suite has fewer steps, and each cell once. The cells differ in their compiler, and hardly in their losses."""
     make_environment(XLA_FOLDER)
     suite = reference_suite(PACK)
     suite["measurement"]["max_steps"] = 15
@@ -171,7 +173,7 @@ def test_a_transform_job_answers_the_lines_of_a_local_file(lab: LocalLab, traine
     requests = lab.folder / "requests.jsonl"
     requests.write_text("".join(json.dumps({"inputs": f"a {word} film"}) + "\n" for word in ("good", "bad", "good")))
     row = deployed(lab, "--transform", str(requests))
-    assert (row["status"], row["checked_samples"]) == ("removed", 8)  # the model is deleted with the job's end
+    assert (row["status"], row["checked_samples"]) == ("removed", 8)  # the model is deleted when the job ends
     jobs = [lab.client("sagemaker").describe_transform_job(TransformJobName=name) for name in job_names(row)]
     worked = [(job["TransformEndTime"] - job["TransformStartTime"]).total_seconds() for job in jobs]
     assert row["billed_seconds"] == pytest.approx(sum(worked), abs=0.01)
@@ -188,7 +190,7 @@ def job_names(row: dict[str, Any]) -> tuple[str, str]:
 
 
 def test_a_transform_job_whose_answers_differ_does_not_start(lab: LocalLab, trained: str) -> None:
-    """The job that trained this model has said something else: as where another model was put in its place."""
+    """The training job's samples have other answers than the model, as if another model had replaced it."""
     s3, bucket = lab.client("s3"), lab.deployment().bucket
     listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"runs/{EXECUTION}/")["Contents"]
     (key,) = [row["Key"] for row in listed if row["Key"].endswith("/evaluation_samples.json")]

@@ -1,4 +1,4 @@
-"""The functions of deployments, and the guard, on each of their ways: the record has their calls, and no others."""
+"""Runs the functions of deployments and the guard on each of their ways: the record has their calls and no others."""
 
 import json
 import threading
@@ -102,7 +102,7 @@ def put_model(deployment: ModelDeployment, at_load: str) -> None:
 
 
 def go_through_everything(functions: Lambdas) -> None:
-    """An endpoint that answers and expires, one that fails, and a transform job."""
+    """Makes an endpoint that answers and expires, an endpoint that fails, and a transform job."""
     for deployment in (DEPLOYMENT, FAILING, TRANSFORM):
         functions.call("deploy_model", {"token": "nobody", "deployment": deployment_document(deployment)})
     # A task that was started again, and a document that is wrong
@@ -136,7 +136,7 @@ def go_through_everything(functions: Lambdas) -> None:
 
 
 def destroy(functions: Lambdas) -> None:
-    """Delete the lab, whose endpoint and transform job exist until then."""
+    """Deletes the lab while its endpoint and transform job exist."""
     for deployment in LEFT:
         functions.call("deploy_model", {"token": "nobody", "deployment": deployment_document(deployment)})
     with answers_to_cloudformation() as (url, answers):
@@ -147,7 +147,7 @@ def destroy(functions: Lambdas) -> None:
 
 @contextmanager
 def answers_to_cloudformation() -> Iterator[tuple[str, list[Any]]]:
-    """A URL that takes them as the signed ones of CloudFormation do."""
+    """A URL that takes the guard's answers, as the signed URLs of CloudFormation do."""
     answers: list[Any] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""The first suite of a new lab, as it is published, in the local cloud: its instances are simulated there."""
+"""The published first suite of a new lab runs in the local cloud, where its instances are simulated."""
 
 import json
 import time
@@ -24,7 +24,7 @@ SWEEP_SECONDS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Smoke:
-    """``refused``: the plan before the quota was granted. ``messages``: what the topic and the event bus delivered."""
+    """``refused`` is the plan before the quota was granted, ``messages`` what the topic and the event bus delivered."""
 
     refused: Answer
     seconds: float

@@ -1,7 +1,7 @@
-"""Spot jobs that lose their instances at random steps, with notice and without: each step is counted once.
+"""Spot jobs lose their instances at random steps, with and without notice, and each step is counted once.
 
-A few runs of a small script here. ``TRAINDYNO_INTERRUPTED_RUNS`` says how many: ``make chaos`` asks for 100, and for
-some with the built-in training loop.
+The tests run a small script a few times, or ``TRAINDYNO_INTERRUPTED_RUNS`` times: ``make chaos`` runs it 100 times,
+some of them with the built-in training loop.
 """
 
 import io
@@ -76,15 +76,6 @@ def spot_service(aws: AwsDouble, tmp_path_factory: pytest.TempPathFactory) -> An
         yield running
 
 
-def set_faults(service: RunningService, **faults: Any) -> None:
-    import urllib.request
-
-    data = json.dumps(faults).encode()
-    request = urllib.request.Request(f"{service.endpoint}/_local/faults", data, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=10):
-        pass
-
-
 def stage(aws: AwsDouble, files: dict[str, Any]) -> None:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as tar:
@@ -131,7 +122,7 @@ def of_kind(transitions: list[dict[str, Any]], status: str) -> list[dict[str, An
 
 
 def miscounts(run: SpotRun, steps: int) -> list[str]:
-    """What does not hold of a run that counts each step once."""
+    """What is wrong with a run that should count each step once."""
     measured = run.result.measured
     assert measured is not None
     interrupted = of_kind(run.job["SecondaryStatusTransitions"], "Interrupted")
@@ -147,7 +138,7 @@ def miscounts(run: SpotRun, steps: int) -> list[str]:
 
 
 def receipt_errors(run: SpotRun) -> list[str]:
-    """What does not hold of a receipt that bills what the service billed, at the price, and no interrupted time."""
+    """What is wrong with a receipt that should bill what the service billed, at the price, and no interrupted time."""
     (line,) = write_receipt([run.result]).lines
     costs = {phase.name: phase.usd for phase in line.phases}
     seconds = Decimal(str(run.job["BillableTimeInSeconds"]))
@@ -167,13 +158,13 @@ def interrupted(
     source = tmp_path_factory.mktemp("source")
     (source / "train.py").write_text(SCRIPT)
     stage(aws, bundle.script_files(source))
-    set_faults(
-        spot_service,
-        seed=11,
-        spot_interruption_fraction=1.0,
-        spot_interruptions=INTERRUPTIONS,
-        spot_notice_fraction=0.5,
-    )
+    faults = {
+        "seed": 11,
+        "spot_interruption_fraction": 1.0,
+        "spot_interruptions": INTERRUPTIONS,
+        "spot_notice_fraction": 0.5,
+    }
+    spot_service.administer("/_local/faults", faults)
     return [finish(aws, spot_service, spot_request(f"spot-{number}")) for number in range(RUNS)]
 
 
@@ -226,9 +217,10 @@ def test_the_built_in_loop_resumes_bit_by_bit(aws: AwsDouble, spot_service: Runn
     def run(name: str) -> SpotRun:
         return finish(aws, spot_service, spot_request(name, HyperParameters=hyperparameters))
 
-    set_faults(spot_service)
+    spot_service.administer("/_local/faults", {})
     whole = run("whole")
-    set_faults(spot_service, seed=3, spot_interruption_fraction=1.0, spot_interruptions=1, spot_notice_fraction=0.5)
+    faults = {"seed": 3, "spot_interruption_fraction": 1.0, "spot_interruptions": 1, "spot_notice_fraction": 0.5}
+    spot_service.administer("/_local/faults", faults)
     for number in range(BUILT_IN_RUNS):
         found = run(f"built-in-{number}")
         assert miscounts(found, steps) == receipt_errors(found) == []

@@ -18,7 +18,9 @@ CONTRACT_TABLE = "store-contract"
 
 @pytest.fixture(scope="module")
 def own_table(lab: LocalLab) -> Table:
-    """The lab's sweep would stop the contract's open attempts in the lab's own table as jobs of ended executions."""
+    """The contract's open attempts need their own table: the sweep of the lab would stop them as jobs of ended
+    executions.
+    """
     with as_if_in(local_environment(require_ports(lab.home))):
         make_table(CONTRACT_TABLE)
     return Table(lab.table(CONTRACT_TABLE))

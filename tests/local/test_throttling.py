@@ -1,6 +1,6 @@
-"""Suites while three of ten requests to every API are throttled: all end as they would otherwise.
+"""Suites end as usual while three of ten requests to every API are throttled.
 
-Two executions at once, or as many as ``TRAINDYNO_THROTTLED_EXECUTIONS`` says: ``make chaos`` asks for 20.
+Two executions run at once, or ``TRAINDYNO_THROTTLED_EXECUTIONS``: ``make chaos`` asks for 20.
 """
 
 import http.client
@@ -21,7 +21,7 @@ from tests.local.test_chaos import ENDED, suite_document
 
 pytestmark = [pytest.mark.local, pytest.mark.timeout(900)]
 EXECUTIONS = int(os.environ.get("TRAINDYNO_THROTTLED_EXECUTIONS", "2"))
-LANE = "ml.g4dn.8xlarge"  # no other test uses it: they count their lanes' jobs
+LANE = "ml.g4dn.8xlarge"  # no other test uses this cloud, because they count the jobs of their lanes
 THROTTLED_SHARE = 0.3
 SEED = 11
 NAMES = [f"throttled-{number}" for number in range(EXECUTIONS)]
@@ -33,7 +33,7 @@ REQUESTS = 100
 
 @pytest.fixture(scope="module")
 def throttled(chaos: ChaosLab) -> Iterator[ChaosLab]:
-    """The lab when all executions have ended; it is not throttled any more."""
+    """The lab after all executions have ended and the throttling is off."""
     machine = chaos.lab.deployment().state_machine_arn
     arns = [chaos.execution_arn(name) for name in NAMES]
     steps = chaos.lab.client("stepfunctions", PATIENT)
@@ -41,7 +41,7 @@ def throttled(chaos: ChaosLab) -> Iterator[ChaosLab]:
     chaos.administer("/_local/faults", {"seed": SEED, "throttling_fraction": THROTTLED_SHARE})
     chaos.throttle(THROTTLED_SHARE, SEED)
     try:
-        # Otherwise the executions would show nothing: of 100 requests, 30 are expected to be refused.
+        # The executions would show nothing with fewer: 30 of 100 requests are expected to be refused.
         assert count_throttled(chaos.lab.client("stepfunctions", IMPATIENT), machine) > 10
         for name in NAMES:
             steps.start_execution(stateMachineArn=machine, name=name, input=json.dumps(suite))
@@ -71,7 +71,7 @@ def test_an_execution_succeeds_and_its_books_agree(throttled: ChaosLab, name: st
     evidence = gather(throttled, name)
     assert check_finished(evidence, name, receipt) == []
     assert find_strays(evidence) == []
-    # Throttling costs time only: no run needed a second job.
+    # Throttling costs only time: no run needed a second job.
     assert [len(result["attempts"]) for result in evidence.results(name).values()] == [1] * 3
 
 

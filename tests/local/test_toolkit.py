@@ -1,4 +1,4 @@
-"""What a script is told must be what SageMaker's training toolkit would tell it."""
+"""A script gets the same arguments and variables from the local service as from SageMaker's training toolkit."""
 
 import json
 from pathlib import Path
@@ -17,14 +17,14 @@ from localcloud.sagemaker_service.host.toolkit import (
     read_program,
     toolkit_environment,
 )
-from localcloud.sagemaker_service.jobs.job import Engine, Job, new_job
+from localcloud.sagemaker_service.jobs.job import Engine, TrainingJob, new_job
 from localcloud.sagemaker_service.storage.s3_transfer import relative_name
 from tests.local.jobs import job_request
 
 RESOURCES = HostResources(processes=1, gpu_count=0, core_count=2, master_port=4321)
 
 
-def job_with(hyperparameters: dict[str, str], instance_count: int = 1) -> Job:
+def job_with(hyperparameters: dict[str, str], instance_count: int = 1) -> TrainingJob:
     resources = {"InstanceType": "local.cpu", "InstanceCount": instance_count, "VolumeSizeInGB": 30}
     request = job_request("job", HyperParameters=hyperparameters, ResourceConfig=resources)
     return new_job(request, arn="arn", engine=Engine.PROCESS, tags={}, now_ms=0, message="")
@@ -61,7 +61,10 @@ def test_one_process_is_plain_python_and_torchrun_gets_one_launcher_for_each_hos
 
 
 def test_a_launcher_that_this_machine_lacks_is_refused_by_name() -> None:
-    with pytest.raises(UnsupportedJob, match=r"sagemaker_distributed_dataparallel_enabled.*not SMDDP"):
+    with pytest.raises(
+        UnsupportedJob,
+        match=r"^sagemaker_distributed_dataparallel_enabled: SMDDP is not offered; .*Python and torchrun$",
+    ):
         read_program(job_with({"sagemaker_distributed_dataparallel_enabled": "true"}))
 
 

@@ -1,4 +1,4 @@
-"""The training job operations, asked by boto3 as a user would."""
+"""The operations on training jobs answer boto3 as AWS does."""
 
 import http.client
 import json
@@ -29,7 +29,7 @@ def refusal(call: Any, **request: Any) -> tuple[str, str]:
 
 
 def raw_answer(service: RunningService, target: str, request: dict[str, Any], **headers: str) -> tuple[int, Any]:
-    """Send it without boto3, which checks requests itself before it sends them."""
+    """Sends a request without boto3, which would check it first."""
     connection = http.client.HTTPConnection(service.endpoint.removeprefix("http://"))
     sent = {"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": target, **headers}
     connection.request("POST", "/", json.dumps(request), sent)

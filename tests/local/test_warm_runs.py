@@ -1,4 +1,4 @@
-"""Runs on instances that earlier jobs left: who started warm, and what that cost, against the engine's ledger."""
+"""Runs on instances that earlier jobs left: which started warm, and what that cost by the engine's ledger."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,7 +13,7 @@ from traindyno.core.measurement.run_result import parse_run_result
 
 pytestmark = pytest.mark.local
 
-# The lane runs eight at once, so that the first eight jobs find nothing to start on.
+# The lane runs eight jobs at once, so that the first eight find no instances.
 CELLS, TRIALS = 6, 2
 KEEP_SECONDS = 600
 

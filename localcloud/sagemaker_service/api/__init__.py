@@ -1,1 +1,1 @@
-"""The requests that the service accepts: their validation, their rates, and one module for each group of operations."""
+"""The requests that the service answers: their validation, their rates, and a module for each group of operations."""

@@ -1,6 +1,7 @@
-"""The service's own paths besides the AWS protocols: health, faults, ledger, clock, quotas, killed processes."""
+"""Answers the paths that are not AWS's: health, faults, ledger, clock, quotas, and killing a job's processes."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import cattrs
@@ -8,13 +9,11 @@ import cattrs
 from localcloud.sagemaker_service.api.rate_limits import RateLimits
 from localcloud.sagemaker_service.api_error import ApiError, validation_error
 from localcloud.sagemaker_service.clock import Clock
-from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
-from localcloud.sagemaker_service.jobs.faults import FaultBox
-from localcloud.sagemaker_service.jobs.job import TERMINAL, Job, billed_seconds
+from localcloud.sagemaker_service.jobs.faults import FaultInjector
+from localcloud.sagemaker_service.jobs.job import TERMINAL, TrainingJob, billed_seconds
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
 from localcloud.sagemaker_service.service_health import ServiceHealth, find_disk_problem
-from localcloud.sagemaker_service.settings import Settings
 
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -28,21 +27,23 @@ class ServiceFailing(ApiError):
 
 
 class Administration:
-    """``facts``: further entries of the health answer."""
+    """``facts`` are further entries of the health answer. ``kill`` ends a job's processes and returns their number."""
 
     def __init__(
         self,
         *,
-        settings: Settings,
+        state_folder: Path,
         store: JobStore,
-        faults: FaultBox,
+        faults: FaultInjector,
         quotas: QuotaTable,
         clock: Clock,
         rates: RateLimits,
         facts: Mapping[str, Any],
         health: ServiceHealth,
+        kill: Callable[[TrainingJob], int],
     ) -> None:
-        self._settings = settings
+        self._state_folder = state_folder
+        self._kill_processes = kill
         self._store = store
         self._faults = faults
         self._quotas = quotas
@@ -66,12 +67,14 @@ class Administration:
         found = self._answers.get((method, path))
         if found is None:
             known = ", ".join(" ".join(key) for key in self._answers)
-            raise ApiError("NotFound", f"{method} {path}: the local service has {known}", http_status=404)
+            raise ApiError(
+                "NotFound", f"{method} {path} does not exist; the local service has {known}", http_status=404
+            )
         return found(document)
 
     def _health(self, _document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Answers 503 with the part's name while a part of the service does not work."""
-        problems = self._service_health.problems | find_disk_problem(self._settings.state_folder)
+        """Raises ServiceFailing, an answer with status 503, while a part of the service does not work."""
+        problems = self._service_health.problems | find_disk_problem(self._state_folder)
         if problems:
             raise ServiceFailing(problems)
         return {
@@ -90,28 +93,28 @@ class Administration:
         return self._view_faults()
 
     def _apply_quotas(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Quota codes and the values to apply."""
+        """``document`` has the values to apply, by quota code."""
         unknown = sorted(document.keys() - self._quotas.quotas.keys())
         if unknown:
             raise validation_error(f"unknown quota codes: {', '.join(unknown)}")
         for code, value in document.items():
             if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-                raise validation_error(f"{code}: expected a number of instances, found {value!r}")
+                raise validation_error(f"{code} can't be {value!r}: expected a number of instances")
             self._quotas.apply(code, value)
         return {}
 
     def _kill(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """SIGKILL for every process of a running local job, as if the machine had run out of memory."""
+        """Sends SIGKILL to every process of a running local job, as a machine without memory does."""
         job = self._store.get(document.get("TrainingJobName", ""))
         if job is None:
-            raise validation_error(f"expected the TrainingJobName of a job, found {document!r}")
-        return {"killed": end_stray_processes(process_mark(job, self._settings))}
+            raise validation_error(f"{document!r} names no job: expected the TrainingJobName of a job")
+        return {"killed": self._kill_processes(job)}
 
 
-def _ledger_row(job: Job) -> dict[str, Any]:
-    """The engine's own count, which a receipt is reconciled with.
+def _ledger_row(job: TrainingJob) -> dict[str, Any]:
+    """The engine's own count of a job's billed time, with which a receipt is compared.
 
-    ``billed_seconds`` is wall clock: one instance's bill, to be multiplied by ``instance_count``.
+    ``billed_seconds`` is for one instance, to be multiplied by ``instance_count``.
     """
     has_started = job.training_start_ms is not None
     return {

@@ -1,4 +1,4 @@
-"""Refusals of CreateTrainingJob beyond its request model, and features that this local service does not offer."""
+"""Refuses requests of CreateTrainingJob that its model allows: wrong combinations, and features not offered here."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,7 +28,7 @@ def _check_resources(request: Mapping[str, Any]) -> None:
     if resources is None:
         raise validation_error("ResourceConfig is required")
     if resources.get("InstanceGroups"):
-        raise validation_error("InstanceGroups: heterogeneous clusters are not offered by this local service")
+        raise validation_error("InstanceGroups: this local service does not offer heterogeneous clusters")
     given = [name for name in ("InstanceType", "InstancePreferences") if resources.get(name)]
     if len(given) != 1:
         raise validation_error(
@@ -48,14 +48,14 @@ def _check_preferences(resources: Mapping[str, Any]) -> None:
     preferences = resources["InstancePreferences"]
     if resources.get("InstancePlacementConfig"):
         raise validation_error("InstancePreferences is not supported with InstancePlacementConfig")
-    if len({each["InstanceType"] for each in preferences}) < len(preferences):
+    if len({preference["InstanceType"] for preference in preferences}) < len(preferences):
         raise validation_error("An instance type can appear only once in InstancePreferences")
-    counted = sum("InstanceCount" in each for each in preferences)
+    counted = sum("InstanceCount" in preference for preference in preferences)
     if counted not in {0, len(preferences)} or bool(counted) == ("InstanceCount" in resources):
         raise validation_error(
             "InstanceCount must be set either on every preference or on ResourceConfig, and not on both"
         )
-    if resources.get("TrainingPlanArn") and any("TrainingPlanArns" in each for each in preferences):
+    if resources.get("TrainingPlanArn") and any("TrainingPlanArns" in preference for preference in preferences):
         raise validation_error("TrainingPlanArn is not supported with TrainingPlanArns of a preference")
 
 
@@ -78,10 +78,14 @@ def _check_channel(channel: Mapping[str, Any]) -> None:
         raise validation_error(f"Channel {name}: this local service reads S3DataSource only")
     if source["S3DataType"] != "S3Prefix":
         raise validation_error(
-            f"Channel {name}: this local service reads S3DataType S3Prefix, not {source['S3DataType']}"
+            f"Channel {name}: S3DataType {source['S3DataType']} is not offered; this local service reads S3Prefix"
         )
     for member in ("CompressionType", "RecordWrapperType"):
         if channel.get(member, "None") != "None":
-            raise validation_error(f"Channel {name}: this local service offers {member} None, not {channel[member]}")
+            raise validation_error(
+                f"Channel {name}: {member} {channel[member]} is not offered; this local service reads {member} None"
+            )
     if channel.get("InputMode") == "Pipe":
-        raise validation_error(f"Channel {name}: this local service offers InputMode File and FastFile, not Pipe")
+        raise validation_error(
+            f"Channel {name}: InputMode Pipe is not offered; this local service offers File and FastFile"
+        )

@@ -1,26 +1,16 @@
-"""SageMaker's operations on models, endpoint configurations and endpoints."""
+"""Answers SageMaker's operations on models, endpoint configurations and endpoints."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from localcloud.sagemaker_service.api.hosting_records import HostingRecords
 from localcloud.sagemaker_service.api.operations import Operation, page_of
 from localcloud.sagemaker_service.api_error import ApiError, validation_error
-from localcloud.sagemaker_service.clock import Clock
 from localcloud.sagemaker_service.hosting.endpoint_engine import EndpointEngine
-from localcloud.sagemaker_service.hosting.hosting import (
-    KINDS,
-    Endpoint,
-    EndpointConfig,
-    EndpointStatus,
-    HostingStore,
-    Kind,
-    Model,
-    Record,
-)
+from localcloud.sagemaker_service.hosting.hosting import Endpoint, EndpointConfig, EndpointStatus, HostedModel, Record
 from localcloud.sagemaker_service.hosting.hosting_view import described_config, described_endpoint, described_model
 from localcloud.sagemaker_service.hosting.model_container import Invocation, check_image
 from localcloud.sagemaker_service.instance_table import LOCAL_TYPES, is_local
-from localcloud.sagemaker_service.jobs.job_view import without_none
 
 INVALID_TOKEN = validation_error("The pagination token is invalid")
 GIB_IN_MIB = 1024
@@ -28,22 +18,19 @@ SERVED_HERE = f"this local service serves models on {', '.join(sorted(LOCAL_TYPE
 
 
 class HostingApi:
-    """``arn_prefix``: of all resources of the account, up to the kind of resource."""
-
-    def __init__(self, *, store: HostingStore, engine: EndpointEngine, clock: Clock, arn_prefix: str) -> None:
-        self._store = store
+    def __init__(self, records: HostingRecords, engine: EndpointEngine) -> None:
+        self._records = records
+        self._store = records.store
         self._engine = engine
-        self._clock = clock
-        self._arn_prefix = arn_prefix
 
     def operations(self) -> dict[str, Operation]:
         return {
             "CreateModel": self._create_model,
-            "DescribeModel": lambda request: described_model(self._found(Model, request["ModelName"])),
-            "DeleteModel": lambda request: self._remove(Model, request["ModelName"]),
+            "DescribeModel": lambda request: described_model(self._records.existing(HostedModel, request["ModelName"])),
+            "DeleteModel": lambda request: self._remove(HostedModel, request["ModelName"]),
             "CreateEndpointConfig": self._create_config,
             "DescribeEndpointConfig": lambda request: described_config(
-                self._found(EndpointConfig, request["EndpointConfigName"])
+                self._records.existing(EndpointConfig, request["EndpointConfigName"])
             ),
             "DeleteEndpointConfig": lambda request: self._remove(EndpointConfig, request["EndpointConfigName"]),
             "CreateEndpoint": self._create_endpoint,
@@ -53,10 +40,10 @@ class HostingApi:
         }
 
     def invoke(self, name: str, body: bytes, headers: Mapping[str, str]) -> Invocation:
-        """InvokeEndpoint of ``sagemaker-runtime``. Raises ApiError with that service's own errors."""
+        """Answers InvokeEndpoint of ``sagemaker-runtime``. Raises ApiError with that service's own errors."""
         endpoint = self._store.get(Endpoint, name)
         if endpoint is None or endpoint.status is not EndpointStatus.IN_SERVICE:
-            raise ApiError("ValidationError", f"Endpoint {name} of account {self._account_id} not found.")
+            raise ApiError("ValidationError", f"Endpoint {name} of account {self._records.account_id} not found.")
         try:
             answer = self._engine.invoke(name, body, headers)
         except OSError as error:
@@ -65,12 +52,8 @@ class HostingApi:
             raise self._model_error(name, answer.status, answer.body.decode(errors="replace"))
         return answer
 
-    @property
-    def _account_id(self) -> str:
-        return self._arn_prefix.rstrip(":").rpartition(":")[2]
-
     def _model_error(self, name: str, status: int, message: str) -> ApiError:
-        # SageMaker's wording; the container's message contains the cause.
+        # This is SageMaker's wording; the container's message contains the cause.
         text = (
             f'Received server error ({status}) from primary with message "{message}". See '
             f"/aws/sagemaker/Endpoints/{name} in CloudWatch Logs for more information."
@@ -83,24 +66,26 @@ class HostingApi:
         )
 
     def _create_model(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        model = Model(**self._new(Model, request["ModelName"], request))
+        model = HostedModel(**self._records.new(HostedModel, request["ModelName"], request))
         if request.get("Containers") or request.get("InferenceExecutionConfig"):
-            raise validation_error("Containers: this local service serves models of one PrimaryContainer")
+            raise validation_error(
+                "Containers are not offered: this local service serves models of one PrimaryContainer"
+            )
         check_image(model)
         self._store.put(model)
         return {"ModelArn": model.arn}
 
     def _create_config(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        config = EndpointConfig(**self._new(EndpointConfig, request["EndpointConfigName"], request))
+        config = EndpointConfig(**self._records.new(EndpointConfig, request["EndpointConfigName"], request))
         if len(request["ProductionVariants"]) > 1 or request.get("ShadowProductionVariants"):
-            raise validation_error("ProductionVariants: this local service hosts one variant")
+            raise validation_error("Several ProductionVariants are not offered: this local service hosts one")
         for member in ("AsyncInferenceConfig", "ExplainerConfig"):
             if member in request:
                 raise validation_error(f"{member} is not offered by this local service")
         if request.get("DataCaptureConfig", {}).get("EnableCapture"):
             raise validation_error("DataCaptureConfig: this local service captures no data")
         (variant,) = request["ProductionVariants"]
-        model = self._found(Model, variant.get("ModelName", ""))
+        model = self._records.existing(HostedModel, variant.get("ModelName", ""))
         given = [name for name in ("InstanceType", "ServerlessConfig") if variant.get(name)]
         if len(given) != 1:
             raise validation_error("A variant must have exactly one of InstanceType and ServerlessConfig")
@@ -111,71 +96,44 @@ class HostingApi:
         return {"EndpointConfigArn": config.arn}
 
     def _create_endpoint(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        self._found(EndpointConfig, request["EndpointConfigName"])
-        new = self._new(Endpoint, request["EndpointName"], request)
+        self._records.existing(EndpointConfig, request["EndpointConfigName"])
+        new = self._records.new(Endpoint, request["EndpointName"], request)
         endpoint = Endpoint(**new, status=EndpointStatus.CREATING, modified_ms=new["created_ms"])
         self._store.put(endpoint)
         self._engine.host(endpoint.name)
         return {"EndpointArn": endpoint.arn}
 
     def _describe_endpoint(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        endpoint = self._found(Endpoint, request["EndpointName"])
+        endpoint = self._records.existing(Endpoint, request["EndpointName"])
         return described_endpoint(endpoint, self._store.get(EndpointConfig, endpoint.request["EndpointConfigName"]))
 
     def _delete_endpoint(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        self._engine.delete(self._found(Endpoint, request["EndpointName"]).name)
+        self._engine.delete(self._records.existing(Endpoint, request["EndpointName"]).name)
         return {}
 
     def _list_endpoints(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         rows = [
             {
-                "EndpointName": each.name,
-                "EndpointArn": each.arn,
-                "EndpointStatus": each.status,
-                "CreationTime": each.created_ms / 1000,
-                "LastModifiedTime": each.modified_ms / 1000,
+                "EndpointName": endpoint.name,
+                "EndpointArn": endpoint.arn,
+                "EndpointStatus": endpoint.status,
+                "CreationTime": endpoint.created_ms / 1000,
+                "LastModifiedTime": endpoint.modified_ms / 1000,
             }
-            for each in reversed(self._store.all(Endpoint))
-            if request.get("NameContains", "") in each.name and request.get("StatusEquals", each.status) == each.status
+            for endpoint in reversed(self._store.all(Endpoint))
+            if request.get("NameContains", "") in endpoint.name
+            and request.get("StatusEquals", endpoint.status) == endpoint.status
         ]
         return page_of(rows, request, member="Endpoints", default_size=10, invalid_token=INVALID_TOKEN)
 
-    def _new(self, kind: type[Record], name: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        return new_record(self._store, kind, name, request, arn_prefix=self._arn_prefix, now_ms=self._clock.now_ms())
-
-    def _found(self, kind: type[Kind], name: str) -> Kind:
-        found = self._store.get(kind, name)
-        if found is None:
-            raise validation_error(f'Could not find {KINDS[kind].replace("-", " ")} "{self._arn(kind, name)}".')
-        return found
-
     def _remove(self, kind: type[Record], name: str) -> Mapping[str, Any]:
-        self._store.remove(self._found(kind, name))
+        self._store.remove(self._records.existing(kind, name))
         return {}
 
-    def _arn(self, kind: type[Record], name: str) -> str:
-        return f"{self._arn_prefix}{KINDS[kind]}/{name.lower()}"
 
-
-def new_record(
-    store: HostingStore, kind: type[Record], name: str, request: Mapping[str, Any], *, arn_prefix: str, now_ms: int
-) -> dict[str, Any]:
-    """The fields that every record has. Raises ApiError for a name that is taken."""
-    arn = f"{arn_prefix}{KINDS[kind]}/{name.lower()}"
-    if store.get(kind, name) is not None:
-        raise validation_error(f'Cannot create already existing {KINDS[kind].replace("-", " ")} "{arn}".')
-    return {
-        "name": name,
-        "arn": arn,
-        "request": {member: value for member, value in request.items() if member != "Tags"},
-        "created_ms": now_ms,
-        "tags": {tag["Key"]: tag["Value"] for tag in request.get("Tags", ())},
-    }
-
-
-def _check_serverless(config: Mapping[str, Any], model: Model) -> None:
+def _check_serverless(config: Mapping[str, Any], model: HostedModel) -> None:
     if config["MemorySizeInMB"] % GIB_IN_MIB:
-        raise validation_error(f"MemorySizeInMB: expected a multiple of {GIB_IN_MIB}, got {config['MemorySizeInMB']}")
+        raise validation_error(f"MemorySizeInMB {config['MemorySizeInMB']} is no multiple of {GIB_IN_MIB}")
     if "VpcConfig" in model.request:
         raise validation_error(f"model {model.name} has a VpcConfig, which a serverless endpoint does not support")
 
@@ -183,7 +141,3 @@ def _check_serverless(config: Mapping[str, Any], model: Model) -> None:
 def check_local(instance_type: str | None) -> None:
     if instance_type is not None and not is_local(instance_type):
         raise validation_error(f"{instance_type}: {SERVED_HERE}")
-
-
-def tag_list(record: Record) -> dict[str, Any]:
-    return without_none(Tags=[{"Key": key, "Value": value} for key, value in record.tags.items()])

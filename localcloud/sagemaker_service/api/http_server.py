@@ -1,4 +1,4 @@
-"""AWS's JSON 1.1 protocol over HTTP on loopback, and the service's own administration paths."""
+"""Serves AWS's JSON 1.1 protocol over HTTP on loopback, and the service's own administration paths."""
 
 import json
 import logging
@@ -11,8 +11,7 @@ from uuid import uuid4
 
 from botocore.model import ServiceModel
 
-from localcloud.loopback import LOOPBACK
-from localcloud.loopback_gate import refuse
+from localcloud.loopback import LOOPBACK, find_refusal
 from localcloud.sagemaker_service.activity import Activity
 from localcloud.sagemaker_service.api.operations import Operation
 from localcloud.sagemaker_service.api.request_check import check_request
@@ -28,7 +27,7 @@ MOST_INVOCATION_BYTES = 6 * 1024 * 1024
 INVOCATION = re.compile(r"/endpoints/(?P<name>[^/]+)/invocations")
 PASSED_ON = ("Content-Type", "Accept")
 Invoke = Callable[[str, bytes, Mapping[str, str]], Invocation]
-Administration = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
+AdministrationAnswer = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
 
 
 class Api:
@@ -61,7 +60,7 @@ class LoopbackServer(ThreadingHTTPServer):
         self,
         port: int,
         apis: list[Api],
-        administration: Administration,
+        administration: AdministrationAnswer,
         before_each: Callable[[str, str], None],
         *,
         invoke: Invoke,
@@ -79,13 +78,15 @@ class LoopbackServer(ThreadingHTTPServer):
     def answer(self, target: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
         prefix, _, operation = target.partition(".")
         if prefix not in self.apis:
-            raise ApiError("UnknownOperationException", f"{target!r}: the local service accepts {', '.join(self.apis)}")
+            raise ApiError(
+                "UnknownOperationException", f"{target!r} is unknown; the local service accepts {', '.join(self.apis)}"
+            )
         with self.activity.busy():
             self.before_each(prefix, operation)
             return self.apis[prefix].answer(operation, request)
 
     def invoke(self, endpoint: str, body: bytes, headers: Mapping[str, str]) -> Invocation:
-        """``sagemaker-runtime`` has one operation here, and paths instead of targets."""
+        """Answers InvokeEndpoint of ``sagemaker-runtime``, which has a path instead of a target."""
         self.before_each("SageMakerRuntime", "InvokeEndpoint")
         return self._invoke(endpoint, body, headers)
 
@@ -107,9 +108,9 @@ class RequestHandler(BaseHTTPRequestHandler):
             return
         wanted = JSON if self.path.startswith("/_local/") else AWS_JSON
         if self.headers.get_content_type() != wanted:
-            # Also keeps web pages out: a browser may not send these types across origins without asking first.
+            # This also keeps web pages out: a browser asks the server before it sends these types across origins.
             found = self.headers.get("Content-Type")
-            self._send(415, {"message": f"{self.path}: expected Content-Type {wanted}, found {found}"})
+            self._send(415, {"message": f"{self.path}: Content-Type {found} is not accepted, expected {wanted}"})
         elif wanted == JSON:
             self._respond(lambda: self.server.administration("POST", self.path, read_document(body)))
         else:
@@ -134,7 +135,7 @@ class RequestHandler(BaseHTTPRequestHandler):
             self._respond(lambda: self.server.administration("GET", self.path, {}))
 
     def date_time_string(self, timestamp: float | None = None) -> str:
-        """The ``Date`` of an answer is the jobs' clock, so that callers can tell a simulated job's age."""
+        """The ``Date`` of an answer has the time of the jobs' clock: callers compute a simulated job's age from it."""
         return super().date_time_string(self.server.now_seconds() if timestamp is None else timestamp)
 
     def log_message(self, format: str, *arguments: Any) -> None:
@@ -151,7 +152,7 @@ class RequestHandler(BaseHTTPRequestHandler):
         return self.rfile.read(size)
 
     def _is_of_this_machine(self) -> bool:
-        refusal = refuse(
+        refusal = find_refusal(
             host=self.headers.get("Host", ""),
             origin=self.headers.get("Origin"),
             fetch_site=self.headers.get("Sec-Fetch-Site"),
@@ -167,7 +168,7 @@ class RequestHandler(BaseHTTPRequestHandler):
             self._send(200, operation())
         except ApiError as error:
             self._send_error(error)
-        except Exception:  # as from AWS, a caller gets an answer to every request; it is a fault of this service
+        except Exception:  # a fault of this service: the caller still gets an answer, as from AWS
             LOG.exception("%s failed", self.headers.get("X-Amz-Target") or self.path)
             self._send(500, {"__type": "InternalFailure", "message": "see the local service's log"}, "InternalFailure")
             raise
@@ -194,7 +195,7 @@ def read_document(body: bytes) -> dict[str, Any]:
         document = json.loads(body or b"{}")
     except ValueError as error:
         raise ApiError("SerializationException", f"the body is not valid JSON: {error}") from error
-    except RecursionError as error:  # at a depth that differs between versions of Python
+    except RecursionError as error:  # the depth at which json raises it differs between versions of Python
         raise ApiError("SerializationException", f"the body: expected at most {MOST_DEPTH} levels, got more") from error
     if not isinstance(document, dict):
         raise ApiError("SerializationException", "the body is not a JSON object")

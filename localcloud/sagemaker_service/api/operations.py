@@ -1,12 +1,20 @@
-"""The common part of the services' operations: their signature, and pages of lists."""
+"""What the services' operations share: their signature, tags, and pages of lists."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from localcloud.sagemaker_service.api_error import ApiError
 
-# From a request's members to those of the answer. Raises ApiError.
+# An operation gets a request's members and returns the answer's. It raises ApiError.
 Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+def tags_of(request: Mapping[str, Any]) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in request.get("Tags", ())}
+
+
+def tag_list(tags: Mapping[str, str]) -> dict[str, Any]:
+    return {"Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}
 
 
 def page_of(

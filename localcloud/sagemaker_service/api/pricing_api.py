@@ -1,4 +1,4 @@
-"""The Price List operations, answered from a snapshot that is marked as one."""
+"""Answers the Price List's operations from a snapshot of prices, which each answer names as its source."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ USAGE_PREFIXES = {
     "eu-west-1": "EU",
     "eu-central-1": "EUC1",
 }
-# By what an instance is used for, as ``platoinstancetype`` names it.
+# The attribute ``platoinstancetype`` says what an instance is used for; the values are its names in a usage type.
 TRAINING = "Training"
 USAGE_NAMES = {TRAINING: "Train", "Hosting": "Host", "BatchTransform": "Tsform"}
 MATCHES: dict[str, Callable[[str, str], bool]] = {
@@ -38,12 +38,14 @@ Product = dict[str, Any]
 
 class PricingApi:
     def __init__(self, *, region: str, local_usd_per_hour: Decimal, given: Mapping[str, Decimal] | None = None) -> None:
-        """``given``: USD per hour of instance types in training, instead of the snapshot's."""
+        """``given`` has USD per hour of training by instance type; it replaces the snapshot's prices."""
         given = given or {}
         replaced = {(name, TRAINING) for name in given}
-        snapshot = [(_attributes(each), each) for each in _snapshot_products(region, local_usd_per_hour)]
+        snapshot = [(_attributes(product), product) for product in _snapshot_products(region, local_usd_per_hour)]
         self._products = [
-            each for found, each in snapshot if (found["instanceName"], found["platoinstancetype"]) not in replaced
+            product
+            for found, product in snapshot
+            if (found["instanceName"], found["platoinstancetype"]) not in replaced
         ]
         source = "given to the local service in a file"
         self._products += [
@@ -94,7 +96,9 @@ def _attributes(product: Product) -> dict[str, str]:
 
 def _check_service(code: str) -> None:
     if code != SERVICE_CODE:
-        raise ApiError("NotFoundException", f"This local service has prices of {SERVICE_CODE}, not {code}")
+        raise ApiError(
+            "NotFoundException", f"{code} has no prices here; this local service has those of {SERVICE_CODE}"
+        )
 
 
 def _snapshot_products(region: str, local_usd_per_hour: Decimal) -> Iterator[Product]:

@@ -1,4 +1,4 @@
-"""Service Quotas' operations for the service code ``sagemaker``."""
+"""Answers Service Quotas' operations for the service code ``sagemaker``."""
 
 import threading
 import uuid
@@ -9,7 +9,7 @@ from localcloud.sagemaker_service.api.operations import Operation, page_of
 from localcloud.sagemaker_service.api_error import ApiError
 from localcloud.sagemaker_service.clock import Clock
 from localcloud.sagemaker_service.jobs.job_store import JobStore
-from localcloud.sagemaker_service.jobs.quota_table import Quota, QuotaTable
+from localcloud.sagemaker_service.jobs.quota_table import QuotaTable, ServiceQuota
 
 SERVICE_CODE = "sagemaker"
 OPEN_REQUEST = frozenset({"PENDING", "CASE_OPENED"})
@@ -17,7 +17,7 @@ INVALID_TOKEN = ApiError("InvalidPaginationTokenException", "The pagination toke
 
 
 class QuotasApi:
-    """``approval_seconds`` is how long a request stays open before it is approved; None leaves it open."""
+    """A request is approved after ``approval_seconds``; None leaves it open."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class QuotasApi:
         return {"Quota": self._view(quota, applied=applied)}
 
     def _list(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Applied values only, as AWS does: a quota without one is left out."""
+        """Lists the quotas with an applied value only, as AWS does."""
         _check_service(request)
         self._approve_due_requests()
         values = [(quota, self._quotas.applied(quota.code)) for quota in self._quotas.quotas.values()]
@@ -95,7 +95,7 @@ class QuotasApi:
             self._store.put_document("quota_change", change["Id"], change)
         return {"RequestedQuota": change}
 
-    def _new_change(self, quota: Quota, desired: float) -> dict[str, Any]:
+    def _new_change(self, quota: ServiceQuota, desired: float) -> dict[str, Any]:
         now_seconds = self._clock.now_ms() / 1000
         return {
             "Id": uuid.uuid4().hex,
@@ -139,7 +139,7 @@ class QuotasApi:
                 approved = {**change, "Status": "APPROVED", "LastUpdated": now_seconds}
                 self._store.put_document("quota_change", change["Id"], approved)
 
-    def _quota(self, request: Mapping[str, Any]) -> Quota:
+    def _quota(self, request: Mapping[str, Any]) -> ServiceQuota:
         _check_service(request)
         quota = self._quotas.quotas.get(request["QuotaCode"])
         if quota is None:
@@ -148,7 +148,7 @@ class QuotasApi:
             )
         return quota
 
-    def _view(self, quota: Quota, *, applied: float | None) -> dict[str, Any]:
+    def _view(self, quota: ServiceQuota, *, applied: float | None) -> dict[str, Any]:
         return {
             "ServiceCode": SERVICE_CODE,
             "ServiceName": "Amazon SageMaker",
@@ -165,7 +165,7 @@ class QuotasApi:
 def _check_service(request: Mapping[str, Any]) -> None:
     if request["ServiceCode"] != SERVICE_CODE:
         raise _no_such_resource(
-            f"This local service knows the service code {SERVICE_CODE}, not {request['ServiceCode']}"
+            f"The service code {request['ServiceCode']} is unknown; this local service knows {SERVICE_CODE}"
         )
 
 

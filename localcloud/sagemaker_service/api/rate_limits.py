@@ -1,4 +1,4 @@
-"""AWS's limits on requests per second, which can't be raised, and the numbers of requests."""
+"""Applies AWS's limits on requests per second, which can't be raised, and counts the requests."""
 
 import threading
 from collections import Counter
@@ -18,7 +18,7 @@ REQUESTS_PER_SECOND = {
 
 
 class RateLimits:
-    """One bucket for each operation, refilled by the clock; it holds the requests of one second."""
+    """A token bucket for each operation. It holds the requests of one second, and the clock refills it."""
 
     def __init__(self, clock: Clock, rates: Mapping[str, float]) -> None:
         self._clock = clock
@@ -30,7 +30,7 @@ class RateLimits:
         self._by_second: dict[str, Counter[int]] = {operation: Counter() for operation in rates}
 
     def counts(self) -> dict[str, Any]:
-        """By operation: all requests, the refused ones, and the most within a second."""
+        """Counts of each operation: all requests, refused requests, and the most requests within a second."""
         with self._lock:
             return {
                 operation: {

@@ -26,7 +26,7 @@ UNICODE_CLASSES = {r"\p{L}": r"a-zA-Z\u00aa-\u1fff\u2c00-\uffff", r"\p{Z}": r" \
 
 
 def check_request(operation: OperationModel, request: object, extra_values: Mapping[str, frozenset[str]]) -> None:
-    """Raises the service's error for a bad request. ``extra_values`` widens enums, by their shape's name."""
+    """Raises ApiError for a bad request. ``extra_values`` has further values of enums, by their shape's name."""
     if operation.input_shape is None:
         return
     problems = list(_problems(operation.input_shape, request, "", extra_values))
@@ -97,7 +97,7 @@ def _check_type(shape: Shape, value: object, path: str) -> None:
     if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
         place = path or "the request"
         found = f"{type(value).__name__} {value!r}"
-        raise ApiError("SerializationException", f"{place}: expected {shape.type_name}, found {found}")
+        raise ApiError("SerializationException", f"{place} is {found}: expected {shape.type_name}")
 
 
 def _problem(value: object, path: str, constraint: str) -> str:

@@ -1,14 +1,23 @@
-"""SageMaker's training job operations."""
+"""Answers SageMaker's operations on training jobs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
 from localcloud.sagemaker_service.api.create_rules import check_combination
-from localcloud.sagemaker_service.api.operations import Operation
+from localcloud.sagemaker_service.api.operations import Operation, tag_list, tags_of
 from localcloud.sagemaker_service.api_error import ApiError, validation_error
 from localcloud.sagemaker_service.clock import Clock
-from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, Job, SecondaryStatus, Status, ended, moved, new_job
+from localcloud.sagemaker_service.jobs.job import (
+    TERMINAL,
+    Engine,
+    SecondaryStatus,
+    Status,
+    TrainingJob,
+    ended,
+    moved,
+    new_job,
+)
 from localcloud.sagemaker_service.jobs.job_listing import list_jobs
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.job_view import described
@@ -50,14 +59,14 @@ class TrainingJobsApi:
             "StopTrainingJob": self._stop,
             "UpdateTrainingJob": self._update,
             "AddTags": self._add_tags,
-            "ListTags": lambda request: {"Tags": _tag_list(self._job_by_arn(request).tags)},
+            "ListTags": lambda request: tag_list(self._job_by_arn(request).tags),
             "DeleteTags": self._delete_tags,
         }
 
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         check_combination(request)
         arn = f"{self._arn_prefix}{request['TrainingJobName']}"
-        tags = {tag["Key"]: tag["Value"] for tag in request.get("Tags", ())}
+        tags = tags_of(request)
         kept = {name: value for name, value in request.items() if name != "Tags"}
         resources = request["ResourceConfig"]
         wanted_type = resources.get("InstanceType") or resources["InstancePreferences"][0]["InstanceType"]
@@ -81,7 +90,7 @@ class TrainingJobsApi:
         self._engines[job.engine].wake(job.name)
         return {}
 
-    def _asked_to_stop(self, job: Job) -> Job:
+    def _asked_to_stop(self, job: TrainingJob) -> TrainingJob:
         if job.status in TERMINAL:
             raise validation_error(f"The request was rejected because the training job is in status {job.status}.")
         now_ms = self._clocks[job.engine].now_ms()
@@ -93,7 +102,7 @@ class TrainingJobsApi:
         name = self._job(request).name
         changed = {member: request[member] for member in UPDATABLE if member in request}
 
-        def update(job: Job) -> Job:
+        def update(job: TrainingJob) -> TrainingJob:
             if "ResourceConfig" in request and job.status in TERMINAL and not is_available(job):
                 raise validation_error(f"the warm pool of {name} is not Available, so its keep-alive period is final")
             resources = {**job.request["ResourceConfig"], **request.get("ResourceConfig", {})}
@@ -108,33 +117,31 @@ class TrainingJobsApi:
         return {"TrainingJobArn": job.arn}
 
     def _add_tags(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        added = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
+        added = tags_of(request)
         name = self._job_by_arn(request).name
         job = self._store.change(name, lambda job: replace(job, tags={**job.tags, **added}))
-        return {"Tags": _tag_list(job.tags)}
+        return tag_list(job.tags)
 
     def _delete_tags(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         removed = set(request["TagKeys"])
 
-        def without(job: Job) -> Job:
+        def without(job: TrainingJob) -> TrainingJob:
             return replace(job, tags={key: value for key, value in job.tags.items() if key not in removed})
 
         self._store.change(self._job_by_arn(request).name, without)
         return {}
 
-    def _job(self, request: Mapping[str, Any]) -> Job:
+    def _job(self, request: Mapping[str, Any]) -> TrainingJob:
         job = self._store.get(request["TrainingJobName"])
         if job is None:
-            # The model declares ResourceNotFound, but the service answers like this.
+            # botocore's model declares ResourceNotFound, but SageMaker gives this answer.
             raise validation_error("Requested resource not found.")
         return job
 
-    def _job_by_arn(self, request: Mapping[str, Any]) -> Job:
+    def _job_by_arn(self, request: Mapping[str, Any]) -> TrainingJob:
         arn: str = request["ResourceArn"]
         if not arn.startswith(self._arn_prefix):
-            raise validation_error(f"{arn}: this local service keeps training jobs only ({self._arn_prefix}<name>)")
+            raise validation_error(
+                f"{arn} has no tags here; this local service keeps tags of training jobs ({self._arn_prefix}<name>)"
+            )
         return self._job({"TrainingJobName": arn.removeprefix(self._arn_prefix)})
-
-
-def _tag_list(tags: Mapping[str, str]) -> list[dict[str, str]]:
-    return [{"Key": key, "Value": value} for key, value in tags.items()]

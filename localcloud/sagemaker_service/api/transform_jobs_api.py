@@ -1,23 +1,22 @@
-"""SageMaker's operations on batch transform jobs."""
+"""Answers SageMaker's operations on batch transform jobs."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from localcloud.sagemaker_service.api.hosting_api import check_local, new_record
+from localcloud.sagemaker_service.api.hosting_api import check_local
+from localcloud.sagemaker_service.api.hosting_records import HostingRecords
 from localcloud.sagemaker_service.api.operations import Operation
 from localcloud.sagemaker_service.api_error import ApiError, validation_error
-from localcloud.sagemaker_service.clock import Clock
-from localcloud.sagemaker_service.hosting.hosting import HostingStore, Model, TransformJob, TransformStatus
+from localcloud.sagemaker_service.hosting.hosting import HostedModel, TransformJob, TransformStatus
 from localcloud.sagemaker_service.hosting.hosting_view import described_transform
 from localcloud.sagemaker_service.hosting.transform_engine import ENDED, TransformEngine
 
 
 class TransformJobsApi:
-    def __init__(self, *, store: HostingStore, engine: TransformEngine, clock: Clock, arn_prefix: str) -> None:
-        self._store = store
+    def __init__(self, records: HostingRecords, engine: TransformEngine) -> None:
+        self._records = records
+        self._store = records.store
         self._engine = engine
-        self._clock = clock
-        self._arn_prefix = arn_prefix
 
     def operations(self) -> dict[str, Operation]:
         return {
@@ -27,17 +26,16 @@ class TransformJobsApi:
         }
 
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        if self._store.get(Model, request["ModelName"]) is None:
-            raise validation_error(f'Could not find model "{request["ModelName"]}".')
+        self._records.existing(HostedModel, request["ModelName"])
         check_local(request["TransformResources"]["InstanceType"])
         _check_input(request["TransformInput"])
         if request.get("DataProcessing"):
             raise validation_error("DataProcessing is not offered by this local service")
-        name, now_ms = request["TransformJobName"], self._clock.now_ms()
+        name = request["TransformJobName"]
         if self._store.get(TransformJob, name) is not None:
             raise ApiError("ResourceInUse", f"Job name must be unique within an AWS account and region: {name}")
-        new = new_record(self._store, TransformJob, name, request, arn_prefix=self._arn_prefix, now_ms=now_ms)
-        job = TransformJob(**new, status=TransformStatus.IN_PROGRESS, modified_ms=now_ms)
+        new = self._records.new(TransformJob, name, request)
+        job = TransformJob(**new, status=TransformStatus.IN_PROGRESS, modified_ms=new["created_ms"])
         self._store.put(job)
         self._engine.run(job.name)
         return {"TransformJobArn": job.arn}
@@ -58,8 +56,8 @@ class TransformJobsApi:
 
 def _check_input(given: Mapping[str, Any]) -> None:
     if given["DataSource"]["S3DataSource"]["S3DataType"] != "S3Prefix":
-        raise validation_error("TransformInput: this local service reads S3DataType S3Prefix")
+        raise validation_error("TransformInput: S3DataType is not offered; this local service reads S3Prefix")
     if given.get("CompressionType", "None") != "None":
-        raise validation_error("TransformInput: this local service reads CompressionType None")
+        raise validation_error("TransformInput: CompressionType is not offered; this local service reads None")
     if given.get("SplitType", "None") not in {"None", "Line"}:
-        raise validation_error("TransformInput: this local service offers SplitType None and Line")
+        raise validation_error("TransformInput: SplitType is not offered; this local service offers None and Line")

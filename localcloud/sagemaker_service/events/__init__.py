@@ -1,1 +1,1 @@
-"""What the service tells other services: events of jobs, and the lines of their logs."""
+"""Events of jobs and endpoints, and the clients that send them to the local AWS services."""

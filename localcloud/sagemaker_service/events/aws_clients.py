@@ -1,4 +1,4 @@
-"""Clients of the local AWS services; they use no credentials, profile or endpoint of the user."""
+"""Creates the clients of the local AWS services, without credentials, profile or endpoint of the user."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ import boto3
 from botocore.config import Config
 
 from localcloud.sagemaker_service.events.event_delivery import FunctionClient
-from localcloud.sagemaker_service.events.log_shipping import LogClient
+from localcloud.sagemaker_service.storage.log_shipping import LogClient
 
 if TYPE_CHECKING:
     from mypy_boto3_events import EventBridgeClient

@@ -1,12 +1,11 @@
-"""Delivers state change events as EventBridge would: by the account's rules, to their Lambda functions.
+"""Delivers state change events to Lambda functions by the account's EventBridge rules.
 
-EventBridge accepts no events of AWS's own sources from clients (locally as on AWS), so the rules are read and applied
+EventBridge accepts no events of AWS's own sources from clients, on AWS and locally. So the rules are read and applied
 here.
 """
 
 import json
 import logging
-import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from botocore.exceptions import BotoCoreError, ClientError
 
 from localcloud.sagemaker_service.activity import Activity
-from localcloud.sagemaker_service.events.event_pattern import is_match
 from localcloud.sagemaker_service.jobs.job_store import JobStore, StoredEvent
-from localcloud.sagemaker_service.service_health import ServiceHealth, WatchedThread
+from localcloud.sagemaker_service.service_health import RETRY_SECONDS, ServiceHealth, Worker
 
 if TYPE_CHECKING:
     from mypy_boto3_events import EventBridgeClient
@@ -33,7 +31,7 @@ LAMBDA_ARN_PART = ":lambda:"
 
 
 class FunctionClient(Protocol):
-    """The call of boto3's ``lambda`` client that is used here."""
+    """The part of boto3's ``lambda`` client that is used here."""
 
     def invoke(self, **request: Any) -> Any: ...
 
@@ -46,7 +44,7 @@ class Rule:
 
 
 class EventDelivery:
-    """At least once: the store keeps an event until every target has accepted it."""
+    """Delivers each event at least once: the store keeps it until every target has accepted it."""
 
     def __init__(
         self,
@@ -61,46 +59,32 @@ class EventDelivery:
         self._events = events
         self._functions = functions
         self._activity = activity
-        self._health = health
         self._rules: list[Rule] = []
         self._rules_read_at = float("-inf")
-        self._wake = threading.Event()
-        self._ending = threading.Event()
+        self._pool = ThreadPoolExecutor(DELIVERED_AT_ONCE, thread_name_prefix="event")
         # The lab's sweep finds jobs whose events were lost, so a failure of this thread needs no other action.
-        self._thread = WatchedThread(PART, self._work, health=health, at_death=lambda _: None)
+        self._worker = Worker(
+            PART, self._deliver_due, health=health, at_death=lambda _: None, idle_seconds=LOOK_AGAIN_SECONDS
+        )
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def wake(self) -> None:
-        self._wake.set()
+        self._worker.wake()
 
     def close(self) -> None:
-        self._ending.set()
-        self._wake.set()
-        if self._thread.ident is not None:
-            self._thread.join()
+        self._worker.close()
+        self._pool.shutdown()
 
-    def _work(self) -> None:
-        with ThreadPoolExecutor(DELIVERED_AT_ONCE, thread_name_prefix="event") as pool:
-            while not self._ending.is_set():
-                try:
-                    self._deliver_due(pool)
-                except Exception as error:  # noqa: BLE001 -- an error with one event must not stop the delivery of the next
-                    self._health.report(PART, error)
-                    self._ending.wait(1.0)
-                else:
-                    self._health.clear(PART)
-
-    def _deliver_due(self, pool: ThreadPoolExecutor) -> None:
-        self._wake.clear()
+    def _deliver_due(self) -> bool:
+        """Whether events were due."""
         due = self._store.due_events(time.time(), 10 * DELIVERED_AT_ONCE)
-        if not due:
-            self._wake.wait(LOOK_AGAIN_SECONDS)
-        elif self._has_current_rules(due):
+        if due and self._has_current_rules(due):
             with self._activity.busy():
-                delivered = list(pool.map(self._try_to_deliver, due))
+                delivered = list(self._pool.map(self._try_to_deliver, due))
                 self._store.remove_events([event_id for event_id in delivered if event_id is not None])
+        return bool(due)
 
     def _has_current_rules(self, due: list[StoredEvent]) -> bool:
         if time.monotonic() - self._rules_read_at < RULES_KEPT_SECONDS:
@@ -109,7 +93,7 @@ class EventDelivery:
             self._rules = list(self._read_rules())
         except (BotoCoreError, ClientError) as error:
             LOG.warning("EventBridge rules not read, %d events wait: %s", len(due), error)
-            self._ending.wait(1.0)
+            self._worker.ending.wait(RETRY_SECONDS)
             return False
         self._rules_read_at = time.monotonic()
         return True
@@ -156,3 +140,34 @@ class EventDelivery:
             return
         payload = target.get("Input") or json.dumps(event)
         self._functions.invoke(FunctionName=arn, InvocationType="Event", Payload=payload.encode())
+
+
+def is_match(pattern: Mapping[str, Any], event: Mapping[str, Any]) -> bool | None:
+    """Whether the event matches the rule's pattern; None if EventBridge must decide, because the pattern uses another
+    comparison than plain values and prefixes.
+    """
+    answers = [_member_matches(wanted, event.get(name)) for name, wanted in pattern.items()]
+    if False in answers:
+        return False
+    return None if None in answers else True
+
+
+def _member_matches(wanted: Any, found: Any) -> bool | None:
+    if isinstance(wanted, Mapping):
+        return is_match(wanted, found) if isinstance(found, Mapping) else False
+    if not isinstance(wanted, list):
+        return None
+    values = found if isinstance(found, list) else [found]
+    answers = [_value_matches(choice, value) for choice in wanted for value in values]
+    if True in answers:
+        return True
+    return None if None in answers else False
+
+
+def _value_matches(choice: Any, value: Any) -> bool | None:
+    if not isinstance(choice, Mapping):
+        return bool(choice == value)
+    prefix = choice.get("prefix")
+    if len(choice) == 1 and isinstance(prefix, str):
+        return isinstance(value, str) and value.startswith(prefix)
+    return None

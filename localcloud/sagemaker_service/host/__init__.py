@@ -1,1 +1,1 @@
-"""Jobs as processes of this machine: container folders and environment, the toolkit, and the engine that runs them."""
+"""Runs jobs as processes of this machine: container folders and environment, the training toolkit, and the engine."""

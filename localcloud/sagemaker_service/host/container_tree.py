@@ -1,4 +1,4 @@
-"""The folders that a training container finds under /opt/ml, one set for each host of a job."""
+"""Makes the folders that a training container finds under /opt/ml, for each host of a job."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.storage.safe_paths import stays_inside
 
 CONTAINER_ROOT = "/opt/ml"
@@ -15,7 +15,7 @@ OUTSIDE_CONTAINER_ROOT = "this local service keeps everything under /opt/ml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostTree:
-    """One host's /opt/ml. Input data and code are links to the job's single copy."""
+    """One host's /opt/ml. Its input data and code are links to the job's single copy."""
 
     host: str
     root: Path
@@ -40,24 +40,20 @@ class HostTree:
     def failure(self) -> Path:
         return self.output / "failure"
 
-    def here(self, text: str) -> str:
-        """``text`` with a leading container path, or one after ``file://``, turned into this host's."""
+    def localised(self, text: str) -> str:
+        """``text`` with this host's path if it is a path below /opt/ml, also after ``file://``."""
         for lead in ("", "file://"):
             if text.startswith(lead) and is_container_path(text.removeprefix(lead)):
                 return f"{lead}{self.root}{text[len(lead) + len(CONTAINER_ROOT) :]}"
         return text
 
-    def place(self, container_path: str) -> Path:
-        return Path(self.here(container_path))
+    def host_path(self, container_path: str) -> Path:
+        return Path(self.localised(container_path))
 
 
 def is_container_path(path: str) -> bool:
-    """Whether the path is below /opt/ml. A path with ``..`` may leave it, so it does not count."""
+    """Whether the path is below /opt/ml. A path with ``..`` is not, because it may leave the folder."""
     return path == CONTAINER_ROOT or (path.startswith(f"{CONTAINER_ROOT}/") and stays_inside(path[1:]))
-
-
-def host_names(count: int) -> list[str]:
-    return [f"algo-{number}" for number in range(1, count + 1)]
 
 
 def make_host_tree(job_folder: Path, host: str) -> HostTree:
@@ -67,20 +63,19 @@ def make_host_tree(job_folder: Path, host: str) -> HostTree:
     return tree
 
 
-def resource_config(job: Job, host: str) -> dict[str, Any]:
-    hosts = host_names(job.instance_count)
-    group = {"instance_group_name": "homogeneousCluster", "instance_type": job.instance_type, "hosts": hosts}
+def resource_config(job: TrainingJob, host: str) -> dict[str, Any]:
+    group = {"instance_group_name": "homogeneousCluster", "instance_type": job.instance_type, "hosts": job.hosts}
     return {
         "current_host": host,
         "current_instance_type": job.instance_type,
         "current_group_name": group["instance_group_name"],
-        "hosts": hosts,
+        "hosts": job.hosts,
         "instance_groups": [group],
         "network_interface_name": "lo",
     }
 
 
-def channel_config(job: Job) -> dict[str, dict[str, str]]:
+def channel_config(job: TrainingJob) -> dict[str, dict[str, str]]:
     default_mode = job.request["AlgorithmSpecification"].get("TrainingInputMode", "File")
     return {
         channel["ChannelName"]: {
@@ -94,7 +89,7 @@ def channel_config(job: Job) -> dict[str, dict[str, str]]:
     }
 
 
-def write_configs(job: Job, tree: HostTree, hyperparameters: Mapping[str, str]) -> None:
+def write_configs(job: TrainingJob, tree: HostTree, hyperparameters: Mapping[str, str]) -> None:
     documents = {
         "hyperparameters.json": dict(hyperparameters),
         "inputdataconfig.json": channel_config(job),

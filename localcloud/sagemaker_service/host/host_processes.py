@@ -1,4 +1,4 @@
-"""The supervisors of one job's hosts: started, watched and stopped together."""
+"""Starts, watches and stops the supervisors of one job's hosts."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ JOB_NAME = "TRAINING_JOB_NAME"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostOrder:
-    """``root`` is the folder that the host's processes see as /opt/ml."""
+    """What the supervisor of one host runs. ``root`` is the folder that the host's processes see as /opt/ml."""
 
     host: str
     root: Path
@@ -43,7 +43,7 @@ class HostProcesses:
         }
 
     def stop(self) -> None:
-        """Asks every host to end; the supervisors kill those that remain after the grace time."""
+        """Asks every host to end. The supervisors kill the processes that remain after the grace time."""
         with self._lock:
             for process in self._supervisors.values():
                 if process.poll() is None and process.stdin is not None:
@@ -54,7 +54,7 @@ class HostProcesses:
                         LOG.info("supervisor %s ended while it was asked to stop", process.pid)
 
     def wait(self, seconds: float) -> dict[str, int] | None:
-        """The hosts' exit codes once all have ended, None if some still run after ``seconds``."""
+        """The hosts' exit codes if all have ended; None if some still run after ``seconds``."""
         running = next((process for process in self._supervisors.values() if process.poll() is None), None)
         if running is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -68,7 +68,7 @@ class HostProcesses:
         return ended if len(ended) == len(codes) else None
 
     def close(self) -> None:
-        """Ends every supervisor: supervisors end their hosts immediately when their input ends."""
+        """Ends every supervisor. A supervisor ends its host within two seconds when its input is closed."""
         for process in self._supervisors.values():
             if process.stdin is not None:
                 process.stdin.close()
@@ -88,13 +88,13 @@ def _start(order: HostOrder, order_path: Path, grace_seconds: float) -> "subproc
     order_path.write_text(json.dumps(document), encoding="utf-8")
     order_path.chmod(0o600)
     command = [sys.executable, "-I", supervisor.__file__, str(order_path)]
-    # The job's name marks the supervisor as one of its launchers: the step log counts from their start.
+    # With the job's name, the step log knows the supervisor as a launcher and counts the time from its start.
     environment = {**os.environ, JOB_NAME: order.environment.get(JOB_NAME, "")}
     return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, env=environment)
 
 
 def share_cores(cores: Sequence[int], host_count: int) -> list[list[int]]:
-    """Neighbouring cores for each host, as evenly as possible; with fewer cores than hosts they share cores."""
+    """Divides the cores evenly into neighbouring cores for each host. Hosts share cores if there are more hosts."""
     if host_count >= len(cores):
         return [[cores[number % len(cores)]] for number in range(host_count)]
     bounds = [number * len(cores) // host_count for number in range(host_count + 1)]

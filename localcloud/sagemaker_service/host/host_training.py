@@ -17,21 +17,21 @@ from localcloud.sagemaker_service.host.toolkit import (
     read_program,
 )
 from localcloud.sagemaker_service.instance_table import LocalInstanceType
-from localcloud.sagemaker_service.jobs.job import Job
-from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.jobs.job import TrainingJob
+from localcloud.sagemaker_service.settings import ServiceSettings
 from traindyno.callbacks.oom_kills import count_oom_kills
 
 LOOK_AGAIN_SECONDS = 0.2
 
 
 class ServiceEnding(Exception):
-    """The service ends: the job's processes end immediately, and its record is kept for the next start."""
+    """The service ends. The job's processes end immediately, and the next start of the service finds its record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingEnd:
-    """``first_failed``: the host that failed first. ``oom_kills``: processes that the kernel killed for memory during
-    the training.
+    """How a training ended. ``first_failed`` is the host that failed first, ``oom_kills`` the number of processes that
+    the kernel killed for memory.
     """
 
     exit_codes: Mapping[str, int]
@@ -45,18 +45,18 @@ class TrainingEnd:
 
 
 def train(
-    job: Job,
+    job: TrainingJob,
     trees: Sequence[HostTree],
     *,
     image: LocalImage,
-    settings: Settings,
+    settings: ServiceSettings,
     instance_type: LocalInstanceType,
     packages: Path | None,
     logs: Mapping[str, Path],
     should_stop: Callable[[], bool],
     is_service_ending: Callable[[], bool],
 ) -> TrainingEnd:
-    """``packages`` holds what the source's requirements.txt adds to the image."""
+    """Trains until the launchers end. ``packages`` is the folder of what the source's requirements.txt adds."""
     orders = _orders(
         job, trees, image=image, settings=settings, instance_type=instance_type, packages=packages, logs=logs
     )
@@ -82,11 +82,11 @@ def train(
 
 
 def _orders(
-    job: Job,
+    job: TrainingJob,
     trees: Sequence[HostTree],
     *,
     image: LocalImage,
-    settings: Settings,
+    settings: ServiceSettings,
     instance_type: LocalInstanceType,
     packages: Path | None,
     logs: Mapping[str, Path],

@@ -1,4 +1,4 @@
-"""A failed job's reason, in the wording of SageMaker and its training toolkit."""
+"""The failure reason of a job, in the words of SageMaker and its training toolkit."""
 
 import errno
 import os
@@ -9,28 +9,19 @@ from pathlib import Path
 from localcloud.sagemaker_service.host.container_tree import HostTree
 from localcloud.sagemaker_service.host.host_training import TrainingEnd
 from localcloud.sagemaker_service.jobs.job import FAILURE_REASON_LIMIT
-from localcloud.sagemaker_service.service_health import error_text, find_disk_problem
+from localcloud.sagemaker_service.service_health import find_disk_problem, internal_error
 
-INTERNAL_ERROR = "InternalServerError: We encountered an internal error.  Please try again."
-CAPACITY_ERROR = (
-    "CapacityError: Unable to provision requested ML compute capacity. Please retry using a different ML instance type."
-)
 LAST_LINES = 8
 DISK_IS_FULL = os.strerror(errno.ENOSPC)
-KILLED_EXIT_CODE = 137  # 128 and the number of SIGKILL
+KILLED_EXIT_CODE = 137  # 128 + the number of SIGKILL
 KEPT_BYTES = 16_384
 TORCHRUN_REPORT = re.compile(
     r"^[EW]\d{4} .*torch/distributed/elastic/.*(failed \(exitcode|Sending process)", re.MULTILINE
 )
 
 
-def internal_error(error: BaseException | str) -> str:
-    """A fault of this service, with its text: SageMaker's own message does not contain the cause."""
-    return f"{INTERNAL_ERROR} ({error if isinstance(error, str) else error_text(error)})"
-
-
 def training_failure(trees: Sequence[HostTree], training_end: TrainingEnd, logs: Mapping[str, Path]) -> str:
-    """The reason of a job whose processes failed. A full disk is this machine's fault and not the script's."""
+    """The reason of a job whose processes failed. If the disk is full, the reason is an internal error."""
     reason = algorithm_error(trees, training_end, logs)
     folder = trees[0].root
     if DISK_IS_FULL in reason or find_disk_problem(folder):
@@ -39,7 +30,7 @@ def training_failure(trees: Sequence[HostTree], training_end: TrainingEnd, logs:
 
 
 def algorithm_error(trees: Sequence[HostTree], training_end: TrainingEnd, logs: Mapping[str, Path]) -> str:
-    """What the script wrote to output/failure, or else the end of its log; always with the exit code."""
+    """The text that the script wrote to output/failure, or else the end of its log, with the exit code."""
     failed = training_end.first_failed or next(host for host, code in training_end.exit_codes.items() if code)
     exit_code = training_end.exit_codes[failed]
     first_failed_first = sorted(trees, key=lambda tree: tree.host != failed)
@@ -62,7 +53,7 @@ def _written_failure(trees: Sequence[HostTree]) -> str | None:
 def _user_script_error(exit_code: int, log: Path, command: Sequence[str]) -> str:
     message = "\n".join(last_lines(log, LAST_LINES))
     script = " ".join(command)
-    # The command is truncated first: the message is more useful.
+    # The command is truncated more than the message, which is more useful.
     return f'ExecuteUserScriptError:\nExitCode {exit_code}\nErrorMessage "{message[-640:]}"\nCommand "{script[:160]}"'
 
 

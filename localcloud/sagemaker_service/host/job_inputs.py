@@ -1,4 +1,4 @@
-"""Brings a job's code and channels from S3 into the hosts' trees."""
+"""Downloads a job's code and channels from S3 into the hosts' folders."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 
 from localcloud.sagemaker_service.host.container_tree import HostTree, share
 from localcloud.sagemaker_service.host.toolkit import Program
-from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.storage.s3_transfer import (
     DataUnavailable,
     S3Transfer,
@@ -33,11 +33,11 @@ def download_source(transfer: S3Transfer, program: Program, trees: Sequence[Host
     share(code, [tree.code for tree in trees])
 
 
-def download_channels(transfer: S3Transfer, job: Job, trees: Sequence[HostTree], job_folder: Path) -> None:
+def download_channels(transfer: S3Transfer, job: TrainingJob, trees: Sequence[HostTree], job_folder: Path) -> None:
     for channel in job.request.get("InputDataConfig", ()):
         name = channel["ChannelName"]
         if name in {".", ".."}:
-            raise DataUnavailable(f"ClientError: a channel can't be named {name!r}: its folder would be outside")
+            raise DataUnavailable(f"ClientError: a channel can't be named {name!r}: it is no name of a folder")
         source = channel["DataSource"]["S3DataSource"]
         places = [tree.input / "data" / name for tree in trees]
         if source.get("S3DataDistributionType") == "ShardedByS3Key":
@@ -49,7 +49,7 @@ def download_channels(transfer: S3Transfer, job: Job, trees: Sequence[HostTree],
 
 
 def _download_shards(transfer: S3Transfer, source: Mapping[str, Any], places: Sequence[Path]) -> None:
-    """Every host gets each n-th object of the sorted keys."""
+    """Downloads the objects in the order of their keys to the hosts in turn."""
     bucket, prefix = split_uri(source["S3Uri"])
     keys = sorted(key for key, _ in transfer.list_objects(source["S3Uri"]) if not key.endswith("/"))
     for number, key in enumerate(keys):
@@ -57,7 +57,7 @@ def _download_shards(transfer: S3Transfer, source: Mapping[str, Any], places: Se
 
 
 def remove_inputs(job_folder: Path) -> None:
-    """Frees the space of inputs that can be downloaded again; configuration and logs stay."""
+    """Removes the inputs, which can be downloaded again, and keeps configuration and logs."""
     for name in ("channels", "code"):
         shutil.rmtree(job_folder / name, ignore_errors=True)
     for host_folder in job_folder.glob("algo-*"):

@@ -1,4 +1,4 @@
-"""One job on this machine, from its first download to its last upload."""
+"""Runs one job on this machine, from its first download to its last upload."""
 
 import logging
 import shutil
@@ -7,11 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from localcloud.sagemaker_service.clock import Clock
-from localcloud.sagemaker_service.events.log_shipping import LogClient, LogShipping
 from localcloud.sagemaker_service.host.container_tree import (
     OUTSIDE_CONTAINER_ROOT,
     HostTree,
-    host_names,
     is_container_path,
     make_host_tree,
 )
@@ -24,11 +22,12 @@ from localcloud.sagemaker_service.host.spot_interruption import PAUSE_SECONDS, S
 from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.host.toolkit import UnsupportedJob, read_program
 from localcloud.sagemaker_service.instance_table import local_instance_type
-from localcloud.sagemaker_service.jobs.job import FAILURE_REASON_LIMIT, Job, SecondaryStatus, Status, moved
+from localcloud.sagemaker_service.jobs.job import FAILURE_REASON_LIMIT, SecondaryStatus, Status, TrainingJob, moved
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.job_view import is_uncompressed, output_uri
-from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.settings import ServiceSettings
 from localcloud.sagemaker_service.storage.checkpoint_sync import CheckpointSync
+from localcloud.sagemaker_service.storage.log_shipping import LogClient, LogShipping
 from localcloud.sagemaker_service.storage.s3_transfer import DataUnavailable, S3Transfer, pack_folders
 from traindyno.core.step_log.line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
 
@@ -52,31 +51,33 @@ def failed(reason: str) -> FinalStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class JobContext:
     """The objects that all jobs of one service share."""
 
     store: JobStore
     transfer: S3Transfer
     log_client: LogClient
-    settings: Settings
+    settings: ServiceSettings
     clock: Clock
     gpu_count: int
     is_service_ending: Callable[[], bool]
 
 
 class JobRun:
-    def __init__(self, job: Job, surroundings: Surroundings, *, interruptions: Sequence[SpotInterruption] = ()) -> None:
+    def __init__(
+        self, job: TrainingJob, context: JobContext, *, interruptions: Sequence[SpotInterruption] = ()
+    ) -> None:
         self._job = job
         self._interruptions = list(interruptions)
         self._is_interrupted = False
-        self._around = surroundings
-        self._folder = surroundings.settings.state_folder / "jobs" / job.name
-        self._logs = {host: self._folder / host / "log.txt" for host in host_names(job.instance_count)}
+        self._context = context
+        self._folder = context.settings.state_folder / "jobs" / job.name
+        self._logs = {host: self._folder / host / "log.txt" for host in job.hosts}
 
     def run(self) -> FinalStatus:
-        """Does the job's work and returns its end status; its processes and inputs are then removed.
+        """Does the job's work, removes its processes and inputs, and returns its final status.
 
-        Raises ServiceEnding if the service itself ends: the next start finds the job.
+        Raises ServiceEnding if the service itself ends. The next start finds the job.
         """
         try:
             return self._run()
@@ -85,8 +86,8 @@ class JobRun:
         except RequirementsNotInstalled as error:
             return failed(f"AlgorithmError: {error}, exit code: 1"[:FAILURE_REASON_LIMIT])
         finally:
-            end_stray_processes(process_mark(self._job, self._around.settings))
-            if not self._around.settings.keep_job_folders:
+            end_stray_processes(process_mark(self._job, self._context.settings))
+            if not self._context.settings.keep_job_folders:
                 remove_inputs(self._folder)
 
     def _run(self) -> FinalStatus:
@@ -98,14 +99,14 @@ class JobRun:
         return final
 
     def _run_once(self) -> FinalStatus | None:
-        """None if the job lost its instances and must start again, with the checkpoints in S3."""
+        """The final status; None if the job lost its instances and starts again with the checkpoints in S3."""
         program = read_program(self._job)
-        image = find_local_image(self._job.image_uri, self._around.settings)
+        image = find_local_image(self._job.image_uri, self._context.settings)
         self._move(SecondaryStatus.DOWNLOADING)
         shutil.rmtree(self._folder, ignore_errors=True)
         trees = [make_host_tree(self._folder, host) for host in self._logs]
-        download_source(self._around.transfer, program, trees, self._folder)
-        download_channels(self._around.transfer, self._job, trees, self._folder)
+        download_source(self._context.transfer, program, trees, self._folder)
+        download_channels(self._context.transfer, self._job, trees, self._folder)
         sync = self._checkpoint_sync(trees)
         if sync is not None:
             sync.restore()
@@ -121,9 +122,9 @@ class JobRun:
         return self._final_status(trees, training_end)
 
     def _train(self, trees: Sequence[HostTree], sync: CheckpointSync | None, image: LocalImage) -> TrainingEnd:
-        settings = self._around.settings
-        shipping = LogShipping(self._around.log_client, self._job.name, self._logs, settings.checkpoint_sync_seconds)
-        instance_type = local_instance_type(self._job.instance_type, gpu_count=self._around.gpu_count)
+        settings = self._context.settings
+        shipping = LogShipping(self._context.log_client, self._job.name, self._logs, settings.checkpoint_sync_seconds)
+        instance_type = local_instance_type(self._job.instance_type, gpu_count=self._context.gpu_count)
         shipping.start()
         if sync is not None:
             sync.start()
@@ -144,7 +145,7 @@ class JobRun:
                 instance_type=instance_type,
                 logs=self._logs,
                 should_stop=lambda: self._must_stop() or self._interrupt(trees, sync),
-                is_service_ending=self._around.is_service_ending,
+                is_service_ending=self._context.is_service_ending,
             )
         finally:
             shipping.finish()
@@ -152,18 +153,16 @@ class JobRun:
                 sync.finish()
 
     def _interrupt(self, trees: Sequence[HostTree], sync: CheckpointSync | None) -> bool:
-        """Whether the interruption has a notice. Without notice, the job's instances are already gone when this
-        returns.
-        """
+        """Whether a spot interruption is due. An interruption without notice has killed the job's processes already."""
         asked = self._job.request.get("Environment", {}).get(DIRECTORY_VARIABLE, CONTAINER_DIRECTORY)
-        step_logs = trees[0].place(asked) / self._job.name
+        step_logs = trees[0].host_path(asked) / self._job.name
         if not self._interruptions or not self._interruptions[0].is_due(step_logs):
             return False
         self._is_interrupted = True
         if not self._interruptions.pop(0).has_notice:
             if sync is not None:
                 sync.abandon()
-            end_stray_processes(process_mark(self._job, self._around.settings))
+            end_stray_processes(process_mark(self._job, self._context.settings))
         return True
 
     def _final_status(self, trees: Sequence[HostTree], training_end: TrainingEnd) -> FinalStatus:
@@ -182,11 +181,11 @@ class JobRun:
         container_path = configured.get("LocalPath", "/opt/ml/checkpoints")
         if not is_container_path(container_path):
             raise UnsupportedJob(f"CheckpointConfig.LocalPath {container_path}: {OUTSIDE_CONTAINER_ROOT}")
-        folders = [tree.place(container_path) for tree in trees]
+        folders = [tree.host_path(container_path) for tree in trees]
         for folder in folders:
             folder.mkdir(parents=True, exist_ok=True)
-        period_seconds = self._around.settings.checkpoint_sync_seconds
-        return CheckpointSync(self._around.transfer, configured["S3Uri"], folders, period_seconds)
+        period_seconds = self._context.settings.checkpoint_sync_seconds
+        return CheckpointSync(self._context.transfer, configured["S3Uri"], folders, period_seconds)
 
     def _upload(self, trees: Sequence[HostTree]) -> None:
         if is_uncompressed(self._job):
@@ -195,42 +194,42 @@ class JobRun:
             self._upload_archives(trees)
         for host, log in self._logs.items():
             if log.is_file():
-                self._around.transfer.upload(log, f"{output_uri(self._job)}/logs/{host}.log")
+                self._context.transfer.upload(log, f"{output_uri(self._job)}/logs/{host}.log")
 
     def _upload_files(self, trees: Sequence[HostTree]) -> None:
         for tree in trees:
             for name, folder in (("model", tree.model), ("data", tree.output / "data")):
                 for path in sorted(path for path in folder.rglob("*") if path.is_file()):
                     uri = f"{output_uri(self._job)}/output/{name}/{path.relative_to(folder).as_posix()}"
-                    self._around.transfer.upload(path, uri)
+                    self._context.transfer.upload(path, uri)
 
     def _upload_archives(self, trees: Sequence[HostTree]) -> None:
         artifacts = {"model": [tree.model for tree in trees], "output": [tree.output / "data" for tree in trees]}
         for name, folders in artifacts.items():
             archive = self._folder / f"{name}.tar.gz"
             if pack_folders(folders, archive):
-                self._around.transfer.upload(archive, f"{output_uri(self._job)}/output/{name}.tar.gz")
+                self._context.transfer.upload(archive, f"{output_uri(self._job)}/output/{name}.tar.gz")
                 archive.unlink()
 
     def _move(self, secondary_status: SecondaryStatus) -> None:
-        def move(job: Job, now_ms: int) -> Job:
+        def move(job: TrainingJob, now_ms: int) -> TrainingJob:
             start_ms = job.training_start_ms if job.training_start_ms is not None else now_ms
             return replace(moved(job, secondary_status, now_ms=now_ms), training_start_ms=start_ms)
 
         self._change(move)
 
-    def _change(self, change: Callable[[Job, int], Job]) -> None:
-        now_ms = self._around.clock.now_ms()
-        self._job = self._around.store.change(self._job.name, lambda job: change(job, now_ms))
+    def _change(self, change: Callable[[TrainingJob, int], TrainingJob]) -> None:
+        now_ms = self._context.clock.now_ms()
+        self._job = self._context.store.change(self._job.name, lambda job: change(job, now_ms))
 
     def _must_stop(self) -> bool:
-        return self._around.is_service_ending() or self._is_asked_to_stop() or self._ran_too_long()
+        return self._context.is_service_ending() or self._is_asked_to_stop() or self._ran_too_long()
 
     def _is_asked_to_stop(self) -> bool:
-        stored = self._around.store.get(self._job.name)
+        stored = self._context.store.get(self._job.name)
         return stored is not None and stored.stop_requested
 
     def _ran_too_long(self) -> bool:
         start_ms = self._job.training_start_ms
-        elapsed_ms = 0 if start_ms is None else self._around.clock.now_ms() - start_ms
+        elapsed_ms = 0 if start_ms is None else self._context.clock.now_ms() - start_ms
         return elapsed_ms >= self._job.max_runtime_seconds * 1000

@@ -1,7 +1,7 @@
-"""torchrun for jobs of this machine: its store listens on loopback only. A program of its own, for torch 2.4 and later.
+"""Runs torchrun with a store that listens on loopback only. A program of its own, for torch 2.4 and later.
 
-torchrun's store listens on every interface, and its readers unpickle the stored values. The rendezvous of
-this program is torchrun's static one with a socket that is bound to the master's address.
+torchrun's own store listens on every interface, and its readers unpickle the stored values. This program uses
+torchrun's static rendezvous with a socket that is bound to the master's address.
 """
 
 import socket
@@ -46,7 +46,7 @@ class LoopbackRendezvous(StaticTCPRendezvous):
 
 
 def _listen(address: str, port: int) -> int:
-    """A listening socket's file descriptor; the store closes it."""
+    """The file descriptor of a listening socket, which the store closes."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((address, port))

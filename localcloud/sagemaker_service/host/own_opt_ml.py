@@ -2,8 +2,11 @@
 
     python -I own_opt_ml.py FOLDER COMMAND...
 
-It makes a mount namespace (unshare(2), mount_namespaces(7)); a user without the right to do so makes a user namespace
-first. Where the kernel refuses, it prints a line that says so and runs the command with the machine's /opt/ml.
+Scripts of users name paths below /opt/ml in their code, where the service can't replace them, and a person without
+root rights can't create a folder in /opt. The hosts of one job also run at the same time, so one link can't serve them.
+
+The program makes a mount namespace (unshare(2), mount_namespaces(7)); a user without the right to do so makes a user
+namespace first. If the kernel refuses, it prints a line that says so and runs the command with the machine's /opt/ml.
 """
 
 import ctypes
@@ -30,7 +33,7 @@ def main(folder: str, command: Sequence[str]) -> None:
     refusal = _refusal(folder)
     if refusal:
         sys.stdout.write(
-            f"/opt/ml is shared by all jobs of this machine, because a view of its own was refused ({refusal}); "
+            f"/opt/ml is shared by all jobs of this machine, because a mount namespace was refused ({refusal}); "
             "read paths from the SM_* variables\n"
         )
         sys.stdout.flush()
@@ -40,8 +43,8 @@ def main(folder: str, command: Sequence[str]) -> None:
 
 
 def _refusal(folder: str) -> str:
-    """Why ``_enter`` fails here; empty if it works. A child process tries it: a process can't leave a partial
-    namespace.
+    """Why ``_enter`` fails here; empty if it works. A child process tries it, because no process can leave a namespace
+    that is incomplete.
     """
     reader, writer = os.pipe()
     child = os.fork()
@@ -61,7 +64,7 @@ def _refusal(folder: str) -> str:
 
 
 def _enter(folder: str) -> None:
-    """Raises OSError where the kernel refuses, AttributeError where the C library has no namespaces."""
+    """Raises OSError if the kernel refuses, AttributeError if the C library has no namespaces."""
     _unshare()
     _mount(None, "/", None, MS_REC | MS_PRIVATE)
     if not OPT_ML.is_dir():

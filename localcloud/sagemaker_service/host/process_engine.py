@@ -1,22 +1,26 @@
 """Runs the local jobs on this machine, one at a time, in the order of their creation."""
 
 import logging
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 
 from localcloud.sagemaker_service.clock import Clock
-from localcloud.sagemaker_service.events.log_shipping import LogClient
 from localcloud.sagemaker_service.host.host_training import ServiceEnding
-from localcloud.sagemaker_service.host.job_failure import CAPACITY_ERROR, INTERNAL_ERROR, internal_error
-from localcloud.sagemaker_service.host.job_run import STOPPED, FinalStatus, JobRun, Surroundings, failed
+from localcloud.sagemaker_service.host.job_run import STOPPED, FinalStatus, JobContext, JobRun, failed
 from localcloud.sagemaker_service.host.spot_interruption import plan_interruptions
 from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
-from localcloud.sagemaker_service.jobs.faults import FaultBox, JobFault
-from localcloud.sagemaker_service.jobs.job import Engine, Job, SecondaryStatus, Status, ended, moved
+from localcloud.sagemaker_service.jobs.faults import CAPACITY_ERROR, FaultInjector, JobFault
+from localcloud.sagemaker_service.jobs.job import Engine, SecondaryStatus, Status, TrainingJob, ended, moved
 from localcloud.sagemaker_service.jobs.job_store import JobStore
-from localcloud.sagemaker_service.service_health import RETRY_SECONDS, ServiceHealth, WatchedThread, write_until_done
-from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.service_health import (
+    INTERNAL_ERROR,
+    ServiceHealth,
+    Worker,
+    internal_error,
+    write_until_done,
+)
+from localcloud.sagemaker_service.settings import ServiceSettings
+from localcloud.sagemaker_service.storage.log_shipping import LogClient
 from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer
 
 LOG = logging.getLogger(__name__)
@@ -31,65 +35,51 @@ class ProcessEngine:
         store: JobStore,
         transfer: S3Transfer,
         log_client: LogClient,
-        settings: Settings,
+        settings: ServiceSettings,
         clock: Clock,
         gpu_count: int,
-        faults: FaultBox,
+        faults: FaultInjector,
         health: ServiceHealth,
     ) -> None:
         self._store = store
         self._faults = faults
         self._health = health
         self._clock = clock
-        self._wake = threading.Event()
-        self._ending = threading.Event()
-        self._thread = WatchedThread(PART, self._work, health=health, at_death=self._fail_all)
-        self._surroundings = Surroundings(
+        self._worker = Worker(PART, self._take_next, health=health, at_death=self._fail_all)
+        self._context = JobContext(
             store=store,
             transfer=transfer,
             log_client=log_client,
             settings=settings,
             clock=clock,
             gpu_count=gpu_count,
-            is_service_ending=self._ending.is_set,
+            is_service_ending=self._worker.ending.is_set,
         )
 
     def start(self) -> None:
         for job in self._store.unfinished(Engine.PROCESS):
             if job.claimed:
                 self._end_interrupted(job)
-        self._thread.start()
+        self._worker.start()
 
     def wake(self, name: str) -> None:
         LOG.debug("%s was added or changed", name)
-        if self._thread.death is not None:
-            self._fail_all(self._thread.death)
+        if self._worker.death is not None:
+            self._fail_all(self._worker.death)
             return
         self._tell_waiting_jobs()
-        self._wake.set()
+        self._worker.wake()
+
+    def kill(self, job: TrainingJob) -> int:
+        """Sends SIGKILL to every process of a running job and returns their number."""
+        return end_stray_processes(process_mark(job, self._context.settings))
 
     def close(self) -> None:
         """Ends the running job's processes; the next start records the job's end."""
-        self._ending.set()
-        self._wake.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def _work(self) -> None:
-        while not self._ending.is_set():
-            self._wake.clear()
-            try:
-                is_idle = not self._take_next()
-            except Exception as error:  # noqa: BLE001 -- an error with one job must not stop the engine
-                self._health.report(PART, error)
-                self._ending.wait(RETRY_SECONDS)
-                continue
-            self._health.clear(PART)
-            if is_idle:
-                self._wake.wait()
+        self._worker.close()
 
     def _take_next(self) -> bool:
-        """Whether a job was waiting."""
+        """Runs the next job. False if none was waiting."""
         job = self._store.next_waiting(Engine.PROCESS)
         if job is None:
             return False
@@ -100,7 +90,7 @@ class ProcessEngine:
             LOG.info("%s is over", job.name)
         return True
 
-    def _run(self, job: Job) -> None:
+    def _run(self, job: TrainingJob) -> None:
         try:
             final = self._work_on(job)
         except ServiceEnding:
@@ -110,7 +100,7 @@ class ProcessEngine:
             final = failed(internal_error(error))
         self._settle(job.name, final)
 
-    def _work_on(self, job: Job) -> FinalStatus:
+    def _work_on(self, job: TrainingJob) -> FinalStatus:
         match self._faults.job_fault(job.name):
             case JobFault.CAPACITY_ERROR:
                 return failed(CAPACITY_ERROR)
@@ -118,16 +108,16 @@ class ProcessEngine:
                 return failed(INTERNAL_ERROR)
             case _:
                 interruptions = plan_interruptions(job, self._faults)
-                return JobRun(job, self._surroundings, interruptions=interruptions).run()
+                return JobRun(job, self._context, interruptions=interruptions).run()
 
     def _settle(self, name: str, final: FinalStatus) -> None:
         def write() -> None:
             self._change(name, lambda job, now_ms: _ended(job, final, now_ms))
 
-        write_until_done(write, health=self._health, part=PART, ending=self._ending)
+        write_until_done(write, health=self._health, part=PART, ending=self._worker.ending)
 
     def _fail_all(self, error: BaseException) -> None:
-        """The engine's thread has ended: no job that waits for it can run."""
+        """Fails every job that waits for this engine, because its thread has ended."""
         for job in self._store.unfinished(Engine.PROCESS):
             self._settle(job.name, failed(internal_error(error)))
 
@@ -137,9 +127,9 @@ class ProcessEngine:
             for job in jobs:
                 self._change(job.name, _waiting)
 
-    def _end_interrupted(self, job: Job) -> None:
-        """Ends a job that was running when the service ended, and starts it again if its retries allow."""
-        stray = end_stray_processes(process_mark(job, self._surroundings.settings))
+    def _end_interrupted(self, job: TrainingJob) -> None:
+        """Ends a job that was running when the service ended. It starts again if its RetryStrategy allows it."""
+        stray = self.kill(job)
         LOG.warning("%s was running when the service ended; %d processes ended now", job.name, stray)
         retries = job.request.get("RetryStrategy", {}).get("MaximumRetryAttempts", 0)
         if job.stop_requested:
@@ -149,28 +139,28 @@ class ProcessEngine:
         else:
             self._change(job.name, lambda job, now_ms: _ended(job, failed(INTERNAL_ERROR), now_ms))
 
-    def _change(self, name: str, change: Callable[[Job, int], Job]) -> Job:
+    def _change(self, name: str, change: Callable[[TrainingJob, int], TrainingJob]) -> TrainingJob:
         now_ms = self._clock.now_ms()
         return self._store.change(name, lambda job: change(job, now_ms))
 
 
-def _claimed(job: Job, now_ms: int) -> Job:
+def _claimed(job: TrainingJob, now_ms: int) -> TrainingJob:
     if job.stop_requested or job.status is not Status.IN_PROGRESS:
         return job
     message = "Preparing the instances for training"
     return replace(moved(job, job.secondary_status, now_ms=now_ms, message=message), claimed=True)
 
 
-def _waiting(job: Job, now_ms: int) -> Job:
+def _waiting(job: TrainingJob, now_ms: int) -> TrainingJob:
     if job.claimed or job.transitions[-1].message == WAITING:
         return job
     return moved(job, job.secondary_status, now_ms=now_ms, message=WAITING)
 
 
-def _restarted(job: Job, now_ms: int) -> Job:
+def _restarted(job: TrainingJob, now_ms: int) -> TrainingJob:
     restarting = moved(job, SecondaryStatus.RESTARTING, now_ms=now_ms)
     return replace(restarting, claimed=False, restarts=job.restarts + 1)
 
 
-def _ended(job: Job, final: FinalStatus, now_ms: int) -> Job:
+def _ended(job: TrainingJob, final: FinalStatus, now_ms: int) -> TrainingJob:
     return ended(job, final.status, final.secondary_status, now_ms=now_ms, failure_reason=final.failure_reason)

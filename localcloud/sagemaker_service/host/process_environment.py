@@ -1,4 +1,4 @@
-"""The environment variables of a job's processes; only the few that a process needs come from the user's shell."""
+"""The environment variables of a job's processes. Only those in INHERITED come from the user's shell."""
 
 import os
 from collections.abc import Mapping
@@ -8,8 +8,8 @@ from localcloud.sagemaker_service.host.container_tree import HostTree
 from localcloud.sagemaker_service.host.local_images import LocalImage
 from localcloud.sagemaker_service.host.stray_processes import MARK_VARIABLE, process_mark
 from localcloud.sagemaker_service.host.toolkit import HostResources, Program, toolkit_environment
-from localcloud.sagemaker_service.jobs.job import Job
-from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.jobs.job import TrainingJob
+from localcloud.sagemaker_service.settings import ServiceSettings
 
 INHERITED = frozenset(
     {
@@ -37,7 +37,7 @@ INHERITED = frozenset(
         "CUDA_VISIBLE_DEVICES",
     }
 )
-# These let a process use the local AWS services, without access to real credentials.
+# With these variables a process uses the local AWS services and can't read real credentials.
 LOCAL_CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",
@@ -48,14 +48,14 @@ LOCAL_CREDENTIALS = {
 
 
 def process_environment(
-    job: Job,
+    job: TrainingJob,
     program: Program,
     tree: HostTree,
     resources: HostResources,
     *,
     image: LocalImage,
     packages: Path | None,
-    settings: Settings,
+    settings: ServiceSettings,
     shell: Mapping[str, str],
 ) -> dict[str, str]:
     """``packages`` is the folder of the source's own requirements, ``shell`` the service's own environment.
@@ -71,7 +71,7 @@ def process_environment(
         "AWS_DEFAULT_REGION": settings.region,
         "TRAINING_JOB_NAME": job.name,
         "TRAINING_JOB_ARN": job.arn,
-        # Not MKL_NUM_THREADS, which would override the suite's setting.
+        # MKL_NUM_THREADS is not set here, because it would override the suite's setting.
         "OMP_NUM_THREADS": str(threads),
         "PYTHONUNBUFFERED": "1",
         "PYTHONPATH": os.pathsep.join(str(folder) for folder in (tree.code, packages) if folder is not None),
@@ -82,4 +82,4 @@ def process_environment(
         environment["PATH"] = f"{packages / 'bin'}{os.pathsep}{environment.get('PATH', '')}"
     environment |= image.variables
     environment |= toolkit_environment(job, program, tree, resources)
-    return environment | {name: tree.here(value) for name, value in job.request.get("Environment", {}).items()}
+    return environment | {name: tree.localised(value) for name, value in job.request.get("Environment", {}).items()}

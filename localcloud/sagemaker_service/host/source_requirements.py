@@ -1,7 +1,7 @@
-"""Installs the requirements.txt of a job's source as the training toolkit does, once for each content.
+"""Installs the requirements.txt of a job's source as the training toolkit does, once for each content of the file.
 
-pip resolves the file against the image's environment, and only missing packages are installed, into a separate folder.
-The environment itself is unchanged.
+pip resolves the file against the image's environment. Only missing packages are installed, into a separate folder, so
+the environment is unchanged.
 """
 
 import hashlib
@@ -14,13 +14,13 @@ from pathlib import Path
 
 FILE_NAME = "requirements.txt"
 LOOK_AGAIN_SECONDS = 0.1
-# A line like these names files of the source, so the packages depend on more than the text.
+# A line with such a beginning or ending names files of the source: the packages then depend on these files too.
 NAMES_FILES = ("-", ".", "/", "file:")
 ARCHIVES = (".whl", ".tar.gz", ".zip")
 
 
 class RequirementsNotInstalled(Exception):
-    """Worded as the training toolkit's failure reason."""
+    """pip failed. The text has the words of the training toolkit's failure reason."""
 
 
 def install_requirements(
@@ -53,7 +53,7 @@ def _pip(python: str) -> list[str]:
 
 
 def _ran(command: Sequence[str], code: Path, log: Path, should_stop: Callable[[], bool]) -> bool:
-    """False if the job was stopped before pip ended. pip's output goes to the job's log."""
+    """Runs pip with its output in the job's log. False if the job was stopped before pip ended."""
     begin = log.stat().st_size if log.is_file() else 0
     with log.open("ab") as output:
         process = subprocess.Popen(
@@ -94,7 +94,7 @@ def _content_key(code: Path, python: str) -> str:
 
 
 def _environment_version(python: str) -> str:
-    """Changes when a package is installed into the environment of ``python``."""
+    """A text that changes when a package is installed into the environment of ``python``."""
     folders = sorted(Path(python).parent.parent.glob("lib/python*/site-packages"))
     return " ".join(str(folder.stat().st_mtime_ns) for folder in folders)
 

@@ -6,20 +6,20 @@ import signal
 import time
 from pathlib import Path
 
-from localcloud.sagemaker_service.jobs.job import Job
-from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.jobs.job import TrainingJob
+from localcloud.sagemaker_service.settings import ServiceSettings
 
 MARK_VARIABLE = "TRAINDYNO_LOCAL_JOB"
 LOOK_AGAIN_SECONDS = 0.05
 
 
-def process_mark(job: Job, settings: Settings) -> str:
-    """Includes the service's own folder: another service on this machine may have a job of the same name."""
+def process_mark(job: TrainingJob, settings: ServiceSettings) -> str:
+    """The mark has the service's folder, because another service on this machine may have a job of the same name."""
     return f"{settings.state_folder}:{job.arn}"
 
 
 def end_stray_processes(mark: str) -> int:
-    """How many processes were ended. Without /proc none can be found; the supervisors are the first line anyway."""
+    """Kills the processes and returns their number. Without /proc it finds none, and only supervisors end them."""
     ended: set[int] = set()
     while found := _marked_processes(mark):
         for process_id in found:
@@ -34,7 +34,7 @@ def _marked_processes(mark: str) -> set[int]:
     wanted = f"{MARK_VARIABLE}={mark}".encode()
     found = set()
     for environment in Path("/proc").glob("[0-9]*/environ"):
-        # A zombie's environment is empty, and other users' may not be read.
+        # The environment of a zombie is empty, and that of another user's process can't be read.
         with contextlib.suppress(OSError):
             if wanted in environment.read_bytes().split(b"\0"):
                 found.add(int(environment.parent.name))

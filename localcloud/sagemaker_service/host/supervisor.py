@@ -1,7 +1,7 @@
 """Runs one host's launcher and ends every process that came from it. A program of its own, standard library only.
 
-It reads its order from the file that its argument names and then commands from standard input: ``stop`` ends the
-launcher gently; the end of the input (the service has ended in any way) ends it immediately.
+Its argument names the file with its order. It reads commands from standard input: ``stop`` sends SIGTERM, and SIGKILL
+after the grace time. If the input ends, because the service has ended, the grace time is at most two seconds.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ def main(order_path: str) -> int:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, order["cores"])
     for number in (signal.SIGTERM, signal.SIGINT):
-        # A handler, not SIG_IGN: the launcher would inherit SIG_IGN and ignore a stop.
+        # The handler does nothing. The launcher would inherit SIG_IGN and ignore a stop.
         signal.signal(number, lambda *_: None)
     with Path(order["log"]).open("ab") as log:
         launcher = subprocess.Popen(
@@ -64,7 +64,7 @@ def _watch(launcher: "subprocess.Popen[bytes]", grace_seconds: float) -> int:
 
 
 def _end_of(launcher: "subprocess.Popen[bytes]") -> list[int]:
-    """A file descriptor that becomes readable when the launcher ends, so that no billed time is added."""
+    """A file descriptor that becomes readable when the launcher ends: waiting for the next look would be billed."""
     try:
         return [os.pidfd_open(launcher.pid)]
     except (AttributeError, OSError):  # not Linux, or an older kernel
@@ -72,7 +72,7 @@ def _end_of(launcher: "subprocess.Popen[bytes]") -> list[int]:
 
 
 def _end_descendants() -> None:
-    """Repeats until none is left: the children of an ended process come back to the supervisor."""
+    """Repeats until no descendant is left: the children of an ended process become children of the supervisor."""
     while _signal_descendants(signal.SIGKILL):
         time.sleep(LOOK_AGAIN_SECONDS)
 
@@ -86,7 +86,7 @@ def _signal_descendants(number: signal.Signals) -> int:
 
 
 def _descendants() -> list[int]:
-    """Living descendants; a zombie has nothing left to end."""
+    """The process IDs of living descendants, without zombies."""
     children: dict[int, list[tuple[int, str]]] = {}
     for process_id, parent, state in _process_table():
         children.setdefault(parent, []).append((process_id, state))
@@ -100,7 +100,7 @@ def _descendants() -> list[int]:
 
 
 def _process_table() -> Iterator[tuple[int, int, str]]:
-    """Process, parent and state of everything that runs; ``ps`` only where there is no /proc."""
+    """The ID, parent and state of each process, from /proc, or from ``ps`` where there is no /proc."""
     if not Path("/proc/self/stat").exists():
         command = ["ps", "-A", "-o", "pid=,ppid=,stat="]
         for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():

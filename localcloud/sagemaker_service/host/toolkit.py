@@ -1,4 +1,4 @@
-"""The training toolkit's contract: how hyperparameters become a command line and environment variables."""
+"""Makes a command line and environment variables of hyperparameters, as SageMaker's training toolkit does."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 
 from localcloud.loopback import LOOPBACK
 from localcloud.sagemaker_service.host.container_tree import HostTree, channel_config, resource_config
-from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.jobs.job import TrainingJob, decoded
 from localcloud.sagemaker_service.storage.safe_paths import stays_inside
 
 TORCHRUN = Path(__file__).parent / "loopback_torchrun.py"
@@ -34,12 +34,12 @@ OTHER_LAUNCHERS = {
 
 
 class UnsupportedJob(Exception):
-    """The job needs its container, which this machine doesn't run."""
+    """The job needs something that this machine doesn't offer, such as its container."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """The content of a job's hyperparameters. ``user``: those that the script receives, decoded."""
+    """What a job's hyperparameters say. ``user`` has the decoded ones that the script receives."""
 
     source_uri: str
     entry_point: str
@@ -57,54 +57,56 @@ class HostResources:
     master_port: int
 
 
-def read_program(job: Job) -> Program:
-    decoded = {name: _decoded(value) for name, value in job.request.get("HyperParameters", {}).items()}
+def read_program(job: TrainingJob) -> Program:
+    given = job.hyperparameters
     algorithm = job.request["AlgorithmSpecification"]
-    if algorithm.get("ContainerEntrypoint") or not decoded.get("sagemaker_program"):
+    if algorithm.get("ContainerEntrypoint") or not given.get("sagemaker_program"):
         raise UnsupportedJob(
-            "this local service runs script-mode jobs (hyperparameters sagemaker_program and "
-            "sagemaker_submit_directory), not a container's own entry point"
+            "a container's own entry point can't be run: this local service runs script-mode jobs (hyperparameters "
+            "sagemaker_program and sagemaker_submit_directory)"
         )
-    if not stays_inside(str(decoded["sagemaker_program"])):
+    if not stays_inside(str(given["sagemaker_program"])):
         raise UnsupportedJob(
-            f"sagemaker_program {decoded['sagemaker_program']!r}: expected a path within the source archive, "
+            f"sagemaker_program {given['sagemaker_program']!r} may be outside of the source archive: expected a path "
             "without a leading '/' and without '..'"
         )
     for flag, launcher in OTHER_LAUNCHERS.items():
-        if decoded.get(flag) is True:
-            raise UnsupportedJob(f"{flag}: this local service launches plain Python and torchrun, not {launcher}")
+        if given.get(flag) is True:
+            raise UnsupportedJob(f"{flag}: {launcher} is not offered; this local service launches Python and torchrun")
     return Program(
-        source_uri=str(decoded.get("sagemaker_submit_directory", "")),
-        entry_point=str(decoded["sagemaker_program"]),
-        uses_torchrun=decoded.get(TORCHRUN_FLAG) is True,
-        log_level=int(decoded.get("sagemaker_container_log_level", 20)),
-        user={name: value for name, value in decoded.items() if not name.startswith(PREFIX)},
-        framework={name: value for name, value in decoded.items() if name.startswith(PREFIX) and name not in OWN_NAMES},
+        source_uri=str(given.get("sagemaker_submit_directory", "")),
+        entry_point=str(given["sagemaker_program"]),
+        uses_torchrun=given.get(TORCHRUN_FLAG) is True,
+        log_level=int(given.get("sagemaker_container_log_level", 20)),
+        user={name: value for name, value in given.items() if not name.startswith(PREFIX)},
+        framework={name: value for name, value in given.items() if name.startswith(PREFIX) and name not in OWN_NAMES},
     )
 
 
 def command_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
-    """``--key value`` in the order of the keys; booleans as Python prints them, mappings as ``k=v,k=v``."""
+    """``--key value`` in the order of the keys. Booleans are written as Python prints them, mappings as ``k=v,k=v``."""
     arguments: list[str] = []
     for name in sorted(hyperparameters):
         arguments += [f"--{name}" if len(name) > 1 else f"-{name}", _argument(hyperparameters[name])]
     return arguments
 
 
-def launch_command(program: Program, *, python: str, job: Job, host_rank: int, resources: HostResources) -> list[str]:
+def launch_command(
+    program: Program, *, python: str, job: TrainingJob, host_rank: int, resources: HostResources
+) -> list[str]:
     script = [program.entry_point, *command_arguments(program.user)]
     if not program.uses_torchrun:
         return [python, *script]
-    # -P: the modules in this program's folder must not replace the standard library's.
+    # With -P, the modules in this program's folder can't replace those of the standard library.
     command = [python, "-P", str(TORCHRUN)]
     command += ["--nnodes", str(job.instance_count), "--nproc_per_node", str(resources.processes)]
-    # A separate port even for one host: several jobs share this machine.
+    # Each job has its own port, also with one host, because several jobs share this machine.
     command += ["--rdzv_backend", "loopback", "--rdzv_endpoint", f"{LOOPBACK}:{resources.master_port}"]
     command += ["--rdzv_conf", f"rank={host_rank}", "--local_addr", LOOPBACK]
     return [*command, *script]
 
 
-def toolkit_environment(job: Job, program: Program, tree: HostTree, resources: HostResources) -> dict[str, str]:
+def toolkit_environment(job: TrainingJob, program: Program, tree: HostTree, resources: HostResources) -> dict[str, str]:
     channels = channel_config(job)
     cluster = resource_config(job, tree.host)
     arguments = command_arguments(program.user)
@@ -141,39 +143,32 @@ def toolkit_environment(job: Job, program: Program, tree: HostTree, resources: H
     values |= {f"channel_{name}": str(tree.input / "data" / name) for name in channels}
     values |= {f"hp_{name}": value for name, value in program.user.items()}
     environment = {f"SM_{name.upper()}": _variable(value) for name, value in values.items()}
-    return {name: tree.here(value) for name, value in environment.items()}
+    return {name: tree.localised(value) for name, value in environment.items()}
 
 
-def container_hyperparameters(job: Job, tree: HostTree) -> dict[str, str]:
-    """The hyperparameters with container paths turned into this host's, also inside JSON documents."""
+def container_hyperparameters(job: TrainingJob, tree: HostTree) -> dict[str, str]:
+    """The hyperparameters with this host's paths instead of container paths, also inside JSON documents."""
     return {name: _with_local_paths(value, tree) for name, value in job.request.get("HyperParameters", {}).items()}
 
 
 def _with_local_paths(value: str, tree: HostTree) -> str:
-    decoded = _decoded(value)
-    localised = _localised(decoded, tree)
-    if localised == decoded:
+    given = decoded(value)
+    localised = _localised(given, tree)
+    if localised == given:
         return value
-    return localised if isinstance(localised, str) and decoded == value else json.dumps(localised)
+    return localised if isinstance(localised, str) and given == value else json.dumps(localised)
 
 
 def _localised(value: Any, tree: HostTree) -> Any:
     match value:
         case str():
-            return tree.here(value)
+            return tree.localised(value)
         case dict():
             return {name: _localised(item, tree) for name, item in value.items()}
         case list():
             return [_localised(item, tree) for item in value]
         case _:
             return value
-
-
-def _decoded(value: str) -> Any:
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value
 
 
 def _argument(value: Any) -> str:

@@ -1,1 +1,1 @@
-"""Models that serve requests: endpoints, transform jobs, and the containers of both."""
+"""Hosts models: endpoints, transform jobs, and the containers of both."""

@@ -1,4 +1,4 @@
-"""Hosts endpoints on this machine: one thread and one container process for each."""
+"""Hosts endpoints on this machine, each with a thread and a container."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -7,25 +7,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from localcloud.sagemaker_service.api_error import ApiError
-from localcloud.sagemaker_service.host.job_failure import internal_error
 from localcloud.sagemaker_service.host.toolkit import UnsupportedJob
 from localcloud.sagemaker_service.hosting.hosting import Endpoint, EndpointConfig, EndpointStatus
 from localcloud.sagemaker_service.hosting.hosting_engine import (
     CAUSED_BY_THE_REQUEST,
+    HostingContext,
     HostingEngine,
-    HostingSurroundings,
     with_last_lines,
 )
 from localcloud.sagemaker_service.hosting.hosting_view import endpoint_event
 from localcloud.sagemaker_service.hosting.model_container import (
     ContainerFailed,
     Invocation,
-    LogPlace,
+    LogDestination,
     ModelContainer,
     StartInterrupted,
 )
 from localcloud.sagemaker_service.jobs.job import FAILURE_REASON_LIMIT
 from localcloud.sagemaker_service.jobs.job_store import NewEvent
+from localcloud.sagemaker_service.service_health import internal_error
 
 LOG = logging.getLogger(__name__)
 LOG_GROUP = "/aws/sagemaker/Endpoints"
@@ -37,12 +37,12 @@ UNHEALTHY = (
 
 
 class Unhealthy(Exception):
-    """The container did not start; worded as SageMaker's failure reason."""
+    """The container did not start. The text has the words of SageMaker's failure reason."""
 
 
 @dataclass(kw_only=True)
-class _Hosted:
-    """A container that answers. ``most_at_once``: the limit of a serverless endpoint; with instances, requests wait."""
+class _RunningContainer:
+    """A container that answers. ``most_at_once`` is the limit of a serverless endpoint; None lets requests wait."""
 
     container: ModelContainer
     most_at_once: int | None
@@ -50,12 +50,12 @@ class _Hosted:
 
 
 class EndpointEngine(HostingEngine):
-    def __init__(self, surroundings: HostingSurroundings) -> None:
-        super().__init__(surroundings)
-        self._hosted: dict[str, _Hosted] = {}
+    def __init__(self, context: HostingContext) -> None:
+        super().__init__(context)
+        self._hosted: dict[str, _RunningContainer] = {}
 
     def start(self) -> None:
-        """Hosts the endpoints again that existed when the service ended."""
+        """Hosts the endpoints that existed when the service ended."""
         for endpoint in self._store.all(Endpoint):
             match endpoint.status:
                 case EndpointStatus.CREATING | EndpointStatus.IN_SERVICE:
@@ -67,7 +67,7 @@ class EndpointEngine(HostingEngine):
         self._start_thread(name, self._host, kind="endpoint")
 
     def move(self, name: str, status: EndpointStatus, failure_reason: str | None = None) -> Endpoint | None:
-        """The endpoint in its new status, with its event; None if it was removed in the meantime."""
+        """Stores the endpoint's new status with its event, and returns it; None if the endpoint was removed before."""
         with self._lock:
             found = self._store.get(Endpoint, name)
             if found is None:
@@ -87,7 +87,7 @@ class EndpointEngine(HostingEngine):
             return moved
 
     def delete(self, name: str) -> None:
-        """Ends the container. An endpoint without a container is removed immediately."""
+        """Makes the endpoint's thread end and remove it. An endpoint without a thread is removed immediately."""
         moved = self.move(name, EndpointStatus.DELETING)
         with self._lock:
             is_hosted = name in self._threads
@@ -99,11 +99,11 @@ class EndpointEngine(HostingEngine):
             hosted = self._hosted.get(name)
         if hosted is None:
             raise ApiError("ServiceUnavailable", f"endpoint {name} has no container that answers", http_status=503)
-        with self._taking_part(name, hosted):
+        with self._counted(name, hosted):
             return hosted.container.invoke(body, headers)
 
     @contextmanager
-    def _taking_part(self, name: str, hosted: _Hosted) -> Iterator[None]:
+    def _counted(self, name: str, hosted: _RunningContainer) -> Iterator[None]:
         with self._lock:
             if hosted.most_at_once is not None and hosted.in_flight >= hosted.most_at_once:
                 raise ApiError(
@@ -131,7 +131,7 @@ class EndpointEngine(HostingEngine):
             self._write(lambda: self._leave(name))
 
     def _fail(self, name: str, reason: str) -> None:
-        """When the service ends, other services may have ended before: the next start hosts the endpoint again."""
+        """Stores the failure, except while the service ends: its next start hosts the endpoint again."""
         if not self._ending.is_set():
             self._write(lambda: self.move(name, EndpointStatus.FAILED, reason))
 
@@ -143,9 +143,9 @@ class EndpointEngine(HostingEngine):
             self._store.remove(gone)
 
     def _run_container(self, name: str) -> None:
-        """Returns when the endpoint is deleted or its container ends. The caller then starts another one."""
+        """Runs one container. Returns when the endpoint is deleted, or when the container ends, to start another."""
         variant = self._variant(name)
-        log_to = LogPlace(group=f"{LOG_GROUP}/{name}", stream=variant["VariantName"])
+        log_to = LogDestination(group=f"{LOG_GROUP}/{name}", stream=variant["VariantName"])
         container = self._container(variant["ModelName"], f"endpoints/{name}", log_to)
         with container:
             try:
@@ -155,7 +155,7 @@ class EndpointEngine(HostingEngine):
                 raise Unhealthy(with_last_lines(reason, error)) from error
             with self._lock:
                 most_at_once = variant.get("ServerlessConfig", {}).get("MaxConcurrency")
-                self._hosted[name] = _Hosted(container=container, most_at_once=most_at_once)
+                self._hosted[name] = _RunningContainer(container=container, most_at_once=most_at_once)
             self.move(name, EndpointStatus.IN_SERVICE)
             try:
                 while self._is_wanted(name) and not container.has_ended():

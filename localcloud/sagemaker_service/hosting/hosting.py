@@ -1,4 +1,4 @@
-"""The records of models, endpoint configurations, endpoints and transform jobs, and their store."""
+"""Records of models, endpoint configurations, endpoints and transform jobs, and their store."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class TransformStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """``request``: the request that created it, without its tags."""
+    """``request`` is the request that created the resource, without tags."""
 
     name: str
     arn: str
@@ -35,7 +35,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model(Record):
+class HostedModel(Record):
     pass
 
 
@@ -62,7 +62,7 @@ class TransformJob(Record):
 
 # The resource part of each kind's ARN, which is also its kind in the store.
 KINDS: Mapping[type[Record], str] = {
-    Model: "model",
+    HostedModel: "model",
     EndpointConfig: "endpoint-config",
     Endpoint: "endpoint",
     TransformJob: "transform-job",
@@ -79,12 +79,12 @@ class HostingStore:
         return None if document is None else CONVERTER.structure(document, kind)
 
     def all(self, kind: type[Kind]) -> list[Kind]:
-        """In the order of their creation."""
+        """All records of the kind, in the order of their creation."""
         found = [CONVERTER.structure(document, kind) for document in self._store.documents(KINDS[kind]).values()]
         return sorted(found, key=lambda record: record.created_ms)
 
     def put(self, record: Record, events: Sequence[NewEvent] = ()) -> None:
-        """The record and its events, in one transaction."""
+        """Writes the record and its events in one transaction."""
         document = CONVERTER.unstructure(record)
         self._store.write_document(KINDS[type(record)], record.name, document, events)
 

@@ -1,20 +1,24 @@
-"""Hosting records as the API and EventBridge show them."""
+"""Converts records of hosting to what the API and EventBridge show."""
 
 import re
-import uuid
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
-from localcloud.sagemaker_service.hosting.hosting import Endpoint, EndpointConfig, EndpointStatus, Model, TransformJob
-from localcloud.sagemaker_service.jobs.job_view import without_none
+from localcloud.sagemaker_service.hosting.hosting import (
+    Endpoint,
+    EndpointConfig,
+    EndpointStatus,
+    HostedModel,
+    TransformJob,
+)
+from localcloud.sagemaker_service.jobs.job_view import event, without_none
 
 ENDPOINT_CHANGE = "SageMaker Endpoint State Change"
 TRANSFORM_CHANGE = "SageMaker Transform Job State Change"
 TRANSFORM_TIMES = {"TransformStartTime": "started_ms", "TransformEndTime": "ended_ms"}
 
 
-def described_model(model: Model) -> dict[str, Any]:
+def described_model(model: HostedModel) -> dict[str, Any]:
     return {**model.request, "ModelArn": model.arn, "CreationTime": model.created_ms / 1000}
 
 
@@ -60,7 +64,7 @@ def described_transform(job: TransformJob) -> dict[str, Any]:
 
 
 def endpoint_event(endpoint: Endpoint, *, account_id: str, region: str) -> dict[str, Any]:
-    """The status is in capitals with underscores, unlike the API's: ``IN_SERVICE``."""
+    """The EventBridge event. It writes the status ``InService`` of the API as ``IN_SERVICE``."""
     detail = {
         "EndpointName": endpoint.name,
         "EndpointArn": endpoint.arn,
@@ -71,7 +75,14 @@ def endpoint_event(endpoint: Endpoint, *, account_id: str, region: str) -> dict[
         "Tags": dict(endpoint.tags),
         **without_none(FailureReason=endpoint.failure_reason),
     }
-    return {**_event(endpoint, account_id, region), "detail-type": ENDPOINT_CHANGE, "detail": detail}
+    return event(
+        ENDPOINT_CHANGE,
+        detail,
+        arn=endpoint.arn,
+        changed_ms=endpoint.modified_ms,
+        account_id=account_id,
+        region=region,
+    )
 
 
 def transform_event(job: TransformJob, *, account_id: str, region: str) -> dict[str, Any]:
@@ -85,16 +96,6 @@ def transform_event(job: TransformJob, *, account_id: str, region: str) -> dict[
             TransformStartTime=job.started_ms, TransformEndTime=job.ended_ms, FailureReason=job.failure_reason
         ),
     }
-    return {**_event(job, account_id, region), "detail-type": TRANSFORM_CHANGE, "detail": detail}
-
-
-def _event(record: Endpoint | TransformJob, account_id: str, region: str) -> dict[str, Any]:
-    return {
-        "version": "0",
-        "id": str(uuid.uuid4()),
-        "source": "aws.sagemaker",
-        "account": account_id,
-        "time": datetime.fromtimestamp(record.modified_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "region": region,
-        "resources": [record.arn],
-    }
+    return event(
+        TRANSFORM_CHANGE, detail, arn=job.arn, changed_ms=job.modified_ms, account_id=account_id, region=region
+    )

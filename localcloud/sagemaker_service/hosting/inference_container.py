@@ -1,7 +1,7 @@
-"""Replaces AWS's inference container on this machine. A separate program, in the environment of the model's image.
+"""Replaces AWS's inference container on this machine. A program of its own, in the environment of the model's image.
 
 It loads ``code/inference.py`` of the model's folder as the container's toolkit does, and serves it over HTTP at
-``/ping`` and ``/invocations``. A model that doesn't load ends it with the traceback.
+``/ping`` and ``/invocations``. If the model doesn't load, the program ends with the traceback.
 """
 
 import argparse
@@ -25,9 +25,9 @@ class ModelServer(ThreadingHTTPServer):
     def __init__(self, port: int, handler: ModuleType, model: Any) -> None:
         self.handler = handler
         self.model = model
-        # The toolkit has one worker process per core or device; here one process answers requests in turn.
+        # The toolkit has a worker process for each core or device. Here one process answers one request at a time.
         self.turn = threading.Lock()
-        super().__init__((LOOPBACK, port), RequestHandler)
+        super().__init__((LOOPBACK, port), ModelRequestHandler)
 
     def answer(self, body: bytes, content_type: str, accept: str) -> bytes:
         with self.turn:
@@ -36,7 +36,7 @@ class ModelServer(ThreadingHTTPServer):
         return made if isinstance(made, bytes) else str(made).encode()
 
 
-class RequestHandler(BaseHTTPRequestHandler):
+class ModelRequestHandler(BaseHTTPRequestHandler):
     server: ModelServer
     protocol_version = "HTTP/1.1"
 
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--port", type=int, required=True)
     asked = parser.parse_args()
-    gc.disable()  # Collections take a fifth of the time in which a handler's frameworks are imported.
+    gc.disable()  # Collections take a fifth of the time that a handler's imports take.
     handler = load_handler(asked.model)
     gc.freeze()
     gc.enable()

@@ -1,4 +1,4 @@
-"""One model's container as a process of this machine: its folder, its start, its requests and its end."""
+"""Runs a model's container as a process of this machine: its folder, its start, its requests and its end."""
 
 import http.client
 import os
@@ -12,16 +12,16 @@ from typing import Any, Self
 
 from localcloud.loopback import LOOPBACK, free_port
 from localcloud.sagemaker_service.api_error import validation_error
-from localcloud.sagemaker_service.events.log_shipping import LogClient, LogShipping
 from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProcesses
 from localcloud.sagemaker_service.host.job_failure import last_lines
 from localcloud.sagemaker_service.host.local_images import find_local_image
 from localcloud.sagemaker_service.host.process_environment import INHERITED, LOCAL_CREDENTIALS
 from localcloud.sagemaker_service.host.stray_processes import MARK_VARIABLE, end_stray_processes
 from localcloud.sagemaker_service.hosting import inference_container
-from localcloud.sagemaker_service.hosting.hosting import Model
+from localcloud.sagemaker_service.hosting.hosting import HostedModel
 from localcloud.sagemaker_service.service_health import error_text
-from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.settings import ServiceSettings
+from localcloud.sagemaker_service.storage.log_shipping import LogClient, LogShipping
 from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer, split_uri, unpack_data
 
 HOST = "algo-1"
@@ -32,7 +32,7 @@ LAST_LINES = 12
 
 
 class ContainerFailed(Exception):
-    """The container ended, or did not answer its health check in time; carries the last lines of its log."""
+    """The container ended, or did not answer its health check in time. ``last_lines`` are those of its log."""
 
     def __init__(self, log: Path) -> None:
         self.last_lines = "\n".join(last_lines(log, LAST_LINES))
@@ -40,7 +40,7 @@ class ContainerFailed(Exception):
 
 
 class StartInterrupted(Exception):
-    """The container is not needed any more: its endpoint is being deleted, its job stopped, or the service ends."""
+    """The container is not needed any more: its endpoint is deleted, its job is stopped, or the service ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,25 +51,32 @@ class Invocation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogPlace:
-    """The log group in CloudWatch Logs, and the prefix of its stream's name."""
+class LogDestination:
+    """A log group in CloudWatch Logs, and the beginning of the stream's name."""
 
     group: str
     stream: str
 
 
 class ModelContainer:
-    """``close`` leaves no process."""
+    """A container in ``folder``. ``close`` ends all its processes."""
 
     def __init__(
-        self, model: Model, folder: Path, *, transfer: S3Transfer, logs: LogClient, settings: Settings, log_to: LogPlace
+        self,
+        model: HostedModel,
+        folder: Path,
+        *,
+        transfer: S3Transfer,
+        logs: LogClient,
+        settings: ServiceSettings,
+        log_to: LogDestination,
     ) -> None:
         self._model = model
         self.folder = folder
         self._transfer = transfer
         self._settings = settings
         self._log = folder / HOST / "log.txt"
-        # The whole path: an endpoint and a transform job may have the same name.
+        # The mark is the whole path, because an endpoint and a transform job may have the same name.
         self._mark = str(folder)
         self._shipping = LogShipping(
             logs, log_to.stream, {HOST: self._log}, settings.checkpoint_sync_seconds, log_group=log_to.group
@@ -88,7 +95,7 @@ class ModelContainer:
     def start(self, is_ending: Callable[[], bool]) -> None:
         """Returns when the health check answers.
 
-        Raises ContainerFailed, StartInterrupted, or DataUnavailable without the model.
+        Raises ContainerFailed, StartInterrupted, or DataUnavailable if S3 does not have the model.
         """
         container = self._model.request["PrimaryContainer"]
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -114,7 +121,7 @@ class ModelContainer:
         return self._processes is None or self._processes.wait(0) is not None
 
     def invoke(self, body: bytes, headers: Mapping[str, str]) -> Invocation:
-        """Raises OSError where the container does not answer within a minute."""
+        """Raises OSError if the container does not answer within a minute."""
         connection = http.client.HTTPConnection(LOOPBACK, self._port, timeout=ANSWER_SECONDS)
         try:
             connection.request("POST", "/invocations", body, dict(headers))
@@ -176,10 +183,10 @@ class ModelContainer:
             connection.close()
 
 
-def check_image(model: Model) -> None:
+def check_image(model: HostedModel) -> None:
     """Raises ApiError for a model that this machine can't serve."""
     container = model.request.get("PrimaryContainer") or {}
     if not container.get("Image") or not container.get("ModelDataUrl"):
         raise validation_error(
-            f"model {model.name}: this local service serves a PrimaryContainer with Image and ModelDataUrl"
+            f"model {model.name} lacks Image or ModelDataUrl; this local service serves a PrimaryContainer with both"
         )

@@ -1,4 +1,4 @@
-"""Runs batch transform jobs on this machine: the model's container, and every object under the input's prefix."""
+"""Runs batch transform jobs on this machine: sends every object under the input's prefix to the model's container."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -6,19 +6,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from localcloud.sagemaker_service.host.job_failure import INTERNAL_ERROR, internal_error
 from localcloud.sagemaker_service.host.toolkit import UnsupportedJob
 from localcloud.sagemaker_service.hosting.hosting import TransformJob, TransformStatus
 from localcloud.sagemaker_service.hosting.hosting_engine import CAUSED_BY_THE_REQUEST, HostingEngine, with_last_lines
 from localcloud.sagemaker_service.hosting.hosting_view import transform_event
 from localcloud.sagemaker_service.hosting.model_container import (
     ContainerFailed,
-    LogPlace,
+    LogDestination,
     ModelContainer,
     StartInterrupted,
 )
 from localcloud.sagemaker_service.jobs.job import FAILURE_REASON_LIMIT
 from localcloud.sagemaker_service.jobs.job_store import NewEvent
+from localcloud.sagemaker_service.service_health import INTERNAL_ERROR, internal_error
 from localcloud.sagemaker_service.storage.s3_transfer import DataUnavailable, relative_name, split_uri
 
 LOG = logging.getLogger(__name__)
@@ -38,8 +38,8 @@ class Stopped(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """A transform job's data, as its request describes it."""
+class TransformWork:
+    """What a transform job's request says about its input and output."""
 
     input_uri: str
     output_uri: str
@@ -66,7 +66,7 @@ class TransformEngine(HostingEngine):
             if job is None or job.status in ENDED:
                 return
             if job.status is TransformStatus.STOPPING and status is TransformStatus.IN_PROGRESS:
-                return  # it was stopped before its thread began
+                return  # the job was stopped before its thread began
             now_ms = self._clock.now_ms()
             started_ms = job.started_ms
             if started_ms is None and status is TransformStatus.IN_PROGRESS:
@@ -88,11 +88,11 @@ class TransformEngine(HostingEngine):
             self._write(lambda: self.move(name, status, reason))
 
     def _end_of(self, name: str) -> tuple[TransformStatus, str | None]:
-        """The status in which the job's work ends, and the reason of a failure."""
+        """Does the job's work and returns its final status, with the reason of a failure."""
         try:
             self._transform(name)
         except (Stopped, StartInterrupted):
-            # When the service ends, the job has no end yet: the next start fails it.
+            # If the service ends, the job stays in progress, and the next start fails it.
             return (TransformStatus.IN_PROGRESS if self._ending.is_set() else TransformStatus.STOPPED), None
         except ContainerFailed as error:
             return TransformStatus.FAILED, with_last_lines(f"{SEE_LOGS}.", error)
@@ -107,8 +107,8 @@ class TransformEngine(HostingEngine):
         job = self._store.get(TransformJob, name)
         if job is None:
             raise UnsupportedJob(f'Could not find transform job "{name}".')
-        work = read_work(job)
-        log_to = LogPlace(group=LOG_GROUP, stream=name)
+        work = read_transform_work(job)
+        log_to = LogDestination(group=LOG_GROUP, stream=name)
         container = self._container(job.request["ModelName"], f"transforms/{name}", log_to)
         self.move(name, TransformStatus.IN_PROGRESS)
         with container:
@@ -119,8 +119,8 @@ class TransformEngine(HostingEngine):
                 result.write_bytes(joined(answers, work))
                 self._transfer.upload(result, target)
 
-    def _objects(self, work: Work, folder: Path) -> Iterator[tuple[Path, str]]:
-        """Each input object as a file, with the S3 URI of its answers."""
+    def _objects(self, work: TransformWork, folder: Path) -> Iterator[tuple[Path, str]]:
+        """Downloads each input object and yields its file with the S3 URI of its answers."""
         bucket, prefix = split_uri(work.input_uri)
         keys = [key for key, _ in self._transfer.list_objects(work.input_uri) if not key.endswith("/")]
         if not keys:
@@ -132,7 +132,7 @@ class TransformEngine(HostingEngine):
                 f"{work.output_uri.rstrip('/')}/{relative}.out",
             )
 
-    def _ask(self, container: ModelContainer, name: str, body: bytes, work: Work) -> bytes:
+    def _ask(self, container: ModelContainer, name: str, body: bytes, work: TransformWork) -> bytes:
         if self._is_stopping(name):
             raise Stopped
         try:
@@ -149,13 +149,13 @@ class TransformEngine(HostingEngine):
         return self._ending.is_set() or job is None or job.status is TransformStatus.STOPPING
 
 
-def read_work(job: TransformJob) -> Work:
+def read_transform_work(job: TransformJob) -> TransformWork:
     request: Any = job.request
     source, target = request["TransformInput"], request["TransformOutput"]
     headers = {"Content-Type": source.get("ContentType", "application/octet-stream")}
     if "Accept" in target:
         headers["Accept"] = target["Accept"]
-    return Work(
+    return TransformWork(
         input_uri=source["DataSource"]["S3DataSource"]["S3Uri"],
         output_uri=target["S3OutputPath"],
         headers=headers,
@@ -166,8 +166,8 @@ def read_work(job: TransformJob) -> Work:
     )
 
 
-def bodies(content: bytes, work: Work) -> Iterator[bytes]:
-    """The requests for one object: as many of its lines as fit in each request, or the whole object."""
+def bodies(content: bytes, work: TransformWork) -> Iterator[bytes]:
+    """The bodies of the requests for one object: each has as many lines as fit, or the whole object."""
     if not work.splits_lines:
         yield content
         return
@@ -184,7 +184,7 @@ def bodies(content: bytes, work: Work) -> Iterator[bytes]:
         yield b"".join(batch)
 
 
-def joined(answers: Sequence[bytes], work: Work) -> bytes:
+def joined(answers: Sequence[bytes], work: TransformWork) -> bytes:
     if not work.joins_lines:
         return b"".join(answers)
     return b"".join(answer.rstrip(b"\n") + b"\n" for answer in answers)

@@ -1,1 +1,1 @@
-"""A job of the service: its state, how it is stored, listed and shown, its faults, and the quotas that bound it."""
+"""Training jobs: their state, how they are stored, listed and shown, their faults, and the quotas that limit them."""

@@ -1,4 +1,4 @@
-"""Faults on request: which requests, jobs and events fail, and how."""
+"""Injects faults that a test asks for: which requests, jobs and events fail, and how."""
 
 import random
 import threading
@@ -13,11 +13,14 @@ from localcloud.sagemaker_service.api_error import ApiError
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 
 KIND = "faults"
+CAPACITY_ERROR = (
+    "CapacityError: Unable to provision requested ML compute capacity. Please retry using a different ML instance type."
+)
 CONVERTER = cattrs.Converter(forbid_extra_keys=True)
 
 
 class JobFault(StrEnum):
-    """``capacity_wait`` holds a job back for ``capacity_wait_seconds``; the others end or interrupt it."""
+    """``capacity_wait`` delays a job by ``capacity_wait_seconds``; every other fault ends or interrupts it."""
 
     CAPACITY_ERROR = "capacity_error"
     CAPACITY_WAIT = "capacity_wait"
@@ -29,7 +32,7 @@ class JobFault(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedFault:
-    """Applies to every job whose name contains the text."""
+    """A fault of every job whose name contains the text."""
 
     name_contains: str
     fault: JobFault
@@ -37,7 +40,7 @@ class NamedFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """Fractions are probabilities for one request, job or event. The seed and the name decide."""
+    """Each fraction is the probability for one request, job or event. The seed and the name decide."""
 
     seed: int = 0
     capacity_error_fraction: float = 0.0
@@ -60,8 +63,8 @@ class Faults:
     late_event_seconds: float = 2.0
 
 
-class FaultBox:
-    """The current faults. They are kept on disk, so that a restart during a rehearsal changes nothing."""
+class FaultInjector:
+    """Applies the current faults. They are stored, so that a restart during a rehearsal keeps them."""
 
     def __init__(self, store: JobStore) -> None:
         self._store = store
@@ -94,7 +97,7 @@ class FaultBox:
         return None
 
     def dice(self, *names: str) -> random.Random:
-        """Equal for equal names, in every call."""
+        """A generator that gives the same numbers in each call with the same names."""
         return random.Random(":".join((str(self._faults.seed), *names)))
 
     def event_delays(self, job_name: str, step: str) -> list[float]:
@@ -107,7 +110,7 @@ class FaultBox:
         return [delay, delay] if is_repeated < faults.duplicated_event_fraction else [delay]
 
     def refuse_request(self, operation: str) -> None:
-        """Raises in place of an answer, for the fraction of requests that the faults ask for."""
+        """Raises ApiError for the fraction of requests that the faults ask for."""
         with self._lock:
             throttled, refused = self._requests.random(), self._requests.random()
         if throttled < self._faults.throttling_fraction:

@@ -1,5 +1,6 @@
 """A training job as the service stores it, and the transitions of its status."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -40,8 +41,8 @@ BILLED = frozenset(
     {SecondaryStatus.DOWNLOADING, SecondaryStatus.TRAINING, SecondaryStatus.UPLOADING, SecondaryStatus.STOPPING}
 )
 FAILURE_REASON_LIMIT = 1024
-# SageMaker bills a spot job for fewer seconds than it trained, at the on-demand price: (1 - saving) x training time.
-# Savings vary by type and hour; this one is nominal, in the middle of the up to 90 % that AWS names.
+# SageMaker bills a spot job at the on-demand price for fewer seconds than it trained: (1 - saving) x training time.
+# Savings vary by type and hour. AWS names savings of up to 90 %; this nominal one lies between.
 NOMINAL_SPOT_SAVING = 0.6
 MESSAGES = {
     SecondaryStatus.STARTING: "Preparing the instances for training",
@@ -70,7 +71,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStep:
-    """A simulated job's change of status at a time that is known in advance. ``status`` is set on the last one only."""
+    """A change of a simulated job's status, planned for ``due_ms``. Only the job's last change has a ``status``."""
 
     due_ms: int
     secondary_status: SecondaryStatus
@@ -80,11 +81,11 @@ class PlannedStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class TrainingJob:
     """``request`` is the CreateTrainingJob request. ``claimed`` says that an engine has begun to work on the job.
 
-    ``pool_began_seconds`` is when its warm pool began, in epoch seconds of the machine's clock, and
-    ``pool_longest_seconds`` the keep-alive period that the job requested first.
+    Its warm pool began at ``pool_began_seconds``, in epoch seconds of the machine's clock. ``pool_longest_seconds`` is
+    the keep-alive period that the job requested first.
     """
 
     name: str
@@ -133,9 +134,17 @@ class Job:
         return int(resources.get("InstanceCount", 1))
 
     @property
+    def hosts(self) -> list[str]:
+        return [f"algo-{number}" for number in range(1, self.instance_count + 1)]
+
+    @property
     def image_uri(self) -> str:
-        """Empty for a job that names an algorithm instead."""
+        """The image; empty if the job names an algorithm instead."""
         return str(self.request["AlgorithmSpecification"].get("TrainingImage", ""))
+
+    @property
+    def hyperparameters(self) -> dict[str, Any]:
+        return {name: decoded(value) for name, value in self.request.get("HyperParameters", {}).items()}
 
     @property
     def is_spot(self) -> bool:
@@ -146,24 +155,32 @@ class Job:
         return int(self.request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", 86400))
 
 
-def billed_ms(job: Job) -> int:
-    """The time in which the job held billed instances: without waiting, starting and interruptions."""
+def decoded(hyperparameter: str) -> Any:
+    """The value of a hyperparameter's JSON; a text that is no JSON is the value itself."""
+    try:
+        return json.loads(hyperparameter)
+    except ValueError:
+        return hyperparameter
+
+
+def billed_ms(job: TrainingJob) -> int:
+    """How long the job held billed instances. Waiting, starting and interruptions are not billed."""
     return sum(
         step.end_ms - step.start_ms for step in job.transitions if step.status in BILLED and step.end_ms is not None
     )
 
 
-def billed_seconds(job: Job) -> int:
-    """Wall clock of each instance; of a simulated spot job, less the saving."""
+def billed_seconds(job: TrainingJob) -> int:
+    """The billed seconds of each instance: wall time, reduced by the saving for a simulated spot job."""
     is_discounted = job.is_spot and job.engine is Engine.REPLAY
     return round(billed_ms(job) / 1000 * (1 - NOMINAL_SPOT_SAVING if is_discounted else 1))
 
 
 def new_job(
     request: Mapping[str, Any], *, arn: str, engine: Engine, tags: Mapping[str, str], now_ms: int, message: str
-) -> Job:
+) -> TrainingJob:
     first = Transition(status=SecondaryStatus.STARTING, start_ms=now_ms, end_ms=None, message=message)
-    return Job(
+    return TrainingJob(
         name=request["TrainingJobName"],
         arn=arn,
         engine=engine,
@@ -176,8 +193,10 @@ def new_job(
     )
 
 
-def moved(job: Job, secondary_status: SecondaryStatus, *, now_ms: int, message: str | None = None) -> Job:
-    """The job in another secondary status; a repeat of the present one only changes its message."""
+def moved(
+    job: TrainingJob, secondary_status: SecondaryStatus, *, now_ms: int, message: str | None = None
+) -> TrainingJob:
+    """The job in this secondary status. If the job has it already, only the message changes."""
     last = job.transitions[-1]
     text = message or MESSAGES[secondary_status]
     if last.status is secondary_status:
@@ -189,15 +208,15 @@ def moved(job: Job, secondary_status: SecondaryStatus, *, now_ms: int, message: 
 
 
 def ended(
-    job: Job,
+    job: TrainingJob,
     status: Status,
     secondary_status: SecondaryStatus,
     *,
     now_ms: int,
     failure_reason: str | None = None,
     message: str | None = None,
-) -> Job:
-    """The job in a terminal status; nothing is billed if it never started."""
+) -> TrainingJob:
+    """The job in a terminal status. Nothing is billed if the job never started."""
     if job.status in TERMINAL:
         return job
     at_end = moved(job, secondary_status, now_ms=now_ms, message=message)

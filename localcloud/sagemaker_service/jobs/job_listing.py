@@ -1,4 +1,4 @@
-"""ListTrainingJobs: filters, order and pages."""
+"""Answers ListTrainingJobs with its filters, order and pages."""
 
 import base64
 import binascii
@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from localcloud.sagemaker_service.api_error import validation_error
-from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.job_view import summary
 
@@ -44,7 +44,7 @@ def list_jobs(store: JobStore, request: Mapping[str, Any]) -> dict[str, Any]:
     return page
 
 
-def _token(job: Job, column: str) -> str:
+def _token(job: TrainingJob, column: str) -> str:
     place = {"created_ms": job.created_ms, "name": job.name, "status": job.status}[column]
     return base64.urlsafe_b64encode(json.dumps([place, job.name]).encode()).decode()
 

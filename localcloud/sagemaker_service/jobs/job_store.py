@@ -1,4 +1,4 @@
-"""Jobs and undelivered events on disk: one SQLite file, which a restart of the service reads."""
+"""Stores jobs and undelivered events in one SQLite file, which a restart of the service reads."""
 
 import json
 import sqlite3
@@ -11,10 +11,10 @@ from typing import Any
 
 import cattrs
 
-from localcloud.sagemaker_service.jobs.job import Engine, Job
+from localcloud.sagemaker_service.jobs.job import Engine, TrainingJob
 from traindyno.core.documents.versions import Format, VersionUnknown
 
-# A change of SCHEMA or of Job with which older rows can't be read needs the next version.
+# A change of SCHEMA or of TrainingJob with which older rows can't be read needs the next version.
 FORMAT = Format(name="the local cloud's stored jobs", version=1, key="user_version")
 SCHEMA = """
 create table if not exists jobs (
@@ -27,7 +27,7 @@ create table if not exists events (
 create index if not exists events_by_due on events (due_seconds);
 create table if not exists documents (kind text, key text, document text, primary key (kind, key));
 """
-# The service wrote this data itself: speed matters more than a list of every problem.
+# Without detailed validation reading is faster. The service wrote this data itself, so problems are rare.
 CONVERTER = cattrs.Converter(detailed_validation=False)
 UNFINISHED = "status not in ('Completed', 'Failed', 'Stopped')"
 
@@ -41,17 +41,17 @@ class StoredEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEvent:
-    """``due_seconds``: real epoch time of the first delivery attempt."""
+    """``due_seconds`` is the real epoch time of the first delivery attempt."""
 
     due_seconds: float
     document: dict[str, Any]
 
 
-EventsOf = Callable[[Job], Sequence[NewEvent]]
+EventsOf = Callable[[TrainingJob], Sequence[NewEvent]]
 
 
 class JobStore:
-    """Each change of a job and its events are one transaction. Raises VersionUnknown for a file of another version."""
+    """A change of a job and its events are one transaction. Raises VersionUnknown for a file of another version."""
 
     def __init__(self, path: Path, events_of: EventsOf) -> None:
         self._events_of = events_of
@@ -67,8 +67,8 @@ class JobStore:
             f"begin; {SCHEMA} pragma {FORMAT.key}={FORMAT.version}; commit;"
         )
 
-    def add(self, job: Job) -> bool:
-        """Whether the job is new; an existing job of that name is not changed."""
+    def add(self, job: TrainingJob) -> bool:
+        """Adds the job. False if there is a job of that name, which is not changed."""
         with self._transaction() as connection:
             if self._read(job.name) is not None:
                 return False
@@ -76,12 +76,12 @@ class JobStore:
             self._write_events(connection, job)
         return True
 
-    def get(self, name: str) -> Job | None:
+    def get(self, name: str) -> TrainingJob | None:
         with self._lock:
             return self._read(name)
 
-    def change(self, name: str, change: Callable[[Job], Job]) -> Job:
-        """Applies ``change`` to the stored job; a new step of its status writes an event."""
+    def change(self, name: str, change: Callable[[TrainingJob], TrainingJob]) -> TrainingJob:
+        """Applies ``change`` to the stored job. If its status changes, its events are written too."""
         with self._transaction() as connection:
             before = self._read(name)
             if before is None:
@@ -93,16 +93,16 @@ class JobStore:
                 self._write_events(connection, after)
         return after
 
-    def select(self, where: str, parameters: Sequence[object], order: str, limit: int) -> list[Job]:
+    def select(self, where: str, parameters: Sequence[object], order: str, limit: int) -> list[TrainingJob]:
         query = f"select document from jobs where {where} order by {order} limit ?"
         with self._lock:
             rows = self._connection.execute(query, (*parameters, limit)).fetchall()
         return [_structured(document) for (document,) in rows]
 
-    def unfinished(self, engine: Engine) -> list[Job]:
+    def unfinished(self, engine: Engine) -> list[TrainingJob]:
         return self.select(f"engine = ? and {UNFINISHED}", (engine,), "created_ms, name", -1)
 
-    def next_waiting(self, engine: Engine) -> Job | None:
+    def next_waiting(self, engine: Engine) -> TrainingJob | None:
         jobs = self.select(f"engine = ? and claimed = 0 and {UNFINISHED}", (engine,), "created_ms, name", 1)
         return jobs[0] if jobs else None
 
@@ -146,7 +146,7 @@ class JobStore:
             connection.execute("insert or replace into documents values (?, ?, ?)", (kind, key, json.dumps(document)))
 
     def write_document(self, kind: str, key: str, document: object | None, events: Sequence[NewEvent] = ()) -> None:
-        """Replaces or, for None, removes the document; it and its events are one transaction."""
+        """Replaces the document, or removes it for None. The document and its events are one transaction."""
         with self._transaction() as connection:
             if document is None:
                 connection.execute("delete from documents where kind = ? and key = ?", (kind, key))
@@ -177,11 +177,11 @@ class JobStore:
                 raise
             self._connection.execute("commit")
 
-    def _read(self, name: str) -> Job | None:
+    def _read(self, name: str) -> TrainingJob | None:
         row = self._connection.execute("select document from jobs where name = ?", (name,)).fetchone()
         return None if row is None else _structured(row[0])
 
-    def _write(self, connection: sqlite3.Connection, job: Job) -> None:
+    def _write(self, connection: sqlite3.Connection, job: TrainingJob) -> None:
         row = (
             job.name,
             job.created_ms,
@@ -197,7 +197,7 @@ class JobStore:
         )
         connection.execute("insert or replace into jobs values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
-    def _write_events(self, connection: sqlite3.Connection, job: Job) -> None:
+    def _write_events(self, connection: sqlite3.Connection, job: TrainingJob) -> None:
         self._insert_events(connection, self._events_of(job))
 
     def _insert_events(self, connection: sqlite3.Connection, events: Sequence[NewEvent]) -> None:
@@ -207,8 +207,9 @@ class JobStore:
 
 
 def _check_version(connection: sqlite3.Connection, path: Path) -> None:
-    """A file without tables is new. One with tables and version 0 is from before there were versions, when the tables
-    changed without one.
+    """Raises VersionUnknown for another version.
+
+    A file without tables is new. A file with tables and version 0 was written before files had versions.
     """
     table_count: int = connection.execute("select count(*) from sqlite_master where type = 'table'").fetchone()[0]
     found: int = connection.execute(f"pragma {FORMAT.key}").fetchone()[0]
@@ -222,5 +223,5 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
         ) from error
 
 
-def _structured(document: str) -> Job:
-    return CONVERTER.structure(json.loads(document), Job)
+def _structured(document: str) -> TrainingJob:
+    return CONVERTER.structure(json.loads(document), TrainingJob)

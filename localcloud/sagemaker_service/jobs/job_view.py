@@ -1,11 +1,11 @@
-"""A job as the API and EventBridge show it."""
+"""Converts a job to what the API and EventBridge show."""
 
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, Job, Status
+from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, Status, TrainingJob
 
 ECHOED = (
     "HyperParameters",
@@ -32,7 +32,7 @@ ECHOED_IN_EVENTS = ECHOED[:8]
 DETAIL_TYPE = "SageMaker Training Job State Change"
 
 
-def described(job: Job) -> dict[str, Any]:
+def described(job: TrainingJob) -> dict[str, Any]:
     """The DescribeTrainingJob answer."""
     view: dict[str, Any] = {name: job.request[name] for name in ECHOED if name in job.request}
     view |= summary(job)
@@ -67,7 +67,7 @@ def described(job: Job) -> dict[str, Any]:
     return view
 
 
-def summary(job: Job) -> dict[str, Any]:
+def summary(job: TrainingJob) -> dict[str, Any]:
     """One entry of ListTrainingJobs."""
     return without_none(
         TrainingJobName=job.name,
@@ -81,8 +81,8 @@ def summary(job: Job) -> dict[str, Any]:
     )
 
 
-def state_change_event(job: Job, *, account_id: str, region: str) -> dict[str, Any]:
-    """The EventBridge event: times in epoch milliseconds, tags as a map, no billable seconds."""
+def state_change_event(job: TrainingJob, *, account_id: str, region: str) -> dict[str, Any]:
+    """The EventBridge event: its times are epoch milliseconds, its tags a map, and it has no billable seconds."""
     detail = {name: job.request[name] for name in ECHOED_IN_EVENTS if name in job.request}
     detail |= without_none(
         TrainingJobName=job.name,
@@ -100,26 +100,33 @@ def state_change_event(job: Job, *, account_id: str, region: str) -> dict[str, A
         without_none(Status=step.status, StartTime=step.start_ms, EndTime=step.end_ms, StatusMessage=step.message)
         for step in job.transitions
     ]
+    return event(DETAIL_TYPE, detail, arn=job.arn, changed_ms=job.modified_ms, account_id=account_id, region=region)
+
+
+def event(
+    detail_type: str, detail: dict[str, Any], *, arn: str, changed_ms: int, account_id: str, region: str
+) -> dict[str, Any]:
+    """An event of a resource's change, as EventBridge delivers it."""
     return {
         "version": "0",
         "id": str(uuid.uuid4()),
-        "detail-type": DETAIL_TYPE,
+        "detail-type": detail_type,
         "source": "aws.sagemaker",
         "account": account_id,
-        "time": datetime.fromtimestamp(job.modified_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "time": datetime.fromtimestamp(changed_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "region": region,
-        "resources": [job.arn],
+        "resources": [arn],
         "detail": detail,
     }
 
 
-def output_uri(job: Job) -> str:
-    """Where the job's artifacts go, without a final slash."""
+def output_uri(job: TrainingJob) -> str:
+    """The S3 prefix of the job's artifacts, without a final slash."""
     configured: Mapping[str, str] = job.request["OutputDataConfig"]
     return f"{configured['S3OutputPath'].rstrip('/')}/{job.name}"
 
 
-def is_uncompressed(job: Job) -> bool:
+def is_uncompressed(job: TrainingJob) -> bool:
     return bool(job.request["OutputDataConfig"].get("CompressionType") == "NONE")
 
 
@@ -127,7 +134,7 @@ def without_none(**members: Any) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def _training_seconds(job: Job) -> int | None:
+def _training_seconds(job: TrainingJob) -> int | None:
     if job.training_start_ms is None or job.training_end_ms is None:
         return None
     return round((job.training_end_ms - job.training_start_ms) / 1000)

@@ -1,4 +1,4 @@
-"""The account's limits: AWS's defaults, the applied values of this local account, and whether one more job fits."""
+"""The account's quotas: AWS's defaults and the values applied here, and whether one more job fits."""
 
 import json
 import threading
@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from localcloud.sagemaker_service.api_error import ApiError
 from localcloud.sagemaker_service.instance_table import LOCAL_TYPES, is_local
-from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 
 PER_TYPE_NAMES = {
@@ -33,7 +33,7 @@ HOW_TO_INCREASE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quota:
+class ServiceQuota:
     code: str
     name: str
     default: float
@@ -45,7 +45,7 @@ class Quota:
 
 
 class QuotaTable:
-    """Applied values are those given at the start and those of approved requests.
+    """Applied values come from the start of the service and from approved requests.
 
     ``granted`` is applied to every quota of instances without an applied value; None leaves AWS's default.
     """
@@ -67,18 +67,18 @@ class QuotaTable:
         self._applied_since[code] = value
         self._store.put_document("applied_quota", code, value)
 
-    def limit(self, quota: Quota) -> float:
+    def limit(self, quota: ServiceQuota) -> float:
         applied = self.applied(quota.code)
         return quota.default if applied is None else applied
 
     @contextmanager
-    def admission(self, job: Job) -> Iterator[None]:
-        """Blocks other admissions while the job is added; refuses the job if it would exceed a limit."""
+    def admission(self, job: TrainingJob) -> Iterator[None]:
+        """Blocks other admissions while the job is added. Raises ApiError if the job would exceed a quota."""
         with self._admitting:
             self._check(job)
             yield
 
-    def _check(self, job: Job) -> None:
+    def _check(self, job: TrainingJob) -> None:
         kind = "spot" if job.is_spot else "training"
         in_use = self._store.instances_in_use(is_spot=job.is_spot)
         own_use = in_use.get(job.instance_type, 0)
@@ -99,16 +99,18 @@ class QuotaTable:
             )
 
 
-def _read_quotas() -> Iterator[Quota]:
+def _read_quotas() -> Iterator[ServiceQuota]:
     table = json.loads(files("traindyno.core.planning.data").joinpath("quotas.json").read_text(encoding="utf-8"))
     for name, row in table["account_level"].items():
-        yield Quota(code=row["code"], name=name, default=row["default"], is_adjustable=row["adjustable"])
+        yield ServiceQuota(code=row["code"], name=name, default=row["default"], is_adjustable=row["adjustable"])
     for instance_type, rows in table["per_instance"].items():
         for kind, row in rows.items():
             if kind in PER_TYPE_NAMES:
                 name = PER_TYPE_NAMES[kind].format(instance_type)
-                yield Quota(code=row["code"], name=name, default=row["default"], is_adjustable=True)
+                yield ServiceQuota(code=row["code"], name=name, default=row["default"], is_adjustable=True)
     for instance_type in sorted(LOCAL_TYPES):
         for kind, pattern in PER_TYPE_NAMES.items():
             code = f"L-{instance_type.replace('.', '-').upper()}-{kind.replace('_', '-').upper()}"
-            yield Quota(code=code, name=pattern.format(instance_type), default=LOCAL_DEFAULT, is_adjustable=False)
+            yield ServiceQuota(
+                code=code, name=pattern.format(instance_type), default=LOCAL_DEFAULT, is_adjustable=False
+            )

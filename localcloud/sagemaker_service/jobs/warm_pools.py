@@ -1,4 +1,4 @@
-"""Instances that a simulated job keeps for the next matching job.
+"""Warm pools: instances that a simulated job keeps for the next matching job.
 
 The time between two jobs is measured by the machine's clock, because the start of the next job is not simulated. A pool
 that no job uses ends in the jobs' virtual time.
@@ -8,32 +8,33 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from localcloud.sagemaker_service.jobs.job import Job
+from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 
 AVAILABLE = "Available"
 RESOURCES_ALIKE = ("InstanceType", "InstanceCount", "VolumeSizeInGB", "VolumeKmsKeyId")
 REQUEST_ALIKE = ("RoleArn", "VpcConfig", "EnableInterContainerTrafficEncryption", "EnableNetworkIsolation")
-# The next job of the same lane has this time by the machine's clock, whatever the speed of virtual time.
+# A pool is kept for at least this time by the machine's clock, for any speed of virtual time: the lab needs it to
+# start the next job of the lane.
 SHORTEST_SECONDS = 20.0
 
 
-def keep_alive_seconds(job: Job) -> int:
+def keep_alive_seconds(job: TrainingJob) -> int:
     return int(job.request["ResourceConfig"].get("KeepAlivePeriodInSeconds", 0))
 
 
-def is_available(job: Job) -> bool:
+def is_available(job: TrainingJob) -> bool:
     return job.warm_pool is not None and job.warm_pool.get("Status") == AVAILABLE
 
 
-def expires_at_ms(job: Job) -> int | None:
+def expires_at_ms(job: TrainingJob) -> int | None:
     """The end of the job's pool if no job uses it; None if it has no pool."""
     if not is_available(job) or job.training_end_ms is None:
         return None
     return job.training_end_ms + keep_alive_seconds(job) * 1000
 
 
-def with_pool(job: Job, machine_seconds: float) -> Job:
+def with_pool(job: TrainingJob, machine_seconds: float) -> TrainingJob:
     """The ended job with its instances kept, if it requested that and had instances."""
     if keep_alive_seconds(job) == 0 or job.training_end_ms is None:
         return job
@@ -45,7 +46,7 @@ def with_pool(job: Job, machine_seconds: float) -> Job:
     )
 
 
-def expired(job: Job, now_ms: int, machine_seconds: float) -> Job:
+def expired(job: TrainingJob, now_ms: int, machine_seconds: float) -> TrainingJob:
     expiry_ms = expires_at_ms(job)
     if expiry_ms is None or now_ms < expiry_ms or _reuse_seconds_left(job, machine_seconds) > 0:
         return job
@@ -54,15 +55,15 @@ def expired(job: Job, now_ms: int, machine_seconds: float) -> Job:
     return replace(job, warm_pool=_pool("Terminated", min(retained_seconds, job.pool_longest_seconds)))
 
 
-def seconds_to_next_check(job: Job, now_ms: int, machine_seconds: float) -> float | None:
-    """Seconds by the machine's clock, for a pool past its virtual end that may still be used; None for every other."""
+def seconds_to_next_check(job: TrainingJob, now_ms: int, machine_seconds: float) -> float | None:
+    """Seconds of the machine's clock until a pool past its virtual end is checked again; None for every other pool."""
     expiry_ms = expires_at_ms(job)
     if expiry_ms is None or now_ms < expiry_ms:
         return None
     return _reuse_seconds_left(job, machine_seconds)
 
 
-def take_pool(store: JobStore, job: Job, machine_seconds: float) -> bool:
+def take_pool(store: JobStore, job: TrainingJob, machine_seconds: float) -> bool:
     """Whether the job starts on the instances of an earlier job; at most one job takes a pool."""
     for left in store.select("warm_pool = ?", (AVAILABLE,), "modified_ms desc", -1):
         if _are_alike(left, job):
@@ -72,7 +73,7 @@ def take_pool(store: JobStore, job: Job, machine_seconds: float) -> bool:
     return False
 
 
-def _reused(job: Job, by_name: str, machine_seconds: float) -> Job:
+def _reused(job: TrainingJob, by_name: str, machine_seconds: float) -> TrainingJob:
     if not is_available(job):
         return job
     between_seconds = max(machine_seconds - (job.pool_began_seconds or machine_seconds), 0)
@@ -81,8 +82,8 @@ def _reused(job: Job, by_name: str, machine_seconds: float) -> Job:
     return replace(job, warm_pool={**_pool("Reused", round(between_seconds)), "ReusedByJob": by_name})
 
 
-def _reuse_seconds_left(job: Job, machine_seconds: float) -> float:
-    """0 or less for a pool that was released, and never longer than the requested period."""
+def _reuse_seconds_left(job: TrainingJob, machine_seconds: float) -> float:
+    """How long another job may still take the pool, at most the requested period; 0 or less if it was released."""
     chance_seconds = min(SHORTEST_SECONDS, keep_alive_seconds(job))
     return chance_seconds - (machine_seconds - (job.pool_began_seconds or machine_seconds))
 
@@ -91,7 +92,7 @@ def _pool(status: str, retained_seconds: int) -> dict[str, Any]:
     return {"Status": status, "ResourceRetainedBillableTimeInSeconds": retained_seconds}
 
 
-def _are_alike(left: Job, job: Job) -> bool:
+def _are_alike(left: TrainingJob, job: TrainingJob) -> bool:
     return _signature(left.request) == _signature(job.request) and not job.is_spot
 
 

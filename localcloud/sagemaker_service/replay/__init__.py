@@ -1,1 +1,1 @@
-"""Jobs that are played: their steps follow a trace, and no process starts."""
+"""Simulates jobs: their steps follow a trace in virtual time, and no process starts."""

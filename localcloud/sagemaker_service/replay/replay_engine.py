@@ -1,33 +1,30 @@
-"""Simulates jobs: each passes through its planned statuses in virtual time and writes a step log."""
+"""Takes simulated jobs through their planned statuses in virtual time and writes their step logs."""
 
-import heapq
 import logging
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
 from localcloud.sagemaker_service.clock import VirtualClock
-from localcloud.sagemaker_service.host.job_failure import internal_error
-from localcloud.sagemaker_service.jobs.faults import FaultBox
+from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import (
     MESSAGES,
     TERMINAL,
     Engine,
-    Job,
     PlannedStep,
     SecondaryStatus,
     Status,
+    TrainingJob,
     Transition,
     ended,
     moved,
 )
 from localcloud.sagemaker_service.jobs.job_store import JobStore
-from localcloud.sagemaker_service.jobs.trace import SimulatedWork, Trace, choose_trace, read_work
+from localcloud.sagemaker_service.jobs.job_work import JobWork, read_work
 from localcloud.sagemaker_service.jobs.warm_pools import (
     expired,
     expires_at_ms,
@@ -35,37 +32,33 @@ from localcloud.sagemaker_service.jobs.warm_pools import (
     take_pool,
     with_pool,
 )
+from localcloud.sagemaker_service.replay.schedule import NOW, NextCheck, Schedule
 from localcloud.sagemaker_service.replay.simulated_files import SimulatedFiles
 from localcloud.sagemaker_service.replay.timeline import plan_stop, plan_timeline, select_type
-from localcloud.sagemaker_service.service_health import RETRY_SECONDS, ServiceHealth, WatchedThread, write_until_done
+from localcloud.sagemaker_service.replay.trace import Trace, choose_trace
+from localcloud.sagemaker_service.service_health import (
+    RETRY_SECONDS,
+    ServiceHealth,
+    Worker,
+    internal_error,
+    write_until_done,
+)
 
 LOG = logging.getLogger(__name__)
 PART = "replay engine"
 WRITING = "replay engine's record of jobs"
 WORKERS = 8
-LONGEST_WAIT_SECONDS = 0.02
-LONGEST_POOL_WAIT_SECONDS = 1.0
 SIMULATED = "Simulated: "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """The time at which the engine checks a job again. The clock does not jump to the end of a pool."""
-
-    due_ms: int
-    is_pool: bool = False
-
-
 class ReplayEngine:
-    """``may_jump`` says that no request is in progress, so that the clock may jump to the next step."""
-
     def __init__(
         self,
         *,
         store: JobStore,
         files: SimulatedFiles,
         clock: VirtualClock,
-        faults: FaultBox,
+        faults: FaultInjector,
         traces: tuple[Trace, ...],
         may_jump: Callable[[], bool],
         health: ServiceHealth,
@@ -75,122 +68,62 @@ class ReplayEngine:
         self._clock = clock
         self._faults = faults
         self._traces = traces
-        self._may_jump = may_jump
         self._health = health
-        self._condition = threading.Condition()
-        self._due: list[tuple[int, str]] = []
-        self._due_of: dict[str, int] = {}
-        self._pools: set[str] = set()
-        self._busy: set[str] = set()
-        self._woken: set[str] = set()
-        self._ending = threading.Event()
+        self._schedule = Schedule(clock, may_jump)
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="replay")
-        self._thread = WatchedThread(PART, self._work, health=health, at_death=self._fail_all)
+        self._worker = Worker(PART, self._take_next, health=health, at_death=self._fail_all)
 
     def start(self) -> None:
         unsettled = "engine = ? and (status not in ('Completed', 'Failed', 'Stopped') or warm_pool = 'Available')"
         for job in self._store.select(unsettled, (Engine.REPLAY,), "created_ms", -1):
             self.wake(job.name)
-        self._thread.start()
+        self._worker.start()
 
     def wake(self, name: str) -> None:
-        """The job is new, or was changed from outside."""
-        if self._thread.death is not None:
-            self._fail(name, self._thread.death)
+        """Checks a job now that is new or was changed from outside."""
+        if self._worker.death is not None:
+            self._fail(name, self._worker.death)
             return
-        with self._condition:
-            if name in self._busy:
-                self._woken.add(name)
-            else:
-                self._schedule(name, Look(due_ms=0))
+        self._schedule.wake(name)
 
     def close(self) -> None:
-        with self._condition:
-            self._ending.set()
-            self._condition.notify()
-        if self._thread.ident is not None:
-            self._thread.join()
+        self._schedule.close()
+        self._worker.close()
         self._pool.shutdown()
 
-    def _work(self) -> None:
-        with self._condition:
-            while not self._ending.is_set():
-                try:
-                    self._take_next()
-                except Exception as error:  # noqa: BLE001 -- an error with one job must not stop the engine
-                    self._health.report(PART, error)
-                    self._condition.wait(RETRY_SECONDS)
-                else:
-                    self._health.clear(PART)
-
-    def _take_next(self) -> None:
-        if self._due and self._due[0][0] <= self._clock.now_ms():
-            self._hand_out(*heapq.heappop(self._due))
-        else:
-            self._wait_for_next()
-
-    def _schedule(self, name: str, look: Look) -> None:
-        self._due_of[name] = look.due_ms
-        (self._pools.add if look.is_pool else self._pools.discard)(name)
-        heapq.heappush(self._due, (look.due_ms, name))
-        self._condition.notify()
-
-    def _hand_out(self, due_ms: int, name: str) -> None:
-        if self._due_of.get(name) != due_ms:
-            # An older entry: the job was rescheduled after it.
-            return
-        del self._due_of[name]
-        self._pools.discard(name)
-        self._busy.add(name)
-        self._pool.submit(self._advance, name)
-
-    def _wait_for_next(self) -> None:
-        if not self._due:
-            self._condition.wait()
-            return
-        next_ms = self._due[0][0]
-        has_only_pools = not self._busy and len(self._pools) == len(self._due_of)
-        if self._clock.keep_pace(is_with_machine=has_only_pools):
-            for name in list(self._pools):
-                self._schedule(name, Look(due_ms=0, is_pool=True))
-        elif not has_only_pools and not self._busy and self._may_jump():
-            self._clock.jump_to(next_ms)
-        else:
-            longest_seconds = LONGEST_POOL_WAIT_SECONDS if has_only_pools else LONGEST_WAIT_SECONDS
-            self._condition.wait(min(self._clock.real_seconds_until(next_ms), longest_seconds))
+    def _take_next(self) -> bool:
+        """Always True: the worker need not wait, because the schedule does."""
+        name = self._schedule.take()
+        if name is not None:
+            self._pool.submit(self._advance, name)
+        return True
 
     def _advance(self, name: str) -> None:
-        look: Look | None = None
+        check: NextCheck | None = None
         try:
-            look = self._bring_up_to_date(name)
+            check = self._bring_up_to_date(name)
         except (BotoCoreError, ClientError, Boto3Error) as error:
             LOG.warning("step log of %s not written, again in %.0f s: %s", name, RETRY_SECONDS, error)
             time.sleep(RETRY_SECONDS)
-            look = Look(due_ms=0)
+            check = NOW
         except Exception as error:  # whatever fails, the job needs its end, and the worker takes the next one
             LOG.exception("%s can't be simulated any further", name)
             self._fail(name, error)
         finally:
-            with self._condition:
-                self._busy.discard(name)
-                if name in self._woken:
-                    self._woken.discard(name)
-                    look = Look(due_ms=0)
-                if look is not None:
-                    self._schedule(name, look)
+            self._schedule.done(name, check)
 
     def _fail(self, name: str, error: BaseException) -> None:
         def write() -> None:
             self._store.change(name, lambda job: _failed(job, internal_error(error), self._clock.now_ms()))
 
-        write_until_done(write, health=self._health, part=WRITING, ending=self._ending)
+        write_until_done(write, health=self._health, part=WRITING, ending=self._worker.ending)
 
     def _fail_all(self, error: BaseException) -> None:
-        """The engine's thread has ended: no job that waits for it can continue."""
+        """Fails every job that waits for this engine, because its thread has ended."""
         for job in self._store.unfinished(Engine.REPLAY):
             self._fail(job.name, error)
 
-    def _bring_up_to_date(self, name: str) -> Look | None:
+    def _bring_up_to_date(self, name: str) -> NextCheck | None:
         """Applies the changes whose time has come, and returns the time of the job's next change."""
         job = self._store.get(name)
         if job is None:
@@ -206,23 +139,23 @@ class ReplayEngine:
             job = self._stop(job, trace, work)
         if job.planned and job.planned[0].due_ms <= self._clock.now_ms():
             job = self._apply(job, job.planned[0], trace, work)
-        return Look(due_ms=job.planned[0].due_ms) if job.planned else self._keep_pool(job)
+        return NextCheck(due_ms=job.planned[0].due_ms) if job.planned else self._keep_pool(job)
 
-    def _selected(self, job: Job) -> Job:
-        """The job on the selected instance type: the next type if the first has no capacity."""
+    def _selected(self, job: TrainingJob) -> TrainingJob:
+        """The job with its instance type: the first of its preferences, or the next if the first has no capacity."""
         chosen = select_type(job, self._faults)
         if chosen == job.selected_instance_type:
             return job
         return self._store.change(job.name, lambda stored: replace(stored, selected_instance_type=chosen))
 
-    def _plan(self, job: Job, trace: Trace, work: SimulatedWork) -> Job:
+    def _plan(self, job: TrainingJob, trace: Trace, work: JobWork) -> TrainingJob:
         begun = replace(job, started_warm=take_pool(self._store, job, time.time()))
         planned = plan_timeline(begun, trace, work, self._faults)
         return self._store.change(
             job.name, lambda stored: replace(stored, planned=planned, started_warm=begun.started_warm)
         )
 
-    def _keep_pool(self, job: Job) -> Look | None:
+    def _keep_pool(self, job: TrainingJob) -> NextCheck | None:
         now_ms, machine_seconds = self._clock.now_ms(), time.time()
         job = self._store.change(job.name, lambda stored: expired(stored, now_ms, machine_seconds))
         expiry_ms = expires_at_ms(job)
@@ -230,16 +163,16 @@ class ReplayEngine:
             return None
         left_seconds = seconds_to_next_check(job, now_ms, machine_seconds)
         due_ms = expiry_ms if left_seconds is None else self._clock.after_real_seconds(left_seconds)
-        return Look(due_ms=due_ms, is_pool=True)
+        return NextCheck(due_ms=due_ms, is_pool=True)
 
-    def _apply(self, job: Job, step: PlannedStep, trace: Trace, work: SimulatedWork) -> Job:
+    def _apply(self, job: TrainingJob, step: PlannedStep, trace: Trace, work: JobWork) -> TrainingJob:
         simulated_steps = self._log_training(job, job.transitions[-1], trace, work, until_ms=step.due_ms)
         if step.secondary_status is SecondaryStatus.INTERRUPTED:
             simulated_steps = work.steps_in_checkpoint(simulated_steps)
         if step.status is Status.COMPLETED:
             self._files.write_tokens(job)
 
-        def change(stored: Job) -> Job:
+        def change(stored: TrainingJob) -> TrainingJob:
             if stored.status in TERMINAL or (stored.stop_requested and not job.stop_requested):
                 return stored
             after = replace(stored, planned=stored.planned[1:], simulated_steps=simulated_steps)
@@ -247,8 +180,8 @@ class ReplayEngine:
 
         return self._store.change(job.name, change)
 
-    def _stop(self, job: Job, trace: Trace, work: SimulatedWork) -> Job:
-        """Stopping is the job's current status; the status before it has ended."""
+    def _stop(self, job: TrainingJob, trace: Trace, work: JobWork) -> TrainingJob:
+        """Logs the training before the job's current status, Stopping, and plans its end."""
         before, stopping = job.transitions[-2:]
         now_ms = stopping.start_ms
         simulated_steps = self._log_training(job, before, trace, work, until_ms=now_ms)
@@ -257,12 +190,12 @@ class ReplayEngine:
             job.name, lambda stored: replace(stored, planned=planned, simulated_steps=simulated_steps)
         )
 
-    def _log_training(self, job: Job, ending: Transition, trace: Trace, work: SimulatedWork, *, until_ms: int) -> int:
+    def _log_training(self, job: TrainingJob, ending: Transition, trace: Trace, work: JobWork, *, until_ms: int) -> int:
         if ending.status is not SecondaryStatus.TRAINING:
             return job.simulated_steps
         return self._files.write(job, trace, work, ending, until_ms=until_ms)
 
-    def _work_of(self, job: Job) -> tuple[SimulatedWork, Trace]:
+    def _work_of(self, job: TrainingJob) -> tuple[JobWork, Trace]:
         trace = choose_trace(job, self._traces)
         factor = self._faults.current.slow_down_factor
         slowed = replace(
@@ -273,12 +206,12 @@ class ReplayEngine:
         return read_work(job), slowed
 
 
-def _failed(job: Job, reason: str, now_ms: int) -> Job:
+def _failed(job: TrainingJob, reason: str, now_ms: int) -> TrainingJob:
     message = SIMULATED + MESSAGES[SecondaryStatus.FAILED]
     return ended(job, Status.FAILED, SecondaryStatus.FAILED, now_ms=now_ms, failure_reason=reason, message=message)
 
 
-def _taken(job: Job, step: PlannedStep) -> Job:
+def _taken(job: TrainingJob, step: PlannedStep) -> TrainingJob:
     message = SIMULATED + (step.message or MESSAGES[step.secondary_status])
     if step.status is not None:
         at_end = ended(

@@ -1,13 +1,14 @@
-"""Writes a simulated job's files to the places of a real one: its step log, and a preparation's manifest."""
+"""Writes a simulated job's files to S3 where a real job has them: its step log, and a preparation's manifest."""
 
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from localcloud.sagemaker_service.jobs.job import Job, Transition
+from localcloud.sagemaker_service.jobs.job import TrainingJob, Transition
 from localcloud.sagemaker_service.jobs.job_view import is_uncompressed, output_uri
-from localcloud.sagemaker_service.jobs.trace import SimulatedWork, Trace, read_work
+from localcloud.sagemaker_service.jobs.job_work import JobWork, read_work
 from localcloud.sagemaker_service.replay.simulated_log import write_stretch
+from localcloud.sagemaker_service.replay.trace import Trace
 from localcloud.sagemaker_service.storage.s3_transfer import split_uri
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST, tokens_manifest
@@ -22,8 +23,8 @@ class SimulatedFiles:
     def __init__(self, client: "S3Client") -> None:
         self._client = client
 
-    def write(self, job: Job, trace: Trace, work: SimulatedWork, training: Transition, *, until_ms: int) -> int:
-        """The log of the stretch of training that ends at ``until_ms``; returns the steps that the job has done."""
+    def write(self, job: TrainingJob, trace: Trace, work: JobWork, training: Transition, *, until_ms: int) -> int:
+        """Writes the log of the training until ``until_ms``. Returns how many steps the job has done."""
         stretch = write_stretch(
             job, trace, work, start_ms=training.start_ms, until_ms=until_ms, first_step=job.simulated_steps
         )
@@ -34,8 +35,8 @@ class SimulatedFiles:
                 self._client.put_object(Bucket=bucket, Key=f"{prefix}/{name}", Body=text.encode())
         return stretch.next_step
 
-    def write_tokens(self, job: Job) -> None:
-        """The output of a completed preparation: a manifest without tokens, marked as simulated."""
+    def write_tokens(self, job: TrainingJob) -> None:
+        """Writes the output of a completed preparation: a manifest without tokens, marked as simulated."""
         preparation = read_work(job).values.get("preparation")
         if not isinstance(preparation, Mapping) or not is_uncompressed(job):
             return
@@ -44,8 +45,8 @@ class SimulatedFiles:
         self._client.put_object(Bucket=bucket, Key=f"{prefix}/{TOKENS_MANIFEST}", Body=json.dumps(manifest).encode())
 
 
-def _step_log_uri(job: Job) -> str | None:
-    """None if the job keeps no checkpoints, or its step log is not among them."""
+def _step_log_uri(job: TrainingJob) -> str | None:
+    """The S3 prefix of the job's step log; None if it is not in a folder of checkpoints that the job keeps."""
     checkpoints = job.request.get("CheckpointConfig")
     folder = job.request.get("Environment", {}).get(DIRECTORY_VARIABLE)
     if checkpoints is None or folder is None:

@@ -1,4 +1,4 @@
-"""The step log of a simulated job, marked as simulated in every process's first line."""
+"""Makes the step log of a simulated job. The first line of every process marks it as simulated."""
 
 import itertools
 import json
@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from localcloud.sagemaker_service.host.container_tree import host_names
-from localcloud.sagemaker_service.jobs.job import Job
-from localcloud.sagemaker_service.jobs.trace import SimulatedWork, Trace
+from localcloud.sagemaker_service.jobs.job import TrainingJob
+from localcloud.sagemaker_service.jobs.job_work import JobWork
+from localcloud.sagemaker_service.replay.trace import Trace
 from localcloud.sagemaker_service.replay.trace_peak import implied_rate
 from traindyno.core.step_log.line import (
     GIVEN_CLAIMS,
@@ -24,24 +24,24 @@ from traindyno.core.step_log.line import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """One uninterrupted time of training. ``next_step`` is the first that it did not finish."""
+    """The logs of one uninterrupted time of training. ``next_step`` is the first step that it did not finish."""
 
     files: Mapping[str, str]
     next_step: int
 
 
-def training_seconds(trace: Trace, job: Job, *, first_step: int, last_step: int) -> float:
-    """From the start of the processes to the end of ``last_step``, exclusive."""
+def training_seconds(trace: Trace, job: TrainingJob, *, first_step: int, last_step: int) -> float:
+    """Seconds from the start of the processes to the start of ``last_step``."""
     steps = step_seconds(trace, job.name)
     return trace.load_seconds + trace.compile_seconds + sum(itertools.islice(steps, first_step, last_step))
 
 
-def total_steps(trace: Trace, work: SimulatedWork) -> int:
+def total_steps(trace: Trace, work: JobWork) -> int:
     return trace.steps if trace.steps is not None else work.steps
 
 
 def step_seconds(trace: Trace, job_name: str) -> Iterator[float]:
-    """The same endless series for the same trace and job."""
+    """An endless series of step times, which is the same for the same trace and job."""
     dice = random.Random(f"{trace.name}:{job_name}")
     recorded = itertools.cycle(trace.recorded_step_seconds) if trace.recorded_step_seconds else None
     for number in itertools.count():
@@ -54,19 +54,19 @@ def step_seconds(trace: Trace, job_name: str) -> Iterator[float]:
 
 
 def write_stretch(
-    job: Job, trace: Trace, work: SimulatedWork, *, start_ms: int, until_ms: int, first_step: int
+    job: TrainingJob, trace: Trace, work: JobWork, *, start_ms: int, until_ms: int, first_step: int
 ) -> Stretch:
-    """``until_ms`` truncates the log: steps that end later are missing, and so is the last line."""
+    """Makes the logs of all processes. Steps that end after ``until_ms`` are missing, and then also the last line."""
     samples = [trace.samples_per_step or work.samples_of(rank) for rank in range(work.world_size)]
     stretch = {
-        each: list(
-            _lines(job, trace, work, samples=each, start=start_ms / 1000, until=until_ms / 1000, first_step=first_step)
+        count: list(
+            _lines(job, trace, work, samples=count, start=start_ms / 1000, until=until_ms / 1000, first_step=first_step)
         )
-        for each in set(samples)
+        for count in set(samples)
     }
-    bodies = {each: "".join(json.dumps(line) + "\n" for line in lines) for each, lines in stretch.items()}
+    bodies = {count: "".join(json.dumps(line) + "\n" for line in lines) for count, lines in stretch.items()}
     done = sum(line["kind"] == "step" for line in stretch[samples[0]])
-    hosts = host_names(job.instance_count)
+    hosts = job.hosts
     files = {
         f"rank-{rank:05d}.{start_ms}.jsonl": json.dumps(
             environment_line(
@@ -85,7 +85,7 @@ def write_stretch(
 
 
 def _lines(
-    job: Job, trace: Trace, work: SimulatedWork, *, samples: int, start: float, until: float, first_step: int
+    job: TrainingJob, trace: Trace, work: JobWork, *, samples: int, start: float, until: float, first_step: int
 ) -> Iterator[dict[str, Any]]:
     now = start
     for name, seconds in (("load", trace.load_seconds), ("compile", trace.compile_seconds)):
@@ -97,7 +97,7 @@ def _lines(
     last_step = total_steps(trace, work)
     series = itertools.islice(step_seconds(trace, job.name), first_step, last_step)
     for step, seconds in enumerate(series, start=first_step):
-        # The planned end is rounded to whole milliseconds, a step may end within that millisecond.
+        # The planned end is rounded to milliseconds, so a step may end up to a millisecond after it.
         if now + seconds > until + 0.001:
             return
         yield step_line(
@@ -121,7 +121,7 @@ def _loss(trace: Trace, step: int, last_step: int) -> float:
     return trace.loss_at_end + (trace.loss_at_start - trace.loss_at_end) * math.exp(-3 * done)
 
 
-def simulated_facts(job: Job, trace: Trace, work: SimulatedWork) -> dict[str, Any]:
+def simulated_facts(job: TrainingJob, trace: Trace, work: JobWork) -> dict[str, Any]:
     return {
         "is_simulated": True,
         "simulated_by": "the local SageMaker service's replay engine",

@@ -1,14 +1,15 @@
-"""A simulated job's status transitions with their times, decided when the job is created."""
+"""Plans a simulated job's statuses and their times, when the job is created."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from localcloud.sagemaker_service.host.job_failure import CAPACITY_ERROR, INTERNAL_ERROR
-from localcloud.sagemaker_service.jobs.faults import FaultBox, JobFault
-from localcloud.sagemaker_service.jobs.job import BILLED, Job, PlannedStep, SecondaryStatus, Status
-from localcloud.sagemaker_service.jobs.trace import SimulatedWork, Trace
+from localcloud.sagemaker_service.jobs.faults import CAPACITY_ERROR, FaultInjector, JobFault
+from localcloud.sagemaker_service.jobs.job import BILLED, PlannedStep, SecondaryStatus, Status, TrainingJob
+from localcloud.sagemaker_service.jobs.job_work import JobWork
 from localcloud.sagemaker_service.replay.simulated_log import total_steps, training_seconds
+from localcloud.sagemaker_service.replay.trace import Trace
 from localcloud.sagemaker_service.replay.trace_peak import ImpliedRate, implied_rate
+from localcloud.sagemaker_service.service_health import INTERNAL_ERROR
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import failure_text
 
@@ -21,8 +22,8 @@ S = SecondaryStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """A status and how long it lasts."""
+class TimedStatus:
+    """A status, and how long the job has it."""
 
     secondary_status: SecondaryStatus
     seconds: float
@@ -31,14 +32,14 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedJob:
-    stages: tuple[Stage, ...]
+    statuses: tuple[TimedStatus, ...]
     status: Status = Status.COMPLETED
     secondary_status: SecondaryStatus = SecondaryStatus.COMPLETED
     failure_reason: str | None = None
 
 
-def select_type(job: Job, faults: FaultBox) -> str | None:
-    """For a job with preferences. A capacity error applies to the first type only; the job then gets the next one."""
+def select_type(job: TrainingJob, faults: FaultInjector) -> str | None:
+    """The type of a job with preferences: the first, or the next if a fault leaves the first without capacity."""
     preferences = job.request["ResourceConfig"].get("InstancePreferences", ())
     if not preferences:
         return job.selected_instance_type
@@ -46,15 +47,15 @@ def select_type(job: Job, faults: FaultBox) -> str | None:
     return str(preferences[1 if is_short else 0]["InstanceType"])
 
 
-def plan_timeline(job: Job, trace: Trace, work: SimulatedWork, faults: FaultBox) -> tuple[PlannedStep, ...]:
+def plan_timeline(job: TrainingJob, trace: Trace, work: JobWork, faults: FaultInjector) -> tuple[PlannedStep, ...]:
     planned = _plan_job(job, trace, work, faults)
     if not faults.current.unheeded_limits:
         planned = _cut_at_limits(job, planned)
     return tuple(_steps(job.created_ms, planned))
 
 
-def plan_stop(job: Job, now_ms: int) -> tuple[PlannedStep, ...]:
-    """The end of a job that was asked to stop while it held instances."""
+def plan_stop(job: TrainingJob, now_ms: int) -> tuple[PlannedStep, ...]:
+    """The last statuses of a job that was asked to stop while it held instances."""
     half_ms = round(STOP_SECONDS * 500)
     return (
         PlannedStep(due_ms=now_ms + half_ms, secondary_status=S.UPLOADING),
@@ -62,88 +63,92 @@ def plan_stop(job: Job, now_ms: int) -> tuple[PlannedStep, ...]:
     )
 
 
-def _plan_job(job: Job, trace: Trace, work: SimulatedWork, faults: FaultBox) -> PlannedJob:
+def _plan_job(job: TrainingJob, trace: Trace, work: JobWork, faults: FaultInjector) -> PlannedJob:
     start_seconds = trace.warm_start_seconds if job.started_warm else trace.start_seconds
     last_step = total_steps(trace, work)
-    part = faults.dice("fate", job.name).randrange(last_step) if last_step else 0
-    starting = Stage(secondary_status=S.STARTING, seconds=start_seconds)
-    begun = (starting, Stage(secondary_status=S.DOWNLOADING, seconds=trace.download_seconds))
-    uploading = Stage(secondary_status=S.UPLOADING, seconds=trace.upload_seconds)
+    fault_step = faults.dice("fate", job.name).randrange(last_step) if last_step else 0
+    starting = TimedStatus(secondary_status=S.STARTING, seconds=start_seconds)
+    begun = (starting, TimedStatus(secondary_status=S.DOWNLOADING, seconds=trace.download_seconds))
+    uploading = TimedStatus(secondary_status=S.UPLOADING, seconds=trace.upload_seconds)
 
-    def training(first_step: int, end_step: int) -> Stage:
+    def training(first_step: int, end_step: int) -> TimedStatus:
         seconds = training_seconds(trace, job, first_step=first_step, last_step=end_step)
-        return Stage(secondary_status=S.TRAINING, seconds=seconds)
+        return TimedStatus(secondary_status=S.TRAINING, seconds=seconds)
 
-    planned = PlannedJob(stages=(*begun, training(0, last_step), uploading))
+    planned = PlannedJob(statuses=(*begun, training(0, last_step), uploading))
     implied = implied_rate(trace, job, work)
     if implied.is_impossible:
         return _failure(begun, impossible_trace(implied))
     match faults.job_fault(job.name):
         case JobFault.CAPACITY_ERROR if _has_alternative(job):
-            short = Stage(secondary_status=S.PENDING, seconds=start_seconds, message=NO_CAPACITY_MESSAGE)
-            planned = PlannedJob(stages=(short, *planned.stages))
+            short = TimedStatus(secondary_status=S.PENDING, seconds=start_seconds, message=NO_CAPACITY_MESSAGE)
+            planned = PlannedJob(statuses=(short, *planned.statuses))
         case JobFault.CAPACITY_ERROR:
             planned = _failure((replace(starting, message=NO_CAPACITY_MESSAGE),), CAPACITY_ERROR)
         case JobFault.CAPACITY_WAIT:
-            waiting = Stage(secondary_status=S.PENDING, seconds=faults.current.capacity_wait_seconds)
-            planned = PlannedJob(stages=(waiting, *planned.stages))
+            waiting = TimedStatus(secondary_status=S.PENDING, seconds=faults.current.capacity_wait_seconds)
+            planned = PlannedJob(statuses=(waiting, *planned.statuses))
         case JobFault.INTERNAL_ERROR:
-            planned = _failure((*begun, training(0, part)), INTERNAL_ERROR)
+            planned = _failure((*begun, training(0, fault_step)), INTERNAL_ERROR)
         case JobFault.OUT_OF_MEMORY:
             planned = _failure((*begun, training(0, 0)), OUT_OF_MEMORY)
         case JobFault.KILLED_PROCESS:
-            planned = _failure((*begun, training(0, part)), KILLED)
+            planned = _failure((*begun, training(0, fault_step)), KILLED)
         case JobFault.SPOT_INTERRUPTION if job.is_spot:
-            gap = Stage(secondary_status=S.INTERRUPTED, seconds=INTERRUPTION_SECONDS)
-            kept = work.steps_in_checkpoint(part)
-            planned = PlannedJob(stages=(*begun, training(0, part), gap, *begun, training(kept, last_step), uploading))
+            gap = TimedStatus(secondary_status=S.INTERRUPTED, seconds=INTERRUPTION_SECONDS)
+            kept = work.steps_in_checkpoint(fault_step)
+            planned = PlannedJob(
+                statuses=(*begun, training(0, fault_step), gap, *begun, training(kept, last_step), uploading)
+            )
         case _:
             pass
     return planned
 
 
 def impossible_trace(implied: ImpliedRate) -> str:
-    """The job's reason, which names what to change."""
+    """The failure reason of a job with an impossible trace; it names what to change."""
     message = f"no device computes this: {implied.text}. Correct the trace's step time, samples or FLOPs"
     return f"AlgorithmError: {failure_text(Outcome.USER_CODE_ERROR, message)}, exit code: 1"
 
 
-def _has_alternative(job: Job) -> bool:
+def _has_alternative(job: TrainingJob) -> bool:
     return len(job.request["ResourceConfig"].get("InstancePreferences", ())) > 1
 
 
-def _failure(stages: tuple[Stage, ...], reason: str) -> PlannedJob:
-    return PlannedJob(stages=stages, status=Status.FAILED, secondary_status=S.FAILED, failure_reason=reason)
+def _failure(statuses: tuple[TimedStatus, ...], reason: str) -> PlannedJob:
+    return PlannedJob(statuses=statuses, status=Status.FAILED, secondary_status=S.FAILED, failure_reason=reason)
 
 
-def _cut_at_limits(job: Job, planned: PlannedJob) -> PlannedJob:
-    """The end of the job, at the first limit of StoppingCondition that it would exceed."""
+def _cut_at_limits(job: TrainingJob, planned: PlannedJob) -> PlannedJob:
+    """The plan up to the first limit of StoppingCondition that the job would exceed."""
     limits = job.request.get("StoppingCondition", {})
     longest_wait = limits.get("MaxWaitTimeInSeconds") if job.is_spot else None
     longest_pending = limits.get("MaxPendingTimeInSeconds")
-    elapsed, billed, kept = 0.0, 0.0, list[Stage]()
-    for stage in planned.stages:
-        is_billed = stage.secondary_status in BILLED
+    elapsed, billed, kept = 0.0, 0.0, list[TimedStatus]()
+    for timed in planned.statuses:
+        is_billed = timed.secondary_status in BILLED
         rooms = {S.MAX_RUNTIME_EXCEEDED: job.max_runtime_seconds - billed} if is_billed else {}
         if longest_wait is not None:
             rooms[S.MAX_WAIT_TIME_EXCEEDED] = longest_wait - elapsed
-        if longest_pending is not None and stage.secondary_status is S.PENDING:
+        if longest_pending is not None and timed.secondary_status is S.PENDING:
             rooms[S.STOPPED] = longest_pending - elapsed
-        ending, room = min(rooms.items(), key=lambda item: item[1], default=(S.STOPPED, stage.seconds))
-        if room < stage.seconds:
-            kept.append(Stage(secondary_status=stage.secondary_status, seconds=max(room, 0.0), message=stage.message))
-            return PlannedJob(stages=tuple(kept), status=Status.STOPPED, secondary_status=ending)
-        kept.append(stage)
-        elapsed += stage.seconds
-        billed += stage.seconds if is_billed else 0.0
+        ending, room = min(rooms.items(), key=lambda item: item[1], default=(S.STOPPED, timed.seconds))
+        if room < timed.seconds:
+            kept.append(
+                TimedStatus(secondary_status=timed.secondary_status, seconds=max(room, 0.0), message=timed.message)
+            )
+            return PlannedJob(statuses=tuple(kept), status=Status.STOPPED, secondary_status=ending)
+        kept.append(timed)
+        elapsed += timed.seconds
+        billed += timed.seconds if is_billed else 0.0
     return planned
 
 
 def _steps(created_ms: int, planned: PlannedJob) -> Iterator[PlannedStep]:
     due_ms = float(created_ms)
-    for stage in planned.stages:
-        yield PlannedStep(due_ms=round(due_ms), secondary_status=stage.secondary_status, message=stage.message)
-        due_ms += stage.seconds * 1000
+    for timed in planned.statuses:
+        yield PlannedStep(due_ms=round(due_ms), secondary_status=timed.secondary_status, message=timed.message)
+        due_ms += timed.seconds * 1000
     yield PlannedStep(
         due_ms=round(due_ms),
         secondary_status=planned.secondary_status,

@@ -1,17 +1,18 @@
-"""Whether a device could compute what a trace says: the share of the peak that its steps imply."""
+"""Computes the share of the devices' peak that a trace's step times imply, to find impossible traces."""
 
 from dataclasses import dataclass
 from statistics import median
 
-from localcloud.sagemaker_service.jobs.job import Job
-from localcloud.sagemaker_service.jobs.trace import SimulatedWork, Trace
+from localcloud.sagemaker_service.jobs.job import TrainingJob
+from localcloud.sagemaker_service.jobs.job_work import JobWork
+from localcloud.sagemaker_service.replay.trace import Trace
 from traindyno.core.costs.quantity_text import number_text, share_text
 from traindyno.core.instances.instance_types import find_instance_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImpliedRate:
-    """``share_of_peak`` of None is unknown. ``text``: the arithmetic, or what it lacks."""
+    """``share_of_peak`` is None if it is unknown. ``text`` has the calculation, or what it lacks."""
 
     share_of_peak: float | None
     text: str
@@ -21,8 +22,8 @@ class ImpliedRate:
         return self.share_of_peak is not None and self.share_of_peak > 1
 
 
-def implied_rate(trace: Trace, job: Job, work: SimulatedWork) -> ImpliedRate:
-    """Of a steady step, against the dense 16-bit peak of the devices that have a process; no precision exceeds it."""
+def implied_rate(trace: Trace, job: TrainingJob, work: JobWork) -> ImpliedRate:
+    """The rate of a steady step, and its share of the dense 16-bit peak of the devices that have a process."""
     instance = find_instance_type(job.instance_type)
     peak = instance.peak_dense_bf16_flops_per_device if instance else None
     if instance is None or peak is None or instance.devices_per_instance is None:

@@ -1,1 +1,1 @@
-"""Folders of this machine and prefixes of S3: safe copies in both directions."""
+"""Copies between a job's folders and AWS: objects of S3 in both directions, and logs to CloudWatch Logs."""

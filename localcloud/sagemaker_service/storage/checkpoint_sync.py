@@ -13,7 +13,7 @@ Stamp = tuple[int, int]
 
 
 class CheckpointSync:
-    """Uploads files that changed since the last pass; files from S3 are not uploaded again."""
+    """Uploads the files that changed since the last pass. Files that came from S3 are not uploaded again."""
 
     def __init__(self, transfer: S3Transfer, uri: str, folders: Iterable[Path], period_seconds: float) -> None:
         self._transfer = transfer
@@ -34,13 +34,13 @@ class CheckpointSync:
         self._thread.start()
 
     def finish(self) -> None:
-        """Ends the thread and uploads the remaining files, unless they were lost. The caller reports an error."""
+        """Ends the thread and uploads the remaining files, unless they are lost. The caller handles errors."""
         self._end_thread()
         if not self._is_abandoned:
             self._upload_changes()
 
     def abandon(self) -> None:
-        """Files that are not uploaded yet are lost with the instance."""
+        """Ends the thread without an upload: files that are not in S3 yet are lost with the instance."""
         self._is_abandoned = True
         self._end_thread()
 
@@ -53,13 +53,13 @@ class CheckpointSync:
         while not self._ending.wait(self._period_seconds):
             try:
                 self._upload_changes()
-            except Exception as error:  # noqa: BLE001 -- the next look may do better, and the last one tells
+            except Exception as error:  # noqa: BLE001 -- the next pass tries again, and ``finish`` raises
                 LOG.warning("checkpoints not uploaded to %s this time: %s", self._uri, error)
 
     def _upload_changes(self) -> None:
         for folder in self._folders:
             for path in sorted(folder.rglob("*")):
-                # The job may replace or remove a file now; the next pass handles that.
+                # The job may remove a file during the pass; the next pass sees the change.
                 with contextlib.suppress(FileNotFoundError):
                     self._upload_if_changed(path, folder)
 

@@ -1,4 +1,4 @@
-"""A job's transfers with S3: downloads of channels and code, uploads of model and outputs."""
+"""Transfers files between a job and S3: downloads of channels and code, uploads of model and outputs."""
 
 import gzip
 import tarfile
@@ -19,7 +19,7 @@ ABSENT = frozenset({"NoSuchKey", "NoSuchBucket", "404", "AccessDenied", "403"})
 
 
 class DataUnavailable(Exception):
-    """S3 does not have the job's data; worded as SageMaker's failure reason."""
+    """S3 does not have the job's data. The text has the words of SageMaker's failure reason."""
 
 
 class S3Transfer:
@@ -27,7 +27,7 @@ class S3Transfer:
         self._client = client
 
     def list_objects(self, uri: str) -> list[tuple[str, str]]:
-        """Key and ETag of everything under the prefix."""
+        """The key and ETag of each object under the prefix."""
         bucket, prefix = split_uri(uri)
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         try:
@@ -36,7 +36,7 @@ class S3Transfer:
             raise _unavailable(uri, error) from error
 
     def download_prefix(self, uri: str, folder: Path, *, must_exist: bool = True) -> list[Path]:
-        """Every object under the prefix as a file below ``folder``, named by the rest of its key."""
+        """Downloads every object under the prefix to a file below ``folder``, named by the rest of its key."""
         bucket, prefix = split_uri(uri)
         found = self.list_objects(uri)
         if must_exist and not found:
@@ -68,7 +68,7 @@ def split_uri(uri: str) -> tuple[str, str]:
 
 
 def relative_name(key: str, prefix: str) -> str:
-    """The key's name within a channel: the part after the prefix's last folder."""
+    """The key's path within a channel: the part after the prefix's last folder."""
     rest = key.removeprefix(prefix).lstrip("/") if key.startswith(prefix + "/") or prefix.endswith("/") else ""
     name = rest or key.removeprefix(prefix[: prefix.rfind("/") + 1])
     if not stays_inside(name):
@@ -80,7 +80,7 @@ def relative_name(key: str, prefix: str) -> str:
 
 
 def unpack_data(archive: Path, folder: Path) -> None:
-    """Source code or a model. Raises DataUnavailable for an archive that is damaged or unsafe."""
+    """Unpacks source code or a model. Raises DataUnavailable for an archive that is damaged or unsafe."""
     try:
         unpack_archive(archive, folder)
     except (UnsafePath, tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -88,7 +88,7 @@ def unpack_data(archive: Path, folder: Path) -> None:
 
 
 def pack_folders(folders: Iterable[Path], archive: Path) -> bool:
-    """One archive of the content of all folders; False, and no archive, if they are empty."""
+    """Packs the content of all folders into one archive. False, and no archive, if they are empty."""
     files = list(_files_of(folders))
     if not files:
         return False

@@ -9,20 +9,20 @@ from pathlib import Path
 
 
 class UnsafePath(Exception):
-    """A name outside of the folder that it belongs to, or a kind of file that is not allowed there."""
+    """A name leads out of its folder, or names a kind of file that is not allowed there."""
 
 
 def stays_inside(name: str) -> bool:
-    """Whether a relative POSIX path names something below its folder: no absolute path, no ``..``, no NUL."""
+    """Whether a POSIX path stays below its folder: it is not absolute, and it has neither ``..`` nor NUL."""
     return bool(name) and not name.startswith("/") and ".." not in name.split("/") and "\0" not in name
 
 
 def unpack_archive(archive: Path, folder: Path) -> None:
     """Unpacks a tar archive without trusting it.
 
-    The standard library has a filter for this only since Python 3.11.4, so the rules are applied here, on every
-    version: names and links stay within ``folder``, no member is written through a link, and no devices are made.
-    Owners are dropped, as are permissions beyond the owner's.
+    Python has a filter for this since 3.11.4 only, so the rules are applied here on every version. Names and links stay
+    within ``folder``, no member is written through a link, and no devices are made. The files belong to this user, and
+    only this user may write them.
     """
     with tarfile.open(archive) as tar:
         members = list(_checked(tar))

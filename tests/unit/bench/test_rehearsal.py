@@ -11,9 +11,10 @@ from bench.rehearsal_findings import differences
 from bench.rehearsal_model import fit_scaling, residuals
 from bench.rehearsal_traces import DOWNLOAD_SECONDS, GPTJ_BLOCKS, PACKS, PRICES, STEPS, UPLOAD_SECONDS
 from bench.transformer_flops import GPT_J
-from localcloud.sagemaker_service.jobs.job import Engine, Job, Status
-from localcloud.sagemaker_service.jobs.trace import CONVERTER, Trace, choose_trace, read_work
+from localcloud.sagemaker_service.jobs.job import Engine, Status, TrainingJob
+from localcloud.sagemaker_service.jobs.job_work import read_work
 from localcloud.sagemaker_service.replay.simulated_log import simulated_facts, write_stretch
+from localcloud.sagemaker_service.replay.trace import CONVERTER, Trace, choose_trace
 from localcloud.sagemaker_service.replay.trace_peak import ImpliedRate, implied_rate
 from tests.unit.run_samples import make_attempt
 from tests.unit.sagemaker.test_request import SETTINGS
@@ -74,9 +75,9 @@ def test_a_rehearsal_has_cells_of_its_original(pack: str) -> None:
     assert rehearsed <= original
 
 
-def job_of(run: Run, suite: Suite) -> Job:
+def job_of(run: Run, suite: Suite) -> TrainingJob:
     request = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)
-    return Job(
+    return TrainingJob(
         name=request["TrainingJobName"],
         arn="arn",
         engine=Engine.REPLAY,

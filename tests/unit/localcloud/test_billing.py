@@ -8,9 +8,9 @@ import pytest
 from localcloud.sagemaker_service.jobs.job import (
     NOMINAL_SPOT_SAVING,
     Engine,
-    Job,
     SecondaryStatus,
     Status,
+    TrainingJob,
     ended,
     moved,
     new_job,
@@ -20,8 +20,8 @@ from localcloud.sagemaker_service.jobs.job_view import described
 S = SecondaryStatus
 
 
-def job_of(engine: Engine, *, is_spot: bool) -> Job:
-    """100 s of starting, then 1,000 s that bill."""
+def job_of(engine: Engine, *, is_spot: bool) -> TrainingJob:
+    """A job that started for 100 s and then held billed instances for 1,000 s."""
     request: dict[str, Any] = {
         "TrainingJobName": "job",
         "AlgorithmSpecification": {},

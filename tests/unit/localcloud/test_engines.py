@@ -9,12 +9,12 @@ import pytest
 
 from localcloud.sagemaker_service.clock import SystemClock, VirtualClock
 from localcloud.sagemaker_service.host.process_engine import ProcessEngine
-from localcloud.sagemaker_service.jobs.faults import FaultBox
-from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, Job, new_job
+from localcloud.sagemaker_service.jobs.faults import FaultInjector
+from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, TrainingJob, new_job
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
-from localcloud.sagemaker_service.service_health import ServiceHealth, find_disk_problem
-from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.service_health import RETRY_SECONDS, ServiceHealth, Worker, find_disk_problem
+from localcloud.sagemaker_service.settings import ServiceSettings
 
 REQUEST: dict[str, Any] = {
     "AlgorithmSpecification": {"TrainingImage": "pytorch"},
@@ -56,14 +56,14 @@ def health() -> ServiceHealth:
     return ServiceHealth()
 
 
-def add_job(store: JobStore, name: str, engine: Engine = Engine.PROCESS) -> Job:
+def add_job(store: JobStore, name: str, engine: Engine = Engine.PROCESS) -> TrainingJob:
     request = {**REQUEST, "TrainingJobName": name}
     job = new_job(request, arn=name, engine=engine, tags={}, now_ms=SystemClock().now_ms(), message="")
     store.add(job)
     return job
 
 
-def end_of(store: JobStore, name: str, seconds: float = 10) -> Job:
+def end_of(store: JobStore, name: str, seconds: float = 10) -> TrainingJob:
     until(lambda: (store.get(name) or pytest.fail()).status in TERMINAL, seconds)
     job = store.get(name)
     assert job is not None
@@ -82,10 +82,10 @@ def process_engine(store: JobStore, health: ServiceHealth, transfer: Transfer, f
         store=store,
         transfer=transfer,  # type: ignore[arg-type]
         log_client=None,  # type: ignore[arg-type]
-        settings=Settings(port=0, state_folder=folder, aws_endpoint="", python="", cores=(0,)),
+        settings=ServiceSettings(port=0, state_folder=folder, aws_endpoint="", python="", cores=(0,)),
         clock=SystemClock(),
         gpu_count=0,
-        faults=FaultBox(store),
+        faults=FaultInjector(store),
         health=health,
     )
 
@@ -149,7 +149,7 @@ def test_a_simulated_job_that_cannot_be_played_fails_with_the_text(store: JobSto
         store=store,
         files=Files(ValueError("a step log of no steps")),  # type: ignore[arg-type]
         clock=VirtualClock(start_ms=SystemClock().now_ms(), speed_up=1e6),
-        faults=FaultBox(store),
+        faults=FaultInjector(store),
         traces=(),
         may_jump=lambda: True,
         health=health,
@@ -166,3 +166,41 @@ def test_a_disk_without_space_is_a_problem_of_its_own(tmp_path: Path) -> None:
     assert find_disk_problem(tmp_path) == {}
     (problem,) = find_disk_problem(tmp_path, least_free_bytes=2**60).values()
     assert problem.startswith(f"No space left on device: {tmp_path}")
+
+
+def test_worker_repeats_its_step_after_an_error_and_waits_without_work(
+    health: ServiceHealth,
+) -> None:
+    outcomes: list[bool | Exception] = [True, ValueError("one bad job"), False, False]
+    steps: list[float] = []
+
+    def step() -> bool:
+        steps.append(time.monotonic())
+        outcome = outcomes[len(steps) - 1]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    worker = Worker("part", step, health=health, at_death=lambda _: pytest.fail("the worker ended"))
+    worker.start()
+    until(lambda: health.problems == {"part": "ValueError: one bad job"})
+    until(lambda: len(steps) == 3)
+    assert steps[2] - steps[1] >= RETRY_SECONDS
+    until(lambda: health.problems == {})
+    time.sleep(0.1)
+    assert len(steps) == 3
+    worker.wake()
+    until(lambda: len(steps) == 4)
+    worker.close()
+    assert (len(steps), worker.death) == (4, None)
+
+
+def test_worker_ends_if_it_is_closed_before_its_step(health: ServiceHealth) -> None:
+    def step() -> bool:
+        worker.ending.set()  # as by a ``close`` whose ``wake`` came before the step
+        return False
+
+    worker = Worker("part", step, health=health, at_death=lambda _: pytest.fail("the worker ended"))
+    worker.start()
+    worker.join(5)
+    assert not worker.is_alive()

@@ -17,17 +17,17 @@ from localcloud.sagemaker_service.hosting.hosting import (
     Endpoint,
     EndpointConfig,
     EndpointStatus,
+    HostedModel,
     HostingStore,
-    Model,
     TransformJob,
     TransformStatus,
 )
-from localcloud.sagemaker_service.hosting.hosting_engine import HostingEngine, HostingSurroundings
-from localcloud.sagemaker_service.hosting.model_container import LogPlace, ModelContainer
-from localcloud.sagemaker_service.hosting.transform_engine import TransformEngine, bodies, read_work
+from localcloud.sagemaker_service.hosting.hosting_engine import HostingContext, HostingEngine
+from localcloud.sagemaker_service.hosting.model_container import LogDestination, ModelContainer
+from localcloud.sagemaker_service.hosting.transform_engine import TransformEngine, bodies, read_transform_work
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.service_health import ServiceHealth
-from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.settings import ServiceSettings
 from tests.archives import tar_gz
 from tests.unit.localcloud.test_engines import until
 
@@ -89,22 +89,26 @@ def jobs(tmp_path: Path) -> Iterator[JobStore]:
 def store(jobs: JobStore) -> HostingStore:
     made = HostingStore(jobs)
     container = {"Image": "local", "ModelDataUrl": "s3://lab/model.tar.gz"}
-    made.put(Model(name="m", arn="m", request={"PrimaryContainer": container}, created_ms=0))
+    made.put(HostedModel(name="m", arn="m", request={"PrimaryContainer": container}, created_ms=0))
     variant = {"VariantName": "AllTraffic", "ModelName": "m", "InstanceType": "local.cpu"}
     made.put(EndpointConfig(name="c", arn="c", request={"ProductionVariants": [variant]}, created_ms=0))
     return made
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(port=0, state_folder=tmp_path, aws_endpoint="", python=sys.executable, cores=(0,))
+def settings(tmp_path: Path) -> ServiceSettings:
+    return ServiceSettings(port=0, state_folder=tmp_path, aws_endpoint="", python=sys.executable, cores=(0,))
 
 
 def engine_of(
-    kind: type[Engine], store: HostingStore, objects: Objects, settings: Settings, health: ServiceHealth | None = None
+    kind: type[Engine],
+    store: HostingStore,
+    objects: Objects,
+    settings: ServiceSettings,
+    health: ServiceHealth | None = None,
 ) -> Engine:
     return kind(
-        HostingSurroundings(
+        HostingContext(
             store=store,
             transfer=objects,  # type: ignore[arg-type]
             logs=Logs(),
@@ -149,13 +153,13 @@ def reason_of(store: HostingStore, kind: type[Endpoint] | type[TransformJob], na
     return found.failure_reason or ""
 
 
-def is_loading(settings: Settings, folder: str) -> bool:
+def is_loading(settings: ServiceSettings, folder: str) -> bool:
     log = settings.state_folder / folder / "algo-1" / "log.txt"
     return log.is_file() and "loading the model" in log.read_text()
 
 
 def test_a_transform_job_that_is_stopped_while_its_container_starts_is_stopped(
-    store: HostingStore, settings: Settings
+    store: HostingStore, settings: ServiceSettings
 ) -> None:
     engine = engine_of(TransformEngine, store, Objects(at_load=SLOW), settings)
     engine.run(new_transform(store).name)
@@ -167,7 +171,7 @@ def test_a_transform_job_that_is_stopped_while_its_container_starts_is_stopped(
 
 
 def test_a_transform_job_that_is_stopped_before_its_thread_begins_stays_stopped(
-    store: HostingStore, settings: Settings
+    store: HostingStore, settings: ServiceSettings
 ) -> None:
     engine = engine_of(TransformEngine, store, Objects(), settings)
     new_transform(store)
@@ -179,7 +183,7 @@ def test_a_transform_job_that_is_stopped_before_its_thread_begins_stays_stopped(
 
 
 def test_service_that_ends_while_containers_start_leaves_their_status_unchanged(
-    store: HostingStore, settings: Settings
+    store: HostingStore, settings: ServiceSettings
 ) -> None:
     """The next start of the service settles it."""
     transforms = engine_of(TransformEngine, store, Objects(at_load=SLOW), settings)
@@ -195,7 +199,9 @@ def test_service_that_ends_while_containers_start_leaves_their_status_unchanged(
     assert reason_of(store, TransformJob, "t").startswith("InternalServerError")
 
 
-def test_an_error_of_s3_while_the_service_ends_fails_no_endpoint(store: HostingStore, settings: Settings) -> None:
+def test_an_error_of_s3_while_the_service_ends_fails_no_endpoint(
+    store: HostingStore, settings: ServiceSettings
+) -> None:
     objects = Objects()
     engine = engine_of(EndpointEngine, store, objects, settings)
     is_asked, may_fail = threading.Event(), threading.Event()
@@ -218,7 +224,7 @@ def test_an_error_of_s3_while_the_service_ends_fails_no_endpoint(store: HostingS
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 def test_endpoint_without_its_configuration_fails_with_the_containers_lines(
-    store: HostingStore, settings: Settings
+    store: HostingStore, settings: ServiceSettings
 ) -> None:
     objects = Objects(at_load='time.sleep(0.3); raise RuntimeError("the weights are missing")')
     engine = engine_of(EndpointEngine, store, objects, settings)
@@ -234,7 +240,9 @@ def test_endpoint_without_its_configuration_fails_with_the_containers_lines(
     assert "RuntimeError: the weights are missing" in reason
 
 
-def test_container_that_ends_during_a_request_fails_its_transform_job(store: HostingStore, settings: Settings) -> None:
+def test_container_that_ends_during_a_request_fails_its_transform_job(
+    store: HostingStore, settings: ServiceSettings
+) -> None:
     objects = Objects()
     objects.request = b'{"inputs": "die"}\n'
     engine = engine_of(TransformEngine, store, objects, settings)
@@ -248,7 +256,7 @@ def test_container_that_ends_during_a_request_fails_its_transform_job(store: Hos
 
 
 @pytest.mark.parametrize("damage", [slice(0, 80), slice(40, None)], ids=["cut off", "without its head"])
-def test_a_damaged_archive_is_the_requests_fault(store: HostingStore, settings: Settings, damage: slice) -> None:
+def test_a_damaged_archive_is_the_requests_fault(store: HostingStore, settings: ServiceSettings, damage: slice) -> None:
     objects = Objects()
     objects.archive = objects.archive[damage]
     engine = engine_of(EndpointEngine, store, objects, settings)
@@ -258,7 +266,7 @@ def test_a_damaged_archive_is_the_requests_fault(store: HostingStore, settings: 
     assert reason_of(store, Endpoint, "e").startswith("ClientError: the archive model.tar.gz can't be unpacked: ")
 
 
-def test_an_endpoint_outlives_a_transform_job_of_its_name(store: HostingStore, settings: Settings) -> None:
+def test_an_endpoint_outlives_a_transform_job_of_its_name(store: HostingStore, settings: ServiceSettings) -> None:
     objects = Objects()
     endpoints = engine_of(EndpointEngine, store, objects, settings)
     transforms = engine_of(TransformEngine, store, objects, settings)
@@ -275,7 +283,7 @@ def test_an_endpoint_outlives_a_transform_job_of_its_name(store: HostingStore, s
 
 
 def test_while_nothing_can_be_written_an_end_waits_and_health_reports_it(
-    jobs: JobStore, store: HostingStore, settings: Settings
+    jobs: JobStore, store: HostingStore, settings: ServiceSettings
 ) -> None:
     objects, health = Objects(), ServiceHealth()
     engine = engine_of(EndpointEngine, store, objects, settings, health)
@@ -296,8 +304,10 @@ def test_while_nothing_can_be_written_an_end_waits_and_health_reports_it(
     assert "No space left on device" in reason_of(store, Endpoint, "e")
 
 
-def test_an_answer_that_is_cut_off_is_an_error_of_the_connection(store: HostingStore, settings: Settings) -> None:
-    model = store.get(Model, "m")
+def test_an_answer_that_is_cut_off_is_an_error_of_the_connection(
+    store: HostingStore, settings: ServiceSettings
+) -> None:
+    model = store.get(HostedModel, "m")
     assert model is not None
     container = ModelContainer(
         model,
@@ -305,7 +315,7 @@ def test_an_answer_that_is_cut_off_is_an_error_of_the_connection(store: HostingS
         transfer=Objects(),  # type: ignore[arg-type]
         logs=Logs(),
         settings=settings,
-        log_to=LogPlace(group="g", stream="s"),
+        log_to=LogDestination(group="g", stream="s"),
     )
     with socket.create_server(("127.0.0.1", container._port)) as listener:
         answering = threading.Thread(target=_answer_half, args=(listener,))
@@ -326,7 +336,7 @@ def _answer_half(listener: socket.socket) -> None:
 
 def test_requests_of_many_lines_are_made_in_a_time_that_grows_with_them(store: HostingStore) -> None:
     """Each request of 100,000 bytes takes 5,000 of the 100,000 lines of 20 bytes."""
-    work = replace(read_work(new_transform(store)), payload_bytes=100_000)
+    work = replace(read_transform_work(new_transform(store)), payload_bytes=100_000)
     content = b'{"inputs": "abcd..."}'[:19] + b"\n"
     began = time.process_time()
     made = list(bodies(content * 100_000, work))

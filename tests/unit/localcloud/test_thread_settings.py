@@ -9,7 +9,7 @@ from localcloud.sagemaker_service.host.local_images import LocalImage
 from localcloud.sagemaker_service.host.process_environment import process_environment
 from localcloud.sagemaker_service.host.toolkit import HostResources, read_program
 from localcloud.sagemaker_service.jobs.job import Engine, new_job
-from localcloud.sagemaker_service.settings import Settings
+from localcloud.sagemaker_service.settings import ServiceSettings
 from tests.local.jobs import job_request
 
 
@@ -19,7 +19,9 @@ def test_a_suites_thread_setting_is_the_only_one(asked: dict[str, str], threads:
     job = new_job(
         job_request("job", Environment=asked), arn="arn", engine=Engine.PROCESS, tags={}, now_ms=0, message=""
     )
-    settings = Settings(port=1, state_folder=tmp_path, aws_endpoint="http://aws", python="python", cores=(0, 1, 2, 3))
+    settings = ServiceSettings(
+        port=1, state_folder=tmp_path, aws_endpoint="http://aws", python="python", cores=(0, 1, 2, 3)
+    )
     environment = process_environment(
         job,
         read_program(job),

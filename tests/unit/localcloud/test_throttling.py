@@ -11,7 +11,7 @@ from botocore.compat import HTTPHeaders
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from localcloud.throttling import Throttle, refusal_for
+from localcloud.throttling import Throttle, throttling_answer
 
 CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("dynamodb", "list_tables", {}),
@@ -37,7 +37,7 @@ def test_boto3_tries_a_throttled_request_again(service: str, call: str, request_
 
     def refuse(request: Any, **_: Any) -> AWSResponse:
         headers = {str(name).lower(): _text(value) for name, value in request.headers.items()}
-        refusal = refusal_for(request.url.partition("127.0.0.1:1")[2], headers)
+        refusal = throttling_answer(request.url.partition("127.0.0.1:1")[2], headers)
         asked.append(request.url)
         return AWSResponse(
             request.url, refusal.status, HTTPHeaders.from_dict(dict(refusal.headers)), RawAnswer(refusal.body)

@@ -5,15 +5,10 @@ from typing import Any
 
 import pytest
 
-from localcloud.sagemaker_service.jobs.job import Engine, Job, Status
-from localcloud.sagemaker_service.jobs.trace import (
-    DEFAULT_SAMPLES,
-    NOMINAL_STEP_OVERHEAD_SECONDS,
-    Trace,
-    nominal_trace,
-    read_work,
-)
+from localcloud.sagemaker_service.jobs.job import Engine, Status, TrainingJob
+from localcloud.sagemaker_service.jobs.job_work import DEFAULT_SAMPLES, read_work
 from localcloud.sagemaker_service.replay.simulated_log import write_stretch
+from localcloud.sagemaker_service.replay.trace import NOMINAL_STEP_OVERHEAD_SECONDS, Trace, nominal_trace
 from tests.unit.run_samples import make_cell, make_run, make_suite
 from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.core.step_log.reader import read_step_log
@@ -26,8 +21,8 @@ FOUR_DEVICES: dict[str, Any] = {"instance": "ml.g5.12xlarge", "batch_size_per_de
 TRACE = Trace(name="trace", step_seconds=1.0)
 
 
-def simulated(request: dict[str, Any]) -> Job:
-    return Job(
+def simulated(request: dict[str, Any]) -> TrainingJob:
+    return TrainingJob(
         name="job",
         arn="arn",
         engine=Engine.REPLAY,
@@ -39,18 +34,18 @@ def simulated(request: dict[str, Any]) -> Job:
     )
 
 
-def job_of(cell: Cell, examples: int = 100) -> Job:
+def job_of(cell: Cell, examples: int = 100) -> TrainingJob:
     suite = make_suite(examples=examples, measurement=Measurement(max_steps=1000))
     return simulated(build_training_job_request(make_run(cell), suite, attempt=1, settings=SETTINGS))
 
 
-def plain_job(instance_type: str = "ml.g5.12xlarge", **hyperparameters: str) -> Job:
+def plain_job(instance_type: str = "ml.g5.12xlarge", **hyperparameters: str) -> TrainingJob:
     """A job of another program than Traindyno."""
     resources = {"InstanceType": instance_type, "InstanceCount": 2}
     return simulated({"ResourceConfig": resources, "HyperParameters": hyperparameters})
 
 
-def samples_by_rank(job: Job, trace: Trace = TRACE) -> list[int]:
+def samples_by_rank(job: TrainingJob, trace: Trace = TRACE) -> list[int]:
     """The samples of the first step."""
     work = read_work(job)
     stretch = write_stretch(job, trace, work, start_ms=0, until_ms=10**9, first_step=0)

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from localcloud.sagemaker_service.jobs.faults import FaultBox
-from localcloud.sagemaker_service.jobs.job import Job, PlannedStep, Status
+from localcloud.sagemaker_service.jobs.faults import FaultInjector
+from localcloud.sagemaker_service.jobs.job import PlannedStep, Status, TrainingJob
 from localcloud.sagemaker_service.jobs.job_store import JobStore
-from localcloud.sagemaker_service.jobs.trace import Trace, TraceInvalid, nominal_trace, read_traces, read_work
+from localcloud.sagemaker_service.jobs.job_work import read_work
 from localcloud.sagemaker_service.replay.simulated_log import write_stretch
 from localcloud.sagemaker_service.replay.timeline import plan_timeline
+from localcloud.sagemaker_service.replay.trace import Trace, TraceInvalid, nominal_trace, read_traces
 from localcloud.sagemaker_service.replay.trace_peak import implied_rate
 from tests.unit.localcloud.test_trace import job_of, plain_job
 from tests.unit.run_samples import make_cell
@@ -27,11 +28,11 @@ P4D: dict[str, Any] = {"instance": "ml.p4d.24xlarge", "batch_size_per_device": 2
 
 
 @pytest.fixture
-def faults(tmp_path: Path) -> FaultBox:
-    return FaultBox(JobStore(tmp_path / "state.sqlite", lambda _: []))
+def faults(tmp_path: Path) -> FaultInjector:
+    return FaultInjector(JobStore(tmp_path / "state.sqlite", lambda _: []))
 
 
-def end_of(trace: Trace, job: Job, faults: FaultBox) -> PlannedStep:
+def end_of(trace: Trace, job: TrainingJob, faults: FaultInjector) -> PlannedStep:
     return plan_timeline(job, trace, read_work(job), faults)[-1]
 
 
@@ -54,7 +55,7 @@ def trace_at(share: float, instance: InstanceType, instances: int, dice: random.
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_any_trace_above_the_peak_fails_its_job_and_any_below_runs(seed: int, faults: FaultBox) -> None:
+def test_any_trace_above_the_peak_fails_its_job_and_any_below_runs(seed: int, faults: FaultInjector) -> None:
     dice = random.Random(seed)
     instance, instances, share = dice.choice(WITH_PEAK), dice.choice([1, 2, 16]), 10 ** dice.uniform(-2, 1)
     cell = make_cell(instance=instance.name, instance_count=instances, batch_size_per_device=2)
@@ -80,7 +81,7 @@ def test_the_share_of_the_peak_worked_out_by_hand() -> None:
     )
 
 
-def test_devices_without_a_process_add_no_peak(faults: FaultBox) -> None:
+def test_devices_without_a_process_add_no_peak(faults: FaultInjector) -> None:
     job = job_of(make_cell(**P4D, instance_count=2, strategy="single"))
     # 2 processes x 2 samples x 78 TFLOP / 0.4 s = 780 TFLOPS, of 2 x 312; it would be 15.6 % of 16 x 312
     trace = Trace(name="t", step_seconds=0.4, flops_per_sample=78e12, flops_source="f")
@@ -91,7 +92,7 @@ def test_devices_without_a_process_add_no_peak(faults: FaultBox) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_slow_steps_among_the_recorded_ones_hide_no_impossible_steady_step(seed: int, faults: FaultBox) -> None:
+def test_slow_steps_among_the_recorded_ones_hide_no_impossible_steady_step(seed: int, faults: FaultInjector) -> None:
     dice = random.Random(seed)
     job = job_of(make_cell(**P4D))
     steady, slow = dice.randint(4, 99), [dice.uniform(1, 1000) for _ in range(dice.randint(1, 3))]
@@ -110,7 +111,7 @@ def test_slow_steps_among_the_recorded_ones_hide_no_impossible_steady_step(seed:
     ],
 )
 def test_what_is_not_known_is_said_and_refuses_nothing(
-    instance: str, trace: Trace, reason: str, faults: FaultBox
+    instance: str, trace: Trace, reason: str, faults: FaultInjector
 ) -> None:
     job = plain_job(instance)
     trace = replace(trace, steps=3)
@@ -130,7 +131,7 @@ def test_simulated_step_log_has_its_share_of_the_peak_and_its_given_claims() -> 
     assert facts["simulated_share_of_peak"] == implied_rate(trace, job, work).text
 
 
-def test_the_nominal_trace_is_possible_everywhere(faults: FaultBox) -> None:
+def test_the_nominal_trace_is_possible_everywhere(faults: FaultInjector) -> None:
     job = job_of(make_cell(**P4D))
     assert end_of(nominal_trace(job, read_work(job)), job, faults).status is Status.COMPLETED
 
@@ -138,5 +139,5 @@ def test_the_nominal_trace_is_possible_everywhere(faults: FaultBox) -> None:
 @pytest.mark.parametrize("given", [{"flops_per_sample": 1e12}, {"flops_per_sample": 0, "flops_source": "a paper"}])
 def test_flops_without_a_source_or_a_number_are_refused(given: dict[str, object], tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text(json.dumps(given), encoding="utf-8")
-    with pytest.raises(TraceInvalid, match=r"mine.json: flops_per_sample: expected a number above 0, and flops_source"):
+    with pytest.raises(TraceInvalid, match=r"mine.json: flops_per_sample is .* a number above 0, and flops_source"):
         read_traces(tmp_path)

@@ -1,11 +1,13 @@
-"""The error type of a function that failed is the name of its exception's class, as Lambda gives it."""
+"""A failed function's error type is its exception's class, as Lambda gives it, and a task takes one answer."""
 
+import threading
 import traceback
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from localcloud.function_errors import ANY_EXCEPTION, with_error_type
+from localcloud.ministack_answers import ANY_EXCEPTION, SingleAnswers, with_error_type
 from traindyno.core.errors import Throttled
 
 EXCEPTIONS = [
@@ -42,3 +44,26 @@ def test_the_type_is_the_class_of_the_exception(error: Exception, logged: str) -
 )
 def test_every_other_answer_is_unchanged(answer: dict[str, Any]) -> None:
     assert with_error_type(answer) == answer
+
+
+def test_a_task_takes_one_answer_and_others_are_left_to_ministack() -> None:
+    tasks: dict[str, dict[str, Any]] = {token: {"event": threading.Event()} for token in ("first", "second")}
+    taken = []
+
+    def take(data: Mapping[str, Any]) -> str:
+        taken.append(data["taskToken"])
+        if data["taskToken"] in tasks:
+            tasks[data["taskToken"]]["event"].set()
+        return "taken"
+
+    answers = SingleAnswers(tasks, lambda: "refused")
+    succeed, fail = answers.once(take), answers.once(take)
+    assert [fail({"taskToken": "first"}), succeed({"taskToken": "first"}), fail({"taskToken": "first"})] == [
+        "taken",
+        "refused",
+        "refused",
+    ]
+    assert succeed({"taskToken": "second"}) == "taken"
+    # an unknown token gets MiniStack's own error
+    succeed({"taskToken": "unknown"})
+    assert taken == ["first", "second", "unknown"]

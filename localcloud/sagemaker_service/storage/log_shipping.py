@@ -16,7 +16,7 @@ MOST_EVENT_CHARACTERS = 60_000
 
 
 class LogClient(Protocol):
-    """The calls of boto3's ``logs`` client that are used here."""
+    """The part of boto3's ``logs`` client that is used here."""
 
     def create_log_group(self, **request: Any) -> Any: ...
 
@@ -26,7 +26,7 @@ class LogClient(Protocol):
 
 
 class LogShipping:
-    """Best effort: if a log can't be sent, the service's own log says so once, and the job continues."""
+    """Sends new lines periodically. If a log can't be sent, the service's log says so once, and the job continues."""
 
     def __init__(
         self,

@@ -1,0 +1,83 @@
+"""The work of a training job, read from its hyperparameters: steps, processes and batch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from localcloud.sagemaker_service.jobs.job import TrainingJob
+from traindyno.core.errors import SuiteInvalid
+from traindyno.core.suite.processes import global_batch_size, world_size
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite_file import parse_settings
+
+NOMINAL_SEQUENCE_LENGTH = 512
+DEFAULT_STEPS = 100
+DEFAULT_SAMPLES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobWork:
+    """The work of a job; hyperparameters that it lacks have nominal values."""
+
+    values: Mapping[str, Any]
+    world_size: int
+    processes_per_host: int
+    steps: int
+    global_batch_size: int
+    sequence_length: int
+    checkpoint_every_steps: int | None = None
+
+    def samples_of(self, rank: int) -> int:
+        """The samples of this process in a step, as the training strategies count them: they add up to the batch."""
+        return self.global_batch_size * (rank + 1) // self.world_size - self.global_batch_size * rank // self.world_size
+
+    def steps_in_checkpoint(self, steps: int) -> int:
+        """How many of ``steps`` are in the last periodic checkpoint: an interrupted job resumes after them.
+
+        The checkpoint that a job writes on SIGTERM is not simulated, because the time for it depends on the size of the
+        model.
+        """
+        return steps - steps % self.checkpoint_every_steps if self.checkpoint_every_steps else 0
+
+
+def read_work(job: TrainingJob) -> JobWork:
+    given = job.hyperparameters
+    settings, workload = _mapping(given.get("settings")), _mapping(given.get("workload"))
+    planned = _settings_of(job, settings)
+    processes = world_size(planned) or job.instance_count
+    batch_size = max(global_batch_size(planned, processes), 1)
+    measurement = _mapping(given.get("measurement"))
+    most_steps = int(measurement.get("max_steps", DEFAULT_STEPS))
+    examples = workload.get("examples")
+    steps = most_steps if examples is None else min(most_steps, max(ceil(int(examples) / batch_size), 1))
+    return JobWork(
+        values={**given, **settings, "instance_type": job.instance_type, "instance_count": job.instance_count},
+        world_size=processes,
+        processes_per_host=processes // job.instance_count,
+        steps=steps,
+        global_batch_size=batch_size,
+        sequence_length=int(workload.get("sequence_length") or NOMINAL_SEQUENCE_LENGTH),
+        checkpoint_every_steps=_whole(measurement.get("checkpoint_every_steps")),
+    )
+
+
+def _settings_of(job: TrainingJob, given: Mapping[str, Any]) -> Settings:
+    """The job's settings, on its instances.
+
+    Invalid ones are ignored: another program may define a hyperparameter of this name.
+    """
+    nominal = {"batch_size_per_device": DEFAULT_SAMPLES}
+    placed = {"instance": job.instance_type, "instance_count": job.instance_count}
+    try:
+        return parse_settings({**nominal, **given, **placed})
+    except SuiteInvalid:
+        return parse_settings({**nominal, **placed})
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _whole(value: Any) -> int | None:
+    return None if value is None else int(value)

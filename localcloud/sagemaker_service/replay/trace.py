@@ -1,0 +1,101 @@
+"""Traces: the times of a simulated job's phases, from a file or nominal."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cattrs
+
+from localcloud.sagemaker_service.jobs.job import TrainingJob
+from localcloud.sagemaker_service.jobs.job_work import JobWork, read_work
+from traindyno.core.instances.instance_types import find_instance_type
+
+CONVERTER = cattrs.Converter(forbid_extra_keys=True)
+NOMINAL_PARAMETERS = 124_000_000
+NOMINAL_FLOPS_PER_DEVICE = 1e12
+NOMINAL_UTILISATION = 0.4
+NOMINAL_STEP_OVERHEAD_SECONDS = 0.02
+
+
+class TraceInvalid(Exception):
+    """A trace file can't be read; the message has the file, the place and the reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """How long each phase of a simulated job takes, and what its step log says."""
+
+    name: str
+    #: Values that a job must have, of ``instance_type``, ``instance_count``, its settings and its own hyperparameters.
+    #: Of the traces that match, the one with the most values is used.
+    match: Mapping[str, Any] = field(default_factory=dict)
+    start_seconds: float = 150.0
+    warm_start_seconds: float = 10.0
+    download_seconds: float = 45.0
+    load_seconds: float = 20.0
+    compile_seconds: float = 0.0
+    warmup_steps: int = 3
+    warmup_factor: float = 3.0
+    step_seconds: float | None = None
+    step_relative_deviation: float = 0.01
+    #: Step times that are repeated in this order, instead of ``step_seconds`` with its random deviation.
+    recorded_step_seconds: tuple[float, ...] = ()
+    wait_fraction: float = 0.02
+    steps: int | None = None
+    #: The samples of one process; None divides the job's global batch among its processes.
+    samples_per_step: int | None = None
+    tokens_per_sample: int | None = None
+    loss_at_start: float = 10.0
+    loss_at_end: float = 5.0
+    peak_memory_bytes: int | None = None
+    #: The result of an evaluation at the end, as a share; None for no evaluation.
+    accuracy: float | None = None
+    upload_seconds: float = 15.0
+    #: The FLOPs of a sample in training, forward and backward. A job whose steps would exceed its devices' peak fails.
+    flops_per_sample: float | None = None
+    flops_source: str | None = None
+    #: The ids of the claims whose figures this trace was made of.
+    given_claims: tuple[str, ...] = ()
+
+
+def read_traces(folder: Path) -> tuple[Trace, ...]:
+    return tuple(_read_trace(path) for path in sorted(folder.glob("*.json")))
+
+
+def _read_trace(path: Path) -> Trace:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        trace = CONVERTER.structure({"name": path.stem, **document}, Trace)
+    except (ValueError, TypeError) as error:
+        raise TraceInvalid(f"{path}: {error}") from error
+    except cattrs.BaseValidationError as error:
+        raise TraceInvalid("; ".join(cattrs.transform_error(error, path=str(path)))) from error
+    if trace.flops_per_sample is not None and (trace.flops_per_sample <= 0 or not trace.flops_source):
+        raise TraceInvalid(
+            f"{path}: flops_per_sample is {trace.flops_per_sample:g} with {trace.flops_source or 'no source'}: expected"
+            " a number above 0, and flops_source, which says where it is from"
+        )
+    return trace
+
+
+def choose_trace(job: TrainingJob, traces: Iterable[Trace]) -> Trace:
+    work = read_work(job)
+    matching = [trace for trace in traces if trace.match.items() <= _comparable(work.values, trace.match).items()]
+    return max(matching, key=lambda trace: len(trace.match), default=nominal_trace(job, work))
+
+
+def nominal_trace(job: TrainingJob, work: JobWork) -> Trace:
+    """A trace with nominal times: it tests a suite and does not predict its answer, because the formula ignores the
+    strategy and the compiler.
+    """
+    instance = find_instance_type(job.instance_type)
+    peak = (instance.peak_dense_bf16_flops_per_device if instance else None) or NOMINAL_FLOPS_PER_DEVICE
+    flops = 6 * NOMINAL_PARAMETERS * work.sequence_length * work.global_batch_size / work.world_size
+    step_seconds = NOMINAL_STEP_OVERHEAD_SECONDS + flops / (NOMINAL_UTILISATION * peak)
+    return Trace(name="nominal", step_seconds=step_seconds)
+
+
+def _comparable(values: Mapping[str, Any], match: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: values[name] for name in match if name in values}

@@ -1,0 +1,64 @@
+"""The arguments of ``python -m localcloud.sagemaker_service`` are the settings of the service."""
+
+from dataclasses import fields
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from localcloud.sagemaker_service.__main__ import _read_settings
+from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, ServiceSettings
+
+REQUIRED = ("--state", "/state", "--aws-endpoint", "http://aws")
+
+
+def test_each_argument_sets_its_setting(tmp_path: Path) -> None:
+    (tmp_path / "prices.json").write_text('{"ml.g5.xlarge": 1.5}')
+    (tmp_path / "quotas.json").write_text('{"L-1": 4}')
+    given = {
+        "port": ("--port 1", 1),
+        "region": ("--region eu-west-1", "eu-west-1"),
+        "python": ("--python py", "py"),
+        "environments_folder": ("--environments /images", Path("/images")),
+        "cores": ("--cores 4,1,0", (0, 1, 4)),
+        "engine": ("--engine replay", EngineChoice.REPLAY),
+        "checkpoint_sync_seconds": ("--checkpoint-sync-seconds 0.5", 0.5),
+        "stop_grace_seconds": ("--stop-grace-seconds 3", 3.0),
+        "keep_job_folders": ("--keep-job-folders", True),
+        "local_usd_per_hour": ("--local-usd-per-hour 0.2", Decimal("0.2")),
+        "prices": (f"--prices {tmp_path}/prices.json", {"ml.g5.xlarge": Decimal("1.5")}),
+        "applied_quotas": (f"--quotas {tmp_path}/quotas.json", {"L-1": 4}),
+        "quota_approval_seconds": ("--quota-approval-seconds 9", 9.0),
+        "granted_quota": ("--grant-quotas 16", 16.0),
+        "traces_folder": ("--traces /traces", Path("/traces")),
+        "speed_up": ("--speed-up 60", 60.0),
+        "jump_when_quiet_seconds": ("--jump-when-quiet-seconds 1", 1.0),
+        "rates": ("--rates virtual", RateChoice.VIRTUAL),
+    }
+    settings = _read_settings([*REQUIRED, *" ".join(argument for argument, _ in given.values()).split()])
+    assert {name: getattr(settings, name) for name in given} == {name: value for name, (_, value) in given.items()}
+    without_argument = {"account_id"}
+    assert {field.name for field in fields(ServiceSettings)} == {
+        "state_folder",
+        "aws_endpoint",
+        *given,
+        *without_argument,
+    }
+
+
+def test_without_arguments_the_defaults_are_those_of_the_settings() -> None:
+    settings = _read_settings(REQUIRED)
+    own = {name: getattr(settings, name) for name in ("port", "state_folder", "aws_endpoint", "python", "cores")}
+    assert settings == ServiceSettings(**own)
+
+
+@pytest.mark.parametrize("content", [None, "{"])
+def test_a_file_that_cannot_be_read_is_named(
+    content: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "prices.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(SystemExit):
+        _read_settings([*REQUIRED, "--prices", str(path)])
+    assert f"argument --prices: {path} can't be read: " in capsys.readouterr().err
