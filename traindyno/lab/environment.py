@@ -7,7 +7,7 @@ from typing import TypeVar
 from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import LEASE_SECONDS
 from traindyno.sagemaker.job_settings import JobSettings, read_lab_jobs
-from traindyno.sagemaker.serving_request import ServingSettings
+from traindyno.sagemaker.serving.serving_request import ServingSettings
 
 Kind = TypeVar("Kind", bound="LabEnvironment | BuildEnvironment")
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from traindyno.aws.executions import Executions
 from traindyno.core.lab_names import DEFAULT_LAB
-from traindyno.lab.remove_endpoint import remove_endpoint
 from traindyno.lab.services import LabServices
+from traindyno.lab.serving.remove_endpoint import remove_endpoint
 
 MOST_NAMED = 5
 REMOVED = "the lab was destroyed"

@@ -18,7 +18,7 @@ from traindyno.aws.endpoints import InvocationFailed
 from traindyno.core.errors import Throttled
 from traindyno.core.s3_keys import transform_output_prefix
 from traindyno.core.serving.deployment import Hosting, check_job_name
-from traindyno.lab.check_endpoint import AnswersDiffer, check_endpoint
+from traindyno.lab.serving.check_endpoint import AnswersDiffer, check_endpoint
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 
 

@@ -5,8 +5,8 @@ import pytest
 from tests.unit.lab_in_memory import NOW
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, NEW, READY, MemoryServing
 from traindyno.core.serving.deployment import Hosting, check_job_name
-from traindyno.lab.finish_deployment import finish_deployment
-from traindyno.sagemaker.serving_description import ENDPOINT_LOG_GROUP, TRANSFORM_LOG_GROUP, ServingState
+from traindyno.lab.serving.finish_deployment import finish_deployment
+from traindyno.sagemaker.serving.serving_description import ENDPOINT_LOG_GROUP, TRANSFORM_LOG_GROUP, ServingState
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 
 LOG_GROUP = f"{ENDPOINT_LOG_GROUP}/{NAME}"

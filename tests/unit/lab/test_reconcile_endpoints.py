@@ -4,7 +4,7 @@ from typing import Any
 from tests.unit.lab_in_memory import NOW
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, READY, MemoryServing
 from traindyno.core.serving.deployment import Hosting
-from traindyno.lab.reconcile_endpoints import SweptEndpoints, sweep_endpoints
+from traindyno.lab.serving.reconcile_endpoints import SweptEndpoints, sweep_endpoints
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 
 

@@ -6,7 +6,7 @@ from tests.unit.lab_in_memory import NOW
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, NEW, READY, MemoryServing
 from traindyno.core.s3_keys import check_requests_key, served_model_key
 from traindyno.core.serving.deployment import Hosting, check_job_name
-from traindyno.lab.remove_endpoint import cancel_deployment, remove_endpoint
+from traindyno.lab.serving.remove_endpoint import cancel_deployment, remove_endpoint
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 
 

@@ -2,7 +2,7 @@
 
 from traindyno.core.serving.deployment import check_job_name, deployment_of
 from traindyno.lab.services import LabServices
-from traindyno.sagemaker.serving_description import ENDPOINT_LOG_GROUP, TRANSFORM_LOG_GROUP, ServingState
+from traindyno.sagemaker.serving.serving_description import ENDPOINT_LOG_GROUP, TRANSFORM_LOG_GROUP, ServingState
 from traindyno.store.model_deployments import MESSAGE_LENGTH, DeploymentRow, DeploymentStatus
 
 # After this time, a resource that SageMaker does not know was never created: DeployModel ended before.

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from traindyno.lab.finish_deployment import finish_deployment
-from traindyno.lab.remove_endpoint import cancel_deployment
 from traindyno.lab.services import LabServices
+from traindyno.lab.serving.finish_deployment import finish_deployment
+from traindyno.lab.serving.remove_endpoint import cancel_deployment
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 
 # An event takes seconds; an older deployment that is still being created is described.

@@ -14,7 +14,7 @@ from traindyno.core.serving.deployment import ModelDeployment, ModelNotServable,
 from traindyno.core.serving.samples import LINES_CONTENT_TYPE, parse_samples, request_of
 from traindyno.lab.services import LabServices
 from traindyno.sagemaker.images import ImageUnavailable
-from traindyno.sagemaker.serving_request import (
+from traindyno.sagemaker.serving.serving_request import (
     ServingSettings,
     build_check_request,
     build_endpoint_config_request,
