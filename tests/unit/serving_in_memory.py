@@ -147,3 +147,7 @@ class MemoryServing(LabServices):
         self.answers, self.log_tail = Answers(), LogTail(self.logs)
         self.objects.contents[SAVED_MODEL] = b"the model"
         self.bucket.write_json(SAVED_SAMPLES, samples_document(SAMPLES))
+
+    @property
+    def services(self) -> LabServices:
+        return self

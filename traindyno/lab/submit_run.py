@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from math import ceil
-from typing import Any
+from typing import Any, Protocol
 
 from traindyno.aws.client_errors import AwsError, temporary
-from traindyno.aws.training_jobs import JobRefused
+from traindyno.aws.task_answers import TaskAnswers
+from traindyno.aws.training_jobs import JobRefused, TrainingJobs
 from traindyno.core.errors import NextAttempt, ServiceFault, StartLater
 from traindyno.core.jobs.attempt import instance_type_of
 from traindyno.core.jobs.outcome import Outcome
@@ -20,14 +21,25 @@ from traindyno.core.s3_keys import suite_key
 from traindyno.core.suite.preparation import AttemptOwner, owner_text
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
-from traindyno.lab.prepare_data import answer_preparation, fail_preparation
-from traindyno.lab.services import LabServices
-from traindyno.lab.start_attempt import AttemptStart
+from traindyno.lab.attempt_owners import OwnerServices, attempts_of, row_of
+from traindyno.lab.prepare_data import PreparationAnswers, answer_preparation, fail_preparation
+from traindyno.lab.start_attempt import AttemptStart, AttemptStartServices
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.preparation_request import build_preparation_request
 from traindyno.sagemaker.request import build_training_job_request, job_name_of
-from traindyno.store.attempts import AttemptRow
-from traindyno.store.executions import ExecutionRow
+from traindyno.store.attempts import AttemptRow, AttemptRows
+from traindyno.store.executions import ExecutionRow, ExecutionRows
+from traindyno.store.results_bucket import ResultsBucket
+
+
+class SubmitRunServices(AttemptStartServices, OwnerServices, PreparationAnswers, Protocol):
+    """``bucket`` holds the suite. The job's end answers the task, or ``answers`` if no job is started."""
+
+    bucket: ResultsBucket
+    executions: ExecutionRows
+    attempts: AttemptRows
+    jobs: TrainingJobs
+    answers: TaskAnswers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +54,7 @@ def submit_run(
     owner: AttemptOwner,
     token: str,
     *,
-    services: LabServices,
+    services: SubmitRunServices,
     settings: JobSettings,
     now: float,
     sleep: Callable[[float], None],
@@ -77,7 +89,7 @@ class _Start:
 
     owner: AttemptOwner
     token: str
-    services: LabServices
+    services: SubmitRunServices
     settings: JobSettings
     now: float
     resources: AttemptStart
@@ -89,11 +101,12 @@ class _Start:
     def submit(self) -> str:
         suite = read_stored_suite(self.services.bucket.read_fixed_json(suite_key(self.owner.execution_id)))
         execution = self._execution()
-        known = self.services.row_of(self.owner)
-        attempts = self.services.attempts_of(known)
+        known = row_of(self.owner, self.services)
+        attempts = attempts_of(known, self.services.attempts)
         latest = attempts[-1] if attempts else None
         if latest and latest.end is None:
-            # A fault between the two started the task again; its job may exist and must not be paid twice.
+            # An earlier call stopped between writing the row and CreateTrainingJob. The job may exist: do not start
+            # another.
             return self._take_over(latest, suite, execution)
         if latest and latest.end and latest.end.outcome:
             return self._answer_again(latest)
