@@ -88,6 +88,6 @@ def time_usd(row: AttemptRow, seconds: float) -> Decimal:
 
 
 def placed_usd(row: AttemptRow, end: Attempt, seconds: float) -> Decimal:
-    """At the price of the instance type that the job ran on."""
+    """The cost of this many seconds, at the price of the instance type that the job ran on."""
     usd_per_hour = row.usd_by_type.get(end.instance_type or "", row.usd_per_hour)
     return cost_usd(Decimal(str(seconds)), row.instance_count, usd_per_hour)

@@ -106,6 +106,6 @@ def read_environment(kind: type[Kind]) -> Kind:
     missing = [name for name in required if name not in os.environ]
     if missing:
         raise EnvironmentIncomplete(
-            f"expected the variables {', '.join(required)}; found none of the name {', '.join(missing)}"
+            f"the function lacks the variables {', '.join(missing)}; it needs {', '.join(required)}"
         )
     return kind(**{field: os.environ[name] for field, name in names.items() if name in os.environ})

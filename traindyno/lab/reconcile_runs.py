@@ -143,6 +143,6 @@ def _needed_usd(row: AttemptRow, billed_seconds: float) -> Decimal:
 
 
 def _billed_seconds(row: AttemptRow, services: ReconcileRunsServices, now: float) -> float | None:
-    """None while nothing is billed yet, and of a job that has ended, whose cost FinishRun reads."""
+    """None while nothing is billed yet, and for a job that has ended: FinishRun reads its cost."""
     job = services.jobs.describe(row.job_name)
     return None if job is None else running_seconds(job, now=now)

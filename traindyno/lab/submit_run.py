@@ -44,7 +44,7 @@ class SubmitRunServices(AttemptStartServices, OwnerServices, PreparationAnswers,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submitted:
-    """``job_name``: of the started job; else ``answered`` is the outcome or the error that the waiting task got."""
+    """``job_name`` is the started job; without one, the waiting task got ``answered``, an outcome or an error."""
 
     job_name: str | None = None
     answered: str | None = None
@@ -186,7 +186,7 @@ class _Start:
         return {name: execution.prices[name].usd_per_hour for name in terms.types}
 
     def _request(self, suite: Suite, execution: ExecutionRow, number: int, placed_on: str | None) -> dict[str, Any]:
-        """With the code and images that the suite was planned with, whatever was deployed or uploaded since."""
+        """It has the code and images that the suite was planned with, whatever was deployed or uploaded since."""
         if execution.script_s3_uri is not None:
             suite = replace(suite, workload=replace(suite.workload, source=execution.script_s3_uri))
         settings = replace(

@@ -18,7 +18,7 @@ WARMUP_REQUESTS = 5
 TIMED_REQUESTS = 100
 LONGEST_TIMING_SECONDS = 60.0
 MOST_DIFFERENCES = 5
-# Attempts of a throttled request; then the state is retried.
+# The waits before a throttled request is sent again. After the last one, the state is retried.
 WAITS_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 ANSWERS_SUFFIX = ".out"
 

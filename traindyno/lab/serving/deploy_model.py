@@ -80,7 +80,7 @@ def _create_model(deployment: ModelDeployment, services: DeployModelServices, se
     saved = saved_model_key(deployment.execution_id, deployment.run_id, deployment.job_name)
     if not services.bucket.copy_large(saved, served_model_key(deployment.name)):
         raise ModelNotServable(
-            f"expected the model of {deployment.job_name} at s3://{services.bucket.name}/{saved}, found no such object;"
+            f"the model of {deployment.job_name} is no longer at s3://{services.bucket.name}/{saved}:"
             " large models expire 30 days after their training: run the suite again"
         )
     services.endpoints.create_model(request)

@@ -25,7 +25,7 @@ class FinishDeploymentServices(Protocol):
 def finish_deployment(job_name: str, *, services: FinishDeploymentServices, now: float) -> DeploymentStatus | None:
     """The status that it has now; None if nothing is settled yet. Safe for events that are repeated, late or lost.
 
-    ``job_name``: of an endpoint or a transform job, or the deployment's own name.
+    ``job_name`` is the name of an endpoint or of a transform job, or the deployment's own.
     """
     row = services.deployments.find(deployment_of(job_name))
     if row is None or not row.awaits_sagemaker:
