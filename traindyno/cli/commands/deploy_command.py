@@ -27,9 +27,9 @@ from traindyno.core.serving.deployment import (
     deployment_name,
     parse_deployment,
 )
-from traindyno.lab.deployable_model import DeployableModel, find_deployable_model
 from traindyno.lab.services import LabServices
-from traindyno.sagemaker.serving_request import check_instance_type, refuse_isolation
+from traindyno.lab.serving.deployable_model import DeployableModel, find_deployable_model
+from traindyno.sagemaker.serving.serving_request import check_instance_type, refuse_isolation
 from traindyno.store.model_deployments import DeploymentRow
 
 # As in the post about Trainium
