@@ -132,16 +132,16 @@ class RunLanes(Construct):
         self.state.item_processor(self._one_after_another(runs))
 
     def _one_after_another(self, runs: sfn.DistributedMap) -> sfn.Map:
-        """The packs of a lane: each uses all instances that the lane may have."""
-        packs = sfn.Map(
+        """The waves of a lane: each uses all instances that the lane may have."""
+        waves = sfn.Map(
             self,
-            "RunPacks",
-            state_name="RunPacks",
+            "RunWaves",
+            state_name="RunWaves",
             items_path="$.packs",
             max_concurrency=1,
             result_path=sfn.JsonPath.DISCARD,
         )
-        return packs.item_processor(runs)
+        return waves.item_processor(runs)
 
     def _run(self) -> sfn.IChainable:
         submit = submit_task(self, "SubmitRun", self._functions, owner="run")

@@ -11,7 +11,8 @@ from infra.event_rules import add_rule
 from infra.monitoring import PERIOD, add_alarm, add_sweep_alarm, lab_metric
 from infra.serving.serving_functions import ServingFunctions
 from traindyno.core.lab_names import OVERDUE_ENDPOINTS_METRIC
-from traindyno.sagemaker import job_events, serving_description
+from traindyno.sagemaker import job_events
+from traindyno.sagemaker.serving import serving_description
 
 
 class ServingEvents(Construct):

@@ -5,9 +5,9 @@ from typing import Any
 
 from traindyno.aws.endpoints import InvocationFailed
 from traindyno.core.serving.deployment import parse_deployment
-from traindyno.lab.check_endpoint import AnswersDiffer, check_endpoint
 from traindyno.lab.environment import BucketEnvironment, read_environment
 from traindyno.lab.services import connect
+from traindyno.lab.serving.check_endpoint import AnswersDiffer, check_endpoint
 from traindyno.lab.use_case import use_case
 
 

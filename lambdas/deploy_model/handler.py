@@ -3,9 +3,9 @@
 import time
 from typing import Any
 
-from traindyno.lab.deploy_model import deploy_model
 from traindyno.lab.environment import ServingEnvironment, read_environment
 from traindyno.lab.services import connect
+from traindyno.lab.serving.deploy_model import deploy_model
 from traindyno.lab.use_case import use_case
 
 

@@ -4,10 +4,10 @@ import time
 from typing import Any
 
 from traindyno.lab.environment import BucketEnvironment, read_environment
-from traindyno.lab.finish_deployment import finish_deployment
 from traindyno.lab.services import connect
+from traindyno.lab.serving.finish_deployment import finish_deployment
 from traindyno.lab.use_case import use_case
-from traindyno.sagemaker.serving_description import deployment_name_in
+from traindyno.sagemaker.serving.serving_description import deployment_name_in
 
 
 def handle(event: dict[str, Any], _context: object) -> None:

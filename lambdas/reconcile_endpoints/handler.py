@@ -7,8 +7,8 @@ from typing import Any
 from traindyno.aws.embedded_metrics import metrics_line
 from traindyno.core.lab_names import OPEN_ENDPOINTS_METRIC, OVERDUE_ENDPOINTS_METRIC
 from traindyno.lab.environment import BucketEnvironment, read_environment
-from traindyno.lab.reconcile_endpoints import sweep_endpoints
 from traindyno.lab.services import connect
+from traindyno.lab.serving.reconcile_endpoints import sweep_endpoints
 from traindyno.lab.use_case import use_case
 
 

@@ -4,8 +4,8 @@ import time
 from typing import Any
 
 from traindyno.lab.environment import BucketEnvironment, read_environment
-from traindyno.lab.remove_endpoint import remove_endpoint
 from traindyno.lab.services import connect
+from traindyno.lab.serving.remove_endpoint import remove_endpoint
 from traindyno.lab.use_case import use_case
 
 

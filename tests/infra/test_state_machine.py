@@ -21,8 +21,8 @@ def states() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def lane(states: dict[str, Any]) -> dict[str, Any]:
-    packs = states["RunLanes"]["ItemProcessor"]["States"]["RunPacks"]
-    return dict(packs["ItemProcessor"]["States"]["RunLane"])
+    waves = states["RunLanes"]["ItemProcessor"]["States"]["RunWaves"]
+    return dict(waves["ItemProcessor"]["States"]["RunLane"])
 
 
 @pytest.fixture(scope="module")
@@ -93,15 +93,15 @@ def test_concurrency_comes_from_the_plan(states: dict[str, Any], lane: dict[str,
 
 
 def test_the_packs_of_a_lane_run_one_after_another(states: dict[str, Any]) -> None:
-    packs = states["RunLanes"]["ItemProcessor"]["States"]["RunPacks"]
-    assert (packs["ItemsPath"], packs["MaxConcurrency"], packs["ResultPath"]) == ("$.packs", 1, None)
+    waves = states["RunLanes"]["ItemProcessor"]["States"]["RunWaves"]
+    assert (waves["ItemsPath"], waves["MaxConcurrency"], waves["ResultPath"]) == ("$.packs", 1, None)
 
 
 def test_the_local_cloud_runs_one_job_at_a_time() -> None:
     states = lab(target="local").definition()["States"]
     assert states["RunLanes"]["MaxConcurrency"] == 1
-    packs = states["RunLanes"]["ItemProcessor"]["States"]["RunPacks"]
-    assert packs["ItemProcessor"]["States"]["RunLane"]["MaxConcurrency"] == 1
+    waves = states["RunLanes"]["ItemProcessor"]["States"]["RunWaves"]
+    assert waves["ItemProcessor"]["States"]["RunLane"]["MaxConcurrency"] == 1
 
 
 def test_nothing_of_the_runs_is_carried_between_rounds(states: dict[str, Any], lane: dict[str, Any]) -> None:

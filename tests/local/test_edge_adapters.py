@@ -41,7 +41,7 @@ from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.s3_keys import served_model_key
 from traindyno.core.serving.deployment import ModelDeployment
 from traindyno.core.serving.samples import request_of
-from traindyno.sagemaker.serving_description import ENDPOINT_LOG_GROUP
+from traindyno.sagemaker.serving.serving_description import ENDPOINT_LOG_GROUP
 
 WAIT_FOR_EXIT_STATUS = """
 import os, pathlib, sys, time

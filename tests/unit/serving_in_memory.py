@@ -16,8 +16,8 @@ from traindyno.core.serving.samples import EvaluationSample, EvaluationSamples, 
 from traindyno.core.suite.choices import Task
 from traindyno.lab.services import LabServices
 from traindyno.sagemaker.job_settings import LabJobs
-from traindyno.sagemaker.serving_description import ServingState
-from traindyno.sagemaker.serving_request import ServingSettings
+from traindyno.sagemaker.serving.serving_description import ServingState
+from traindyno.sagemaker.serving.serving_request import ServingSettings
 
 NAME = "traindyno--reviews-c1-abc123"
 DEPLOYMENT = ModelDeployment(
@@ -147,3 +147,7 @@ class MemoryServing(LabServices):
         self.answers, self.log_tail = Answers(), LogTail(self.logs)
         self.objects.contents[SAVED_MODEL] = b"the model"
         self.bucket.write_json(SAVED_SAMPLES, samples_document(SAMPLES))
+
+    @property
+    def services(self) -> LabServices:
+        return self

@@ -13,8 +13,8 @@ from traindyno.aws.client_errors import (
     temporary,
 )
 from traindyno.core.errors import Throttled, TraindynoError
-from traindyno.sagemaker.serving_description import ServingState, read_endpoint, read_transform
-from traindyno.sagemaker.serving_request import invocation
+from traindyno.sagemaker.serving.serving_description import ServingState, read_endpoint, read_transform
+from traindyno.sagemaker.serving.serving_request import invocation
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient

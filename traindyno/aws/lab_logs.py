@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from traindyno.aws.client_errors import error_code
 from traindyno.aws.log_tail import JOB_LOG_GROUP
 from traindyno.core.lab_names import LAB_NAME, jobs_prefix
-from traindyno.sagemaker.serving_description import ENDPOINT_LOG_GROUP, TRANSFORM_LOG_GROUP
+from traindyno.sagemaker.serving.serving_description import ENDPOINT_LOG_GROUP, TRANSFORM_LOG_GROUP
 
 SHARED_GROUPS = (JOB_LOG_GROUP, TRANSFORM_LOG_GROUP)
 # The numbers of days that PutRetentionPolicy accepts.

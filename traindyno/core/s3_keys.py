@@ -30,9 +30,9 @@ def rounds_prefix(execution_id: str) -> str:
     return f"{SUITES_PREFIX}{execution_id}/rounds/"
 
 
-def lane_key(execution_id: str, round_number: int, lane_id: str, *, pack: int) -> str:
-    """The runs of one pack of a lane in one round: the items of its Distributed Map. Packs count from 1."""
-    return f"{rounds_prefix(execution_id)}{round_number}/{lane_id}-{pack}.json"
+def lane_key(execution_id: str, round_number: int, lane_id: str, *, wave: int) -> str:
+    """The runs of one wave of a lane in one round: the items of its Distributed Map. Waves count from 1."""
+    return f"{rounds_prefix(execution_id)}{round_number}/{lane_id}-{wave}.json"
 
 
 def results_prefix(execution_id: str) -> str:

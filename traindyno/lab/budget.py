@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import Protocol
 
 from traindyno.aws.table import Write
 from traindyno.aws.training_jobs import JobRefused
@@ -11,12 +12,20 @@ from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.admission import Decision, admit_cost
 from traindyno.core.suite.preparation import owner_text
-from traindyno.lab.services import LabServices
-from traindyno.store.attempts import AttemptRow
-from traindyno.store.spending import Reservation, Settlement
+from traindyno.store.attempts import AttemptRow, AttemptRows
+from traindyno.store.executions import ExecutionRows
+from traindyno.store.spending import Reservation, Settlement, Spending
 
 
-def reserve_worst_case(row: AttemptRow, *, cap_usd: Decimal, services: LabServices, also: Sequence[Write] = ()) -> bool:
+class BudgetServices(Protocol):
+    executions: ExecutionRows
+    attempts: AttemptRows
+    spending: Spending
+
+
+def reserve_worst_case(
+    row: AttemptRow, *, cap_usd: Decimal, services: BudgetServices, also: Sequence[Write] = ()
+) -> bool:
     """Create the attempt's row, reserve its worst case and write ``also``; False if the attempt has its row already.
 
     JobRefused if there is no room under the cap, SlotUnavailable while jobs in flight may leave some.
@@ -34,7 +43,7 @@ def reserve_worst_case(row: AttemptRow, *, cap_usd: Decimal, services: LabServic
     raise SlotUnavailable(f"{name} waits: {admission.reason}")
 
 
-def hold_more(row: AttemptRow, needed_usd: Decimal, *, services: LabServices) -> bool:
+def hold_more(row: AttemptRow, needed_usd: Decimal, *, services: BudgetServices) -> bool:
     """Reserve more for a running job; False if the cap has no room for it.
 
     An attempt that has ended or changed since it was read is left to the next sweep.
@@ -47,7 +56,7 @@ def hold_more(row: AttemptRow, needed_usd: Decimal, *, services: LabServices) ->
     return services.spending.reserve_more(row, needed_usd, cap_usd=execution.max_usd) is not Reservation.NO_ROOM
 
 
-def record_end(row: AttemptRow, end: Attempt, *, services: LabServices) -> AttemptRow | None:
+def record_end(row: AttemptRow, end: Attempt, *, services: BudgetServices) -> AttemptRow | None:
     """The attempt as it has ended, its cost settled; None if its end is known already.
 
     A job whose billable time is unknown keeps its worst case; so do instances that may still be kept warm.
@@ -79,6 +88,6 @@ def time_usd(row: AttemptRow, seconds: float) -> Decimal:
 
 
 def placed_usd(row: AttemptRow, end: Attempt, seconds: float) -> Decimal:
-    """At the price of the instance type that the job ran on."""
+    """The cost of this many seconds, at the price of the instance type that the job ran on."""
     usd_per_hour = row.usd_by_type.get(end.instance_type or "", row.usd_per_hour)
     return cost_usd(Decimal(str(seconds)), row.instance_count, usd_per_hour)

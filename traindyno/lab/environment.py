@@ -7,7 +7,7 @@ from typing import TypeVar
 from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import LEASE_SECONDS
 from traindyno.sagemaker.job_settings import JobSettings, read_lab_jobs
-from traindyno.sagemaker.serving_request import ServingSettings
+from traindyno.sagemaker.serving.serving_request import ServingSettings
 
 Kind = TypeVar("Kind", bound="LabEnvironment | BuildEnvironment")
 
@@ -106,6 +106,6 @@ def read_environment(kind: type[Kind]) -> Kind:
     missing = [name for name in required if name not in os.environ]
     if missing:
         raise EnvironmentIncomplete(
-            f"expected the variables {', '.join(required)}; found none of the name {', '.join(missing)}"
+            f"the function lacks the variables {', '.join(missing)}; it needs {', '.join(required)}"
         )
     return kind(**{field: os.environ[name] for field, name in names.items() if name in os.environ})

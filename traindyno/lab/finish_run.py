@@ -1,23 +1,43 @@
 """A training job has ended: describe it, record its outcome, and answer the task that waits for it."""
 
+from typing import Protocol
+
+from traindyno.aws.task_answers import TaskAnswers
+from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.errors import ServiceFault
 from traindyno.core.jobs.attempt import Attempt, ended_attempt
 from traindyno.core.jobs.job_end import JobEnd, WarmPool
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.suite.suite import Run
-from traindyno.lab.budget import record_end
-from traindyno.lab.prepare_data import answer_preparation, record_preparation
-from traindyno.lab.record_run import record_run
-from traindyno.lab.services import LabServices
-from traindyno.lab.warm_pools import settle_pool
+from traindyno.lab.attempt_owners import OwnerServices, row_of
+from traindyno.lab.budget import BudgetServices, record_end
+from traindyno.lab.prepare_data import PreparationAnswers, PreparationRecords, answer_preparation, record_preparation
+from traindyno.lab.record_run import RecordRunServices, record_run
+from traindyno.lab.warm_pools import WarmPoolServices, settle_pool
 from traindyno.sagemaker.job_description import has_ended, read_job_end
-from traindyno.store.attempts import AttemptRow
+from traindyno.store.attempts import AttemptRow, AttemptRows
+from traindyno.store.executions import ExecutionRows
 
 # After this time, a job that SageMaker does not know was never started: SubmitRun ended before.
 NEVER_STARTED_SECONDS = 600
 
 
-def finish_run(job_name: str, *, lab: str, services: LabServices, now: float) -> AttemptRow | None:
+class FinishRunServices(
+    OwnerServices,
+    BudgetServices,
+    WarmPoolServices,
+    RecordRunServices,
+    PreparationRecords,
+    PreparationAnswers,
+    Protocol,
+):
+    executions: ExecutionRows
+    attempts: AttemptRows
+    jobs: TrainingJobs
+    answers: TaskAnswers
+
+
+def finish_run(job_name: str, *, lab: str, services: FinishRunServices, now: float) -> AttemptRow | None:
     """The ended attempt; None if there is nothing to do. Safe for events that are repeated, late or of another lab."""
     row = services.attempts.find(job_name)
     if row is None or not row.is_open:
@@ -34,13 +54,14 @@ def finish_run(job_name: str, *, lab: str, services: LabServices, now: float) ->
     return ended
 
 
-def _report_end(row: AttemptRow, *, services: LabServices) -> None:
+def _report_end(row: AttemptRow, *, services: FinishRunServices) -> None:
     """Answer the task. If no task waits, still record the run or the preparation."""
     owner = row.owner
     if not isinstance(owner, Run) and row.end and row.end.outcome:
         record_preparation(owner, row, services)
-    if not _answer(row, services) and not services.row_of(owner).is_over:
-        if not services.is_stopping(owner.execution_id):
+    if not _answer(row, services) and not row_of(owner, services).is_over:
+        execution = services.executions.find(owner.execution_id)
+        if execution is None or not execution.is_stopping:
             return  # the task was started again and will find this end, or the sweep will find the execution over
         if isinstance(owner, Run):
             record_run(owner, final=None, services=services)
@@ -50,7 +71,7 @@ def _report_end(row: AttemptRow, *, services: LabServices) -> None:
 
 
 def _find_end(
-    row: AttemptRow, *, lab: str, services: LabServices, now: float
+    row: AttemptRow, *, lab: str, services: FinishRunServices, now: float
 ) -> tuple[Attempt | None, WarmPool | None]:
     """The job's end, and the warm pool of an earlier job on which this job started."""
     job = services.jobs.describe(row.job_name)
@@ -81,7 +102,7 @@ def _never_started(row: AttemptRow) -> Attempt:
     )
 
 
-def _answer(row: AttemptRow, services: LabServices) -> bool:
+def _answer(row: AttemptRow, services: FinishRunServices) -> bool:
     """Whether a task waited."""
     end = row.end
     assert end is not None, "only an ended attempt is reported"

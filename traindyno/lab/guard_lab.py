@@ -1,17 +1,26 @@
 """Refuses to delete a lab that has suites or endpoints in flight; expiring endpoints are deleted with it."""
 
 from collections.abc import Iterator
+from typing import Protocol
 
 from traindyno.aws.executions import Executions
 from traindyno.core.lab_names import DEFAULT_LAB
-from traindyno.lab.remove_endpoint import remove_endpoint
-from traindyno.lab.services import LabServices
+from traindyno.lab.serving.remove_endpoint import RemoveEndpointServices, remove_endpoint
+from traindyno.store.attempts import AttemptRows
+from traindyno.store.model_deployments import DeploymentRows
 
 MOST_NAMED = 5
 REMOVED = "the lab was destroyed"
 
 
-def refusal_to_delete(*, lab: str, executions: Executions, deploying: Executions, services: LabServices) -> str | None:
+class GuardLabServices(RemoveEndpointServices, Protocol):
+    attempts: AttemptRows
+    deployments: DeploymentRows
+
+
+def refusal_to_delete(
+    *, lab: str, executions: Executions, deploying: Executions, services: GuardLabServices
+) -> str | None:
     """None for an idle lab. In flight: a running execution, a training job whose end is not recorded yet, a model that
     is being deployed, or a kept endpoint.
     """
@@ -32,13 +41,13 @@ def refusal_to_delete(*, lab: str, executions: Executions, deploying: Executions
     )
 
 
-def remove_expiring_endpoints(*, services: LabServices, now: float) -> int:
+def remove_expiring_endpoints(*, services: GuardLabServices, now: float) -> int:
     """How many were deleted. Without the lab, no function would delete them, and their billing would continue."""
     names = [row.deployment.name for row in services.deployments.list_all() if row.is_open]
     return sum(remove_endpoint(name, services=services, now=now, message=REMOVED) for name in names)
 
 
-def _kept(services: LabServices) -> Iterator[str]:
+def _kept(services: GuardLabServices) -> Iterator[str]:
     for row in services.deployments.list_all():
         if row.is_open and row.deployment.is_endpoint and row.deployment.expires_at is None:
             yield row.deployment.name

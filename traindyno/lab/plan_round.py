@@ -7,9 +7,9 @@ from typing import Any
 from traindyno.core.errors import TraindynoError
 from traindyno.core.planning.lane_plan import LanePlan
 from traindyno.core.planning.lanes import Lane, split_lanes
-from traindyno.core.planning.pack_items import pack_items
-from traindyno.core.planning.packs import pack_runs
 from traindyno.core.planning.plan import Plan, read_stored_plan
+from traindyno.core.planning.wave_items import wave_items
+from traindyno.core.planning.waves import fill_waves
 from traindyno.core.s3_keys import lane_key, plan_key, suite_key
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.preparation import is_packed
@@ -45,12 +45,13 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
     plans = {lane.lane_id: lane for lane in plan.lanes}
     pointers = []
     for lane in lanes:
-        packs: list[dict[str, Any]] = []
-        for pack in _packs(lane, plans[lane.lane_id]):
-            key = lane_key(execution_id, number, lane.lane_id, pack=len(packs) + 1)
-            bucket.write_json(key, pack_items(pack.runs, suite.limits))
-            packs.append({"items_key": key, "concurrency": pack.concurrency})
-        pointers.append({"lane_id": lane.lane_id, "packs": packs})
+        waves: list[dict[str, Any]] = []
+        for wave in _waves(lane, plans[lane.lane_id]):
+            key = lane_key(execution_id, number, lane.lane_id, wave=len(waves) + 1)
+            bucket.write_json(key, wave_items(wave.runs, suite.limits))
+            waves.append({"items_key": key, "concurrency": wave.concurrency})
+        # The field keeps its old name: a running execution reads it by the definition that it began with.
+        pointers.append({"lane_id": lane.lane_id, "packs": waves})
     return {
         "execution_id": execution_id,
         "round": number,
@@ -60,20 +61,20 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Pack:
+class _Wave:
     """``concurrency``: the most runs in progress at the same time."""
 
     runs: Sequence[Run]
     concurrency: int
 
 
-def _packs(lane: Lane, plan: LanePlan) -> list[_Pack]:
-    """The packs of the lane, one after another; a lane without packs is one pack, with ``concurrency`` runs in
+def _waves(lane: Lane, plan: LanePlan) -> list[_Wave]:
+    """The waves of the lane, one after another; a lane whose runs are counted is one, with ``concurrency`` runs in
     progress.
     """
     if plan.instances_at_once is None:
-        return [_Pack(runs=lane.runs, concurrency=plan.concurrency)]
-    return [_Pack(runs=pack, concurrency=len(pack)) for pack in pack_runs(lane.runs, plan.instances_at_once)]
+        return [_Wave(runs=lane.runs, concurrency=plan.concurrency)]
+    return [_Wave(runs=wave, concurrency=len(wave)) for wave in fill_waves(lane.runs, plan.instances_at_once)]
 
 
 def _with_prepared(runs: Sequence[Run], suite: Suite, plan: Plan, cache: TokenCache) -> tuple[Run, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from traindyno.aws.data_listing import DataListing
 from traindyno.aws.prices import read_prices
@@ -37,15 +37,15 @@ from traindyno.core.suite.preparation import (
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import stored_suite
 from traindyno.core.suite.workload import Workload
-from traindyno.lab.services import LabServices
 from traindyno.sagemaker.images import ImageUnavailable, select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.lab_conflicts import find_conflicts
-from traindyno.store.executions import ExecutionRow
+from traindyno.store.executions import ExecutionRow, ExecutionRows
+from traindyno.store.owners import RunRows
 from traindyno.store.past_runs import read_past_runs
 from traindyno.store.results_bucket import ResultsBucket
 from traindyno.store.token_cache import USABLE_SECONDS, TokenCache
-from traindyno.store.work_index import WorkRow
+from traindyno.store.work_index import WorkIndex, WorkRow
 
 if TYPE_CHECKING:
     from mypy_boto3_pricing import PricingClient
@@ -57,6 +57,15 @@ PINNED = "by its revision"
 REFUSAL_LENGTH = 32_000
 
 
+class PlanSuiteServices(Protocol):
+    """``runs`` and ``work_index``: what earlier executions of the same work have measured."""
+
+    bucket: ResultsBucket
+    executions: ExecutionRows
+    runs: RunRows
+    work_index: WorkIndex
+
+
 def refusal_answer(error: SuiteInvalid | SuiteRefused) -> dict[str, dict[str, str]]:
     """A function's answer to the state machine for a suite that can't run, with every reason."""
     return {"refused": {"error": type(error).__name__, "cause": str(error)[:REFUSAL_LENGTH]}}
@@ -66,7 +75,7 @@ def plan_execution(
     document: Mapping[str, Any],
     *,
     execution_id: str,
-    services: LabServices,
+    services: PlanSuiteServices,
     settings: JobSettings,
     pricing: "PricingClient",
     listing: DataListing,
@@ -106,7 +115,7 @@ def plan_execution(
 
 
 def _store(
-    suite: Suite, plan: Plan, *, services: LabServices, settings: JobSettings, prices: PriceList, now: float
+    suite: Suite, plan: Plan, *, services: PlanSuiteServices, settings: JobSettings, prices: PriceList, now: float
 ) -> None:
     """Suite, plan and code in S3; the execution's row; its entry in the index of works."""
     bucket, execution_id = services.bucket, plan.execution_id

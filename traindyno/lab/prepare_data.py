@@ -1,7 +1,9 @@
 """The end of a preparation: mark what it made or checked as ready, record its result, and answer the execution."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
+from traindyno.aws.task_answers import TaskAnswers
 from traindyno.core.errors import PreparationFailed
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
@@ -11,6 +13,7 @@ from traindyno.core.s3_keys import preparation_key
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.lab.record_run import (
     STOPPED,
+    AttemptRecords,
     FinalOutcome,
     ended_attempts,
     is_simulated,
@@ -18,9 +21,10 @@ from traindyno.lab.record_run import (
     read_log_tail,
     read_run_log,
 )
-from traindyno.lab.services import LabServices
 from traindyno.store.attempts import AttemptRow
-from traindyno.store.owners import PreparationSummary
+from traindyno.store.executions import ExecutionRows
+from traindyno.store.owners import PreparationRows, PreparationSummary
+from traindyno.store.results_bucket import ResultsBucket
 from traindyno.store.token_cache import TokenCache
 
 HINTS = {
@@ -30,7 +34,18 @@ HINTS = {
 }
 
 
-def record_preparation(preparation: DataPreparation, row: AttemptRow, services: LabServices) -> None:
+class PreparationRecords(AttemptRecords, Protocol):
+    executions: ExecutionRows
+    preparations: PreparationRows
+    bucket: ResultsBucket
+
+
+class PreparationAnswers(Protocol):
+    preparations: PreparationRows
+    answers: TaskAnswers
+
+
+def record_preparation(preparation: DataPreparation, row: AttemptRow, services: PreparationRecords) -> None:
     """``row``: the last attempt, ended. The tokens are marked as ready before the result is written. Safe to repeat."""
     execution_id, name = preparation.execution_id, preparation.preparation_id
     known = services.preparations.read(execution_id, name)
@@ -57,7 +72,7 @@ def record_preparation(preparation: DataPreparation, row: AttemptRow, services: 
     services.preparations.record(execution_id, name, summary)
 
 
-def answer_preparation(preparation: DataPreparation, token: str, services: LabServices) -> bool | None:
+def answer_preparation(preparation: DataPreparation, token: str, services: PreparationAnswers) -> bool | None:
     """None if it has no result yet; else whether a task waited."""
     summary = services.preparations.read(preparation.execution_id, preparation.preparation_id).summary
     if summary is None:
@@ -68,7 +83,7 @@ def answer_preparation(preparation: DataPreparation, token: str, services: LabSe
     return fail_preparation(preparation, token, f"{what}{HINTS.get(summary.outcome, '')}", services)
 
 
-def fail_preparation(preparation: DataPreparation, token: str, message: str, services: LabServices) -> bool:
+def fail_preparation(preparation: DataPreparation, token: str, message: str, services: PreparationAnswers) -> bool:
     """The text becomes the execution's cause, as a refusal's would."""
     failed = "the data could not be prepared" if preparation.makes_tokens else "the check of the model failed"
     if preparation.stages_model:
@@ -77,7 +92,7 @@ def fail_preparation(preparation: DataPreparation, token: str, message: str, ser
     return services.answers.fail(token, error_name=PreparationFailed.__name__, cause=cause)
 
 
-def _keep_tokens(preparation: DataPreparation, row: AttemptRow, services: LabServices) -> FinalOutcome | None:
+def _keep_tokens(preparation: DataPreparation, row: AttemptRow, services: PreparationRecords) -> FinalOutcome | None:
     """The outcome of a job that completed without usable tokens."""
     if row.end is None or row.end.outcome is not Outcome.COMPLETED:
         return None

@@ -3,17 +3,19 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Protocol
 
 from traindyno.aws.executions import Executions, ExecutionUnknown
+from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.planning.admission import needed_reservation_usd
-from traindyno.lab.budget import hold_more
-from traindyno.lab.finish_run import finish_run
-from traindyno.lab.services import LabServices
-from traindyno.lab.stop_runs import Pace, stop_job, stop_jobs, stop_runs
+from traindyno.lab.budget import BudgetServices, hold_more
+from traindyno.lab.finish_run import FinishRunServices, finish_run
+from traindyno.lab.stop_runs import Pace, StopRunsServices, stop_job, stop_jobs, stop_runs
 from traindyno.sagemaker.job_description import running_seconds
-from traindyno.store.attempts import AttemptRow
+from traindyno.store.attempts import AttemptRow, AttemptRows
+from traindyno.store.executions import ExecutionRows
 
 # An event takes seconds; of older attempts, the sweep describes those whose jobs have ended.
 QUIET_SECONDS = 20
@@ -22,6 +24,12 @@ NEXT_LOOK_SECONDS = 300
 # DescribeTrainingJob allows five requests per second for the account; FinishRun makes one for each job that ends, and
 # jobs start, and so end, at less than one per second.
 SECONDS_BETWEEN_LOOKS = 0.3
+
+
+class ReconcileRunsServices(FinishRunServices, StopRunsServices, BudgetServices, Protocol):
+    executions: ExecutionRows
+    attempts: AttemptRows
+    jobs: TrainingJobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +47,7 @@ class Swept:
 def sweep(
     *,
     lab: str,
-    services: LabServices,
+    services: ReconcileRunsServices,
     executions: Executions,
     now: float,
     pace: Pace,
@@ -69,7 +77,7 @@ def _stop_execution(
     rows: Sequence[AttemptRow],
     *,
     ages: Mapping[str, float],
-    services: LabServices,
+    services: ReconcileRunsServices,
     executions: Executions,
     now: float,
     pace: Pace,
@@ -94,7 +102,7 @@ def stop_overruns(
     rows: Sequence[AttemptRow],
     *,
     ages: Mapping[str, float],
-    services: LabServices,
+    services: ReconcileRunsServices,
     now: float,
     pace: Pace,
 ) -> int:
@@ -134,7 +142,7 @@ def _needed_usd(row: AttemptRow, billed_seconds: float) -> Decimal:
     )
 
 
-def _billed_seconds(row: AttemptRow, services: LabServices, now: float) -> float | None:
-    """None while nothing is billed yet, and of a job that has ended, whose cost FinishRun reads."""
+def _billed_seconds(row: AttemptRow, services: ReconcileRunsServices, now: float) -> float | None:
+    """None while nothing is billed yet, and for a job that has ended: FinishRun reads its cost."""
     job = services.jobs.describe(row.job_name)
     return None if job is None else running_seconds(job, now=now)

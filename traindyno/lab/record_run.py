@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
+from traindyno.aws.log_tail import LogTail
+from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.jobs.attempt import LAST_OUTCOMES, Attempt, instance_type_of
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result, run_result_document
@@ -13,15 +16,33 @@ from traindyno.core.suite.fallback_cells import run_on
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.summarise import summarise
-from traindyno.lab.services import LabServices
-from traindyno.store.executions import ExecutionRow
-from traindyno.store.owners import OwnerRow
+from traindyno.lab.attempt_owners import attempts_of
+from traindyno.store.attempts import AttemptRows
+from traindyno.store.executions import ExecutionRow, ExecutionRows
+from traindyno.store.owners import OwnerRow, RunRows
+from traindyno.store.results_bucket import ResultsBucket
 
 OUTCOME_OF_ERROR = {
     "States.Timeout": Outcome.TIMED_OUT,
     **{error.__name__: outcome for error, outcome in LAST_OUTCOMES.items()},
 }
 NOTHING_LOGGED = "the job completed without logging a step; wrap each step with traindyno.callbacks"
+
+
+class AttemptRecords(Protocol):
+    """What the attempts of a run or a preparation left behind."""
+
+    attempts: AttemptRows
+    jobs: TrainingJobs
+    bucket: ResultsBucket
+    log_tail: LogTail
+
+
+class RecordRunServices(AttemptRecords, Protocol):
+    """``bucket`` holds the suite and the result, too."""
+
+    executions: ExecutionRows
+    runs: RunRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +65,7 @@ def failed_outcome(failure: Mapping[str, str]) -> FinalOutcome:
     return FinalOutcome(outcome=outcome, message=f"{failure['Error']}: {failure.get('Cause', '')}"[:2000])
 
 
-def record_run(run: Run, *, final: FinalOutcome | None, services: LabServices) -> RunResult | None:
+def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServices) -> RunResult | None:
     """None if the run already has its result. ``final``: the outcome if no attempt has one."""
     row = services.runs.read(run.execution_id, run.run_id)
     if row.is_over:
@@ -72,10 +93,10 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: LabServices) -
     return result
 
 
-def ended_attempts(row: OwnerRow, services: LabServices) -> list[Attempt]:
+def ended_attempts(row: OwnerRow, services: AttemptRecords) -> list[Attempt]:
     """Jobs that still run are stopped: no task waits for them any more."""
     ended = []
-    for attempt in services.attempts_of(row):
+    for attempt in attempts_of(row, services.attempts):
         if attempt.end:
             ended.append(attempt.end)
         elif services.attempts.note_stop(attempt.job_name, Outcome.TIMED_OUT):
@@ -84,7 +105,7 @@ def ended_attempts(row: OwnerRow, services: LabServices) -> list[Attempt]:
     return ended
 
 
-def read_run_log(execution_id: str, run_id: str, services: LabServices) -> tuple[StepLog | None, str | None]:
+def read_run_log(execution_id: str, run_id: str, services: AttemptRecords) -> tuple[StepLog | None, str | None]:
     """The step log, or None with the reason why it can't be read."""
     files = services.bucket.step_log_files(execution_id, run_id)
     try:
@@ -93,7 +114,7 @@ def read_run_log(execution_id: str, run_id: str, services: LabServices) -> tuple
         return None, str(error)
 
 
-def read_log_tail(attempts: Sequence[Attempt], final: FinalOutcome, services: LabServices) -> tuple[str, ...]:
+def read_log_tail(attempts: Sequence[Attempt], final: FinalOutcome, services: AttemptRecords) -> tuple[str, ...]:
     """The last lines of the last job's log, unless it completed."""
     if not attempts or final.outcome is Outcome.COMPLETED:
         return ()

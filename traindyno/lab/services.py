@@ -1,78 +1,143 @@
-"""The services that the lab's functions call, bound to the lab's table and bucket."""
+"""The services that the lab's use cases name, bound to the lab's table and bucket."""
 
+from collections.abc import Callable
 from functools import cache, cached_property
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from traindyno.aws import clients
-from traindyno.aws.endpoints import Endpoints, Invocations
-from traindyno.aws.log_tail import LogTail
 from traindyno.aws.table import Table
-from traindyno.aws.task_answers import TaskAnswers
-from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.core.suite.preparation import AttemptOwner, owner_id
-from traindyno.core.suite.suite import Run
 from traindyno.lab.environment import BucketEnvironment
-from traindyno.store.attempts import AttemptRow, AttemptRows
-from traindyno.store.executions import ExecutionRows
-from traindyno.store.model_deployments import DeploymentRows
-from traindyno.store.owners import OwnerRow, OwnerRows, PreparationRows, RunRows
 from traindyno.store.results_bucket import ResultsBucket
-from traindyno.store.spending import Spending
-from traindyno.store.start_slots import StartSlots
-from traindyno.store.sweep_lease import SweepLease
-from traindyno.store.work_index import WorkIndex
+
+if TYPE_CHECKING:
+    from traindyno.aws.endpoints import Endpoints, Invocations
+    from traindyno.aws.log_tail import LogTail
+    from traindyno.aws.task_answers import TaskAnswers
+    from traindyno.aws.training_jobs import TrainingJobs
+    from traindyno.store.attempts import AttemptRows
+    from traindyno.store.executions import ExecutionRows
+    from traindyno.store.model_deployments import DeploymentRows
+    from traindyno.store.owners import PreparationRows, RunRows
+    from traindyno.store.spending import Spending
+    from traindyno.store.start_slots import StartSlots
+    from traindyno.store.sweep_lease import SweepLease
+    from traindyno.store.work_index import WorkIndex
+
+
+Service = TypeVar("Service")
+
+
+def opened(make: Callable[["LabServices"], Service]) -> Service:
+    """An attribute that ``make`` makes at its first use; its type is the service's, as protocols declare it."""
+    return cast("Service", cached_property(make))
+
+
+def _executions(lab: "LabServices") -> "ExecutionRows":
+    from traindyno.store.executions import ExecutionRows
+
+    return ExecutionRows(lab._table)
+
+
+def _runs(lab: "LabServices") -> "RunRows":
+    from traindyno.store.owners import RunRows
+
+    return RunRows(lab._table)
+
+
+def _preparations(lab: "LabServices") -> "PreparationRows":
+    from traindyno.store.owners import PreparationRows
+
+    return PreparationRows(lab._table)
+
+
+def _attempts(lab: "LabServices") -> "AttemptRows":
+    from traindyno.store.attempts import AttemptRows
+
+    return AttemptRows(lab._table)
+
+
+def _spending(lab: "LabServices") -> "Spending":
+    from traindyno.store.spending import Spending
+
+    return Spending(lab._table)
+
+
+def _start_slots(lab: "LabServices") -> "StartSlots":
+    from traindyno.store.start_slots import StartSlots
+
+    return StartSlots(lab._table)
+
+
+def _sweep_lease(lab: "LabServices") -> "SweepLease":
+    from traindyno.store.sweep_lease import SweepLease
+
+    return SweepLease(lab._table)
+
+
+def _work_index(lab: "LabServices") -> "WorkIndex":
+    from traindyno.store.work_index import WorkIndex
+
+    return WorkIndex(lab._table)
+
+
+def _deployments(lab: "LabServices") -> "DeploymentRows":
+    from traindyno.store.model_deployments import DeploymentRows
+
+    return DeploymentRows(lab._table)
+
+
+def _jobs(_: "LabServices") -> "TrainingJobs":
+    from traindyno.aws.training_jobs import TrainingJobs
+
+    return TrainingJobs(clients.sagemaker())
+
+
+def _endpoints(_: "LabServices") -> "Endpoints":
+    from traindyno.aws.endpoints import Endpoints
+
+    return Endpoints(clients.sagemaker())
+
+
+def _invocations(_: "LabServices") -> "Invocations":
+    from traindyno.aws.endpoints import Invocations
+
+    return Invocations(clients.sagemaker_runtime())
+
+
+def _answers(_: "LabServices") -> "TaskAnswers":
+    from traindyno.aws.task_answers import TaskAnswers
+
+    return TaskAnswers(clients.stepfunctions())
+
+
+def _log_tail(_: "LabServices") -> "LogTail":
+    from traindyno.aws.log_tail import LogTail
+
+    return LogTail(clients.logs())
 
 
 class LabServices:
-    """Clients of services are made at first use: SageMaker's alone takes half a second."""
+    """Every service of the lab. Each is imported and made at its first use, so a function pays for those that its use
+    case names: the client of SageMaker alone takes half a second.
+    """
 
     def __init__(self, *, table: Table, bucket: ResultsBucket) -> None:
-        self.executions = ExecutionRows(table)
-        self.runs = RunRows(table)
-        self.preparations = PreparationRows(table)
-        self.attempts = AttemptRows(table)
-        self.spending = Spending(table)
-        self.start_slots = StartSlots(table)
-        self.sweep_lease = SweepLease(table)
-        self.work_index = WorkIndex(table)
-        self.deployments = DeploymentRows(table)
-        self.bucket = bucket
+        self._table, self.bucket = table, bucket
 
-    @cached_property
-    def jobs(self) -> TrainingJobs:
-        return TrainingJobs(clients.sagemaker())
-
-    @cached_property
-    def endpoints(self) -> Endpoints:
-        return Endpoints(clients.sagemaker())
-
-    @cached_property
-    def invocations(self) -> Invocations:
-        return Invocations(clients.sagemaker_runtime())
-
-    @cached_property
-    def answers(self) -> TaskAnswers:
-        return TaskAnswers(clients.stepfunctions())
-
-    @cached_property
-    def log_tail(self) -> LogTail:
-        return LogTail(clients.logs())
-
-    def rows_of(self, owner: AttemptOwner) -> OwnerRows[Any]:
-        return self.runs if isinstance(owner, Run) else self.preparations
-
-    def row_of(self, owner: AttemptOwner) -> OwnerRow:
-        row: OwnerRow = self.rows_of(owner).read(owner.execution_id, owner_id(owner))
-        return row
-
-    def attempts_of(self, row: OwnerRow) -> list[AttemptRow]:
-        """The attempts in the order of their numbers."""
-        found = [attempt for name in row.jobs if (attempt := self.attempts.find(name))]
-        return sorted(found, key=lambda attempt: attempt.number)
-
-    def is_stopping(self, execution_id: str) -> bool:
-        execution = self.executions.find(execution_id)
-        return execution is not None and execution.is_stopping
+    executions = opened(_executions)
+    runs = opened(_runs)
+    preparations = opened(_preparations)
+    attempts = opened(_attempts)
+    spending = opened(_spending)
+    start_slots = opened(_start_slots)
+    sweep_lease = opened(_sweep_lease)
+    work_index = opened(_work_index)
+    deployments = opened(_deployments)
+    jobs = opened(_jobs)
+    endpoints = opened(_endpoints)
+    invocations = opened(_invocations)
+    answers = opened(_answers)
+    log_tail = opened(_log_tail)
 
 
 def open_services(environment: BucketEnvironment) -> LabServices:

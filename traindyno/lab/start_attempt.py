@@ -3,18 +3,19 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 
-from traindyno.aws.training_jobs import JobRefused
+from traindyno.aws.training_jobs import JobRefused, TrainingJobs
 from traindyno.core.errors import NextAttempt, ServiceFault, SlotUnavailable, StartLater
 from traindyno.core.suite.preparation import AttemptOwner, owner_id
-from traindyno.lab.budget import reserve_worst_case
-from traindyno.lab.services import LabServices
-from traindyno.lab.warm_pools import settle_ended_pools
+from traindyno.lab.attempt_owners import OwnerServices, rows_of
+from traindyno.lab.budget import BudgetServices, reserve_worst_case
+from traindyno.lab.warm_pools import WarmPoolServices, settle_ended_pools
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.owners import OwnerRows
-from traindyno.store.start_slots import StartSlot
+from traindyno.store.spending import Spending
+from traindyno.store.start_slots import StartSlot, StartSlots
 
 # A waiting function is billed; a waiting state costs two transitions.
 LONGEST_SLEEP_SECONDS = 5.0
@@ -22,12 +23,18 @@ LONGEST_SLEEP_SECONDS = 5.0
 SLOT_KEPT_SECONDS = 30.0
 
 
+class AttemptStartServices(OwnerServices, BudgetServices, WarmPoolServices, Protocol):
+    start_slots: StartSlots
+    spending: Spending
+    jobs: TrainingJobs
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptStart:
     """``now`` and ``clock`` are epoch seconds; ``sleep`` waits until the start slot."""
 
     owner: AttemptOwner
-    services: LabServices
+    services: AttemptStartServices
     settings: JobSettings
     now: float
     sleep: Callable[[float], None]
@@ -49,7 +56,8 @@ class AttemptStart:
 
     def start(self, row: AttemptRow, request: dict[str, Any], *, cap_usd: Decimal, slot: StartSlot | None) -> str:
         """The row comes first: the event of the job's end may arrive before CreateTrainingJob has answered."""
-        jobs = self.services.jobs  # making its client takes a cold function half a second of its start slot
+        # Create the client now: it takes 0.5 s in a cold function, which would be lost from the start slot.
+        jobs = self.services.jobs
         is_ours = self._create(row, cap_usd)
         if slot:
             slot.wait()
@@ -79,4 +87,4 @@ class AttemptStart:
 
     @property
     def _rows(self) -> OwnerRows[Any]:
-        return self.services.rows_of(self.owner)
+        return rows_of(self.owner, self.services)

@@ -2,14 +2,25 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from traindyno.aws.executions import Executions, ExecutionUnknown
+from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.errors import SuiteInvalid, SuiteRefused, Throttled
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.lab.services import LabServices
+from traindyno.store.attempts import AttemptRows
+from traindyno.store.executions import ExecutionRows
+from traindyno.store.start_slots import StartSlots
 
 # StopTrainingJob is limited to one request per second for the account and region.
 SECONDS_BETWEEN_STOPS = 1.0
+
+
+class StopRunsServices(Protocol):
+    executions: ExecutionRows
+    attempts: AttemptRows
+    start_slots: StartSlots
+    jobs: TrainingJobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,19 +40,19 @@ def was_refused(execution_id: str, executions: Executions) -> bool:
     return error in {SuiteInvalid.__name__, SuiteRefused.__name__}
 
 
-def stop_runs(execution_id: str, *, services: LabServices, pace: Pace) -> int:
+def stop_runs(execution_id: str, *, services: StopRunsServices, pace: Pace) -> int:
     """Start no further job of the execution, and stop those that run. Returns the number of stopped jobs."""
     services.executions.mark_stopping(execution_id)
     return stop_jobs(execution_id, Outcome.STOPPED_BY_USER, services=services, pace=pace)
 
 
-def free_start_slots(execution_id: str, *, services: LabServices, now: float) -> None:
+def free_start_slots(execution_id: str, *, services: StopRunsServices, now: float) -> None:
     """Free the reserved start slots, unless another execution has jobs and may hold some of them."""
     if all(row.owner.execution_id == execution_id for row in services.attempts.list_open()):
         services.start_slots.free(now=now)
 
 
-def stop_jobs(execution_id: str, outcome: Outcome, *, services: LabServices, pace: Pace) -> int:
+def stop_jobs(execution_id: str, outcome: Outcome, *, services: StopRunsServices, pace: Pace) -> int:
     """The number of stopped jobs. Their ends arrive as events; the sweep stops those for which no time is left."""
     stopped = 0
     for row in services.attempts.list_open(execution_id):
@@ -52,7 +63,7 @@ def stop_jobs(execution_id: str, outcome: Outcome, *, services: LabServices, pac
     return stopped
 
 
-def stop_job(job_name: str, outcome: Outcome, *, services: LabServices, pace: Pace) -> bool:
+def stop_job(job_name: str, outcome: Outcome, *, services: StopRunsServices, pace: Pace) -> bool:
     """False if the job had ended already."""
     if not services.attempts.note_stop(job_name, outcome):
         return False

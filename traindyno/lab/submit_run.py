@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from math import ceil
-from typing import Any
+from typing import Any, Protocol
 
 from traindyno.aws.client_errors import AwsError, temporary
-from traindyno.aws.training_jobs import JobRefused
+from traindyno.aws.task_answers import TaskAnswers
+from traindyno.aws.training_jobs import JobRefused, TrainingJobs
 from traindyno.core.errors import NextAttempt, ServiceFault, StartLater
 from traindyno.core.jobs.attempt import instance_type_of
 from traindyno.core.jobs.outcome import Outcome
@@ -20,20 +21,31 @@ from traindyno.core.s3_keys import suite_key
 from traindyno.core.suite.preparation import AttemptOwner, owner_text
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
-from traindyno.lab.prepare_data import answer_preparation, fail_preparation
-from traindyno.lab.services import LabServices
-from traindyno.lab.start_attempt import AttemptStart
+from traindyno.lab.attempt_owners import OwnerServices, attempts_of, row_of
+from traindyno.lab.prepare_data import PreparationAnswers, answer_preparation, fail_preparation
+from traindyno.lab.start_attempt import AttemptStart, AttemptStartServices
 from traindyno.sagemaker.job_names import job_name_of
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.preparation_request import build_preparation_request
 from traindyno.sagemaker.request import build_training_job_request
-from traindyno.store.attempts import AttemptRow
-from traindyno.store.executions import ExecutionRow
+from traindyno.store.attempts import AttemptRow, AttemptRows
+from traindyno.store.executions import ExecutionRow, ExecutionRows
+from traindyno.store.results_bucket import ResultsBucket
+
+
+class SubmitRunServices(AttemptStartServices, OwnerServices, PreparationAnswers, Protocol):
+    """``bucket`` holds the suite. The job's end answers the task, or ``answers`` if no job is started."""
+
+    bucket: ResultsBucket
+    executions: ExecutionRows
+    attempts: AttemptRows
+    jobs: TrainingJobs
+    answers: TaskAnswers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submitted:
-    """``job_name``: of the started job; else ``answered`` is the outcome or the error that the waiting task got."""
+    """``job_name`` is the started job; without one, the waiting task got ``answered``, an outcome or an error."""
 
     job_name: str | None = None
     answered: str | None = None
@@ -43,7 +55,7 @@ def submit_run(
     owner: AttemptOwner,
     token: str,
     *,
-    services: LabServices,
+    services: SubmitRunServices,
     settings: JobSettings,
     now: float,
     sleep: Callable[[float], None],
@@ -78,6 +90,7 @@ class _Submission(AttemptStart):
     """One call of SubmitRun, for the task that waits with ``token``."""
 
     token: str
+    services: SubmitRunServices
 
     def fail(self, error: Exception, cause: str) -> Submitted:
         self.services.answers.fail(self.token, error_name=type(error).__name__, cause=cause)
@@ -86,11 +99,12 @@ class _Submission(AttemptStart):
     def submit(self) -> str:
         suite = read_stored_suite(self.services.bucket.read_fixed_json(suite_key(self.owner.execution_id)))
         execution = self._execution()
-        known = self.services.row_of(self.owner)
-        attempts = self.services.attempts_of(known)
+        known = row_of(self.owner, self.services)
+        attempts = attempts_of(known, self.services.attempts)
         latest = attempts[-1] if attempts else None
         if latest and latest.end is None:
-            # A fault between the two started the task again; its job may exist and must not be paid twice.
+            # An earlier call stopped between writing the row and CreateTrainingJob. The job may exist: do not start
+            # another.
             return self._take_over(latest, suite, execution)
         if latest and latest.end and latest.end.outcome:
             return self._answer_again(latest)
@@ -170,7 +184,7 @@ class _Submission(AttemptStart):
         return {name: execution.prices[name].usd_per_hour for name in terms.types}
 
     def _request(self, suite: Suite, execution: ExecutionRow, number: int, placed_on: str | None) -> dict[str, Any]:
-        """With the code and images that the suite was planned with, whatever was deployed or uploaded since."""
+        """It has the code and images that the suite was planned with, whatever was deployed or uploaded since."""
         if execution.script_s3_uri is not None:
             suite = replace(suite, workload=replace(suite.workload, source=execution.script_s3_uri))
         settings = replace(

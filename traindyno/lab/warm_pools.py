@@ -1,22 +1,31 @@
 """Instances that an execution keeps warm for its next runs: release them, and settle the cost of keeping them."""
 
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.measurement.run_result import RunResult, with_kept_warm
 from traindyno.lab.budget import placed_usd, time_usd
-from traindyno.lab.services import LabServices
 from traindyno.sagemaker.job_names import job_name_prefix
-from traindyno.store.executions import ExecutionRow
+from traindyno.store.attempts import AttemptRows
+from traindyno.store.executions import ExecutionRow, ExecutionRows
+from traindyno.store.spending import Spending
 
 # SageMaker ends a released pool within seconds.
 LOOKS_AFTER_RELEASE = 10
 SECONDS_BETWEEN_LOOKS = 2.0
 
 
+class WarmPoolServices(Protocol):
+    executions: ExecutionRows
+    attempts: AttemptRows
+    spending: Spending
+    jobs: TrainingJobs
+
+
 def release_warm_pools(
-    execution_id: str, *, lab: str, services: LabServices, sleep: Callable[[float], None]
+    execution_id: str, *, lab: str, services: WarmPoolServices, sleep: Callable[[float], None]
 ) -> tuple[WarmPool, ...]:
     """Release all pools and settle their cost. Otherwise each is billed until the end of its keep-alive time."""
     prefix = _prefix(services.executions.find(execution_id), lab=lab)
@@ -38,7 +47,7 @@ def read_warm_pools(execution: ExecutionRow | None, *, lab: str, jobs: TrainingJ
     return () if prefix is None else tuple(jobs.warm_pools(prefix))
 
 
-def settle_ended_pools(execution_id: str, *, lab: str, services: LabServices) -> int:
+def settle_ended_pools(execution_id: str, *, lab: str, services: WarmPoolServices) -> int:
     """Settle pools whose time has ended, for which there is no event. Returns their number."""
     if not services.spending.read(execution_id).pools:
         return 0
@@ -46,12 +55,12 @@ def settle_ended_pools(execution_id: str, *, lab: str, services: LabServices) ->
     return settle_pools(execution_id, pools, services=services)
 
 
-def settle_pools(execution_id: str, pools: Iterable[WarmPool], *, services: LabServices) -> int:
+def settle_pools(execution_id: str, pools: Iterable[WarmPool], *, services: WarmPoolServices) -> int:
     unsettled = services.spending.read(execution_id).pools
     return sum(settle_pool(pool, services=services) for pool in pools if pool.is_over and pool.job_name in unsettled)
 
 
-def settle_pool(pool: WarmPool, *, services: LabServices) -> bool:
+def settle_pool(pool: WarmPool, *, services: WarmPoolServices) -> bool:
     """Safe to repeat. The cost belongs to the execution whose job kept the pool."""
     row = services.attempts.find(pool.job_name)
     if row is None or row.end is None:

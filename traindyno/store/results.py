@@ -7,8 +7,8 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.measurement.preparation_result import PreparationResult, parse_preparation_result
 from traindyno.core.measurement.run_result import RunResult, parse_run_result
 from traindyno.core.planning.memory import CellMemory, MemoryFinding, memory_of_cells, parse_findings
-from traindyno.core.planning.pack_items import run_ids_of
 from traindyno.core.planning.plan import Plan, read_stored_plan
+from traindyno.core.planning.wave_items import run_ids_of
 from traindyno.core.s3_keys import plan_key, preparations_prefix, results_prefix, rounds_prefix, s3_uri, suite_key
 from traindyno.core.suite.fallback_cells import with_cells_of
 from traindyno.core.suite.settings import Settings

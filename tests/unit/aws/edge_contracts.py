@@ -32,8 +32,8 @@ from traindyno.core.serving.deployment import ModelDeployment
 from traindyno.core.serving.samples import differences, read_answer, request_of
 from traindyno.core.suite.choices import Purchase
 from traindyno.sagemaker.job_description import has_ended, read_job_end
-from traindyno.sagemaker.serving_description import ENDPOINT_LOG_GROUP, TRANSFORM_LOG_GROUP, ServingState
-from traindyno.sagemaker.serving_request import (
+from traindyno.sagemaker.serving.serving_description import ENDPOINT_LOG_GROUP, TRANSFORM_LOG_GROUP, ServingState
+from traindyno.sagemaker.serving.serving_request import (
     build_endpoint_config_request,
     build_endpoint_request,
     build_model_request,

@@ -29,7 +29,7 @@ from traindyno.aws.log_tail import LogTail
 from traindyno.aws.quotas import Quotas
 from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.serving.deployment import ModelDeployment
-from traindyno.sagemaker.serving_description import ServingState
+from traindyno.sagemaker.serving.serving_description import ServingState
 
 
 class TestScriptedJobs(JobsContract):

@@ -10,8 +10,8 @@ from tests.unit.stubbed import sent_requests, stubbed
 from traindyno.aws.endpoints import DeploymentRefused, Endpoints, InvocationFailed, Invocations
 from traindyno.aws.prices import BATCH_TRANSFORM, HOSTING, read_prices
 from traindyno.core.errors import ServiceFault, Throttled
-from traindyno.sagemaker.serving_description import ServingState
-from traindyno.sagemaker.serving_request import build_model_request
+from traindyno.sagemaker.serving.serving_description import ServingState
+from traindyno.sagemaker.serving.serving_request import build_model_request
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 ARN = f"arn:aws:sagemaker:us-east-1:111111111111:endpoint/{NAME}"

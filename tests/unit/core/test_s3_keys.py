@@ -9,7 +9,7 @@ def test_no_document_that_decides_has_a_key_that_a_job_can_write() -> None:
     deciding = [
         s3_keys.suite_key("e"),
         s3_keys.plan_key("e"),
-        s3_keys.lane_key("e", 1, "lane", pack=1),
+        s3_keys.lane_key("e", 1, "lane", wave=1),
         s3_keys.result_key("e", "r"),
         s3_keys.preparation_key("e", "r"),
         s3_keys.verdict_key("e"),

@@ -18,7 +18,7 @@ from traindyno.aws.endpoints import InvocationFailed
 from traindyno.core.errors import Throttled
 from traindyno.core.s3_keys import transform_output_prefix
 from traindyno.core.serving.deployment import Hosting, check_job_name
-from traindyno.lab.check_endpoint import AnswersDiffer, check_endpoint
+from traindyno.lab.serving.check_endpoint import AnswersDiffer, check_endpoint
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 
 
@@ -41,7 +41,7 @@ def ticking(step_seconds: float) -> Iterator[float]:
 
 def test_answers_are_compared_and_the_latency_of_a_hundred_requests_is_kept(serving: MemoryServing) -> None:
     clock = ticking(0.02)
-    row = check_endpoint(DEPLOYMENT, services=serving, clock=lambda: next(clock), sleep=no_sleep, now=NOW)
+    row = check_endpoint(DEPLOYMENT, services=serving.services, clock=lambda: next(clock), sleep=no_sleep, now=NOW)
     assert row is not None
     assert row.latency is not None
     assert row.checked_samples == 2
@@ -54,7 +54,7 @@ def test_answers_are_compared_and_the_latency_of_a_hundred_requests_is_kept(serv
 
 def test_timing_a_slow_endpoint_ends_after_a_minute(serving: MemoryServing) -> None:
     clock = ticking(5.0)
-    row = check_endpoint(DEPLOYMENT, services=serving, clock=lambda: next(clock), sleep=no_sleep, now=NOW)
+    row = check_endpoint(DEPLOYMENT, services=serving.services, clock=lambda: next(clock), sleep=no_sleep, now=NOW)
     assert row is not None
     assert row.latency is not None
     assert 0 < row.latency.requests < 10
@@ -63,7 +63,7 @@ def test_timing_a_slow_endpoint_ends_after_a_minute(serving: MemoryServing) -> N
 def test_an_answer_that_is_not_the_training_jobs_is_refused_and_not_recorded(serving: MemoryServing) -> None:
     serving.invocations.wrong = {"bad"}
     with pytest.raises(AnswersDiffer, match=r"'a bad film'.*expected 'bad' with probability 0.900, got 0.500"):
-        check_endpoint(DEPLOYMENT, services=serving, clock=lambda: 0.0, sleep=no_sleep, now=NOW)
+        check_endpoint(DEPLOYMENT, services=serving.services, clock=lambda: 0.0, sleep=no_sleep, now=NOW)
     row = serving.deployments.find(NAME)
     assert row is not None
     assert row.checked_samples is None
@@ -72,7 +72,7 @@ def test_an_answer_that_is_not_the_training_jobs_is_refused_and_not_recorded(ser
 def test_an_endpoint_that_does_not_answer_is_refused(serving: MemoryServing) -> None:
     serving.endpoints.hosted[NAME] = NEW
     with pytest.raises(InvocationFailed):
-        check_endpoint(DEPLOYMENT, services=serving, clock=lambda: 0.0, sleep=no_sleep, now=NOW)
+        check_endpoint(DEPLOYMENT, services=serving.services, clock=lambda: 0.0, sleep=no_sleep, now=NOW)
 
 
 def test_an_answer_that_is_no_json_is_refused_with_its_text(
@@ -80,7 +80,7 @@ def test_an_answer_that_is_no_json_is_refused_with_its_text(
 ) -> None:
     monkeypatch.setattr(serving.invocations, "ask", lambda _name, _body: b"<html>busy</html>")
     with pytest.raises(AnswersDiffer, match="expected an object with predictions, got <html>busy</html>"):
-        check_endpoint(DEPLOYMENT, services=serving, clock=lambda: 0.0, sleep=no_sleep, now=NOW)
+        check_endpoint(DEPLOYMENT, services=serving.services, clock=lambda: 0.0, sleep=no_sleep, now=NOW)
 
 
 class ThrottledInvocations(ScriptedInvocations):
@@ -104,7 +104,7 @@ def test_throttled_requests_are_sent_again_and_are_not_timed(serving: MemoryServ
     serving.invocations = throttled = ThrottledInvocations(serving.endpoints)
     clock = ticking(0.02)
     row = check_endpoint(
-        DEPLOYMENT, services=serving, clock=lambda: next(clock), sleep=throttled.waited.append, now=NOW
+        DEPLOYMENT, services=serving.services, clock=lambda: next(clock), sleep=throttled.waited.append, now=NOW
     )
     assert row is not None
     assert row.latency is not None
@@ -132,7 +132,9 @@ def transformed(*scores: float) -> MemoryServing:
 
 
 def test_the_lines_of_a_transform_job_are_compared_and_none_is_timed() -> None:
-    row = check_endpoint(TRANSFORM, services=transformed(0.9, 0.89), clock=lambda: 0.0, sleep=no_sleep, now=NOW)
+    row = check_endpoint(
+        TRANSFORM, services=transformed(0.9, 0.89).services, clock=lambda: 0.0, sleep=no_sleep, now=NOW
+    )
     assert row is not None
     assert (row.checked_samples, row.checked_at, row.latency) == (2, NOW, None)
 
@@ -147,7 +149,7 @@ def test_the_lines_of_a_transform_job_are_compared_and_none_is_timed() -> None:
 def test_a_transform_job_that_answers_otherwise_is_refused(scores: tuple[float, ...], problem: str) -> None:
     serving = transformed(*scores)
     with pytest.raises(AnswersDiffer, match=problem):
-        check_endpoint(TRANSFORM, services=serving, clock=lambda: 0.0, sleep=no_sleep, now=NOW)
+        check_endpoint(TRANSFORM, services=serving.services, clock=lambda: 0.0, sleep=no_sleep, now=NOW)
     row = serving.deployments.find(NAME)
     assert row is not None
     assert row.checked_samples is None

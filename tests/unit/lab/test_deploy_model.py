@@ -10,7 +10,7 @@ from traindyno.aws.endpoints import DeploymentRefused
 from traindyno.core.errors import Throttled
 from traindyno.core.s3_keys import check_requests_key, served_model_key
 from traindyno.core.serving.deployment import Hosting, ModelDeployment, check_job_name, deployment_document
-from traindyno.lab.deploy_model import deploy_model
+from traindyno.lab.serving.deploy_model import deploy_model
 from traindyno.sagemaker.job_settings import LabJobs
 from traindyno.store.model_deployments import DeploymentStatus
 
@@ -19,7 +19,7 @@ def deploy(
     serving: MemoryServing, deployment: ModelDeployment = DEPLOYMENT, token: str = "t", **changes: Any
 ) -> str | None:
     document = {**deployment_document(deployment), **changes}
-    return deploy_model(document, token, services=serving, settings=SETTINGS, now=NOW)
+    return deploy_model(document, token, services=serving.services, settings=SETTINGS, now=NOW)
 
 
 def test_an_endpoint_is_created_from_a_copy_of_the_model_and_the_task_waits() -> None:
@@ -86,7 +86,7 @@ def test_an_isolated_lab_refuses_before_it_copies_or_creates_anything() -> None:
     before = dict(serving.objects.contents)
     isolated = replace(SETTINGS, jobs=LabJobs(isolates_network=True))
     document = deployment_document(DEPLOYMENT)
-    assert deploy_model(document, "t", services=serving, settings=isolated, now=NOW) == "ModelNotServable"
+    assert deploy_model(document, "t", services=serving.services, settings=isolated, now=NOW) == "ModelNotServable"
     assert "isolate_network=on" in serving.answers.given[0][2]
     assert (serving.objects.contents, serving.endpoints.requests) == (before, [])
 

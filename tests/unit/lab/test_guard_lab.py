@@ -48,7 +48,7 @@ def refusal(
             lab=lab,
             executions=Executions(client, MACHINE),
             deploying=Executions(client, DEPLOYMENTS),
-            services=services or MemoryServing(),
+            services=(services or MemoryServing()).services,
         )
 
 
@@ -70,7 +70,7 @@ def test_refusal_names_kept_and_deploying_endpoints_with_the_commands_to_delete(
 def test_an_endpoint_that_expires_goes_with_its_lab() -> None:
     serving = with_endpoint(NOW + 3600)
     assert refusal(services=serving) is None
-    assert remove_expiring_endpoints(services=serving, now=NOW) == 1
+    assert remove_expiring_endpoints(services=serving.services, now=NOW) == 1
     assert serving.endpoints.deleted == [f"endpoint {NAME}", f"model {NAME}"]
     row = serving.deployments.find(NAME)
     assert row is not None

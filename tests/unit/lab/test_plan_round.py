@@ -19,7 +19,7 @@ def test_the_items_of_a_lane_are_runs_in_order_with_the_longest_that_each_may_ta
     assert {item["timeout_seconds"] for item in items} == {7200 + 1800 + 3600}
 
 
-def test_runs_of_different_size_are_packed_into_the_quota() -> None:
+def test_runs_of_different_size_fill_the_quota_in_waves() -> None:
     lab = planned(
         16,
         training={"instance": "ml.g5.xlarge", "precision": "bf16"},
@@ -28,11 +28,11 @@ def test_runs_of_different_size_are_packed_into_the_quota() -> None:
         limits={"max_usd": 5000, "max_hours": 4, "max_job_seconds": 1800},
     )
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    packs = [[parse_run(item["run"]) for item in lab.bucket.read_json(pack["items_key"])] for pack in lane["packs"]]
-    # 30 instances x 2 trials = 60 in packs of 16
-    assert len(packs) == 4
-    assert [pack["concurrency"] for pack in lane["packs"]] == [len(pack) for pack in packs]
-    assert all(sum(run.cell.settings.instance_count for run in pack) <= 16 for pack in packs)
+    waves = [[parse_run(item["run"]) for item in lab.bucket.read_json(wave["items_key"])] for wave in lane["packs"]]
+    # 30 instances x 2 trials = 60 in waves of 16
+    assert len(waves) == 4
+    assert [wave["concurrency"] for wave in lane["packs"]] == [len(wave) for wave in waves]
+    assert all(sum(run.cell.settings.instance_count for run in wave) <= 16 for wave in waves)
 
 
 def test_a_grid_is_measured_in_one_round() -> None:
@@ -54,8 +54,8 @@ def test_model_search_takes_several_rounds_and_its_verdict_names_dropped_cells()
     measured: set[str] = set()
     while lanes := plan_next_round(EXECUTION, finished_rounds=rounds, bucket=lab.bucket)["lanes"]:
         rounds += 1
-        for pack in lanes[0]["packs"]:
-            for item in lab.bucket.read_json(pack["items_key"]):
+        for wave in lanes[0]["packs"]:
+            for item in lab.bucket.read_json(wave["items_key"]):
                 measure(lab, item)
                 measured.add(parse_run(item["run"]).cell.cell_id)
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)

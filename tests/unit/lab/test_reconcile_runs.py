@@ -46,7 +46,8 @@ def test_jobs_of_an_execution_that_is_over_are_stopped_and_it_starts_no_more(sta
     lab, names = lab_with_jobs(2)
     assert look(lab, status=status).stopped == 2
     assert lab.jobs.stopped == names
-    assert lab.is_stopping(EXECUTION)
+    execution = lab.executions.find(EXECUTION)
+    assert execution is not None and execution.is_stopping
 
 
 def test_jobs_past_the_suites_hours_are_stopped_as_timed_out() -> None:

@@ -6,7 +6,7 @@ from tests.unit.lab_in_memory import NOW
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, NEW, READY, MemoryServing
 from traindyno.core.s3_keys import check_requests_key, served_model_key
 from traindyno.core.serving.deployment import Hosting, check_job_name
-from traindyno.lab.remove_endpoint import cancel_deployment, remove_endpoint
+from traindyno.lab.serving.remove_endpoint import cancel_deployment, remove_endpoint
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 
 
@@ -26,20 +26,20 @@ def deployed(hosting: Hosting) -> MemoryServing:
 
 def test_an_endpoint_goes_with_its_model_and_its_copy_and_its_row_stays() -> None:
     serving = deployed(Hosting.ENDPOINT)
-    assert remove_endpoint(NAME, services=serving, now=NOW + 60, message="expired")
+    assert remove_endpoint(NAME, services=serving.services, now=NOW + 60, message="expired")
     assert serving.endpoints.deleted == [f"endpoint {NAME}", f"model {NAME}"]
     assert serving.endpoints.find_endpoint(NAME) is None
     assert served_model_key(NAME) not in serving.objects.contents
     row = serving.deployments.find(NAME)
     assert row is not None
     assert (row.status, row.removed_at, row.message) == (DeploymentStatus.REMOVED, NOW + 60, "expired")
-    assert not remove_endpoint(NAME, services=serving, now=NOW + 90)
+    assert not remove_endpoint(NAME, services=serving.services, now=NOW + 90)
     assert len(serving.endpoints.deleted) == 2
 
 
 def test_a_transform_job_and_its_check_are_stopped_and_what_they_read_is_deleted() -> None:
     serving = deployed(Hosting.TRANSFORM)
-    assert remove_endpoint(NAME, services=serving, now=NOW)
+    assert remove_endpoint(NAME, services=serving.services, now=NOW)
     assert serving.endpoints.deleted == [f"transform {NAME}-check", f"transform {NAME}", f"model {NAME}"]
     stopped = serving.endpoints.find_transform(NAME)
     assert stopped is not None
@@ -61,15 +61,15 @@ def test_the_task_of_a_deployment_that_is_cancelled_is_told(
     serving = deployed(hosting)
     if checked_samples is not None:
         serving.deployments.record_check(NAME, now=NOW, checked_samples=checked_samples, latency=None)
-    assert cancel_deployment(NAME, services=serving, now=NOW, message="removed by traindyno undeploy")
+    assert cancel_deployment(NAME, services=serving.services, now=NOW, message="removed by traindyno undeploy")
     assert [kind for _, kind, _ in serving.answers.given] == answers
     row = serving.deployments.find(NAME)
     assert row is not None
     assert row.message == "removed by traindyno undeploy"
-    assert not cancel_deployment(NAME, services=serving, now=NOW + 1, message="again")
+    assert not cancel_deployment(NAME, services=serving.services, now=NOW + 1, message="again")
 
 
 def test_a_name_that_nobody_deployed_deletes_nothing() -> None:
     serving = MemoryServing()
-    assert not remove_endpoint("traindyno--other", services=serving, now=NOW)
+    assert not remove_endpoint("traindyno--other", services=serving.services, now=NOW)
     assert serving.endpoints.deleted == []

@@ -55,7 +55,7 @@ def test_smoke_suite_goes_from_preparation_to_report_for_less_than_its_cap() -> 
     check_quotas(EXECUTION, quotas=FixedQuotas(4), bucket=lab.bucket, now=NOW)
     prepare(lab)
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    items = [item for pack in lane["packs"] for item in lab.bucket.read_json(pack["items_key"])]
+    items = [item for wave in lane["packs"] for item in lab.bucket.read_json(wave["items_key"])]
     for item in items:
         assert item["run"]["tokens"]["s3_uri"].startswith("s3://results/prepared/")
         measure(lab, item)
@@ -82,7 +82,7 @@ def test_smoke_jobs_have_time_and_disk_for_an_image_of_several_gigabytes() -> No
     check_quotas(EXECUTION, quotas=FixedQuotas(4), bucket=lab.bucket, now=NOW)
     prepare(lab)
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    for item in (item for pack in lane["packs"] for item in lab.bucket.read_json(pack["items_key"])):
+    for item in (item for wave in lane["packs"] for item in lab.bucket.read_json(wave["items_key"])):
         measure(lab, item)
     assert [request["StoppingCondition"]["MaxRuntimeInSeconds"] for request in lab.jobs.requests] == [1800] * 3
     # the preparation's volume: tests/unit/core/suite/test_preparation.py

@@ -184,7 +184,7 @@ def test_runs_keep_the_code_and_images_of_their_plan_after_a_redeployment() -> N
     lab.plan(gpu_image_uri="me/efa:1")
     requests = []
     for each, settings in ((run, SETTINGS), (other, REDEPLOYED)):
-        submit_run(each, "token", services=lab, settings=settings, now=NOW, sleep=no_sleep)
+        submit_run(each, "token", services=lab.services, settings=settings, now=NOW, sleep=no_sleep)
         request = dict(lab.jobs.requests[-1])
         requests.append((request["AlgorithmSpecification"], request["HyperParameters"]["sagemaker_submit_directory"]))
     assert requests[0] == requests[1]

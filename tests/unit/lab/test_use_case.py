@@ -61,7 +61,7 @@ def test_a_variable_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) ->
     for name in ("LAB", "TABLE", "BUCKET", "AWS_REGION", "TRAINING_ROLE_ARN", "SOURCE_S3_URI"):
         monkeypatch.setenv(name, "x")
     monkeypatch.delenv("SECONDS_BETWEEN_STARTS", raising=False)
-    with pytest.raises(EnvironmentIncomplete, match=r"none of the name SECONDS_BETWEEN_STARTS$"):
+    with pytest.raises(EnvironmentIncomplete, match=r"lacks the variables SECONDS_BETWEEN_STARTS;"):
         read_environment(LaunchEnvironment)
     monkeypatch.setenv("SECONDS_BETWEEN_STARTS", "1.05")
     assert read_environment(LaunchEnvironment).job_settings.seconds_between_starts == 1.05

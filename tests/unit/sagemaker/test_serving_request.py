@@ -11,7 +11,7 @@ from localcloud.sagemaker_service.api.request_check import check_request
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, SETTINGS
 from traindyno.core.serving.deployment import Hosting, ModelNotServable, check_job_name, deployment_name
 from traindyno.sagemaker.job_settings import LabJobs
-from traindyno.sagemaker.serving_request import (
+from traindyno.sagemaker.serving.serving_request import (
     build_check_request,
     build_endpoint_config_request,
     build_endpoint_request,

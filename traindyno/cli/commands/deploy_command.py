@@ -28,9 +28,9 @@ from traindyno.core.serving.deployment import (
     parse_deployment,
 )
 from traindyno.core.suite.preparation import LOCAL_INSTANCE
-from traindyno.lab.deployable_model import DeployableModel, find_deployable_model
 from traindyno.lab.services import LabServices
-from traindyno.sagemaker.serving_request import check_instance_type, refuse_isolation
+from traindyno.lab.serving.deployable_model import DeployableModel, find_deployable_model
+from traindyno.sagemaker.serving.serving_request import check_instance_type, refuse_isolation
 from traindyno.store.model_deployments import DeploymentRow
 
 DEFAULT_HOURS = 24.0

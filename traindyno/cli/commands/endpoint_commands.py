@@ -11,7 +11,7 @@ from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.quantity_text import usd_text
 from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import jobs_prefix
-from traindyno.lab.remove_endpoint import cancel_deployment
+from traindyno.lab.serving.remove_endpoint import cancel_deployment
 
 
 class DeploymentUnknown(TraindynoError):

@@ -33,7 +33,7 @@ from traindyno.core.s3_keys import report_data_key, report_html_key
 from traindyno.core.serving.servable_suite import why_not_servable
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.report_data import parse_report
-from traindyno.sagemaker.serving_request import why_isolated_serves_none
+from traindyno.sagemaker.serving.serving_request import why_isolated_serves_none
 
 FAILED, REFUSED, NOTHING_MEASURED, INTERRUPTED = 1, 2, 3, 130
 # The errors that end an execution before any of its runs started.

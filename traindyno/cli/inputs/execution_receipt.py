@@ -19,6 +19,7 @@ from traindyno.core.suite.fallback_cells import run_on
 from traindyno.core.suite.preparation import owner_id
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
+from traindyno.lab.attempt_owners import attempts_of
 from traindyno.lab.services import LabServices
 from traindyno.lab.warm_pools import read_warm_pools, with_warm_pools
 from traindyno.store.attempts import AttemptRow
@@ -76,7 +77,7 @@ def _load_results(execution_id: str, services: LabServices) -> tuple[list[Prepar
     runs = [_refreshed(each, services) for each in load_results(services.bucket, execution_id)]
     recorded = {result.run.run_id for result in runs} | {each.preparation.preparation_id for each in preparations}
     attempts = [
-        services.attempts_of(row)
+        attempts_of(row, services.attempts)
         for rows in (services.preparations.list_all(execution_id), services.runs.list_all(execution_id))
         for row in rows
     ]

@@ -1,1 +1,1 @@
-"""What a suite may start and when: the plan, lanes, packs, quotas and caps."""
+"""What a suite may start and when: the plan, lanes, waves, quotas and caps."""

@@ -34,9 +34,9 @@ def expect(
     *,
     usd_per_hour: Decimal | None,
     concurrency: int,
-    packs: Sequence[Sequence[Run]] = (),
+    waves: Sequence[Sequence[Run]] = (),
 ) -> Expectation:
-    """The expectation of one lane. ``packs``: its runs, if packs run one after another; otherwise ``concurrency`` runs
+    """The expectation of one lane. ``waves``: its runs, if they fill waves; otherwise ``concurrency`` runs
     are in progress at once.
     """
     cell_ids = list(dict.fromkeys(run.cell.cell_id for run in runs))
@@ -45,7 +45,7 @@ def expect(
     usd = None if usd_per_hour is None or not known else _usd(runs, histories, usd_per_hour)
     return Expectation(
         usd=usd if is_whole else None,
-        hours=_lane_hours(runs, packs, histories, concurrency) if is_whole else None,
+        hours=_lane_hours(runs, waves, histories, concurrency) if is_whole else None,
         usd_of_known=usd,
         cells=len(cell_ids),
         known_cells=len(known),
@@ -82,13 +82,13 @@ def _usd(runs: Sequence[Run], histories: Histories, usd_per_hour: Decimal) -> De
     )
 
 
-def _lane_hours(runs: Sequence[Run], packs: Sequence[Sequence[Run]], histories: Histories, concurrency: int) -> Decimal:
+def _lane_hours(runs: Sequence[Run], waves: Sequence[Sequence[Run]], histories: Histories, concurrency: int) -> Decimal:
     def seconds(run: Run) -> float:
         return histories[run.cell.cell_id].seconds
 
-    if not packs:
+    if not waves:
         return _hours(map(seconds, runs), concurrency)
-    return Decimal(str(sum(max(map(seconds, pack)) for pack in packs))) / SECONDS_PER_HOUR
+    return Decimal(str(sum(max(map(seconds, wave)) for wave in waves))) / SECONDS_PER_HOUR
 
 
 def _hours(run_seconds: Iterable[float], concurrency: int) -> Decimal:

@@ -9,8 +9,8 @@ from traindyno.core.costs.prices import Price, PriceList, cost_usd
 from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect
 from traindyno.core.planning.history import Histories
 from traindyno.core.planning.lanes import Concurrency, Lane
-from traindyno.core.planning.packs import pack_runs, pack_size, wave_count
 from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, instance_quota, is_host_shared, warm_pool_quota
+from traindyno.core.planning.waves import fill_waves, wave_count, wave_size
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.fallback_cells import accepted_types
 from traindyno.core.suite.suite import Suite
@@ -22,7 +22,7 @@ class LanePlan:
 
     ``expected``: from earlier runs of these cells. ``one_attempt_usd``: each run takes one attempt to its time limit.
     ``worst_case_usd``: each run takes all attempts to the time limit, and instances are kept warm where the suite asks.
-    ``instances_at_once``: the size of its packs; None where ``concurrency`` runs are in progress at once.
+    ``instances_at_once``: the size of its waves; None where ``concurrency`` runs are in progress at once.
     Where runs may use other types (``fallback_prices``), both bounds take the highest price.
     """
 
@@ -53,8 +53,8 @@ def plan_lane(
 ) -> LanePlan:
     price = prices.get(lane.instance_type)
     at_once = concurrency.runs[lane.lane_id]
-    instances_at_once = pack_size(lane.runs, concurrency=at_once, instances=concurrency.instances[lane.lane_id])
-    packs = pack_runs(lane.runs, instances_at_once) if instances_at_once is not None else ()
+    instances_at_once = wave_size(lane.runs, concurrency=at_once, instances=concurrency.instances[lane.lane_id])
+    waves = fill_waves(lane.runs, instances_at_once) if instances_at_once is not None else ()
     fallbacks = tuple(prices[name] for name in accepted_types(suite, lane.instance_type)[1:] if name in prices)
     limit_usd = max(each.usd_per_hour for each in (price, *fallbacks)) if price else None
     instances = sum(run.cell.settings.instance_count for run in lane.runs)
@@ -67,7 +67,7 @@ def plan_lane(
         run_count=len(lane.runs),
         largest_instance_count=lane.largest.instance_count,
         concurrency=at_once,
-        waves=len(packs) or wave_count(lane.runs, concurrency=at_once, instances=None),
+        waves=len(waves) or wave_count(lane.runs, concurrency=at_once, instances=None),
         instances_at_once=instances_at_once,
         quota=quotas.get(instance_quota(lane.instance_type, suite.purchase).name),
         price=price,
@@ -79,7 +79,7 @@ def plan_lane(
             histories,
             usd_per_hour=price.usd_per_hour if price else None,
             concurrency=at_once,
-            packs=packs,
+            waves=waves,
         ),
     )
 

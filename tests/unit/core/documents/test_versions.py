@@ -11,8 +11,8 @@ from traindyno.core.documents.versions import Format, VersionUnknown
 from traindyno.core.measurement.preparation_result import parse_preparation_result
 from traindyno.core.measurement.run_result import parse_run_result, run_result_document
 from traindyno.core.planning.memory import MemoryEstimate, MemoryFinding, findings_document, parse_findings
-from traindyno.core.planning.pack_items import pack_items, run_ids_of
 from traindyno.core.planning.plan import read_stored_plan
+from traindyno.core.planning.wave_items import run_ids_of, wave_items
 from traindyno.core.serving.samples import parse_samples
 from traindyno.core.suite.suite_file import read_stored_suite, stored_suite, suite_document
 from traindyno.core.suite.tokens_manifest import describe_mismatch, tokens_manifest
@@ -69,7 +69,7 @@ READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "evaluation samples": parse_samples,
     "tokens marker": parse_tokens_marker,
     "memory findings": parse_findings,
-    "pack item": lambda document: run_ids_of([document]),
+    "wave item": lambda document: run_ids_of([document]),
 }
 
 
@@ -119,10 +119,10 @@ def test_memory_findings_have_a_version_and_the_list_from_before_is_read_alike()
     assert parse_findings(document["findings"]) == findings
 
 
-def test_the_items_of_a_pack_are_a_list_and_each_has_a_version() -> None:
+def test_the_items_of_a_wave_are_a_list_and_each_has_a_version() -> None:
     """Step Functions reads the items of a Distributed Map from a list only."""
     runs = [make_run(make_cell(), trial) for trial in (1, 2)]
-    items = pack_items(runs, make_suite().limits)
+    items = wave_items(runs, make_suite().limits)
     assert [item.pop("version") for item in items] == [1, 1]
     assert run_ids_of([{**item, "version": 1} for item in items]) == ("0000000a-t1", "0000000a-t2")
     assert run_ids_of(items) == ("0000000a-t1", "0000000a-t2")

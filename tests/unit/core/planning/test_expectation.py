@@ -39,8 +39,8 @@ def test_runs_start_as_soon_as_another_one_ends() -> None:
 
 
 def test_packs_take_the_time_of_their_slowest_run() -> None:
-    packs = [RUNS[:2], RUNS[2:3], RUNS[3:]]
-    assert expect(RUNS, KNOWN, usd_per_hour=PRICE, concurrency=1, packs=packs).hours == Decimal(900) / 3600
+    waves = [RUNS[:2], RUNS[2:3], RUNS[3:]]
+    assert expect(RUNS, KNOWN, usd_per_hour=PRICE, concurrency=1, waves=waves).hours == Decimal(900) / 3600
 
 
 def test_a_cell_without_history_leaves_the_whole_unknown() -> None:

@@ -1,9 +1,13 @@
 """An endpoint or transform job has changed: record that it is ready or has failed, and answer the task that waits."""
 
+from typing import Protocol
+
+from traindyno.aws.endpoints import Endpoints
+from traindyno.aws.log_tail import LogTail
+from traindyno.aws.task_answers import TaskAnswers
 from traindyno.core.serving.deployment import check_job_name, deployment_of
-from traindyno.lab.services import LabServices
-from traindyno.sagemaker.serving_description import ENDPOINT_LOG_GROUP, TRANSFORM_LOG_GROUP, ServingState
-from traindyno.store.model_deployments import MESSAGE_LENGTH, DeploymentRow, DeploymentStatus
+from traindyno.sagemaker.serving.serving_description import ENDPOINT_LOG_GROUP, TRANSFORM_LOG_GROUP, ServingState
+from traindyno.store.model_deployments import MESSAGE_LENGTH, DeploymentRow, DeploymentRows, DeploymentStatus
 
 # After this time, a resource that SageMaker does not know was never created: DeployModel ended before.
 NEVER_CREATED_SECONDS = 900
@@ -11,10 +15,17 @@ LAST_LINES = 12
 FAILURE = "DeploymentFailed"
 
 
-def finish_deployment(job_name: str, *, services: LabServices, now: float) -> DeploymentStatus | None:
+class FinishDeploymentServices(Protocol):
+    deployments: DeploymentRows
+    endpoints: Endpoints
+    log_tail: LogTail
+    answers: TaskAnswers
+
+
+def finish_deployment(job_name: str, *, services: FinishDeploymentServices, now: float) -> DeploymentStatus | None:
     """The status that it has now; None if nothing is settled yet. Safe for events that are repeated, late or lost.
 
-    ``job_name``: of an endpoint or a transform job, or the deployment's own name.
+    ``job_name`` is the name of an endpoint or of a transform job, or the deployment's own.
     """
     row = services.deployments.find(deployment_of(job_name))
     if row is None or not row.awaits_sagemaker:
@@ -31,7 +42,7 @@ def finish_deployment(job_name: str, *, services: LabServices, now: float) -> De
     return row.status
 
 
-def _describe(row: DeploymentRow, services: LabServices, now: float) -> ServingState | None:
+def _describe(row: DeploymentRow, services: FinishDeploymentServices, now: float) -> ServingState | None:
     """The state of the endpoint or transform job that its task waits for."""
     name, endpoints = _awaited(row), services.endpoints
     state = endpoints.find_endpoint(name) if row.deployment.is_endpoint else endpoints.find_transform(name)
@@ -45,7 +56,7 @@ def _awaited(row: DeploymentRow) -> str:
     return check_job_name(name) if row.is_checked_by_job else name
 
 
-def _settle(row: DeploymentRow, state: ServingState, services: LabServices, now: float) -> DeploymentRow:
+def _settle(row: DeploymentRow, state: ServingState, services: FinishDeploymentServices, now: float) -> DeploymentRow:
     name = row.deployment.name
     services.deployments.settle(
         name,
@@ -57,7 +68,7 @@ def _settle(row: DeploymentRow, state: ServingState, services: LabServices, now:
     return services.deployments.find(name) or row
 
 
-def _billed_seconds(row: DeploymentRow, state: ServingState, services: LabServices) -> float | None:
+def _billed_seconds(row: DeploymentRow, state: ServingState, services: FinishDeploymentServices) -> float | None:
     """Billed seconds of all instances of the transform job and of its check; None for an endpoint, and if unknown."""
     if state.seconds is None or row.is_checked_by_job:
         return state.seconds
@@ -67,7 +78,7 @@ def _billed_seconds(row: DeploymentRow, state: ServingState, services: LabServic
     return state.seconds * row.deployment.instance_count + check.seconds
 
 
-def _explained(row: DeploymentRow, failure: str, services: LabServices) -> str:
+def _explained(row: DeploymentRow, failure: str, services: FinishDeploymentServices) -> str:
     """The failure with the container's last lines, which contain the cause that SageMaker's message omits."""
     name = _awaited(row)
     lines = (
@@ -80,7 +91,7 @@ def _explained(row: DeploymentRow, failure: str, services: LabServices) -> str:
     return "\n".join([failure, *lines[-LAST_LINES:]])[:MESSAGE_LENGTH]
 
 
-def _answer(row: DeploymentRow, services: LabServices) -> None:
+def _answer(row: DeploymentRow, services: FinishDeploymentServices) -> None:
     """Answer the task; a second answer has no effect."""
     match row.status:
         case DeploymentStatus.READY:

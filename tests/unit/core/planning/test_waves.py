@@ -1,4 +1,4 @@
-"""Packs: runs of different size fill a lane's instances, trial after trial, in a random order."""
+"""Waves: runs of different size fill a lane's instances, trial after trial, in a random order."""
 
 import random
 from collections import Counter
@@ -9,7 +9,7 @@ import pytest
 from traindyno.core.planning.expectation import expect
 from traindyno.core.planning.history import CellHistory
 from traindyno.core.planning.lanes import LaneDemand, share_instances
-from traindyno.core.planning.packs import Pack, pack_runs, pack_size, wave_count
+from traindyno.core.planning.waves import Wave, fill_waves, wave_count, wave_size
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell, Run
@@ -30,8 +30,8 @@ def runs_of(sizes: list[int], *, trials: int = 3, execution_id: str = "e") -> tu
     return trial_runs(execution_id, cells_of(sizes), range(1, trials + 1))
 
 
-def size_of(pack: Pack) -> int:
-    return sum(run.cell.settings.instance_count for run in pack)
+def size_of(wave: Wave) -> int:
+    return sum(run.cell.settings.instance_count for run in wave)
 
 
 def test_seventeen_cells_of_2_to_16_nodes_take_26_waves() -> None:
@@ -43,7 +43,7 @@ def test_seventeen_cells_of_2_to_16_nodes_take_26_waves() -> None:
     )
     assert (concurrency.runs, concurrency.instances) == ({"a": 1}, {"a": 16})
     assert wave_count(runs, concurrency=1, instances=None) == 51
-    assert pack_size(runs, concurrency=1, instances=QUOTA) == QUOTA
+    assert wave_size(runs, concurrency=1, instances=QUOTA) == QUOTA
     assert wave_count(runs, concurrency=1, instances=QUOTA) == 26
 
 
@@ -51,31 +51,31 @@ def test_seventeen_cells_of_2_to_16_nodes_take_26_waves() -> None:
 def test_every_run_comes_once_within_the_quota_and_trials_stay_in_order(seed: int) -> None:
     rng = random.Random(seed)
     runs = runs_of([rng.choice([1, 2, 3, 5, 8]) for _ in range(rng.randint(1, 20))], trials=4)
-    packs = pack_runs(runs, 8)
-    assert Counter(run.run_id for pack in packs for run in pack) == Counter(run.run_id for run in runs)
-    assert all(size_of(pack) <= 8 for pack in packs)
-    trials = [[run.trial for run in pack] for pack in packs]
-    assert all(max(pack) - min(pack) <= 1 for pack in trials)
-    assert [min(pack) for pack in trials] == sorted(min(pack) for pack in trials)
+    waves = fill_waves(runs, 8)
+    assert Counter(run.run_id for wave in waves for run in wave) == Counter(run.run_id for run in runs)
+    assert all(size_of(wave) <= 8 for wave in waves)
+    trials = [[run.trial for run in wave] for wave in waves]
+    assert all(max(wave) - min(wave) <= 1 for wave in trials)
+    assert [min(wave) for wave in trials] == sorted(min(wave) for wave in trials)
     assert all(max(earlier) <= min(later) for earlier, later in zip(trials, trials[2:], strict=False))
 
 
-def test_the_order_of_packs_is_random_and_differs_between_trials() -> None:
-    packs = pack_runs(runs_of(ALBERT, trials=6), QUOTA)
-    of_largest = [pack[0].cell.cell_id for pack in packs if size_of(pack) == len(pack) * QUOTA]
+def test_the_order_of_waves_is_random_and_differs_between_trials() -> None:
+    waves = fill_waves(runs_of(ALBERT, trials=6), QUOTA)
+    of_largest = [wave[0].cell.cell_id for wave in waves if size_of(wave) == len(wave) * QUOTA]
     trials = [of_largest[begin : begin + 5] for begin in range(0, 30, 5)]
     assert all(len(set(trial)) == 5 for trial in trials), "each trial has every cell of 16 nodes once"
     assert len({tuple(trial) for trial in trials}) > 3
-    others = pack_runs(runs_of(ALBERT, trials=6, execution_id="another"), QUOTA)
-    assert [pack[0].run_id for pack in others] != [pack[0].run_id for pack in packs]
+    others = fill_waves(runs_of(ALBERT, trials=6, execution_id="another"), QUOTA)
+    assert [wave[0].run_id for wave in others] != [wave[0].run_id for wave in waves]
 
 
-def test_neighbours_in_a_pack_differ_between_trials() -> None:
-    packs = pack_runs(runs_of([8, 8, 8, 8], trials=8), QUOTA)
-    assert len({frozenset(run.cell.cell_id for run in pack) for pack in packs}) > 2
+def test_neighbours_in_a_wave_differ_between_trials() -> None:
+    waves = fill_waves(runs_of([8, 8, 8, 8], trials=8), QUOTA)
+    assert len({frozenset(run.cell.cell_id for run in wave) for wave in waves}) > 2
 
 
-def test_the_expected_time_is_that_of_each_packs_slowest_run() -> None:
+def test_the_expected_time_is_that_of_each_waves_slowest_run() -> None:
     cells = cells_of([16, 8, 4, 4])
     runs = trial_runs("e", cells, [1])
     histories = {
@@ -84,20 +84,20 @@ def test_the_expected_time_is_that_of_each_packs_slowest_run() -> None:
         )
         for cell, seconds in zip(cells, (3600, 7200, 1800, 900), strict=True)
     }
-    packs = pack_runs(runs, QUOTA)
-    found = expect(runs, histories, usd_per_hour=None, concurrency=1, packs=packs)
+    waves = fill_waves(runs, QUOTA)
+    found = expect(runs, histories, usd_per_hour=None, concurrency=1, waves=waves)
     # 16 alone for 1 h, then 8 + 4 + 4 for the 2 h of the slowest
     assert found.hours == Decimal(3)
 
 
-def test_runs_of_one_size_are_counted_and_not_packed() -> None:
-    assert pack_size(runs_of([4] * 6), concurrency=4, instances=16) is None
+def test_runs_of_one_size_are_counted_and_fill_no_waves() -> None:
+    assert wave_size(runs_of([4] * 6), concurrency=4, instances=16) is None
     assert wave_count(runs_of([4] * 6), concurrency=4, instances=None) == 5  # 18 runs, four at once
 
 
-def test_where_packs_gain_nothing_runs_are_counted() -> None:
+def test_where_waves_gain_nothing_runs_are_counted() -> None:
     # all at once either way
-    assert pack_size(runs_of([1, 2], trials=1), concurrency=2, instances=16) is None
+    assert wave_size(runs_of([1, 2], trials=1), concurrency=2, instances=16) is None
 
 
 def test_lanes_share_the_spare_instances_of_the_account() -> None:
@@ -107,6 +107,6 @@ def test_lanes_share_the_spare_instances_of_the_account() -> None:
     assert (shared.lanes, shared.runs, shared.instances) == (2, {"a": 1, "b": 1}, {"a": 20, "b": 16})
 
 
-def test_a_run_larger_than_all_instances_is_a_pack_of_its_own() -> None:
-    packs = pack_runs(runs_of([16, 4], trials=1), 8)
-    assert sorted(size_of(pack) for pack in packs) == [4, 16]
+def test_a_run_larger_than_all_instances_is_a_wave_of_its_own() -> None:
+    waves = fill_waves(runs_of([16, 4], trials=1), 8)
+    assert sorted(size_of(wave) for wave in waves) == [4, 16]

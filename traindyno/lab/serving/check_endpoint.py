@@ -2,24 +2,33 @@
 
 from collections.abc import Callable, Iterator
 from itertools import cycle, islice
-from typing import Any
+from typing import Any, Protocol
 
+from traindyno.aws.endpoints import Invocations
 from traindyno.core.errors import Throttled, TraindynoError
 from traindyno.core.s3_keys import s3_uri, samples_key, transform_output_prefix
 from traindyno.core.serving.deployment import ModelDeployment, check_job_name
 from traindyno.core.serving.latency import Latency, measure_latency
 from traindyno.core.serving.samples import EvaluationSample, differences, parse_samples, read_answer, request_of
-from traindyno.lab.services import LabServices
-from traindyno.store.model_deployments import DeploymentRow
+from traindyno.store.model_deployments import DeploymentRow, DeploymentRows
+from traindyno.store.results_bucket import ResultsBucket
 
 # The first requests are slower: they load the model.
 WARMUP_REQUESTS = 5
 TIMED_REQUESTS = 100
 LONGEST_TIMING_SECONDS = 60.0
 MOST_DIFFERENCES = 5
-# Attempts of a throttled request; then the state is retried.
+# The waits before a throttled request is sent again. After the last one, the state is retried.
 WAITS_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 ANSWERS_SUFFIX = ".out"
+
+
+class CheckEndpointServices(Protocol):
+    """``bucket`` holds the samples of the training job, and the answers of a transform job."""
+
+    bucket: ResultsBucket
+    deployments: DeploymentRows
+    invocations: Invocations
 
 
 class AnswersDiffer(TraindynoError):
@@ -29,7 +38,7 @@ class AnswersDiffer(TraindynoError):
 def check_endpoint(
     deployment: ModelDeployment,
     *,
-    services: LabServices,
+    services: CheckEndpointServices,
     clock: Callable[[], float],
     sleep: Callable[[float], None],
     now: float,
@@ -51,7 +60,7 @@ def check_endpoint(
     return services.deployments.find(deployment.name)
 
 
-def _read_transformed(name: str, count: int, services: LabServices) -> list[Any]:
+def _read_transformed(name: str, count: int, services: CheckEndpointServices) -> list[Any]:
     """The output of the check's transform job: one answer on each line, for all samples or for none."""
     prefix = transform_output_prefix(check_job_name(name))
     keys = [key for key in services.bucket.list_keys(prefix) if key.endswith(ANSWERS_SUFFIX)]
@@ -67,7 +76,7 @@ def _read_transformed(name: str, count: int, services: LabServices) -> list[Any]
 def _measure(
     name: str,
     samples: tuple[EvaluationSample, ...],
-    services: LabServices,
+    services: CheckEndpointServices,
     clock: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> Latency | None:
@@ -78,7 +87,7 @@ def _measure(
 def _timings(
     name: str,
     samples: tuple[EvaluationSample, ...],
-    services: LabServices,
+    services: CheckEndpointServices,
     clock: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> Iterator[float]:
@@ -97,7 +106,7 @@ def _timings(
 
 
 def _ask_with_retries(
-    name: str, sample: EvaluationSample, services: LabServices, sleep: Callable[[float], None]
+    name: str, sample: EvaluationSample, services: CheckEndpointServices, sleep: Callable[[float], None]
 ) -> Any:
     for wait_seconds in WAITS_SECONDS:
         try:
@@ -107,5 +116,5 @@ def _ask_with_retries(
     return _ask(name, sample, services)
 
 
-def _ask(name: str, sample: EvaluationSample, services: LabServices) -> Any:
+def _ask(name: str, sample: EvaluationSample, services: CheckEndpointServices) -> Any:
     return read_answer(services.invocations.ask(name, request_of(sample).encode()).decode(errors="replace"))

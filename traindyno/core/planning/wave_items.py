@@ -1,4 +1,4 @@
-"""The items of a pack: a list in S3, of which the state machine's Distributed Map starts one run each.
+"""The items of a wave: a list in S3, of which the state machine's Distributed Map starts one run each.
 
 A Distributed Map reads a list only, so each item has the version.
 """
@@ -11,14 +11,14 @@ from traindyno.core.suite.preparation import owner_document
 from traindyno.core.suite.runs import waiting_seconds
 from traindyno.core.suite.suite import Limits, Run
 
-PACK_ITEM = Format(name="pack item", version=1, unmarked=1)
+WAVE_ITEM = Format(name="wave item", version=1, unmarked=1)
 
 
-def pack_items(runs: Iterable[Run], limits: Limits) -> list[dict[str, Any]]:
+def wave_items(runs: Iterable[Run], limits: Limits) -> list[dict[str, Any]]:
     seconds = waiting_seconds(limits)
-    return [PACK_ITEM.mark({**owner_document(run), "timeout_seconds": seconds}) for run in runs]
+    return [WAVE_ITEM.mark({**owner_document(run), "timeout_seconds": seconds}) for run in runs]
 
 
 def run_ids_of(items: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Raises VersionUnknown."""
-    return tuple(str(PACK_ITEM.read(item)["run"]["run_id"]) for item in items)
+    return tuple(str(WAVE_ITEM.read(item)["run"]["run_id"]) for item in items)

@@ -1,13 +1,30 @@
 """Delete an endpoint or stop a transform job, with its model; what it cost stays in its row."""
 
+from typing import Protocol
+
+from traindyno.aws.endpoints import Endpoints
+from traindyno.aws.task_answers import TaskAnswers
 from traindyno.core.s3_keys import check_requests_key, served_model_key
 from traindyno.core.serving.deployment import check_job_name
-from traindyno.lab.services import LabServices
+from traindyno.store.model_deployments import DeploymentRows
+from traindyno.store.results_bucket import ResultsBucket
 
 REMOVED = "DeploymentRemoved"
 
 
-def cancel_deployment(name: str, *, services: LabServices, now: float, message: str) -> bool:
+class RemoveEndpointServices(Protocol):
+    """``bucket`` holds the model's copy."""
+
+    bucket: ResultsBucket
+    deployments: DeploymentRows
+    endpoints: Endpoints
+
+
+class CancelServices(RemoveEndpointServices, Protocol):
+    answers: TaskAnswers
+
+
+def cancel_deployment(name: str, *, services: CancelServices, now: float, message: str) -> bool:
     """Remove a deployment from outside of its state machine, whose task would wait for days otherwise."""
     row = services.deployments.find(name)
     removed = remove_endpoint(name, services=services, now=now, message=message)
@@ -16,7 +33,7 @@ def cancel_deployment(name: str, *, services: LabServices, now: float, message: 
     return removed
 
 
-def remove_endpoint(name: str, *, services: LabServices, now: float, message: str | None = None) -> bool:
+def remove_endpoint(name: str, *, services: RemoveEndpointServices, now: float, message: str | None = None) -> bool:
     """False if it was removed before or does not exist. Billing ends first. Safe to repeat."""
     row = services.deployments.find(name)
     if row is None or not row.is_open:

@@ -12,7 +12,7 @@ from traindyno.sagemaker.job_settings import LabJobs
 
 VARIANT = "AllTraffic"
 PAYLOAD_MIB = 1
-# Of the real-time endpoint; SageMaker's limits are 60 to 3600 seconds.
+# SageMaker accepts 60 to 3600 seconds for a real-time endpoint.
 START_SECONDS = 900
 # Inferentia's container compiles the model when it starts.
 NEURON_START_SECONDS = 3600

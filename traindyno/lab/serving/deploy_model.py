@@ -4,17 +4,17 @@ A transform job takes two calls: the first one starts a job over the training jo
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from traindyno.aws.client_errors import AwsError, temporary
-from traindyno.aws.endpoints import DeploymentRefused
+from traindyno.aws.endpoints import DeploymentRefused, Endpoints
+from traindyno.aws.task_answers import TaskAnswers
 from traindyno.core.errors import DocumentInvalid, NextAttempt
 from traindyno.core.s3_keys import check_requests_key, samples_key, saved_model_key, served_model_key
 from traindyno.core.serving.deployment import ModelDeployment, ModelNotServable, parse_deployment
 from traindyno.core.serving.samples import LINES_CONTENT_TYPE, parse_samples, request_of
-from traindyno.lab.services import LabServices
 from traindyno.sagemaker.images import ImageUnavailable
-from traindyno.sagemaker.serving_request import (
+from traindyno.sagemaker.serving.serving_request import (
     ServingSettings,
     build_check_request,
     build_endpoint_config_request,
@@ -22,11 +22,21 @@ from traindyno.sagemaker.serving_request import (
     build_model_request,
     build_transform_request,
 )
-from traindyno.store.model_deployments import MESSAGE_LENGTH, DeploymentRow, DeploymentStatus
+from traindyno.store.model_deployments import MESSAGE_LENGTH, DeploymentRow, DeploymentRows, DeploymentStatus
+from traindyno.store.results_bucket import ResultsBucket
+
+
+class DeployModelServices(Protocol):
+    """``bucket`` holds the model and its samples. ``answers`` the task only if the deployment fails here."""
+
+    bucket: ResultsBucket
+    deployments: DeploymentRows
+    endpoints: Endpoints
+    answers: TaskAnswers
 
 
 def deploy_model(
-    document: Mapping[str, Any], token: str, *, services: LabServices, settings: ServingSettings, now: float
+    document: Mapping[str, Any], token: str, *, services: DeployModelServices, settings: ServingSettings, now: float
 ) -> str | None:
     """The name of the error with which the task was answered; None if it waits. Safe to repeat."""
     try:
@@ -50,7 +60,7 @@ def deploy_model(
     return None
 
 
-def _create(row: DeploymentRow, services: LabServices, settings: ServingSettings) -> None:
+def _create(row: DeploymentRow, services: DeployModelServices, settings: ServingSettings) -> None:
     deployment = row.deployment
     if deployment.is_endpoint:
         _create_model(deployment, services, settings)
@@ -65,25 +75,25 @@ def _create(row: DeploymentRow, services: LabServices, settings: ServingSettings
         services.endpoints.create_transform(build_transform_request(deployment, settings))
 
 
-def _create_model(deployment: ModelDeployment, services: LabServices, settings: ServingSettings) -> None:
+def _create_model(deployment: ModelDeployment, services: DeployModelServices, settings: ServingSettings) -> None:
     request = build_model_request(deployment, settings)  # refuses before anything is copied
     saved = saved_model_key(deployment.execution_id, deployment.run_id, deployment.job_name)
     if not services.bucket.copy_large(saved, served_model_key(deployment.name)):
         raise ModelNotServable(
-            f"expected the model of {deployment.job_name} at s3://{services.bucket.name}/{saved}, found no such object;"
+            f"the model of {deployment.job_name} is no longer at s3://{services.bucket.name}/{saved}:"
             " large models expire 30 days after their training: run the suite again"
         )
     services.endpoints.create_model(request)
 
 
-def _write_samples(deployment: ModelDeployment, services: LabServices) -> None:
+def _write_samples(deployment: ModelDeployment, services: DeployModelServices) -> None:
     key = samples_key(deployment.execution_id, deployment.run_id, deployment.job_name)
     samples = parse_samples(services.bucket.read_json(key)).samples
     lines = "".join(f"{request_of(sample)}\n" for sample in samples)
     services.bucket.write(check_requests_key(deployment.name), lines.encode(), LINES_CONTENT_TYPE)
 
 
-def _fail(token: str, error: Exception, services: LabServices) -> str:
+def _fail(token: str, error: Exception, services: DeployModelServices) -> str:
     """The state machine would not see the name of a raised error."""
     services.answers.fail(token, error_name=type(error).__name__, cause=str(error))
     return type(error).__name__

@@ -1,0 +1,100 @@
+"""What the use case of a function names, and what the function's role allows, are the same parts of AWS."""
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import MISSING, fields, is_dataclass
+from fnmatch import fnmatchcase
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Protocol
+
+import pytest
+
+from tests.infra.synthesis import lab
+from tests.permissions.policies import FunctionPolicy
+from tests.permissions.reach import CLIENTS, REPO_ROOT
+
+FUNCTIONS = sorted(path.parent.name for path in (REPO_ROOT / "lambdas").glob("*/handler.py"))
+# A part of AWS, and the actions of which its users are granted some.
+PARTS = {
+    "objects": ("s3:*",),
+    "rows": ("dynamodb:*",),
+    "jobs": ("sagemaker:*TrainingJob", "sagemaker:*TrainingJobs"),
+    "endpoints": ("sagemaker:*Model", "sagemaker:[!I]*Endpoint*", "sagemaker:*TransformJob"),
+    "invocations": ("sagemaker:InvokeEndpoint",),
+    "answers": ("states:SendTask*",),
+    "executions": ("states:*Execution*",),
+    "logs": ("logs:DescribeLogStreams", "logs:GetLogEvents"),
+    "quotas": ("servicequotas:*",),
+    "metrics": ("cloudwatch:*",),
+    "prices": ("pricing:*",),
+    "messages": ("sns:*",),
+    "events": ("events:*",),
+}
+# They come with an action above, or are Lambda's own.
+ACCOMPANYING = ("sagemaker:AddTags", "iam:PassRole", "kms:*", "logs:CreateLogStream", "logs:PutLogEvents", "sqs:*")
+# The parts that a class calls. Those of traindyno/store that keep rows call the table.
+ADAPTERS = {
+    "ResultsBucket": {"objects"},
+    "DataListing": {"objects"},
+    "TrainingJobs": {"jobs"},
+    "Endpoints": {"endpoints"},
+    "Invocations": {"invocations"},
+    "TaskAnswers": {"answers"},
+    "Executions": {"executions"},
+    "LogTail": {"logs"},
+    "Quotas": {"quotas", "metrics", "jobs"},
+    "PricingClient": {"prices"},
+    "ServiceQuotasClient": {"quotas"},
+    "SNSClient": {"messages"},
+    "EventBridgeClient": {"events"},
+    "Answer": set[str](),  # goes to an address that CloudFormation has signed
+}
+OURS = ("traindyno.lab.", "traindyno.aws.", "traindyno.store.")
+
+
+def named_by(handler: ModuleType) -> set[str]:
+    """The parts that the functions called by a handler name in their parameters."""
+    called = [each for each in vars(handler).values() if inspect.isfunction(each) and each.__module__.startswith(OURS)]
+    kinds = [kind for each in called for kind in inspect.get_annotations(each).values()]
+    return {part for kind in kinds for part in parts_of(kind)}
+
+
+def parts_of(kind: Any) -> Iterator[str]:
+    """A protocol names the parts of its members, and of the protocols that it extends."""
+    name, module = getattr(kind, "__name__", kind), getattr(kind, "__module__", "")
+    if Protocol in getattr(kind, "__mro__", ()) and module.startswith("traindyno.lab."):
+        members = [member for each in kind.__mro__ for member in inspect.get_annotations(each).values()]
+        yield from (part for member in members for part in parts_of(member))
+    elif module.startswith("traindyno.store.") and "table" in inspect.signature(kind).parameters:
+        yield "rows"
+    else:
+        assert name in ADAPTERS or not (module.startswith("traindyno.aws.") or name in CLIENTS), f"{name} calls what?"
+        yield from ADAPTERS.get(name, ())
+
+
+def granted_to(function: str) -> set[str]:
+    actions = {each.action for each in FunctionPolicy(lab(target="aws"), function).allowed()}
+    assert [
+        each for each in actions if not any(is_of(each, patterns) for patterns in (ACCOMPANYING, *PARTS.values()))
+    ] == []
+    return {part for part, patterns in PARTS.items() if any(is_of(each, patterns) for each in actions)}
+
+
+def is_of(action: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(action, pattern) for pattern in patterns)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_role_allows_the_services_that_its_use_case_names_and_no_others(function: str) -> None:
+    assert granted_to(function) == named_by(import_module(f"lambdas.{function}.handler"))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_function_has_the_variables_that_its_handler_reads(function: str) -> None:
+    handler = vars(import_module(f"lambdas.{function}.handler")).values()
+    (kind,) = (each for each in handler if is_dataclass(each) and each.__module__ == "traindyno.lab.environment")
+    needed = {field.name.upper() for field in fields(kind) if field.default is MISSING} - {"AWS_REGION"}
+    functions = lab(target="aws").of_type("AWS::Lambda::Function").values()
+    (given,) = [each["Environment"] for each in functions if each["Handler"] == f"lambdas.{function}.handler.handle"]
+    assert needed <= set(given["Variables"]) <= {field.name.upper() for field in fields(kind)} | {"LAB"}

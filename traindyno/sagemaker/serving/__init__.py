@@ -1,0 +1,1 @@
+"""SageMaker's requests and descriptions of models, endpoints and transform jobs."""
