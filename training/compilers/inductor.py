@@ -10,8 +10,7 @@ from torch._inductor.cpp_builder import get_cpp_compiler
 from torch._inductor.exc import InvalidCxxCompiler
 
 from traindyno.callbacks import StepLogger
-from training.accelerators import Accelerator
-from training.accelerators.choice import cuda_or_cpu
+from training.accelerators import Accelerator, cuda_or_cpu
 from training.compilers import ModelCompiler, dynamo
 from training.errors import MissingFromImage
 from training.process.topology import Topology

@@ -12,10 +12,11 @@ from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
 from training.data.arrays import Array, Mask
 from training.data.batch import Batch
-from training.data.masking import IGNORED, Masking
+from training.data.masking import Masking
 from training.data.padding import PadTo
 from training.data.sequences import Sequences
 from training.errors import WorkloadError
+from training.models.objective import IGNORED_LABEL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ class CollateCausal:
             tokens = torch.from_numpy(sequences.block(samples))
             return {"input_ids": tokens, "labels": tokens}
         padded = self.pad_to(sequences, samples)
-        labels = np.where(padded.mask, padded.tokens, IGNORED)
+        labels = np.where(padded.mask, padded.tokens, IGNORED_LABEL)
         return {**_inputs(padded.tokens, padded.mask), "labels": torch.from_numpy(labels)}
 
     def label_counts(self, sequences: Sequences, samples: Array) -> Array | None:

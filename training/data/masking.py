@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from training.data.arrays import AnyArray, Array, Mask
+from training.models.objective import IGNORED_LABEL
 
 MASKED_SHARE = 0.15
 REPLACED_BY_MASK, REPLACED_BY_ANY = 0.8, 0.9  # of the masked: 80 % [MASK], 10 % another token, 10 % as they are
 FRAME_TOKENS = 2  # [CLS] and [SEP] are not masked
-IGNORED = -100
 GOLDEN_GAMMA = 0x9E3779B97F4A7C15  # SplitMix64's step from one state to the next
 
 
@@ -31,7 +31,7 @@ class Masking:
         draw = _draws(self.seed, positions, width)
         lengths = np.full(rows, width) if mask is None else mask.sum(axis=1)
         chosen = _lowest(draw, lengths, self.counts(lengths))
-        labels = np.where(chosen, tokens, IGNORED)
+        labels = np.where(chosen, tokens, IGNORED_LABEL)
         how = _uniform(_mixed(draw))
         other = (_mixed(draw + np.uint64(1)) % np.uint64(self.vocabulary_size)).astype(np.int64)
         replaced = np.where(how < REPLACED_BY_MASK, self.mask_token, np.where(how < REPLACED_BY_ANY, other, tokens))

@@ -1,6 +1,16 @@
-"""The repeated blocks of a transformers model, which strategies shard, distribute or recompute one by one."""
+"""The repeated blocks of a transformers model, and what is kept of their activations.
 
+Strategies shard, distribute or recompute a model block by block.
+"""
+
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+
+import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from traindyno.core.suite.settings import Settings
 
 
 def repeated_blocks(model: nn.Module) -> list[nn.Module]:
@@ -17,3 +27,16 @@ def _is_uniform(modules: nn.ModuleList) -> bool:
 
 def _parameter_count(blocks: list[nn.Module]) -> int:
     return sum(parameter.numel() for block in blocks for parameter in block.parameters())
+
+
+def enable_checkpointing(model: nn.Module) -> None:
+    """Per block. Transformers' own function omits ALBERT, whose blocks are called several times each."""
+    for block in repeated_blocks(model):
+        block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+
+
+def saved_activations(settings: Settings) -> AbstractContextManager[object]:
+    """Around the forward pass."""
+    if not settings.activation_offloading:
+        return nullcontext()
+    return torch.autograd.graph.save_on_cpu(pin_memory=torch.cuda.is_available())

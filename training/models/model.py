@@ -20,7 +20,7 @@ from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError, explained
-from training.models.activations import enable_checkpointing
+from training.models.blocks import enable_checkpointing
 from training.models.blueprint import Blueprint, IsWanted, NamedValues, without_values
 from training.models.initial_values import seeded_values
 from training.models.model_config import model_config, name_labels

@@ -8,7 +8,7 @@ from torch.optim import Optimizer
 
 from traindyno.core.suite.choices import PipelineSchedule
 from training.data.batch import Batch
-from training.models.activations import saved_activations
+from training.models.blocks import saved_activations
 from training.models.blueprint import Blueprint
 from training.models.gradients import local_gradients, scale_to_norm, sum_of_squares
 from training.models.objective import counted_labels, task_score

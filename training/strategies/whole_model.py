@@ -8,7 +8,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from training.data.batch import Batch
-from training.models.activations import saved_activations
+from training.models.blocks import saved_activations
 from training.models.blueprint import Blueprint, Readable
 from training.models.gradients import clip_by_norm
 from training.models.objective import Objective
