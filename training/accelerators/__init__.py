@@ -1,4 +1,4 @@
-"""The devices that a run may use, with the operations that the training loop needs."""
+"""The devices that a run may use, with the operations that the training loop needs, and which one a run gets."""
 
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -32,7 +32,7 @@ class Accelerator(Protocol):
         """Average gradients over all processes, after the backward pass; None if DistributedDataParallel does it."""
 
     def end_step(self) -> None:
-        """After the optimizer's step: a device that records operations in graphs runs the graph here."""
+        """Called after the optimizer's step: a device that records operations in graphs runs the graph here."""
 
 
 def cuda_or_cpu(topology: Topology) -> Accelerator:

@@ -30,7 +30,7 @@ class Inductor:
 
 
 def require_host_compiler(device: torch.device) -> None:
-    """Checked before anything is loaded: torch.compile itself fails only in the first step, with a long trace."""
+    """Called before anything is loaded: torch.compile itself fails only in the first step, with a long trace."""
     if device.type == "cpu":
         try:
             get_cpp_compiler()

@@ -1,4 +1,7 @@
-"""The peak memory of a job's largest process: two steps of the run's own code, tracked storage by storage."""
+"""Estimates the peak memory of a job's largest process: two steps of the run's own code, tracked storage by storage.
+
+Tensors have any shape [...].
+"""
 
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
@@ -33,16 +36,16 @@ from training.process.topology import Topology
 from training.run.train import run_steps
 from training.strategies import Setup, TrainingStrategy, build_strategy
 
-# The first step makes the optimizer's state; the second and all further ones run while it exists.
+# The first step makes the optimizer's state, which exists during the second one and all later ones.
 STEPS = 2
-# Of a step's accumulated batches, the second and all further ones run while the first one's gradients exist.
+# The first of a step's accumulated batches makes the gradients, which exist during the second one and all later ones.
 MOST_BATCHES = 2
 # Its collectives come from another library and use the same memory.
 STAND_INS = {Strategy.SMDDP: Strategy.DDP}
 
 
 def estimate_memory(workload: Workload, settings: Settings, *, model_path: str | None) -> MemoryEstimate:
-    """Nothing is computed: tensors are fake, and so are the job's other processes. Raises WorkloadError if the run
+    """Computes nothing: tensors are fake, and so are the job's other processes. Raises WorkloadError if the run
     would, and RuntimeError in a process that has a process group.
     """
 
@@ -60,7 +63,7 @@ def estimate_memory(workload: Workload, settings: Settings, *, model_path: str |
 
 
 def measure_memory(workload: Workload, settings: Settings, *, model_path: str | None) -> MemoryEstimate:
-    """The same on real tensors of the CPU, for comparison: the job's other processes are still fake."""
+    """Measures the same on real tensors of the CPU, for comparison: the job's other processes are still fake."""
     return _of_the_largest(
         settings, lambda topology: measure_steps(workload, settings, topology, model_path=model_path)
     )
@@ -77,7 +80,7 @@ def _of_the_largest(settings: Settings, of_process: Callable[[Topology], MemoryE
 
 
 def planned_topologies(settings: Settings) -> list[Topology]:
-    """The processes with different parts of the model: those of one replica of a pipeline, else the first."""
+    """The processes that hold different parts of the model: those of one replica of a pipeline, else the first."""
     processes = world_size(settings)
     assert processes is not None
     is_pipeline = settings.strategy is Strategy.PIPELINE
@@ -95,7 +98,7 @@ def measure_steps(
     model_path: str | None,
     placed: Callable[[Batch], Batch] = dict,
 ) -> MemoryEstimate:
-    """The estimate of this process, on the CPU, on real tensors unless a caller has replaced them.
+    """Makes the estimate of this process, on the CPU, on real tensors unless a caller has replaced them.
 
     ``placed`` makes a batch of the same kind.
     """

@@ -14,7 +14,7 @@ from traindyno.core.suite.settings import Settings
 
 
 def repeated_blocks(model: nn.Module) -> list[nn.Module]:
-    """The blocks of the heaviest list of modules of one class: outermost first, so ALBERT gives its shared groups."""
+    """The blocks of the heaviest list of modules of one class. Outer ones are first: ALBERT gives its shared groups."""
     candidates = [
         list(module) for module in model.modules() if isinstance(module, nn.ModuleList) and _is_uniform(module)
     ]
@@ -30,13 +30,13 @@ def _parameter_count(blocks: list[nn.Module]) -> int:
 
 
 def enable_checkpointing(model: nn.Module) -> None:
-    """Per block. Transformers' own function omits ALBERT, whose blocks are called several times each."""
+    """Recomputes block by block. Transformers' own function omits ALBERT, which calls each block several times."""
     for block in repeated_blocks(model):
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)
 
 
 def saved_activations(settings: Settings) -> AbstractContextManager[object]:
-    """Around the forward pass."""
+    """The context of the forward pass: it may offload what the backward pass needs to the host's memory."""
     if not settings.activation_offloading:
         return nullcontext()
     return torch.autograd.graph.save_on_cpu(pin_memory=torch.cuda.is_available())

@@ -1,6 +1,6 @@
 """The weights of a saved model, by the model's own names: in which file each is, and its values, in slices.
 
-The files are safetensors or PyTorch's own. Weights that they lack are initialised.
+The files are safetensors or PyTorch's own. Weights that they lack are initialised. Tensors have any shape [...].
 """
 
 import zipfile
@@ -24,9 +24,10 @@ Saved = Mapping[str, tuple[Path, str]]
 
 
 def find_saved(skeleton: PreTrainedModel, model_path: str, revision: str | None) -> Saved | None:
-    """The file and the stored name of each of the model's tensors that is saved. Only a new head may be missing. None
-    if transformers must translate the saved files: another file format, other names or shapes, or two values of tied
-    weights.
+    """Returns file and stored name of each of the model's tensors that is saved. Only a new head may be missing.
+
+    None if transformers must translate the saved files: they have another format, other names or shapes, or two values
+    of tied weights.
     """
     shapes = {file: read_shapes(file) for file in find_files(model_path, revision)}
     stored = {name: file for file, of_file in shapes.items() for name in of_file}
@@ -57,7 +58,7 @@ def saved_values(skeleton: PreTrainedModel, saved: Saved, seed: int, is_wanted: 
 
 
 def _aliases(tensors: Mapping[str, torch.Tensor]) -> list[list[str]]:
-    """The names of each tensor: several where it is tied."""
+    """The names of each tensor. A tied one has several."""
     names: dict[int, list[str]] = {}
     for name, tensor in tensors.items():
         names.setdefault(id(tensor), []).append(name)
@@ -107,7 +108,7 @@ def find_files(model_path: str, revision: str | None) -> list[Path]:
 
 
 def read_shapes(file: Path) -> Mapping[str, Shape]:
-    """Shapes by name; of a tensor with several names, the first in a PyTorch file, which repeats tied weights."""
+    """Shapes by name. A PyTorch file repeats tied weights: of a tensor with several names the first one is given."""
     if file.suffix == SAFETENSORS:
         with safe_open(file, framework="pt") as opened:
             return {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118

@@ -130,7 +130,7 @@ def publish_failure(outcome: str, message: str) -> None:
 
 
 def find_failure() -> tuple[str, str] | None:
-    """Outcome and message of the process that failed first; None while there is none."""
+    """Returns outcome and message of the process that failed first; None while there is none."""
     outcome, message = failure.reported_failure()
     if outcome:
         return outcome, message

@@ -19,7 +19,7 @@ from training.strategies import Setup, TrainingStrategy
 
 
 def evaluate(strategy: TrainingStrategy, setup: Setup, sequences: Sequences, collate: Collate) -> dict[str, float]:
-    """All sequences once; every rank makes the same number of calls, the last on rows that may not count."""
+    """Scores each sequence once. Every rank makes the same number of calls, the last on rows that may not count."""
     total = torch.zeros(3, dtype=torch.float64)
     strategy.set_training(False)
     with torch.no_grad():
@@ -38,6 +38,7 @@ def evaluate(strategy: TrainingStrategy, setup: Setup, sequences: Sequences, col
 
 
 def _shares(count: int, setup: Setup, strategy: TrainingStrategy) -> Iterator[tuple[Array, Mask]]:
+    """Yields this rank's batches: the numbers of their samples [B], and which of them count [B]."""
     batch_size = setup.settings.batch_size_per_device
     whole = batch_size * strategy.data_world_size
     for begin in range(0, count, whole):
@@ -46,7 +47,7 @@ def _shares(count: int, setup: Setup, strategy: TrainingStrategy) -> Iterator[tu
 
 
 def _only(batch: Batch, counted: Mask) -> Batch:
-    """The rows that count; the labels of the others are ignored."""
+    """The batch with labels in the ``counted`` [B] rows only."""
     if counted.all():
         return batch
     labels = batch["labels"].clone()
@@ -59,7 +60,7 @@ class EvaluationSchedule:
 
     All ranks take the same steps, so they evaluate at the same steps without communication.
 
-    ``evaluate`` of None: the run has no data to evaluate on. ``observe`` is called with the metrics of each evaluation.
+    ``evaluate`` is None if the run has no data to evaluate on. ``observe`` gets the metrics of each evaluation.
     """
 
     def __init__(

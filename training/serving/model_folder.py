@@ -20,7 +20,7 @@ from training.data.sequences import Sequences
 from training.serving import inference
 
 SAMPLE_COUNT = 8
-# Short texts: the samples are answered on the CPU while the job is still billed.
+# Texts are short: the samples are answered on the CPU while the job is still billed.
 MOST_TOKENS = 64
 
 
@@ -60,7 +60,7 @@ def _samples(folder: Path, task: Task, tokenizer: PreTrainedTokenizerBase, seque
 
 
 def _texts(task: Task, tokenizer: PreTrainedTokenizerBase, sequences: Sequences) -> Iterator[str]:
-    """The beginnings of sequences that are spread evenly over the data; for a masked model with one mask in each."""
+    """Yields the beginnings of sequences that are spread evenly over the data; for a masked model each has one mask."""
     step = max(len(sequences) // SAMPLE_COUNT, 1)
     for number in range(0, min(len(sequences), step * SAMPLE_COUNT), step):
         begin, length = int(sequences.begins[number]), int(sequences.lengths[number])
