@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 
 from traindyno.callbacks.process import this_process
 from traindyno.core.s3_keys import SAMPLES_FILE
-from traindyno.core.serving.samples import EvaluationSample, EvaluationSamples, Prediction, samples_document
+from traindyno.core.serving.samples import EvaluationSample, EvaluationSamples, ScoredLabel, samples_document
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from traindyno.core.suite.choices import Task
 from training.data.dataset import TokenDataset
@@ -53,7 +53,7 @@ def _samples(folder: Path, task: Task, tokenizer: PreTrainedTokenizerBase, seque
     texts = list(_texts(task, tokenizer, sequences))
     answers = inference.predict(texts, {}, inference.load(folder, torch.device("cpu"))) if texts else []
     found = (
-        EvaluationSample(inputs=text, predictions=tuple(Prediction(**each) for each in answer["predictions"]))
+        EvaluationSample(inputs=text, predictions=tuple(ScoredLabel(**each) for each in answer["predictions"]))
         for text, answer in zip(texts, answers, strict=True)
     )
     return EvaluationSamples(task=task, samples=tuple(found))
