@@ -94,7 +94,7 @@ class CollateClassified:
 
 
 def _inputs(tokens: Array, mask: Mask) -> Batch:
-    """``tokens`` [B, L], ``mask`` [B, L]."""
+    """Takes ``tokens`` [B, L] and ``mask`` [B, L]."""
     return {"input_ids": torch.from_numpy(tokens), "attention_mask": torch.from_numpy(mask.astype(np.int64))}
 
 

@@ -19,7 +19,7 @@ LEAST_TOKENS = {Task.CAUSAL_LM: 2, Task.MASKED_LM: 3}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoded:
-    """``tokens`` [L] of one sequence, without padding."""
+    """One sequence of ``tokens`` [L], without padding."""
 
     tokens: Tokens
     label: Labelled | None = None

@@ -13,7 +13,7 @@ BUCKETS = 8  # the most shapes that a compiler sees
 
 
 class Padded(NamedTuple):
-    """``tokens`` [B, L] and ``mask`` [B, L], which is true for tokens of a sequence and false for padding."""
+    """Has ``tokens`` [B, L] and ``mask`` [B, L], which is true for tokens of a sequence and false for padding."""
 
     tokens: Array
     mask: Mask

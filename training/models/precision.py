@@ -20,7 +20,7 @@ class LossScaler(torch.amp.GradScaler):
     def _unscale_grads_(
         self, optimizer: Optimizer, inv_scale: torch.Tensor, found_inf: torch.Tensor, allow_fp16: bool
     ) -> dict[torch.device, torch.Tensor]:
-        """``inv_scale`` [], ``found_inf`` []."""
+        """Unscales gradients by ``inv_scale`` [] and sets ``found_inf`` [] to 1 if one is not finite."""
         parameters = (parameter for group in optimizer.param_groups for parameter in group["params"])
         gradients = local_gradients(parameters)
         if gradients:
@@ -42,7 +42,7 @@ class NumberFormat:
         return torch.autocast(self.device_type, self.lower_type)
 
     def scale(self, loss: torch.Tensor) -> torch.Tensor:
-        """``loss`` [], returns []."""
+        """Takes ``loss`` [] and returns []."""
         scaled: torch.Tensor = self.scaler.scale(loss)
         return scaled
 

@@ -68,7 +68,7 @@ class Logits(torch.nn.Module):
         self.model = model
 
     def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """``ids`` [B, L], ``mask`` [B, L]; returns [B, L, V] or [B, C]."""
+        """Takes ``ids`` [B, L], ``mask`` [B, L] and returns [B, L, V] or [B, C]."""
         found: torch.Tensor = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
         return found
 
@@ -90,7 +90,7 @@ class NeuronGraphs:
             self._graphs[length] = trace(Logits(model), example)
 
     def __call__(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """``ids`` [B, L], ``mask`` [B, L]; returns [B, L, V] or [B, C]."""
+        """Takes ``ids`` [B, L], ``mask`` [B, L] and returns [B, L, V] or [B, C]."""
         width = ids.shape[1]
         length = next(length for length in self._graphs if length >= width)
         fill = (0, length - width)
@@ -171,7 +171,7 @@ def output_fn(prediction: list[Any], accept: str = JSON) -> str:
 
 
 def predict(texts: list[str], parameters: Mapping[str, Any], model: Served) -> list[Answer]:
-    """For each text the most probable labels, tokens for its mask, or next tokens, with their probabilities."""
+    """Gives for each text the most probable labels, tokens for its mask, or next tokens, with their probabilities."""
     batch = model.tokenizer(texts, padding=True, truncation=True, max_length=model.longest, return_tensors="pt").to(
         model.device
     )
@@ -208,7 +208,7 @@ def _asked(
 
 
 def _most_probable(probabilities: torch.Tensor, name: Callable[[int], str]) -> list[Answer]:
-    """``probabilities`` [V] or [C]."""
+    """Returns labels and scores of the largest ``probabilities`` [V] or [C]."""
     top = probabilities.topk(min(MOST_PREDICTIONS, len(probabilities)))
     pairs = zip(top.indices.tolist(), top.values.tolist(), strict=True)
     return [{"label": name(number), "score": round(score, 6)} for number, score in pairs]

@@ -61,5 +61,5 @@ def _whole_heads_per_rank(feature_count: int, projection_count: int, degree: int
 
 
 def _original_rows(rows: torch.Tensor, order: RowOrder) -> torch.Tensor:
-    """``rows`` [O, I] or [O] in ``order`` [O]."""
+    """Returns the rows, [O, I] or [O], in the order that they had before ``order`` [O]."""
     return rows if order is None else rows[order.argsort()]

@@ -44,7 +44,7 @@ class EmbedWithPositions(nn.Module):
         self.drop = base.drop
 
     def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """``input_ids`` [B, L], returns [B, L, D]."""
+        """Takes ``input_ids`` [B, L] and returns [B, L, D]."""
         hidden: torch.Tensor = self.wte(input_ids)
         if self.wpe is not None:
             hidden = hidden + self.wpe(_positions(input_ids))
@@ -60,7 +60,7 @@ class EmbedWithTypes(nn.Module):
         self.widen = getattr(base.encoder, "embedding_hidden_mapping_in", nn.Identity())
 
     def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """``input_ids`` [B, L], returns [B, L, D]."""
+        """Takes ``input_ids`` [B, L] and returns [B, L, D]."""
         return self.widen(self.embeddings(input_ids=input_ids))  # type: ignore[no-any-return]
 
 
@@ -91,7 +91,7 @@ class FinishEncoder(nn.Module):
         )
 
     def _pooled(self, hidden: torch.Tensor) -> torch.Tensor | None:
-        """``hidden`` [B, L, D], returns [B, D]."""
+        """Takes ``hidden`` [B, L, D] and returns [B, D]."""
         if self.pooler is None:
             return None
         if self.activation is None:
@@ -103,7 +103,7 @@ def _decoder(model: PreTrainedModel) -> Family:
     base: Any = model.base_model
 
     def arguments(hidden: torch.Tensor, attention_mask: torch.Tensor | None) -> dict[str, Any]:
-        """``hidden`` [B, L, D], ``attention_mask`` [B, L]. A block's mask is [B, 1, L, L], its positions are [1, L]."""
+        """Takes ``hidden`` [B, L, D], ``attention_mask`` [B, L]. Gives blocks a mask [B, 1, L, L] or None, positions [1, L]."""
         positions = _positions(hidden)
         mask = create_causal_mask(
             config=base.config,
@@ -123,7 +123,7 @@ def _encoder(model: PreTrainedModel, blocks: list[nn.Module]) -> Family:
     base: Any = model.base_model
 
     def arguments(hidden: torch.Tensor, attention_mask: torch.Tensor | None) -> dict[str, Any]:
-        """``hidden`` [B, L, D], ``attention_mask`` [B, L]. A block's mask is [B, 1, L, L]."""
+        """Takes ``hidden`` [B, L, D] and ``attention_mask`` [B, L]. Gives blocks a mask [B, 1, L, L] or None."""
         mask = create_bidirectional_mask(config=base.config, inputs_embeds=hidden, attention_mask=attention_mask)
         return {"attention_mask": mask}
 
@@ -159,5 +159,5 @@ def family_of(model: PreTrainedModel) -> Family:
 
 
 def _positions(tokens_or_hidden: torch.Tensor) -> torch.Tensor:
-    """Of ``tokens_or_hidden`` [B, L] or [B, L, D] returns [1, L]."""
+    """Takes ``tokens_or_hidden`` [B, L] or [B, L, D] and returns [1, L]."""
     return torch.arange(tokens_or_hidden.shape[1], device=tokens_or_hidden.device).unsqueeze(0)

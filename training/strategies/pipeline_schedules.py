@@ -51,7 +51,7 @@ class Schedules:
         return logits
 
     def _loss(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """``logits`` [B, L, V] or [B, C], ``labels`` [B, L] or [B] of a micro-batch, returns []."""
+        """Takes ``logits`` [B, L, V] or [B, C], ``labels`` [B, L] or [B] of a micro-batch and returns []."""
         return summed_task_loss(self._setup.task, logits, labels) * self._factor
 
     def _make(self, micro_batches: int, loss: Any) -> Any:
