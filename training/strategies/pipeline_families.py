@@ -103,7 +103,7 @@ def _decoder(model: PreTrainedModel) -> Family:
     base: Any = model.base_model
 
     def arguments(hidden: torch.Tensor, attention_mask: torch.Tensor | None) -> dict[str, Any]:
-        """Takes ``hidden`` [B, L, D], ``attention_mask`` [B, L]. Gives a mask [B, 1, L, L] or None, positions [1, L]."""
+        """Of ``hidden`` [B, L, D], ``attention_mask`` [B, L] gives a mask [B, 1, L, L] or None and positions [1, L]."""
         positions = _positions(hidden)
         mask = create_causal_mask(
             config=base.config,
