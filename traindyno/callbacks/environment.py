@@ -9,7 +9,7 @@ from typing import Any, Dict, Optional
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 VERSIONED_PACKAGES = ("torch", "transformers", "accelerate", "lightning", "pytorch_lightning", "datasets", "numpy")
 IDENTIFIER_FILES = {
-    # On an EC2 instance (Nitro) it is the instance's id; elsewhere it is mostly empty.
+    # The instance id on an EC2 Nitro instance; usually empty elsewhere.
     "instance_id": "sys/class/dmi/id/board_asset_tag",
     "boot_id": "proc/sys/kernel/random/boot_id",
     # It is last because in a container it may be the image's, which all hosts share.

@@ -36,9 +36,9 @@ from training.process.topology import Topology
 from training.run.train import run_steps
 from training.strategies import Setup, TrainingStrategy, build_strategy
 
-# The first step makes the optimizer's state, which exists during the second one and all later ones.
+# The first step creates the optimizer's state. All further steps run while it exists and need the same memory.
 STEPS = 2
-# The first of a step's accumulated batches makes the gradients, which exist during the second one and all later ones.
+# The first batch of a step creates the gradients. All further accumulated batches run while they exist.
 MOST_BATCHES = 2
 # Its collectives come from another library and use the same memory.
 STAND_INS = {Strategy.SMDDP: Strategy.DDP}
@@ -80,7 +80,7 @@ def _of_the_largest(settings: Settings, of_process: Callable[[Topology], MemoryE
 
 
 def planned_topologies(settings: Settings) -> list[Topology]:
-    """The processes that hold different parts of the model: those of one replica of a pipeline, else the first."""
+    """The processes with different parts of the model: those of one replica of a pipeline, else the first."""
     processes = world_size(settings)
     assert processes is not None
     is_pipeline = settings.strategy is Strategy.PIPELINE
